@@ -1,0 +1,1 @@
+"""Evenflow: a workflow scheduler on PostgreSQL."""

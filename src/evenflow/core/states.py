@@ -1,0 +1,153 @@
+"""The state machine of task instances and runs: the one place that says which moves are legal.
+
+Theory of operation
+-------------------
+A task instance (TI) waits in ``none`` until its upstreams allow it. Then it is *ready*: it enters a lane as ``scheduled``, and a
+selection round *grants* it (``queued``: a dispatch with a fresh epoch exists, its holds are taken). A worker reports ``started`` and later
+one *exit* whose outcome decides. When readiness and grant fall into one transaction the TI goes from ``none`` to ``queued`` directly, and
+when a task has ended before its start was reported the exit implies the start: that is why ``queued`` has every exit that
+``running`` has.
+
+An event is the *cause* of a move. The control plane alone applies events, through :func:`move`, inside a transaction that
+holds the run's lock, compares (state, epoch) and appends one history row per move. Workers never name states, they report outcomes.
+
+Three groups of states matter to everything else:
+
+* ``FINISHED``: nothing will happen any more unless an operator clears the TI; downstream counters have counted it.
+* ``HOLDING``: a dispatch exists, so limits are held and an epoch is current.
+* the rest waits: for upstreams (``none``), for selection (``scheduled``), or for a timer or trigger (``up_for_*``, ``deferred``).
+
+The diagram in ``docs/reference/states.md`` is generated from the two tables below, and the database enums are tested against them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from evenflow.errors import IllegalMove
+
+
+class TaskState(StrEnum):
+    NONE = "none"
+    SCHEDULED = "scheduled"
+    QUEUED = "queued"
+    RUNNING = "running"
+    DEFERRED = "deferred"
+    UP_FOR_RETRY = "up_for_retry"
+    UP_FOR_RESCHEDULE = "up_for_reschedule"
+    SUCCESS = "success"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    UPSTREAM_FAILED = "upstream_failed"
+    REMOVED = "removed"
+
+
+class TaskEvent(StrEnum):
+    READY = "ready"  # the trigger rule is satisfied, or a retry or reschedule is due
+    GRANT = "grant"  # selection started it: holds taken, dispatch written
+    START = "start"  # a worker runs it
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    RETRY = "retry"  # failed with tries left
+    SKIP = "skip"
+    UPSTREAM_FAIL = "upstream_fail"  # the trigger rule can no longer be satisfied
+    REQUEUE = "requeue"  # the dispatch is void (cannot start, lost before its start): sent again under a fresh epoch
+    DEFER = "defer"
+    RESUME = "resume"  # direct return: back to the dispatch queue, holds kept
+    RETURN = "return"  # ordinary return: back to its lane
+    RESCHEDULE = "reschedule"
+    CANCEL = "cancel"
+    CLEAR = "clear"
+    REMOVE = "remove"
+
+
+class RunState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCESS = "success"
+    FAILED = "failed"
+
+
+class RunEvent(StrEnum):
+    START = "start"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    CLEAR = "clear"
+
+
+_T, _E = TaskState, TaskEvent
+
+# What an exit report can make of a TI that holds a dispatch.
+_EXITS: dict[TaskEvent, TaskState] = {
+    _E.SUCCEED: _T.SUCCESS,
+    _E.FAIL: _T.FAILED,
+    _E.RETRY: _T.UP_FOR_RETRY,
+    _E.SKIP: _T.SKIPPED,
+    _E.DEFER: _T.DEFERRED,
+    _E.RESCHEDULE: _T.UP_FOR_RESCHEDULE,
+    _E.CANCEL: _T.FAILED,
+    _E.REQUEUE: _T.QUEUED,
+}
+_CLEARED: dict[TaskEvent, TaskState] = {_E.CLEAR: _T.NONE}
+
+TASK_MOVES: dict[TaskState, dict[TaskEvent, TaskState]] = {
+    _T.NONE: {
+        _E.READY: _T.SCHEDULED,
+        _E.GRANT: _T.QUEUED,
+        _E.SKIP: _T.SKIPPED,
+        _E.UPSTREAM_FAIL: _T.UPSTREAM_FAILED,
+        _E.FAIL: _T.FAILED,  # it cannot even be made ready, e.g. a mapping over something that has no length
+        _E.CANCEL: _T.SKIPPED,
+        _E.REMOVE: _T.REMOVED,
+    },
+    _T.SCHEDULED: {_E.GRANT: _T.QUEUED, _E.CANCEL: _T.SKIPPED, _E.CLEAR: _T.NONE, _E.REMOVE: _T.REMOVED},
+    _T.QUEUED: {_E.START: _T.RUNNING, **_EXITS},
+    _T.RUNNING: dict(_EXITS),
+    _T.DEFERRED: {
+        _E.RESUME: _T.QUEUED,
+        _E.RETURN: _T.SCHEDULED,
+        _E.FAIL: _T.FAILED,
+        _E.RETRY: _T.UP_FOR_RETRY,
+        _E.CANCEL: _T.FAILED,
+        _E.CLEAR: _T.NONE,
+    },
+    _T.UP_FOR_RETRY: {_E.READY: _T.SCHEDULED, _E.GRANT: _T.QUEUED, _E.CANCEL: _T.FAILED, _E.CLEAR: _T.NONE},
+    _T.UP_FOR_RESCHEDULE: {_E.READY: _T.SCHEDULED, _E.GRANT: _T.QUEUED, _E.CANCEL: _T.FAILED, _E.CLEAR: _T.NONE},
+    _T.SUCCESS: dict(_CLEARED),
+    _T.FAILED: dict(_CLEARED),
+    _T.SKIPPED: dict(_CLEARED),
+    _T.UPSTREAM_FAILED: dict(_CLEARED),
+    _T.REMOVED: dict(_CLEARED),
+}
+
+RUN_MOVES: dict[RunState, dict[RunEvent, RunState]] = {
+    RunState.QUEUED: {RunEvent.START: RunState.RUNNING, RunEvent.CANCEL: RunState.FAILED, RunEvent.FAIL: RunState.FAILED},
+    RunState.RUNNING: {
+        RunEvent.SUCCEED: RunState.SUCCESS,
+        RunEvent.FAIL: RunState.FAILED,
+        RunEvent.CANCEL: RunState.FAILED,
+    },
+    RunState.SUCCESS: {RunEvent.CLEAR: RunState.QUEUED},
+    RunState.FAILED: {RunEvent.CLEAR: RunState.QUEUED},
+}
+
+FINISHED = frozenset({_T.SUCCESS, _T.FAILED, _T.SKIPPED, _T.UPSTREAM_FAILED, _T.REMOVED})
+HOLDING = frozenset({_T.QUEUED, _T.RUNNING})
+RUN_FINISHED = frozenset({RunState.SUCCESS, RunState.FAILED})
+
+
+def move(state: TaskState, event: TaskEvent) -> TaskState:
+    """The state a TI in ``state`` has after ``event``; raises :class:`IllegalMove` when the table has no such move."""
+    try:
+        return TASK_MOVES[state][event]
+    except KeyError:
+        raise IllegalMove("task instance", state, event, sorted(TASK_MOVES[state])) from None
+
+
+def move_run(state: RunState, event: RunEvent) -> RunState:
+    """As :func:`move`, for runs."""
+    try:
+        return RUN_MOVES[state][event]
+    except KeyError:
+        raise IllegalMove("run", state, event, sorted(RUN_MOVES[state])) from None

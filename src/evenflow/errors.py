@@ -1,0 +1,127 @@
+"""Every error that Evenflow raises on purpose. Each says what happened, to which object, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class EvenflowError(Exception):
+    """Base of all errors raised by Evenflow.
+
+    ``str(error)`` is one or two sentences for a person: what happened, to what, and the cure.
+    """
+
+
+# -- authoring ---------------------------------------------------------------------------------------------------------
+
+
+class DagError(EvenflowError):
+    """A DAG is wrong as written. Raised while the file is loaded, so that it shows as a parse error."""
+
+
+class DagCycle(DagError):
+    def __init__(self, dag_id: str, cycle: Sequence[str]) -> None:
+        path = " >> ".join([*cycle, cycle[0]])
+        super().__init__(f"DAG {dag_id!r} has a cycle: {path}. Remove one of these dependencies.")
+        self.cycle = tuple(cycle)
+
+
+class DagNotFound(EvenflowError):
+    """A DAG id, file, run or task that was named does not exist."""
+
+
+class ParamError(EvenflowError):
+    """A run parameter is missing, unknown, or does not fit its schema."""
+
+
+# -- what a task may raise ---------------------------------------------------------------------------------------------
+
+
+class TaskSkipped(EvenflowError):
+    """Raise inside a task to end it as ``skipped``."""
+
+
+class TaskFailedForGood(EvenflowError):
+    """Raise inside a task to end it as ``failed`` whatever tries are left."""
+
+
+class XComError(EvenflowError):
+    """A task's result or argument cannot be stored or read."""
+
+
+class XComTooLarge(XComError):
+    def __init__(self, what: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"{what} is {size:,} bytes as JSON, above the limit of {limit:,}. Write it to storage and return its path or URL instead."
+        )
+        self.size, self.limit = size, limit
+
+
+# -- the state machine -------------------------------------------------------------------------------------------------
+
+
+class IllegalMove(EvenflowError):
+    def __init__(self, what: str, state: str, event: str, legal: Sequence[str]) -> None:
+        super().__init__(f"A {what} in state {state!r} cannot take {event!r}; legal there: {', '.join(legal) or 'nothing'}.")
+        self.state, self.event = state, event
+
+
+class StaleEpoch(EvenflowError):
+    """A try that is no longer current tried to write something; its write was refused and changed nothing."""
+
+
+# -- infrastructure ----------------------------------------------------------------------------------------------------
+
+
+class SettingsError(EvenflowError):
+    """A setting is missing or makes no sense."""
+
+
+class DatabaseUnavailable(EvenflowError):
+    """PostgreSQL cannot be reached."""
+
+
+class DatabaseTooOld(EvenflowError):
+    def __init__(self, found: str, needed: int) -> None:
+        super().__init__(f"PostgreSQL {found} is too old: Evenflow needs {needed} or newer. Upgrade the server, or unset "
+                         "EVENFLOW_DATABASE_URL to use the embedded one.")
+
+
+class DatabaseNotMigrated(EvenflowError):
+    def __init__(self, found: int, needed: int) -> None:
+        super().__init__(f"The database is at schema version {found}, this Evenflow needs {needed}. Type: evenflow db migrate")
+        self.found, self.needed = found, needed
+
+
+class DatabaseTooNew(EvenflowError):
+    def __init__(self, found: int, supported: int) -> None:
+        super().__init__(f"The database is at schema version {found}, newer than the {supported} that this Evenflow knows. "
+                         "Upgrade Evenflow on this host.")
+
+
+class ApiUnavailable(EvenflowError):
+    """The Evenflow API cannot be reached."""
+
+
+class ApiRefused(EvenflowError):
+    """The API answered with an error; the message is its own."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NotAllowed(EvenflowError):
+    """A token does not allow what was asked for."""
+
+
+class JavaNotFound(EvenflowError):
+    """Spark needs a Java runtime and none that fits was found."""
+
+
+class SparkNotInstalled(EvenflowError):
+    """pyspark is not installed in this environment."""
+
+
+class ConnectionNotFound(EvenflowError):
+    """A connection that a task names is not defined."""

@@ -1,0 +1,347 @@
+-- The whole database, as it is after all migrations (a test holds the two together). PostgreSQL 17 or newer.
+--
+-- Who writes what: the scheduler changes task instances, counters, lanes, limits and runs; the API inserts runs, reports, XComs and
+-- services on behalf of processes that have no credentials. Locks are always taken in one order: executor (advisory), run, report and
+-- timer, dispatch, counter, task instance, lane, limit. Times are this server's.
+--
+-- Hot tables (dispatch, report, wake, lane, ready_task, timer) hold only work in flight. No column that changes with every
+-- move stands in an index or in the predicate of one where heap-only updates matter (task_instance, upstream_counter, concurrency_limit).
+
+create table schema_version (
+    version     int primary key,
+    name        text not null,
+    applied_at  timestamptz not null default now()
+);
+
+-- Settings that decide. Infrastructure stays in files and the environment.
+create table setting (
+    name        text primary key,
+    value       jsonb not null,
+    changed_at  timestamptz not null default now(),
+    changed_by  text not null
+);
+
+-- Keys that services share, e.g. the one that signs tokens.
+create table secret (
+    name   text primary key,
+    value  bytea not null
+);
+
+------------------------------------------------------------------------------------------------------------------ dags
+
+-- The code of a DAG version: a gzipped tar of its file and the local modules that it imports, named by the hash of its content.
+create table code (
+    code_hash   text primary key,
+    archive     bytea not null,
+    created_at  timestamptz not null default now()
+);
+
+create table dag_version (
+    version_key     bigint generated always as identity primary key,
+    dag_id          text not null,
+    version_number  int not null,
+    spec            jsonb not null,
+    spec_hash       text not null,
+    code_hash       text not null references code,
+    file            text not null,                       -- path of the DAG file inside the archive
+    created_at      timestamptz not null default now(),
+    unique (dag_id, version_number),
+    unique (dag_id, spec_hash, code_hash)
+);
+
+-- Names of the tasks of a version, for everything that people read.
+create table task (
+    version_key  bigint not null references dag_version on delete cascade,
+    task_index   int not null,
+    task_id      text not null,
+    operator     text not null,
+    primary key (version_key, task_index),
+    unique (version_key, task_id)
+);
+
+create table dag (
+    dag_id         text primary key,
+    version_key    bigint not null references dag_version,   -- the newest
+    bundle         text not null,
+    file           text not null,
+    is_paused      boolean not null default false,
+    is_active      boolean not null default true,            -- false: its file is gone
+    next_run_at    timestamptz,                              -- when the next scheduled run is created
+    next_logical   timestamptz,                              -- the logical date that it will have
+    first_seen_at  timestamptz not null default now(),
+    updated_at     timestamptz not null default now()
+);
+create index dag_due on dag (next_run_at) where next_run_at is not null;   -- runs/create_scheduled
+
+create table dag_file (
+    bundle         text not null,
+    file           text not null,
+    fingerprint    text not null,                            -- changes when the file or what it imports changes
+    parsed         text,                                     -- the fingerprint that was parsed last
+    parsed_at      timestamptz,
+    parse_seconds  real,
+    lease_until    timestamptz,
+    lease_by       bigint,
+    error          text,                                     -- the traceback when it cannot be parsed
+    error_line     int,
+    primary key (bundle, file)
+);
+
+------------------------------------------------------------------------------------------------------------------ runs
+
+create type run_state as enum ('queued', 'running', 'success', 'failed');
+create type task_state as enum ('none', 'scheduled', 'queued', 'running', 'deferred', 'up_for_retry', 'up_for_reschedule',
+                                'success', 'failed', 'skipped', 'upstream_failed', 'removed');
+
+create sequence run_seq;
+
+-- Time-ordered: milliseconds since 1970 above, a sequence below, so that history can be partitioned by it.
+create function next_run_key() returns bigint language sql volatile as
+    $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint << 20 | (nextval('run_seq') & 1048575) $$;
+
+create table dag_run (
+    run_key              bigint primary key default next_run_key(),
+    dag_id               text not null,
+    run_id               text not null,                      -- the name that people use
+    version_key          bigint not null references dag_version,
+    state                run_state not null default 'queued',
+    run_type             text not null,                      -- manual, scheduled
+    params               jsonb not null default '{}',
+    logical_date         timestamptz,
+    data_interval_start  timestamptz,
+    data_interval_end    timestamptz,
+    run_after            timestamptz not null default now(),
+    priority             int not null default 0,             -- ahead of the task's own in the order
+    created_at           timestamptz not null default now(),
+    started_at           timestamptz,
+    ended_at             timestamptz,
+    unfinished           int not null default 0,             -- task instances that have not finished
+    failed_leaves        int not null default 0,             -- leaves that ended failed or upstream_failed
+    reason               text,                               -- why it failed, for people
+    unique (dag_id, run_id)
+) with (fillfactor = 80);
+create index dag_run_waiting on dag_run (run_after, run_key) where state = 'queued';     -- runs/take_queued
+create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- runs/list
+
+create table task_instance (
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null default -1,
+    state       task_state not null default 'none',
+    try_number  smallint not null default 0,                 -- tries begun
+    epoch       bigint not null default 0,                   -- of the current or last dispatch
+    queued_at   timestamptz,
+    started_at  timestamptz,
+    ended_at    timestamptz,
+    reason      text,                                        -- why it ended as it did, when that is not plain
+    primary key (run_key, task_index, map_index)
+) with (fillfactor = 70);
+
+-- How many upstream instances have finished, and how. Tasks with exactly one unmapped upstream need none: that upstream's state says it.
+create table upstream_counter (
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null default -1,
+    total       int not null,
+    success     int not null default 0,
+    failed      int not null default 0,
+    skipped     int not null default 0,
+    primary key (run_key, task_index, map_index)
+) with (fillfactor = 70);
+
+-- A mapped task that has been expanded. Instances from the lane's cursor on are pending and have no row yet.
+create table mapped_task (
+    run_key     bigint not null,
+    task_index  int not null,
+    length      int not null,
+    primary key (run_key, task_index)
+);
+
+create table xcom (
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null default -1,
+    key         text not null,
+    value       jsonb not null,
+    length      int,                                         -- number of elements when the value is a list or an object
+    epoch       bigint not null,
+    created_at  timestamptz not null default now(),
+    primary key (run_key, task_index, map_index, key)
+);
+
+-- What a running try says of its progress, for people. Lost in a crash of the server, and that is fine.
+create unlogged table task_progress (
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null default -1,
+    epoch       bigint not null,
+    at          timestamptz not null default now(),
+    payload     jsonb not null,                              -- {"label": "stage 3: count", "done": 12, "total": 200, ...}
+    primary key (run_key, task_index, map_index)
+) with (fillfactor = 70);
+
+------------------------------------------------------------------------------------------------------------- selection
+
+-- kind          run_key  name
+-- pool          0        pool
+-- executor      0        executor
+-- dag_task      0        dag_id/task_id     max_active_tis_per_dag
+-- dag_runs      0        dag_id             max_active_runs
+-- run           run      ''                 max_active_tasks
+-- run_task      run      task_id            max_active_tis_per_dagrun
+create type limit_kind as enum ('pool', 'executor', 'dag_task', 'dag_runs', 'run', 'run_task');
+
+create table concurrency_limit (
+    limit_id  bigint generated always as identity primary key,
+    kind      limit_kind not null,
+    run_key   bigint not null default 0,
+    name      text not null,
+    capacity  int not null check (capacity >= 0),
+    used      int not null default 0,                        -- holds + releases not yet folded
+    unique (run_key, kind, name)
+) with (fillfactor = 70);
+
+create table pool (
+    name         text primary key,
+    description  text not null default '',
+    policy       text not null default 'strict'              -- whether small tasks may pass a big one: strict, backfill
+);
+
+-- A class of tasks that the global limits treat alike.
+create table node (
+    node_id         int generated always as identity primary key,
+    pool_limit      bigint not null references concurrency_limit,
+    executor_limit  bigint not null references concurrency_limit,
+    queue           text not null,
+    weight          int not null,                            -- pool slots of one task
+    unique (pool_limit, executor_limit, queue, weight)
+);
+
+-- Ready tasks of one run that no limit tells apart. Open (parked_on = 0), or parked on one saturated limit. Deleted when empty.
+create table lane (
+    lane_id         bigint generated always as identity primary key,
+    node_id         int not null references node,
+    run_key         bigint not null,
+    run_priority    int not null,
+    priority        int not null,
+    run_after       timestamptz not null,
+    locals          bigint[] not null,                       -- local limits, narrowest first
+    parked_on       bigint not null default 0,
+    ready           int not null,                            -- rows in ready_task + untouched mapped instances
+    task_index      int,                                     -- the mapped task whose untouched instances it also stands for
+    next_map_index  int not null default 0,
+    end_map_index   int not null default 0
+);
+create index lane_order on lane (parked_on, node_id, run_priority desc, priority desc, run_after, lane_id);   -- selection/heads, selection/parked
+create index lane_of_run on lane (run_key);                                                                  -- selection/lanes_of_runs
+
+create table ready_task (
+    lane_id     bigint not null,
+    task_index  int not null,
+    map_index   int not null,
+    primary key (lane_id, task_index, map_index)
+);
+
+-- What an apply released while another scheduler had the executor's lock; the next round folds it into the limits. limit_id 0
+-- releases nothing and only says that a lane opened.
+create table wake (
+    wake_id   bigint generated always as identity primary key,
+    limit_id  bigint not null,
+    released  int not null
+);
+
+-------------------------------------------------------------------------------------------------------------- dispatch
+
+create sequence epoch_seq;
+
+-- One row for each try that is queued or runs. Deleting it releases its holds, once.
+create table dispatch (
+    epoch       bigint primary key,
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null,
+    try_number  smallint not null,
+    class       smallint not null,                           -- 0 resume, 1 start
+    priority    int not null,
+    queue       text not null,
+    holds       bigint[] not null,                           -- limits: the pool first (pool_slots of it), then one of each other
+    pool_slots  int not null,
+    created_at  timestamptz not null default now(),
+    worker_id   bigint,                                      -- null: waits for a worker
+    claim_key   text,
+    claimed_at  timestamptz,
+    kill        boolean not null default false               -- an operator wants the process ended
+);
+create index dispatch_waiting on dispatch (queue, class, priority desc, epoch) where worker_id is null;      -- dispatch/claim
+create index dispatch_of_worker on dispatch (worker_id) where worker_id is not null;                         -- services/beat_worker
+create index dispatch_of_run on dispatch (run_key);                                                          -- runs/cancel
+
+create type report_kind as enum ('started', 'exit', 'lost', 'cancel');
+
+-- The inbox. Read by run, never by id: identity order is not commit order.
+create table report (
+    run_key    bigint not null,
+    report_id  bigint generated always as identity,
+    kind       report_kind not null,
+    epoch      bigint not null,                              -- 0: about the run
+    at         timestamptz not null default now(),
+    payload    jsonb,
+    primary key (run_key, report_id)
+);
+
+-- The only source of "later".
+create table timer (
+    timer_id    bigint generated always as identity primary key,
+    due_at      timestamptz not null,
+    kind        text not null,                               -- retry
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null,
+    epoch       bigint not null                              -- void when the task has moved on
+);
+create index timer_due on timer (due_at);                                                                    -- reports/lock_runs
+create index timer_of_run on timer (run_key);                                                                -- reports/take_timers
+
+-------------------------------------------------------------------------------------------------------------- services
+
+-- Everything that heartbeats. A worker may claim only while it is 'active' and its lease holds.
+create table service (
+    service_id  bigint generated always as identity primary key,
+    kind        text not null,                               -- scheduler, api, processor, worker
+    name        text not null,
+    host        text not null,
+    pid         int not null,
+    version     text not null,
+    state       text not null default 'active',              -- active, draining, stopped, lost
+    started_at  timestamptz not null default now(),
+    beat_at     timestamptz not null default now(),
+    detail      jsonb not null default '{}'                  -- worker: slots, queues, running
+);
+create index service_alive on service (kind, beat_at) where state in ('active', 'draining');
+
+--------------------------------------------------------------------------------------------------------------- history
+
+-- Append-only: every move of every task instance, with its cause. Partitioned by the day in which the run was created.
+create table task_event (
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null,
+    at          timestamptz not null default clock_timestamp(),
+    epoch       bigint not null,
+    try_number  smallint not null,
+    event       text not null,
+    state       task_state not null,
+    detail      jsonb
+) partition by range (run_key);
+create index task_event_of_run on task_event (run_key);
+create table task_event_default partition of task_event default;
+
+create table run_event (
+    run_key  bigint not null,
+    at       timestamptz not null default clock_timestamp(),
+    event    text not null,
+    state    run_state not null,
+    actor    text not null,
+    detail   jsonb
+);
+create index run_event_of_run on run_event (run_key);
