@@ -26,6 +26,46 @@ class DagCycle(DagError):
         self.cycle = tuple(cycle)
 
 
+class BadId(DagError):
+    """A DAG, task or group id has characters that are not allowed, or is too long."""
+
+
+class DuplicateId(DagError):
+    """Two DAGs of a file, or two tasks or groups of a DAG, have the same id."""
+
+
+class BadArgument(DagError):
+    """A task calls its function or operator with arguments that it does not take, or without ones that it needs."""
+
+
+class BadSetting(DagError):
+    """A setting of a DAG, task or group is unknown, has the wrong type or makes no sense."""
+
+
+class BadSchedule(DagError):
+    """A schedule is no cron expression or preset, or names a time zone that does not exist."""
+
+
+class BadMapping(DagError):
+    """``expand`` was given something that cannot be mapped over."""
+
+
+class WrongDag(DagError):
+    """A task or group is used outside a DAG, or in another DAG than its own."""
+
+
+class DagTooLarge(DagError):
+    """A DAG is above one of the limits of ``sdk.limits``."""
+
+
+class DagFileError(DagError):
+    """A :class:`DagError` with the place in the file where it was raised; the original is its ``__cause__``."""
+
+    def __init__(self, file: str, line: int | None, message: str) -> None:
+        super().__init__(f"{file}, line {line}: {message}" if line else f"{file}: {message}")
+        self.file, self.line = file, line
+
+
 class DagNotFound(EvenflowError):
     """A DAG id, file, run or task that was named does not exist."""
 
@@ -43,6 +83,18 @@ class TaskSkipped(EvenflowError):
 
 class TaskFailedForGood(EvenflowError):
     """Raise inside a task to end it as ``failed`` whatever tries are left."""
+
+
+class NoContext(EvenflowError):
+    """The context of a task was asked for where no task is running."""
+
+
+class CommandFailed(EvenflowError):
+    """A shell command of a task ended with an exit code other than 0."""
+
+
+class DagTestFailed(EvenflowError):
+    """A run of ``dag.test()`` ended as ``failed``."""
 
 
 class XComError(EvenflowError):
@@ -68,6 +120,10 @@ class IllegalMove(EvenflowError):
 
 class StaleEpoch(EvenflowError):
     """A try that is no longer current tried to write something; its write was refused and changed nothing."""
+
+
+class LostRace(EvenflowError):
+    """A guarded write hit fewer rows than it named although the lock was held: a bug, and the transaction is rolled back."""
 
 
 # -- infrastructure ----------------------------------------------------------------------------------------------------
@@ -99,6 +155,14 @@ class DatabaseTooNew(EvenflowError):
                          "Upgrade Evenflow on this host.")
 
 
+class AlreadyRunning(EvenflowError):
+    """Another ``evenflow up`` runs on this home, or another program has the port."""
+
+
+class ServiceFailed(EvenflowError):
+    """A service that ``evenflow up`` started ended before it was ready."""
+
+
 class ApiUnavailable(EvenflowError):
     """The Evenflow API cannot be reached."""
 
@@ -111,6 +175,10 @@ class ApiRefused(EvenflowError):
         self.status = status
 
 
+class CodeArchiveError(EvenflowError):
+    """An archive of DAG code is damaged, unsafe, too large, or not the one that its name says."""
+
+
 class NotAllowed(EvenflowError):
     """A token does not allow what was asked for."""
 
@@ -121,6 +189,10 @@ class JavaNotFound(EvenflowError):
 
 class SparkNotInstalled(EvenflowError):
     """pyspark is not installed in this environment."""
+
+
+class SparkUnavailable(EvenflowError):
+    """The Spark master or Spark Connect server of a connection does not answer, or a session cannot be had in this process."""
 
 
 class ConnectionNotFound(EvenflowError):

@@ -1,9 +1,9 @@
 """What a DAG is to everything but its author: ``DagSpec``, the versioned, serialisable description that the scheduler decides from.
 
 The spec says when and under which limits tasks run, never what they do: the code stays in the DAG file, and a worker finds it by
-``task_id``. Durations are seconds. A task refers to others by *task index*, its position in ``DagSpec.tasks``, which is also its key in
-the database. Fields left at their default are left out of the JSON, so a field can be added without changing the hash of DAGs that do not
-use it; one whose meaning changes raises ``FORMAT``.
+``task_id``. Durations are seconds. A task refers to others by *task index*, its position in ``DagSpec.tasks``, which is also
+its key in the database. Fields left at their default are left out of the JSON, so a field can be added without changing the
+hash of DAGs that do not use it; one whose meaning changes raises ``FORMAT``.
 """
 
 from __future__ import annotations
@@ -133,7 +133,9 @@ class DagSpec:
         """The inverse of :meth:`to_json`. Raises :class:`DagError` on a format that this Evenflow does not know."""
         raw = json.loads(text)
         if raw.get("format") != FORMAT:
-            raise DagError(f"DAG spec format {raw.get('format')!r} is not known here (this Evenflow knows {FORMAT}). Upgrade Evenflow.")
+            raise DagError(
+                f"DAG spec format {raw.get('format')!r} is not known here (this Evenflow knows {FORMAT}). Upgrade Evenflow."
+            )
         raw["tasks"] = tuple(_task(t) for t in raw["tasks"])
         raw["groups"] = tuple(GroupSpec(**g) for g in raw.get("groups", ()))
         raw["params"] = {name: Param(**p) for name, p in raw.get("params", {}).items()}

@@ -3,10 +3,10 @@
 Theory of operation
 -------------------
 A task instance (TI) waits in ``none`` until its upstreams allow it. Then it is *ready*: it enters a lane as ``scheduled``, and a
-selection round *grants* it (``queued``: a dispatch with a fresh epoch exists, its holds are taken). A worker reports ``started`` and later
-one *exit* whose outcome decides. When readiness and grant fall into one transaction the TI goes from ``none`` to ``queued`` directly, and
-when a task has ended before its start was reported the exit implies the start: that is why ``queued`` has every exit that
-``running`` has.
+selection round *grants* it (``queued``: a dispatch with a fresh epoch exists, its holds are taken). A worker reports
+``started`` and later one *exit* whose outcome decides. When readiness and grant fall into one transaction the TI goes from
+``none`` to ``queued`` directly, and when a task has ended before its start was reported the exit implies the start: that is why
+``queued`` has every exit that ``running`` has.
 
 An event is the *cause* of a move. The control plane alone applies events, through :func:`move`, inside a transaction that
 holds the run's lock, compares (state, epoch) and appends one history row per move. Workers never name states, they report outcomes.
@@ -97,6 +97,7 @@ TASK_MOVES: dict[TaskState, dict[TaskEvent, TaskState]] = {
         _E.GRANT: _T.QUEUED,
         _E.SKIP: _T.SKIPPED,
         _E.UPSTREAM_FAIL: _T.UPSTREAM_FAILED,
+        _E.SUCCEED: _T.SUCCESS,  # a task without code
         _E.FAIL: _T.FAILED,  # it cannot even be made ready, e.g. a mapping over something that has no length
         _E.CANCEL: _T.SKIPPED,
         _E.REMOVE: _T.REMOVED,

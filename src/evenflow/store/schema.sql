@@ -65,13 +65,15 @@ create table dag (
     bundle         text not null,
     file           text not null,
     is_paused      boolean not null default false,
+    pause_applied  boolean not null default false,           -- whether its lanes are parked as paused
     is_active      boolean not null default true,            -- false: its file is gone
     next_run_at    timestamptz,                              -- when the next scheduled run is created
     next_logical   timestamptz,                              -- the logical date that it will have
     first_seen_at  timestamptz not null default now(),
     updated_at     timestamptz not null default now()
 );
-create index dag_due on dag (next_run_at) where next_run_at is not null;   -- runs/create_scheduled
+create index dag_due on dag (next_run_at) where next_run_at is not null;              -- runs/take_due_dags
+create index dag_pause_pending on dag (dag_id) where is_paused <> pause_applied;       -- selection/apply_pauses
 
 create table dag_file (
     bundle         text not null,
@@ -117,10 +119,12 @@ create table dag_run (
     ended_at             timestamptz,
     unfinished           int not null default 0,             -- task instances that have not finished
     failed_leaves        int not null default 0,             -- leaves that ended failed or upstream_failed
+    slot_limit           bigint,                             -- the max_active_runs limit that it holds one of
+    cancelled_by         text,                               -- set: nothing new starts, and the run fails when the last try has ended
     reason               text,                               -- why it failed, for people
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
-create index dag_run_waiting on dag_run (run_after, run_key) where state = 'queued';     -- runs/take_queued
+create index dag_run_waiting on dag_run (dag_id, run_after, run_key) where state = 'queued';   -- runs/take_queued
 create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- runs/list
 
 create table task_instance (
@@ -133,6 +137,7 @@ create table task_instance (
     queued_at   timestamptz,
     started_at  timestamptz,
     ended_at    timestamptz,
+    losses      smallint not null default 0,                 -- dispatches lost to infrastructure; they use up no try
     reason      text,                                        -- why it ended as it did, when that is not plain
     primary key (run_key, task_index, map_index)
 ) with (fillfactor = 70);
@@ -154,6 +159,7 @@ create table mapped_task (
     run_key     bigint not null,
     task_index  int not null,
     length      int not null,
+    rest        task_state not null default 'scheduled',     -- the state of the instances that have no row
     primary key (run_key, task_index)
 );
 
@@ -203,8 +209,7 @@ create table concurrency_limit (
 
 create table pool (
     name         text primary key,
-    description  text not null default '',
-    policy       text not null default 'strict'              -- whether small tasks may pass a big one: strict, backfill
+    description  text not null default ''
 );
 
 -- A class of tasks that the global limits treat alike.
@@ -217,9 +222,11 @@ create table node (
     unique (pool_limit, executor_limit, queue, weight)
 );
 
+create sequence lane_seq increment by 1000;                  -- as epoch_seq
+
 -- Ready tasks of one run that no limit tells apart. Open (parked_on = 0), or parked on one saturated limit. Deleted when empty.
 create table lane (
-    lane_id         bigint generated always as identity primary key,
+    lane_id         bigint primary key,
     node_id         int not null references node,
     run_key         bigint not null,
     run_priority    int not null,
@@ -233,7 +240,7 @@ create table lane (
     end_map_index   int not null default 0
 );
 create index lane_order on lane (parked_on, node_id, run_priority desc, priority desc, run_after, lane_id);   -- selection/heads, selection/parked
-create index lane_of_run on lane (run_key);                                                                  -- selection/lanes_of_runs
+create index lane_of_run on lane (run_key, node_id, priority);                                                -- selection/find_lanes
 
 create table ready_task (
     lane_id     bigint not null,
@@ -252,7 +259,7 @@ create table wake (
 
 -------------------------------------------------------------------------------------------------------------- dispatch
 
-create sequence epoch_seq;
+create sequence epoch_seq increment by 1000;                 -- a scheduler takes a thousand at a time
 
 -- One row for each try that is queued or runs. Deleting it releases its holds, once.
 create table dispatch (
@@ -267,6 +274,7 @@ create table dispatch (
     holds       bigint[] not null,                           -- limits: the pool first (pool_slots of it), then one of each other
     pool_slots  int not null,
     created_at  timestamptz not null default now(),
+    avoid       bigint,                                      -- a worker that could not start it; others come first for 5 s
     worker_id   bigint,                                      -- null: waits for a worker
     claim_key   text,
     claimed_at  timestamptz,
@@ -345,3 +353,10 @@ create table run_event (
     detail   jsonb
 );
 create index run_event_of_run on run_event (run_key);
+
+-------------------------------------------------------------------------------------------------------- what is always there
+
+insert into pool (name, description) values ('default_pool', 'Tasks that name no pool');
+insert into concurrency_limit (kind, name, capacity) values
+    ('pool', 'default_pool', 128),
+    ('executor', 'worker', 1000000);                         -- no limit of its own: workers claim as many as they have slots

@@ -1,0 +1,18 @@
+"""Limits of the control plane: each number with its reason. What happens at a limit is said where it is applied."""
+
+from __future__ import annotations
+
+LEASE_S = 15.0  # a service that has not beaten for so long is lost: five beats, so one slow answer loses nothing
+BEAT_S = 3.0
+SWEEP_S = 1.0  # the longest that a lost notification can delay anything
+
+MAX_MAP_LENGTH = 100_000  # instances of one mapped task; also what a literal may have
+MAX_LOSSES = 3  # dispatches of one task instance that infrastructure may lose before that counts as its own failure
+MAX_REASON = 2_000  # characters of a reason: enough for a message, too little for a log
+
+RUNS_PER_TURN = 200  # runs whose reports one transaction applies: bounds its locks
+REPORTS_PER_TURN = 1_000  # about 40 ms of work, so that nothing waits long for the next transaction
+NEW_RUNS_PER_TURN = 100  # runs created in one transaction
+NEW_INSTANCES_PER_TURN = 20_000  # task instances created in one transaction, but always one whole run
+LANES_PER_ROUND = 500  # lanes touched, parkings included; a round that ends here runs again at once
+HEADS_PER_NODE = 32  # open lanes read ahead per node

@@ -1,0 +1,208 @@
+"""What one transaction has decided so far, in memory, and how it is written: each row once, however often it moved."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from evenflow.core.graph import Graph
+from evenflow.core.limits import MAX_REASON
+from evenflow.core.model import UNMAPPED, TaskSpec
+from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
+from evenflow.scheduler.catalog import Catalog
+from evenflow.store import runs, tasks
+from evenflow.store.rows import Conn, Guard
+
+Key = tuple[int, int, int]  # run_key, task_index, map_index
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What deciding about a run's tasks needs of it."""
+
+    run_key: int
+    dag_id: str
+    version_key: int
+    priority: int
+    run_after_us: int
+    is_paused: bool = False
+    cancelled: bool = False
+    new: bool = False  # created in this transaction
+
+
+@dataclass(slots=True)
+class Item:
+    """A task instance that this transaction changes. ``was_state`` is None for one that it creates."""
+
+    run_key: int
+    task_index: int
+    map_index: int
+    was_state: TaskState | None
+    was_epoch: int
+    state: TaskState
+    epoch: int
+    try_number: int
+    losses: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def key(self) -> Key:
+        return (self.run_key, self.task_index, self.map_index)
+
+
+@dataclass(slots=True)
+class Expansion:
+    """A mapped task that has just become ``length`` instances."""
+
+    run_key: int
+    task_index: int
+    length: int
+
+
+@dataclass(slots=True)
+class Batch:
+    conn: Conn
+    catalog: Catalog
+    now: datetime
+    runs: dict[int, Run] = field(default_factory=dict)  # locked or created here
+    items: dict[Key, Item] = field(default_factory=dict)
+    wave: list[Item] = field(default_factory=list)  # finished, not yet counted downstream
+    ready: list[Item] = field(default_factory=list)  # candidates for the round
+    gone: set[Key] = field(default_factory=set)  # rows of mapped tasks that have been expanded
+    expanded: list[Expansion] = field(default_factory=list)
+    released: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # by limit; 0 only wakes
+    ended_epochs: list[int] = field(default_factory=list)
+    dispatches: list[tasks.Dispatch] = field(default_factory=list)
+    retries: list[tasks.Retry] = field(default_factory=list)
+    events: list[tasks.Event] = field(default_factory=list)
+    reasons: list[tuple[int, int, int, str]] = field(default_factory=list)
+    run_events: list[tuple[int, str, str, str]] = field(default_factory=list)
+    ended_runs: list[tuple[int, str, str | None]] = field(default_factory=list)  # run_key, state, reason
+    finished: dict[int, list[int]] = field(default_factory=dict)  # run_key: [instances, failed leaves]
+    kills: list[int] = field(default_factory=list)
+    guards: list[Guard] = field(default_factory=list)
+    starts: int = 0
+
+    def run(self, item: Item) -> Run:
+        return self.runs[item.run_key]
+
+    def task(self, item: Item) -> TaskSpec:
+        return self.graph(item.run_key).task(item.task_index)
+
+    def graph(self, run_key: int) -> Graph:
+        return self.catalog.graph(self.conn, self.runs[run_key].version_key)
+
+    def item(self, run_key: int, task_index: int, map_index: int, state: str, epoch: int, try_number: int) -> Item:
+        """The task instance, as this transaction has it; the arguments say how the database has it."""
+        key = (run_key, task_index, map_index)
+        found = self.items.get(key)
+        if found is None:
+            now = TaskState(state)
+            found = self.items[key] = Item(run_key, task_index, map_index, now, epoch, now, epoch, try_number)
+        return found
+
+    def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED) -> Item:
+        item = Item(run_key, task_index, map_index, None, 0, TaskState.NONE, 0, 0)
+        self.items[item.key] = item
+        return item
+
+    def apply(self, item: Item, event: TaskEvent, detail: dict[str, Any] | None = None) -> None:
+        """Move a task instance, and write it into history. A finished one joins the wave."""
+        item.state = move(item.state, event)
+        self.events.append(
+            tasks.Event(
+                item.run_key,
+                item.task_index,
+                item.map_index,
+                item.epoch,
+                item.try_number,
+                event,
+                item.state,
+                json.dumps(detail) if detail else None,
+            )
+        )
+        if item.state in FINISHED:
+            self.wave.append(item)
+
+    def explain(self, item: Item, reason: str) -> None:
+        self.reasons.append((*item.key, reason[:MAX_REASON]))
+
+    def apply_run(self, run_key: int, state: RunState, event: RunEvent, actor: str) -> RunState:
+        after = move_run(state, event)
+        self.run_events.append((run_key, event, after, actor))
+        return after
+
+    def end_run(self, run_key: int, state: RunState, event: RunEvent, actor: str, reason: str | None) -> None:
+        self.ended_runs.append((run_key, self.apply_run(run_key, state, event, actor), reason))
+
+    def count(self, run_key: int, finished: int, failed_leaves: int = 0) -> None:
+        """Take instances off what is unfinished of a run; a negative number adds them."""
+        entry = self.finished.setdefault(run_key, [0, 0])
+        entry[0] += finished
+        entry[1] += failed_leaves
+
+    def release(self, holds: list[int], pool_slots: int) -> None:
+        """Give back what a dispatch held: the pool comes first."""
+        self.released[holds[0]] += pool_slots
+        for limit in holds[1:]:
+            self.released[limit] += 1
+
+    def wake(self, limits: Iterable[int]) -> None:
+        """Have the round look at what is parked on these limits, although nothing was released."""
+        for limit in limits:
+            self.released[limit] += 0
+
+    def end_dispatches(self) -> None:
+        """Delete what has ended. Comes before new dispatches are written."""
+        if self.ended_epochs:
+            self.guards.append(tasks.delete_dispatches(self.conn, self.ended_epochs))
+
+    def write(self) -> None:
+        """Write everything but lanes and limits, which are the round's."""
+        conn = self.conn
+        if self.expanded:
+            tasks.insert_mapped(conn, [(x.run_key, x.task_index, x.length) for x in self.expanded])
+        born: list[tasks.Instance] = []
+        moves: list[tasks.Move] = []
+        for (run_key, task_index, map_index), item in self.items.items():
+            if item.key in self.gone:
+                continue
+            if item.was_state is None:
+                born.append(tasks.Instance(run_key, task_index, map_index, item.state, item.epoch, item.try_number))
+            elif item.state is not item.was_state or item.epoch != item.was_epoch:
+                moves.append(
+                    tasks.Move(
+                        run_key,
+                        task_index,
+                        map_index,
+                        item.was_state,
+                        item.was_epoch,
+                        item.state,
+                        item.epoch,
+                        item.try_number,
+                        item.losses,
+                        item.started_at,
+                        item.ended_at,
+                    )
+                )
+        if born:
+            tasks.insert_instances(conn, born)
+        if moves:
+            self.guards.append(tasks.move(conn, moves))
+        if self.reasons:
+            tasks.set_reasons(conn, self.reasons)
+        if self.dispatches:
+            tasks.insert_dispatches(conn, self.dispatches)
+        if self.kills:
+            tasks.kill_dispatches(conn, self.kills)
+        if self.retries:
+            tasks.insert_retries(conn, self.retries)
+        if self.events:
+            tasks.append_events(conn, self.events)
+        if self.run_events:
+            runs.append_events(conn, self.run_events)

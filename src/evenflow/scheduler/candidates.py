@@ -1,0 +1,124 @@
+"""Lanes that live in memory: what became ready in this transaction. Only what does not start in the same transaction is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from evenflow.core.model import UNMAPPED
+from evenflow.core.selection import OPEN, PAUSED, Lane, Node
+from evenflow.core.states import TaskEvent
+from evenflow.scheduler.batch import Batch, Item, Run
+from evenflow.store import selection
+from evenflow.store.selection import StoredLane
+
+NEVER = 1 << 62  # in the place of the lane id in the order: after every lane that is stored
+
+LaneKey = tuple[int, int, int, tuple[int, ...], int]  # run, node, priority, local limits, mapped task or UNMAPPED
+
+
+@dataclass(slots=True)
+class Candidates:
+    """Ready tasks that no limit tells apart, or the instances ``next_map_index .. end`` of a task that has just been expanded."""
+
+    run: Run
+    node: Node
+    priority: int
+    lane: Lane
+    items: list[Item] = field(default_factory=list)
+    mapped: int = UNMAPPED
+    next_map_index: int = 0
+    end: int = 0
+
+    def take(self, batch: Batch, count: int) -> list[Item]:
+        """The next ``count`` task instances."""
+        if self.mapped == UNMAPPED:
+            taken, self.items = self.items[:count], self.items[count:]
+            return taken
+        first = self.next_map_index
+        self.next_map_index += count
+        return [batch.new_item(self.run.run_key, self.mapped, i) for i in range(first, first + count)]
+
+
+def group(batch: Batch) -> dict[LaneKey, Candidates]:
+    """What became ready, as lanes. Those of a paused DAG are parked as such."""
+    batch.catalog.load_run_limits(batch.conn, {i.run_key for i in batch.ready} | {x.run_key for x in batch.expanded})
+    out: dict[LaneKey, Candidates] = {}
+    for item in batch.ready:
+        candidates = _lane_of(batch, out, item.run_key, item.task_index, UNMAPPED)
+        candidates.items.append(item)
+        candidates.lane.ready += 1
+    for expansion in batch.expanded:
+        candidates = _lane_of(batch, out, expansion.run_key, expansion.task_index, expansion.task_index)
+        candidates.end = candidates.lane.ready = expansion.length
+    return out
+
+
+def _lane_of(batch: Batch, out: dict[LaneKey, Candidates], run_key: int, task_index: int, mapped: int) -> Candidates:
+    conn, catalog, run = batch.conn, batch.catalog, batch.runs[run_key]
+    spec = batch.graph(run_key).task(task_index)
+    node = catalog.node(conn, spec.pool, spec.executor, spec.queue, spec.pool_slots)
+    limits: list[int | None] = []
+    if spec.max_active_tis_per_dagrun is not None:
+        limits.append(catalog.run_limit(run_key, spec.task_id))
+    if spec.max_active_tis_per_dag is not None:
+        limits.append(catalog.dag_task_limit(conn, run.dag_id, spec.task_id))
+    limits.append(catalog.run_limit(run_key, ""))
+    local = tuple(limit for limit in limits if limit is not None)
+    key = (run_key, node.node_id, spec.priority_weight, local, mapped)
+    found = out.get(key)
+    if found is None:
+        order = (-run.priority, -spec.priority_weight, run.run_after_us, NEVER + len(out))
+        lane = Lane(-1 - len(out), node.node_id, order, local, 0, PAUSED if run.is_paused else OPEN)
+        found = out[key] = Candidates(run, node, spec.priority_weight, lane, mapped=mapped)
+    return found
+
+
+def store(batch: Batch, lanes: Collection[Candidates]) -> None:
+    """Writes lanes that have tasks left."""
+    lanes = [c for c in lanes if c.lane.ready]
+    rows: list[StoredLane] = []
+    ready: list[tuple[int, int, int]] = []
+    for c in lanes:
+        lane_id = batch.catalog.lane_ids.take(batch.conn)
+        mapped = None if c.mapped == UNMAPPED else c.mapped
+        rows.append(
+            StoredLane(
+                lane_id,
+                c.node.node_id,
+                c.run.run_key,
+                c.run.priority,
+                c.priority,
+                c.run.run_after_us,
+                list(c.lane.locals),
+                c.lane.ready,
+                mapped,
+                c.next_map_index,
+                c.end,
+                c.lane.parked_on,
+            )
+        )
+        ready += schedule(batch, lane_id, c.items)
+    if rows:
+        selection.insert_lanes(batch.conn, rows)
+    if ready:
+        selection.insert_ready(batch.conn, ready)
+
+
+def schedule(batch: Batch, lane_id: int, items: list[Item]) -> list[tuple[int, int, int]]:
+    """The rows of ``ready_task`` for task instances that wait in a stored lane."""
+    for item in items:
+        batch.apply(item, TaskEvent.READY)
+    return [(lane_id, item.task_index, item.map_index) for item in items]
+
+
+def store_all(batch: Batch) -> None:
+    """Without the executor's lock: everything that is ready becomes a stored lane, everything released a wake for the holder."""
+    candidates = group(batch).values()
+    store(batch, candidates)
+    if paused := {c.run.dag_id for c in candidates if c.run.is_paused}:
+        selection.reapply_pauses(batch.conn, sorted(paused))
+    if candidates:
+        batch.wake([0])
+    if batch.released:
+        selection.insert_wakes(batch.conn, batch.released)

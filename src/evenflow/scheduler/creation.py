@@ -1,0 +1,63 @@
+"""Queued runs become running ones: their task instances, counters and limits, and the first tasks that are ready."""
+
+from __future__ import annotations
+
+from evenflow.core.graph import Graph
+from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_PER_TURN
+from evenflow.core.states import RunEvent, RunState
+from evenflow.core.trigger_rules import Verdict
+from evenflow.scheduler.batch import Batch, Item, Run
+from evenflow.scheduler.readiness import propagate, settle
+from evenflow.store import runs
+
+
+def create_runs(batch: Batch) -> bool:
+    """Starts queued runs up to the limits of one transaction. Whether there may be more."""
+    queued = runs.take_queued(batch.conn, limit=NEW_RUNS_PER_TURN).all()
+    if not queued:
+        return False
+    taken: list[tuple[Run, Graph, int]] = []
+    instances = 0
+    for row in queued:
+        graph = batch.catalog.graph(batch.conn, row.version_key)
+        if taken and instances + graph.n > NEW_INSTANCES_PER_TURN:
+            break
+        instances += graph.n
+        run = Run(row.run_key, row.dag_id, row.version_key, row.priority, row.run_after_us, new=True)
+        batch.runs[run.run_key] = run
+        taken.append((run, graph, row.slot_limit or 0))
+        if row.slot_limit:
+            batch.released[row.slot_limit] -= 1  # taken, by the same sums as releases
+    runs.start(batch.conn, [(run.run_key, graph.n, slot) for run, graph, slot in taken])
+    _insert_limits(batch, [(run, graph) for run, graph, _ in taken])
+    counters = [(run.run_key, i, len(graph.upstream[i])) for run, graph, _ in taken for i in range(graph.n) if graph.counted[i]]
+    if counters:
+        runs.insert_counters(batch.conn, counters)
+    expansions: list[Item] = []
+    for run, graph, _ in taken:
+        batch.apply_run(run.run_key, RunState.QUEUED, RunEvent.START, "scheduler")
+        items = [batch.new_item(run.run_key, i) for i in range(graph.n)]
+        for i in graph.roots:
+            settle(batch, items[i], Verdict.READY, expansions)
+        if graph.n == 0:
+            batch.count(run.run_key, 0)
+    propagate(batch, expansions)
+    return len(taken) < len(queued) or len(queued) == NEW_RUNS_PER_TURN
+
+
+def _insert_limits(batch: Batch, taken: list[tuple[Run, Graph]]) -> None:
+    limits: list[tuple[str, int, str, int]] = []
+    for run, graph in taken:
+        if graph.spec.max_active_tasks is not None:
+            limits.append(("run", run.run_key, "", graph.spec.max_active_tasks))
+        limits += [
+            ("run_task", run.run_key, task.task_id, task.max_active_tis_per_dagrun)
+            for task in graph.spec.tasks
+            if task.max_active_tis_per_dagrun is not None
+        ]
+    found: dict[int, dict[str, int]] = {run.run_key: {} for run, _ in taken}
+    if limits:
+        for row in runs.insert_limits(batch.conn, limits).all():
+            found[row.run_key][row.name] = row.limit_id
+    for run_key, names in found.items():
+        batch.catalog.add_run_limits(run_key, names)

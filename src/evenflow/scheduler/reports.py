@@ -1,0 +1,137 @@
+"""What reports and timers mean: each try's reports are collapsed into one verdict, and the verdict moves its task instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from evenflow.core.limits import MAX_LOSSES
+from evenflow.core.retry import next_delay
+from evenflow.core.states import TaskEvent, TaskState
+from evenflow.scheduler.batch import Batch, Item
+from evenflow.store import tasks
+from evenflow.store.inbox import TakenReport, TakenTimer
+
+
+@dataclass(slots=True)
+class Verdict:
+    """All reports of one try: the first one gives the try, an exit outweighs a loss, and the first exit counts."""
+
+    first: TakenReport
+    started_at: datetime | None = None
+    exit: TakenReport | None = None
+    lost: TakenReport | None = None
+
+
+def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
+    """Applies the reports of current tries; answers how many were about past epochs and so changed nothing."""
+    verdicts: dict[int, Verdict] = {}
+    stale = 0
+    for report in reports:
+        if report.task_index is None or report.state is None:
+            stale += 1
+            continue
+        verdict = verdicts.get(report.epoch)
+        if verdict is None:
+            verdict = verdicts[report.epoch] = Verdict(report)
+        match report.kind:
+            case "started":
+                verdict.started_at = verdict.started_at or report.at
+            case "exit":
+                verdict.exit = verdict.exit or report
+            case "lost":
+                verdict.lost = verdict.lost or report
+    for verdict in verdicts.values():
+        first = verdict.first
+        assert first.task_index is not None
+        assert first.state is not None
+        item = batch.item(first.run_key, first.task_index, first.map_index, first.state, first.epoch, first.try_number)
+        if verdict.exit is not None:
+            _apply_exit(batch, item, verdict.exit, verdict.started_at)
+        elif verdict.lost is not None:
+            reason = str((verdict.lost.payload or {}).get("reason", "lost"))
+            _lose(batch, item, verdict.lost, reason, avoid=0)
+        elif item.state is TaskState.QUEUED:
+            item.started_at = verdict.started_at
+            batch.apply(item, TaskEvent.START)
+    return stale
+
+
+def apply_timers(batch: Batch, timers: Iterable[TakenTimer]) -> None:
+    """Retries that are due become ready, unless their task has moved on."""
+    for timer in timers:
+        if TaskState(timer.state) is TaskState.UP_FOR_RETRY:
+            batch.ready.append(
+                batch.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
+            )
+
+
+def _apply_exit(batch: Batch, item: Item, report: TakenReport, started_at: datetime | None) -> None:
+    payload = report.payload or {}
+    if report.outcome == "cannot_start":
+        _lose(batch, item, report, str(payload.get("reason", "it could not be started")), avoid=report.worker_id or 0)
+        return
+    ran = timedelta(seconds=report.ran_s or 0.0)
+    item.started_at = started_at or (report.at - ran if item.state is TaskState.QUEUED else None)
+    item.ended_at = report.at
+    _end(batch, report)
+    match report.outcome:
+        case "success":
+            batch.apply(item, TaskEvent.SUCCEED)
+            return
+        case "skipped":
+            event = TaskEvent.SKIP
+        case "failed_for_good":
+            event = TaskEvent.FAIL
+        case _:
+            event = _failure(batch, item)
+    _fail(batch, item, event, payload)
+
+
+def _failure(batch: Batch, item: Item) -> TaskEvent:
+    """Failed: is there a try left?"""
+    if batch.run(item).cancelled:
+        return TaskEvent.CANCEL
+    return TaskEvent.RETRY if item.try_number <= batch.task(item).retries else TaskEvent.FAIL
+
+
+def _fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, object]) -> None:
+    batch.apply(item, event, payload)
+    if reason := payload.get("reason"):
+        batch.explain(item, str(reason))
+    if event is TaskEvent.RETRY:
+        spec = batch.task(item)
+        batch.retries.append(tasks.Retry(next_delay(spec, item.try_number), *item.key, item.epoch))
+
+
+def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
+    """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often."""
+    if report.losses < MAX_LOSSES and not batch.run(item).cancelled:
+        spec = batch.task(item)
+        batch.ended_epochs.append(report.epoch)
+        item.epoch = batch.catalog.epochs.take(batch.conn)
+        item.losses += 1
+        batch.dispatches.append(
+            tasks.Dispatch(
+                item.epoch,
+                *item.key,
+                item.try_number,
+                1,
+                spec.priority_weight,
+                spec.queue,
+                report.holds,
+                report.pool_slots,
+                avoid,
+            )
+        )
+        batch.apply(item, TaskEvent.REQUEUE, {"reason": reason})
+        return
+    item.ended_at = report.at
+    _end(batch, report)
+    _fail(batch, item, _failure(batch, item), {"reason": reason})
+
+
+def _end(batch: Batch, report: TakenReport) -> None:
+    batch.ended_epochs.append(report.epoch)
+    batch.release(report.holds, report.pool_slots)

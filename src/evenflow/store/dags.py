@@ -1,0 +1,182 @@
+"""DAG files, versions and their code: what the processor delivers. For the API."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection
+from psycopg.rows import args_row
+
+from evenflow.store.dispatch import int_array
+from evenflow.store.sql import sql
+
+Conn = AsyncConnection[Any]
+
+
+class VersionRow(NamedTuple):
+    version_key: int
+    version_number: int
+    spec: str
+    code_hash: str
+    file: str
+
+
+class DagFile(NamedTuple):
+    file: str
+    fingerprint: str
+
+
+class Owner(NamedTuple):
+    dag_id: str
+    bundle: str
+    file: str
+
+
+class NextRun(NamedTuple):
+    """When the next scheduled run is created, and its logical date; both null when there is none."""
+
+    run_at: datetime | None
+    logical: datetime | None
+
+
+async def read_versions(conn: Conn, keys: Iterable[int]) -> list[VersionRow]:
+    cursor = conn.cursor(row_factory=args_row(VersionRow))
+    return await (await cursor.execute(sql("dags/read_versions"), {"keys": int_array(keys)})).fetchall()
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+async def see_files(conn: Conn, bundle: str, files: Sequence[DagFile]) -> None:
+    """Makes the files of a bundle these; DAGs whose file is gone are retired."""
+    names = {"bundle": bundle, "files": [f.file for f in files], "fingerprints": [f.fingerprint for f in files]}
+    async with conn.transaction():
+        await conn.execute(sql("dags/insert_files"), names)
+        await conn.execute(sql("dags/delete_files"), names)
+        retired = await conn.execute(sql("dags/retire_orphans"), names)
+        if retired.rowcount:
+            await reparse_failed(conn)
+            await conn.execute(sql("dags/notify"))
+
+
+async def reparse_failed(conn: Conn) -> None:
+    """Lets the processors try again what had errors, because something that files were refused for has changed."""
+    await conn.execute(sql("dags/reparse_failed"))
+
+
+async def lease_files(conn: Conn, *, bundle: str, service_id: int, limit: int, lease_s: float) -> list[DagFile]:
+    names = {"bundle": bundle, "service_id": service_id, "limit": limit, "lease_s": lease_s}
+    cursor = conn.cursor(row_factory=args_row(DagFile))
+    return await (await cursor.execute(sql("dags/lease_files"), names)).fetchall()
+
+
+async def lock_file(conn: Conn, bundle: str, file: str) -> str | None:
+    """The fingerprint of a file, which stays so until the transaction ends; null when the file is gone."""
+    row = await (await conn.execute(sql("dags/lock_file"), {"bundle": bundle, "file": file})).fetchone()
+    return None if row is None else str(row[0])
+
+
+async def record_parse(
+    conn: Conn, *, bundle: str, file: str, seconds: float, error: str | None, error_line: int | None
+) -> None:
+    names = {"bundle": bundle, "file": file, "seconds": seconds, "error": error, "error_line": error_line}
+    await conn.execute(sql("dags/record_parse"), names)
+
+
+# -- DAGs --------------------------------------------------------------------------------------------------------------
+
+
+async def lock_ids(conn: Conn, dag_ids: Collection[str]) -> None:
+    """Until the transaction ends nobody else stores a version of these DAGs."""
+    await conn.execute(sql("dags/lock_ids"), {"dag_ids": list(dag_ids)})
+
+
+async def find_owners(conn: Conn, *, bundle: str, file: str, dag_ids: Collection[str]) -> list[Owner]:
+    """Which of these DAGs belong to another file than this one."""
+    names = {"bundle": bundle, "file": file, "dag_ids": list(dag_ids)}
+    cursor = conn.cursor(row_factory=args_row(Owner))
+    return await (await cursor.execute(sql("dags/find_owners"), names)).fetchall()
+
+
+async def list_resources(conn: Conn) -> tuple[set[str], set[str]]:
+    """The names of all pools, and of all executors."""
+    rows = await (await conn.execute(sql("dags/list_resources"))).fetchall()
+    return {name for kind, name in rows if kind == "pool"}, {name for kind, name in rows if kind == "executor"}
+
+
+async def insert_version(
+    conn: Conn, *, dag_id: str, spec: str, spec_hash: str, code_hash: str, file: str, tasks: Sequence[tuple[str, str]]
+) -> int:
+    """The key of the version with this spec and code, new or not; ``tasks`` are (task_id, operator)."""
+    names = {"dag_id": dag_id, "spec": spec, "spec_hash": spec_hash, "code_hash": code_hash, "file": file}
+    row = await (await conn.execute(sql("dags/insert_version"), names)).fetchone()
+    assert row is not None
+    version_key, is_new = row
+    if is_new:
+        task_names = {"version_key": version_key, "task_ids": [t for t, _ in tasks], "operators": [o for _, o in tasks]}
+        await conn.execute(sql("dags/insert_tasks"), task_names)
+    return int(version_key)
+
+
+async def upsert(
+    conn: Conn, *, dag_id: str, version_key: int, bundle: str, file: str, is_paused: bool, next_run: NextRun
+) -> None:
+    """Makes this the DAG's newest version; ``is_paused`` counts for a DAG that is new."""
+    names = {
+        "dag_id": dag_id,
+        "version_key": version_key,
+        "bundle": bundle,
+        "file": file,
+        "is_paused": is_paused,
+        "next_run_at": next_run.run_at,
+        "next_logical": next_run.logical,
+    }
+    await conn.execute(sql("dags/upsert"), names)
+
+
+async def retire_unlisted(conn: Conn, *, bundle: str, file: str, dag_ids: Collection[str]) -> bool:
+    """Retires DAGs that the file had and has no more; says whether there were some."""
+    names = {"bundle": bundle, "file": file, "dag_ids": list(dag_ids)}
+    return (await conn.execute(sql("dags/retire_unlisted"), names)).rowcount > 0
+
+
+async def last_scheduled(conn: Conn, dag_id: str) -> datetime | None:
+    """The logical date of the DAG's newest scheduled run."""
+    row = await (await conn.execute(sql("dags/last_scheduled"), {"dag_id": dag_id})).fetchone()
+    return None if row is None else row[0]
+
+
+async def set_limits(conn: Conn, dag_id: str, *, run_slots: int | None, task_slots: Mapping[str, int]) -> None:
+    """``max_active_runs``, and ``max_active_tis_per_dag`` by task_id, of the DAG's newest version."""
+    if run_slots is None:
+        await conn.execute(sql("dags/delete_run_slots"), {"dag_id": dag_id})
+    else:
+        await conn.execute(sql("dags/set_run_slots"), {"dag_id": dag_id, "capacity": run_slots})
+    slots = {f"{dag_id}/{task_id}": capacity for task_id, capacity in task_slots.items()}
+    names = {"dag_id": dag_id, "names": list(slots), "capacities": list(slots.values())}
+    await conn.execute(sql("dags/set_task_slots"), names)
+
+
+async def notify(conn: Conn) -> None:
+    """Tells schedulers that DAGs or limits have changed."""
+    await conn.execute(sql("dags/notify"))
+
+
+# -- code --------------------------------------------------------------------------------------------------------------
+
+
+async def has_code(conn: Conn, code_hash: str) -> bool:
+    row = await (await conn.execute(sql("dags/has_code"), {"code_hash": code_hash})).fetchone()
+    return row is not None and bool(row[0])
+
+
+async def insert_code(conn: Conn, code_hash: str, archive: bytes) -> None:
+    await conn.execute(sql("dags/insert_code"), {"code_hash": code_hash, "archive": archive})
+
+
+async def read_code(conn: Conn, code_hash: str) -> bytes | None:
+    cursor = conn.cursor(binary=True)  # an archive in text form is twice as long
+    row = await (await cursor.execute(sql("dags/read_code"), {"code_hash": code_hash})).fetchone()
+    return None if row is None else bytes(row[0])

@@ -1,0 +1,125 @@
+"""Tries on their way to workers and back: claims, reports, what a worker's beat reveals. For the API."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.rows import args_row
+
+from evenflow.store.sql import sql
+
+Conn = AsyncConnection[Any]
+
+
+class ClaimedTry(NamedTuple):
+    """A dispatch row that a worker holds, with what its run adds. ``map_length`` is null unless the task is mapped."""
+
+    epoch: int
+    run_key: int
+    task_index: int
+    map_index: int
+    try_number: int
+    version_key: int
+    dag_id: str
+    run_id: str
+    run_type: str
+    params: dict[str, Any]
+    run_after: datetime
+    logical_date: datetime | None
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
+    map_length: int | None
+
+
+class ClaimResult(NamedTuple):
+    worker_state: str | None  # null: no such worker
+    kill: list[int]
+    tries: list[ClaimedTry]
+
+
+class ListDifference(NamedTuple):
+    kill: list[int]
+    resend: list[int]
+
+
+class RunNames(NamedTuple):
+    dag_id: str
+    run_id: str
+    version_key: int
+
+
+async def claim(
+    conn: Conn, *, service_id: int, claim_key: str, slots: int, queues: Collection[str], lease_s: float
+) -> ClaimResult:
+    """Up to ``slots`` tries for this worker in one round trip; the same ``claim_key`` again returns the same tries."""
+    names: dict[str, Any] = {"service_id": service_id, "claim_key": claim_key, "slots": slots, "lease_s": lease_s}
+    async with conn.pipeline():
+        worker = await conn.execute(sql("services/lock_worker"), names, prepare=True)
+        await conn.execute(sql("dispatch/claim"), {**names, "queues": list(queues)}, prepare=True)
+        claimed = await _read_claimed(conn, service_id, claim_key=claim_key)
+    row = await worker.fetchone()
+    if row is None:
+        return ClaimResult(None, [], [])
+    return ClaimResult(row[0], row[1], await claimed.fetchall())
+
+
+async def read_tries(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[ClaimedTry]:
+    """Those of ``epochs`` that this worker holds."""
+    return await (await _read_claimed(conn, service_id, epochs=epochs)).fetchall()
+
+
+async def _read_claimed(
+    conn: Conn, service_id: int, *, claim_key: str = "", epochs: Iterable[int] = ()
+) -> AsyncCursor[ClaimedTry]:
+    cursor = conn.cursor(row_factory=args_row(ClaimedTry))
+    names = {"service_id": service_id, "claim_key": claim_key, "epochs": int_array(epochs)}
+    return await cursor.execute(sql("dispatch/read_claimed"), names, prepare=True)
+
+
+async def compare_listed(conn: Conn, *, service_id: int, epochs: Iterable[int], resend_after_s: float) -> ListDifference:
+    """How a worker's list of its tries differs from what the database says it holds."""
+    names = {"service_id": service_id, "epochs": int_array(epochs), "resend_after_s": resend_after_s}
+    rows = await (await conn.execute(sql("dispatch/compare_listed"), names, prepare=True)).fetchall()
+    return ListDifference([epoch for epoch, kill, _ in rows if kill], [epoch for epoch, _, resend in rows if resend])
+
+
+async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable[int]) -> tuple[set[str], list[tuple[int, int]]]:
+    """The queues among ``queues`` that have work, and (worker, epoch) of what is to be killed on ``workers``."""
+    async with conn.pipeline():
+        waiting = await conn.execute(sql("dispatch/find_waiting"), {"queues": list(queues)}, prepare=True)
+        kills = await conn.execute(sql("dispatch/read_kills"), {"workers": int_array(workers)}, prepare=True)
+    return {queue for (queue,) in await waiting.fetchall()}, await kills.fetchall()
+
+
+async def insert_reports(conn: Conn, reports: str) -> None:
+    """Stores all of them or none, and wakes schedulers.
+
+    ``reports`` is a JSON list of ``{run_key, task_index, map_index, epoch, kind, age_s, payload?, result?}``; ``result`` is JSON in a string.
+    Raises :class:`psycopg.DataError` when a result is not JSON that the database can hold.
+    """
+    await conn.execute(sql("dispatch/insert_reports"), {"reports": reports}, prepare=True)
+
+
+async def find_current(conn: Conn, tries: Sequence[tuple[int, int, int, int]]) -> set[int]:
+    """Of tries (epoch, run_key, task_index, map_index): the epochs that have not been superseded by a later try of their task."""
+    names = dict(zip(("epochs", "run_keys", "tasks", "maps"), map(int_array, zip(*tries, strict=True)), strict=True))
+    return {epoch for (epoch,) in await (await conn.execute(sql("dispatch/find_current"), names, prepare=True)).fetchall()}
+
+
+async def read_run(conn: Conn, run_key: int) -> RunNames | None:
+    row = await (await conn.execute(sql("dispatch/read_run"), {"run_key": run_key})).fetchone()
+    return None if row is None else RunNames(*row)
+
+
+async def write_progress(conn: Conn, *, epoch: int, payload: str) -> bool:
+    """Whether the try still runs; ``payload`` is JSON."""
+    cursor = await conn.execute(sql("dispatch/write_progress"), {"epoch": epoch, "payload": payload}, prepare=True)
+    return await cursor.fetchone() is not None
+
+
+def int_array(numbers: Iterable[int]) -> str:
+    """``{1,2,3}``: many times cheaper than a list, which psycopg adapts element by element."""
+    return f"{{{','.join(map(str, numbers))}}}"

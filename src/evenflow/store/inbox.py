@@ -1,0 +1,96 @@
+"""What waits to be applied: reports and timers, taken by run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from evenflow.store.columns import numbers
+from evenflow.store.rows import Conn, Rows, execute
+
+EXECUTOR_LOCK = 0x45564E46  # "EVNF": the advisory lock of the one executor that there is
+
+
+class Turn(NamedTuple):
+    lead: bool  # whether this transaction has the executor's lock
+    now: datetime  # when it began, by the database
+
+
+class LockedRun(NamedTuple):
+    run_key: int
+    dag_id: str
+    version_key: int
+    state: str
+    priority: int
+    run_after_us: int
+    cancelled_by: str | None
+    is_paused: bool
+
+
+class TakenReport(NamedTuple):
+    """A report with the dispatch and task instance that it is about; those are ``None`` when its epoch is past."""
+
+    run_key: int
+    epoch: int
+    kind: str
+    at: datetime
+    outcome: str | None
+    ran_s: float | None
+    payload: dict[str, Any] | None
+    task_index: int | None
+    map_index: int
+    holds: list[int]
+    pool_slots: int
+    worker_id: int | None
+    state: str | None
+    try_number: int
+    losses: int
+
+
+class TakenTimer(NamedTuple):
+    kind: str
+    run_key: int
+    task_index: int
+    map_index: int
+    state: str
+    epoch: int
+    try_number: int
+
+
+def try_executor(conn: Conn) -> Rows[Turn]:
+    return Rows(execute(conn, "inbox/try_executor", {"executor": EXECUTOR_LOCK}), Turn._make)
+
+
+def lock_runs(conn: Conn, *, limit: int) -> Rows[LockedRun]:
+    return Rows(execute(conn, "inbox/lock_runs", {"limit": limit}), LockedRun._make)
+
+
+def take_reports(conn: Conn, run_keys: list[int], *, lead: bool, limit: int) -> Rows[TakenReport]:
+    """At most ``limit`` reports; the rest stays for the next transaction."""
+    params = {"run_keys": numbers(run_keys), "lead": lead, "limit": limit}
+    return Rows(execute(conn, "inbox/take_reports", params), TakenReport._make)
+
+
+def take_timers(conn: Conn, run_keys: list[int]) -> Rows[TakenTimer]:
+    return Rows(execute(conn, "inbox/take_timers", {"run_keys": numbers(run_keys)}), TakenTimer._make)
+
+
+def next_due(conn: Conn) -> float | None:
+    """Seconds until the next timer or scheduled run; ``None`` when there is none."""
+    row = execute(conn, "inbox/next_due").fetchone()
+    return row[0] if row else None
+
+
+def expire_services(conn: Conn, *, lease_s: float) -> list[tuple[int, str, str]]:
+    """Marks services whose lease lapsed as lost; answers (service_id, kind, name) of each."""
+    return execute(conn, "inbox/expire_services", {"lease_s": lease_s}).fetchall()
+
+
+def report_lost_tries(conn: Conn) -> int:
+    """Reports the tries of lost and stopped workers as lost; answers how many."""
+    return execute(conn, "inbox/report_lost_tries").rowcount
+
+
+def notify(conn: Conn, channel: str) -> None:
+    """Wakes who listens on a channel of :mod:`evenflow.store.notify`, once the transaction commits."""
+    execute(conn, "inbox/notify", {"channel": channel})

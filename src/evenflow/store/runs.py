@@ -1,0 +1,129 @@
+"""Runs as the scheduler handles them: taken, started, counted down, finished, and created when their DAG is due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from psycopg.types.json import Json
+
+from evenflow.store.columns import numbers, texts, words
+from evenflow.store.rows import Conn, Rows, execute
+
+
+class QueuedRun(NamedTuple):
+    run_key: int
+    dag_id: str
+    version_key: int
+    priority: int
+    run_after_us: int
+    slot_limit: int | None  # the DAG's max_active_runs limit
+
+
+class RunStanding(NamedTuple):
+    run_key: int
+    unfinished: int
+    failed_leaves: int
+    cancelled_by: str | None
+    slot_limit: int | None  # the max_active_runs limit that it holds one of
+    others_wait: bool  # runs of its DAG are queued
+
+
+class RunLimit(NamedTuple):
+    limit_id: int
+    kind: str
+    run_key: int
+    name: str
+
+
+class DueDag(NamedTuple):
+    dag_id: str
+    version_key: int
+    spec: str
+    last_logical: datetime | None  # of its scheduled runs
+    now: datetime  # by the database
+
+
+class ScheduledRun(NamedTuple):
+    dag_id: str
+    run_id: str
+    version_key: int
+    params: dict[str, object]
+    logical_date: datetime
+    start: datetime
+    end: datetime
+    run_after: datetime
+
+
+def read_spec(conn: Conn, version_key: int) -> str:
+    """The JSON of a version's DagSpec. Raises :class:`LookupError` when there is no such version."""
+    row = execute(conn, "runs/read_version", {"version_key": version_key}).fetchone()
+    if row is None:
+        raise LookupError(f"there is no DAG version {version_key}")
+    return str(row[0])
+
+
+def take_queued(conn: Conn, *, limit: int) -> Rows[QueuedRun]:
+    return Rows(execute(conn, "runs/take_queued", {"limit": limit}), QueuedRun._make)
+
+
+def start(conn: Conn, runs: Sequence[tuple[int, int, int]]) -> None:
+    """Runs as (run_key, unfinished task instances, max_active_runs limit held or 0) become running."""
+    run_keys, unfinished, slots = zip(*runs, strict=True)
+    params = {"run_keys": numbers(run_keys), "unfinished": numbers(unfinished), "slots": numbers(slots)}
+    execute(conn, "runs/start", params)
+
+
+def insert_counters(conn: Conn, counters: Sequence[tuple[int, int, int]]) -> None:
+    """Upstream counters as (run_key, task_index, total)."""
+    run_keys, tasks, totals = zip(*counters, strict=True)
+    execute(conn, "runs/insert_counters", {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "totals": numbers(totals)})
+
+
+def insert_limits(conn: Conn, limits: Sequence[tuple[str, int, str, int]]) -> Rows[RunLimit]:
+    """Limits as (kind, run_key, name, capacity)."""
+    kinds, run_keys, names, capacities = zip(*limits, strict=True)
+    params = {"kinds": words(kinds), "run_keys": numbers(run_keys), "names": texts(names), "capacities": numbers(capacities)}
+    return Rows(execute(conn, "runs/insert_limits", params), RunLimit._make)
+
+
+def delete_limits(conn: Conn, run_keys: Sequence[int]) -> None:
+    execute(conn, "runs/delete_limits", {"run_keys": numbers(run_keys)})
+
+
+def count_down(conn: Conn, finished: Sequence[tuple[int, int, int]]) -> Rows[RunStanding]:
+    """Takes (run_key, finished instances, failed leaves) off the runs; a negative number of finished adds instances."""
+    run_keys, counts, leaves = zip(*finished, strict=True)
+    params = {"run_keys": numbers(run_keys), "finished": numbers(counts), "failed_leaves": numbers(leaves)}
+    return Rows(execute(conn, "runs/count_down", params), RunStanding._make)
+
+
+def finish(conn: Conn, runs: Sequence[tuple[int, str, str | None]]) -> None:
+    """Runs as (run_key, final state, reason)."""
+    run_keys, states, reasons = zip(*runs, strict=True)
+    execute(conn, "runs/finish", {"run_keys": numbers(run_keys), "states": words(states), "reasons": texts(reasons)})
+
+
+def mark_cancelled(conn: Conn, run_key: int, actor: str) -> None:
+    execute(conn, "runs/mark_cancelled", {"run_key": run_key, "actor": actor})
+
+
+def append_events(conn: Conn, events: Sequence[tuple[int, str, str, str]]) -> None:
+    """History as (run_key, event, state, actor)."""
+    run_keys, names, states, actors = zip(*events, strict=True)
+    params = {"run_keys": numbers(run_keys), "events": words(names), "states": words(states), "actors": texts(actors)}
+    execute(conn, "runs/append_events", params)
+
+
+def take_due_dags(conn: Conn, *, limit: int) -> list[DueDag]:
+    return list(map(DueDag._make, execute(conn, "runs/take_due_dags", {"limit": limit}).fetchall()))
+
+
+def insert_scheduled(conn: Conn, run: ScheduledRun) -> bool:
+    """Whether the run is new."""
+    return execute(conn, "runs/insert_scheduled", {**run._asdict(), "params": Json(run.params)}).rowcount == 1
+
+
+def set_next(conn: Conn, dag_id: str, next_run_at: datetime | None, next_logical: datetime | None) -> None:
+    execute(conn, "runs/set_next", {"dag_id": dag_id, "next_run_at": next_run_at, "next_logical": next_logical})

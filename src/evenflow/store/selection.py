@@ -1,0 +1,165 @@
+"""Lanes, nodes and limits: what a selection round reads and writes. All but the wakes are for the holder of the executor's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from evenflow.store.columns import arrays, numbers
+from evenflow.store.rows import Conn, Rows, execute
+from evenflow.store.runs import RunLimit
+
+
+class StoredLane(NamedTuple):
+    lane_id: int
+    node_id: int
+    run_key: int
+    run_priority: int
+    priority: int
+    run_after_us: int
+    locals: list[int]
+    ready: int
+    task_index: int | None  # the mapped task whose untouched instances it stands for
+    next_map_index: int
+    end_map_index: int
+    parked_on: int = 0
+
+
+class ReadyTask(NamedTuple):
+    lane_id: int
+    task_index: int
+    map_index: int
+    state: str
+    epoch: int
+    try_number: int
+
+
+def _columns(deltas: Mapping[int, int]) -> dict[str, str]:
+    return {"limits": numbers(deltas), "released": numbers(deltas.values())}
+
+
+def fold_wakes(conn: Conn) -> Rows[tuple[int, int]]:
+    """Deletes the wakes; answers (limit_id, released)."""
+    return Rows(execute(conn, "selection/fold_wakes"), tuple)
+
+
+def insert_wakes(conn: Conn, released: Mapping[int, int]) -> None:
+    execute(conn, "selection/insert_wakes", _columns(released))
+
+
+def read_heads(conn: Conn, released: Mapping[int, int], *, heads: int) -> Rows[StoredLane]:
+    """The best ``heads`` open lanes of each node that can start one."""
+    return Rows(execute(conn, "selection/read_heads", {**_columns(released), "heads": heads}), StoredLane._make)
+
+
+def read_parked(conn: Conn, limits: Iterable[int], *, heads: int) -> Rows[StoredLane]:
+    """The best ``heads`` lanes parked on each of these limits, per node, best first."""
+    return Rows(execute(conn, "selection/read_parked", {"limits": numbers(limits), "heads": heads}), StoredLane._make)
+
+
+def find_lanes(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[StoredLane]:
+    """Lanes of these (run_key, node_id, priority)."""
+    run_keys, nodes, priorities = zip(*keys, strict=True)
+    params = {"run_keys": numbers(run_keys), "nodes": numbers(nodes), "priorities": numbers(priorities)}
+    return Rows(execute(conn, "selection/find_lanes", params), StoredLane._make)
+
+
+def read_limits(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int, int]]:
+    """(limit_id, capacity minus use)."""
+    return Rows(execute(conn, "selection/read_limits", {"limits": numbers(limits)}), tuple)
+
+
+def read_run_limits(conn: Conn, run_keys: Iterable[int]) -> Rows[RunLimit]:
+    return Rows(execute(conn, "selection/read_run_limits", {"run_keys": numbers(run_keys)}), RunLimit._make)
+
+
+def use_limits(conn: Conn, deltas: Mapping[int, int]) -> None:
+    execute(conn, "selection/use_limits", {"limits": numbers(deltas), "deltas": numbers(deltas.values())})
+
+
+def find_node(conn: Conn, pool: str, executor: str, queue: str, weight: int) -> tuple[int, int, int] | None:
+    """(node_id, pool_limit, executor_limit); ``None`` when the pool or the executor does not exist."""
+    params = {"pool": pool, "executor": executor, "queue": queue, "weight": weight}
+    return execute(conn, "selection/find_node", params).fetchone()
+
+
+def read_nodes(conn: Conn) -> Rows[tuple[int, int, int, str, int]]:
+    """All nodes as (node_id, pool_limit, executor_limit, queue, weight)."""
+    return Rows(execute(conn, "selection/read_nodes"), tuple)
+
+
+def find_dag_task_limits(conn: Conn, names: Sequence[str]) -> dict[str, int]:
+    """max_active_tis_per_dag limits by name, ``dag_id/task_id``."""
+    return dict(execute(conn, "selection/find_dag_task_limits", {"names": list(names)}).fetchall())
+
+
+def insert_lanes(conn: Conn, lanes: Sequence[StoredLane]) -> None:
+    ids, nodes, run_keys, run_priorities, priorities, run_afters, locals_, ready, tasks, next_, ends, parked = zip(
+        *lanes, strict=True
+    )
+    params = {
+        "lanes": numbers(ids),
+        "nodes": numbers(nodes),
+        "run_keys": numbers(run_keys),
+        "run_priorities": numbers(run_priorities),
+        "priorities": numbers(priorities),
+        "run_afters": numbers(run_afters),
+        "locals": arrays(locals_),
+        "parked": numbers(parked),
+        "ready": numbers(ready),
+        "tasks": numbers(-1 if t is None else t for t in tasks),
+        "next": numbers(next_),
+        "ends": numbers(ends),
+    }
+    execute(conn, "selection/insert_lanes", params)
+
+
+def insert_ready(conn: Conn, ready: Sequence[tuple[int, int, int]]) -> None:
+    """Ready tasks as (lane_id, task_index, map_index)."""
+    lanes, tasks, maps = zip(*ready, strict=True)
+    execute(conn, "selection/insert_ready", {"lanes": numbers(lanes), "tasks": numbers(tasks), "maps": numbers(maps)})
+
+
+def take_ready(conn: Conn, counts: Mapping[int, int]) -> Rows[ReadyTask]:
+    """The first tasks of lanes, by lane how many."""
+    params = {"lanes": numbers(counts), "counts": numbers(counts.values())}
+    return Rows(execute(conn, "selection/take_ready", params), ReadyTask._make)
+
+
+def update_lanes(conn: Conn, lanes: Sequence[tuple[int, int, int, int]]) -> None:
+    """Lanes as (lane_id, parked_on, ready, next_map_index)."""
+    ids, parked, ready, next_ = zip(*lanes, strict=True)
+    params = {"lanes": numbers(ids), "parked": numbers(parked), "ready": numbers(ready), "next": numbers(next_)}
+    execute(conn, "selection/update_lanes", params)
+
+
+def delete_lanes(conn: Conn, lane_ids: Sequence[int]) -> None:
+    execute(conn, "selection/delete_lanes", {"lanes": numbers(lane_ids)})
+
+
+def delete_run_lanes(conn: Conn, run_key: int) -> Rows[tuple[int]]:
+    """Deletes the lanes of a run; answers the limits that lanes behind them may be parked on."""
+    return Rows(execute(conn, "selection/delete_run_lanes", {"run_key": run_key}), tuple)
+
+
+def apply_pauses(conn: Conn) -> list[int]:
+    """Parks and opens the lanes of DAGs that were paused or unpaused; answers the limits to wake, [0] when lanes only opened."""
+    changed = execute(conn, "selection/apply_pauses").fetchall()
+    paused = [dag_id for dag_id, is_paused in changed if is_paused]
+    unpaused = [dag_id for dag_id, is_paused in changed if not is_paused]
+    limits = [0] if unpaused else []
+    if paused:
+        limits += [row[0] for row in execute(conn, "selection/park_paused", {"dag_ids": paused})]
+    if unpaused:
+        execute(conn, "selection/open_unpaused", {"dag_ids": unpaused})
+    return limits
+
+
+def reapply_pauses(conn: Conn, dag_ids: Sequence[str]) -> None:
+    """Has the holder of the executor's lock look again at the lanes of these DAGs."""
+    execute(conn, "selection/reapply_pauses", {"dag_ids": list(dag_ids)})
+
+
+def reserve(conn: Conn, sequence: str) -> Rows[tuple[int]]:
+    """The first of a thousand fresh numbers of ``epoch_seq`` or ``lane_seq``."""
+    return Rows(execute(conn, "selection/reserve", {"sequence": sequence}), tuple)

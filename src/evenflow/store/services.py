@@ -1,0 +1,29 @@
+"""Everything that heartbeats. For the API, which speaks for processes that have no database."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from evenflow.store.sql import sql
+
+Conn = AsyncConnection[Any]
+
+
+async def register(conn: Conn, *, kind: str, name: str, host: str, pid: int, version: str, detail: dict[str, Any]) -> int:
+    """The id of a new service of this kind, active from now on."""
+    names = {"kind": kind, "name": name, "host": host, "pid": pid, "version": version, "detail": json.dumps(detail)}
+    row = await (await conn.execute(sql("services/register"), names)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def beat(
+    conn: Conn, *, service_id: int, kind: str, state: str = "active", detail: dict[str, Any] | None = None
+) -> str | None:
+    """The state of the service after its beat; null when there is none such, or it was declared lost, or it had stopped."""
+    names = {"service_id": service_id, "kind": kind, "state": state, "detail": json.dumps(detail or {})}
+    row = await (await conn.execute(sql("services/beat"), names, prepare=True)).fetchone()
+    return None if row is None else str(row[0])

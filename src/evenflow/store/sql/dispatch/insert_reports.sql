@@ -1,0 +1,33 @@
+-- A batch of reports into the inbox, with the results that exits bring. A result is stored while its try has a dispatch, which is kept
+-- until this commits (KEY SHARE); SKIP LOCKED: one that is being deleted right now belongs to a try that is over. In the order of
+-- epochs, so that two copies of a batch cannot wait for each other.
+with given as materialized (
+    select *
+    from json_to_recordset(%(reports)s::json) as g (run_key bigint, task_index int, map_index int, epoch bigint, kind report_kind,
+                                                     age_s float8, payload jsonb, result text)
+), lasting as (
+    select epoch from dispatch where epoch in (select epoch from given where result is not null) for key share skip locked
+), results as (
+    insert into xcom (run_key, task_index, map_index, key, value, length, epoch)
+    select run_key, task_index, map_index, 'return_value', value,
+           case jsonb_typeof(value)
+               when 'array' then jsonb_array_length(value)
+               when 'object' then (select count(*) from jsonb_object_keys(value))
+           end,
+           epoch
+    from (
+        select distinct on (epoch) run_key, task_index, map_index, result::jsonb as value, epoch
+        from given
+        join lasting using (epoch)
+        where result is not null
+        order by epoch
+    ) as r
+    where jsonb_typeof(value) <> 'null'
+    on conflict (run_key, task_index, map_index, key) do update
+    set value = excluded.value, length = excluded.length, epoch = excluded.epoch, created_at = now()
+), inbox as (
+    insert into report (run_key, kind, epoch, at, payload)
+    select run_key, kind, epoch, now() - make_interval(secs => age_s), payload
+    from given
+)
+select pg_notify('inbox', '')

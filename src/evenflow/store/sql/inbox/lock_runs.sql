@@ -1,0 +1,19 @@
+-- Runs that have reports or due timers, the oldest report first. SKIP LOCKED: one scheduler applies a run at a time and nobody waits;
+-- NO KEY: rows that refer to the run may be inserted meanwhile.
+select r.run_key, r.dag_id, r.version_key, r.state::text, r.priority,
+       (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, r.cancelled_by, d.is_paused
+from (
+    select run_key, min(first) as first
+    from (
+        select run_key, min(report_id) as first from report group by run_key
+        union all
+        (select run_key, 0 from timer where due_at <= now() order by due_at limit %(limit)s)
+    ) as waiting
+    group by run_key
+    order by 2
+    limit %(limit)s
+) as waiting
+join dag_run r using (run_key)
+join dag d using (dag_id)
+order by waiting.first
+for no key update of r skip locked

@@ -1,0 +1,2 @@
+-- Wakes who listens, when this transaction commits.
+select pg_notify(%(channel)s, '')

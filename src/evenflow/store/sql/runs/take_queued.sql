@@ -1,0 +1,22 @@
+-- Queued runs that may start: of each DAG that is not paused as many as its max_active_runs leaves, the earliest first. The distinct DAGs are
+-- found by skipping through the index, so a DAG with thousands of waiting runs hides no other. SKIP LOCKED: another scheduler has it.
+with recursive waiting as (
+    (select dag_id from dag_run where state = 'queued' order by dag_id limit 1)
+    union all
+    select (select r.dag_id from dag_run r where r.state = 'queued' and r.dag_id > waiting.dag_id order by r.dag_id limit 1)
+    from waiting
+    where waiting.dag_id is not null
+)
+select r.run_key, r.dag_id, r.version_key, r.priority, (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, l.limit_id
+from waiting w
+join dag d on d.dag_id = w.dag_id and not d.is_paused
+left join concurrency_limit l on l.run_key = 0 and l.kind = 'dag_runs' and l.name = w.dag_id
+cross join lateral (
+    select q.run_key, q.dag_id, q.version_key, q.priority, q.run_after
+    from dag_run q
+    where q.dag_id = w.dag_id and q.state = 'queued' and q.run_after <= now() and q.cancelled_by is null
+    order by q.run_after, q.run_key
+    limit least(%(limit)s, greatest(0, coalesce(l.capacity - l.used, %(limit)s)))
+    for no key update skip locked
+) as r
+limit %(limit)s

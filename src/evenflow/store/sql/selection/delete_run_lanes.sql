@@ -1,0 +1,7 @@
+-- The lanes of a run that is cancelled, with their ready tasks; their limits are woken for the lanes behind them.
+with gone as (
+    delete from lane where run_key = %(run_key)s returning lane_id, locals
+), ready as (
+    delete from ready_task using gone where ready_task.lane_id = gone.lane_id
+)
+select distinct unnest(locals) as limit_id from gone

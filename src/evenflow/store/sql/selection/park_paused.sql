@@ -1,0 +1,8 @@
+-- The lanes of DAGs that were paused are parked as such; their limits are woken for the lanes behind them.
+with parked as (
+    update lane l set parked_on = -1
+    from dag_run r
+    where r.run_key = l.run_key and r.dag_id = any(%(dag_ids)s) and r.state = 'running' and l.parked_on <> -1
+    returning l.locals
+)
+select distinct unnest(locals) as limit_id from parked

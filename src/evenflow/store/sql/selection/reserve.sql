@@ -1,0 +1,2 @@
+-- The first of a thousand numbers that nobody else will get.
+select nextval(%(sequence)s::regclass)

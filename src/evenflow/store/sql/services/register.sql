@@ -1,0 +1,9 @@
+-- A process that starts. Those of its kind that ended a week ago are forgotten.
+with forgotten as (
+    delete from service s
+    where s.kind = %(kind)s and s.beat_at < now() - interval '7 days'
+      and not exists (select from dispatch d where d.worker_id = s.service_id)
+)
+insert into service (kind, name, host, pid, version, detail)
+values (%(kind)s, %(name)s, %(host)s, %(pid)s, %(version)s, %(detail)s::jsonb)
+returning service_id

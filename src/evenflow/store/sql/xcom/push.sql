@@ -1,0 +1,18 @@
+-- A value that a running try pushes; answers nothing when the try is over. The dispatch is kept until this commits (KEY SHARE).
+with current as (
+    select run_key, task_index, map_index, epoch, %(value)s::jsonb as value
+    from dispatch
+    where epoch = %(epoch)s
+    for key share of dispatch
+)
+insert into xcom (run_key, task_index, map_index, key, value, length, epoch)
+select run_key, task_index, map_index, %(key)s, value,
+       case jsonb_typeof(value)
+           when 'array' then jsonb_array_length(value)
+           when 'object' then (select count(*) from jsonb_object_keys(value))
+       end,
+       epoch
+from current
+on conflict (run_key, task_index, map_index, key) do update
+set value = excluded.value, length = excluded.length, epoch = excluded.epoch, created_at = now()
+returning epoch

@@ -1,0 +1,237 @@
+"""Task instances, their counters, dispatches, timers and history: read and written in columns, a statement for any number of
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from evenflow.store.columns import arrays, floats, instants, numbers, texts, words
+from evenflow.store.rows import Conn, Guard, Rows, execute
+
+
+class Instance(NamedTuple):
+    run_key: int
+    task_index: int
+    map_index: int
+    state: str
+    epoch: int
+    try_number: int
+
+
+class Counter(NamedTuple):
+    """A row of ``upstream_counter``."""
+
+    run_key: int
+    task_index: int
+    map_index: int
+    total: int
+    success: int
+    failed: int
+    skipped: int
+
+
+class ResultLength(NamedTuple):
+    run_key: int
+    task_index: int
+    length: int | None  # None: there is no result, or it has no length
+
+
+class Unfinished(NamedTuple):
+    """A task instance that has not finished, with its dispatch where it has one."""
+
+    task_index: int
+    map_index: int
+    state: str
+    epoch: int
+    try_number: int
+    worker_id: int | None
+    holds: list[int] | None
+    pool_slots: int | None
+
+
+class Move(NamedTuple):
+    """One compare-and-set: from (was_state, was_epoch) to (state, epoch)."""
+
+    run_key: int
+    task_index: int
+    map_index: int
+    was_state: str
+    was_epoch: int
+    state: str
+    epoch: int
+    try_number: int
+    losses: int  # to add
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class Dispatch(NamedTuple):
+    epoch: int
+    run_key: int
+    task_index: int
+    map_index: int
+    try_number: int
+    dispatch_class: int
+    priority: int
+    queue: str
+    holds: Sequence[int]  # limits, the pool first
+    pool_slots: int
+    avoid: int  # a worker, 0 for none
+
+
+class Event(NamedTuple):
+    run_key: int
+    task_index: int
+    map_index: int
+    epoch: int
+    try_number: int
+    event: str
+    state: str
+    detail: str | None  # JSON
+
+
+class Retry(NamedTuple):
+    delay_s: float
+    run_key: int
+    task_index: int
+    map_index: int
+    epoch: int
+
+
+def count_upstreams(conn: Conn, deltas: Iterable[Counter]) -> Rows[Counter]:
+    """Adds ``deltas``; answers how the counters stand."""
+    run_keys, tasks, maps, total, success, failed, skipped = zip(*deltas, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "total": numbers(total),
+        "success": numbers(success),
+        "failed": numbers(failed),
+        "skipped": numbers(skipped),
+    }
+    return Rows(execute(conn, "tasks/count_upstreams", params), Counter._make)
+
+
+def read_instances(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Instance]:
+    """The unmapped rows of these (run_key, task_index)."""
+    run_keys, tasks = zip(*keys, strict=True)
+    return Rows(execute(conn, "tasks/read_instances", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), Instance._make)
+
+
+def read_unfinished(conn: Conn, run_key: int) -> Rows[Unfinished]:
+    return Rows(execute(conn, "tasks/read_unfinished", {"run_key": run_key}), Unfinished._make)
+
+
+def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, bool]]) -> Rows[ResultLength]:
+    """Lengths of the results of these (run_key, task_index, mapped)."""
+    run_keys, tasks, mapped = zip(*keys, strict=True)
+    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "mapped": words("t" if m else "f" for m in mapped)}
+    return Rows(execute(conn, "tasks/result_lengths", params), ResultLength._make)
+
+
+def move(conn: Conn, moves: Sequence[Move]) -> Guard:
+    run_keys, tasks, maps, was_states, was_epochs, states, epochs, tries, losses, started, ended = zip(*moves, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "was_states": words(was_states),
+        "was_epochs": numbers(was_epochs),
+        "states": words(states),
+        "epochs": numbers(epochs),
+        "tries": numbers(tries),
+        "losses": numbers(losses),
+        "started": instants(started),
+        "ended": instants(ended),
+    }
+    return Guard(execute(conn, "tasks/move", params), len(moves), f"Moving task instances such as {moves[0]}")
+
+
+def insert_instances(conn: Conn, instances: Sequence[Instance]) -> None:
+    run_keys, tasks, maps, states, epochs, tries = zip(*instances, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "states": words(states),
+        "epochs": numbers(epochs),
+        "tries": numbers(tries),
+    }
+    execute(conn, "tasks/insert_instances", params)
+
+
+def insert_mapped(conn: Conn, mapped: Sequence[tuple[int, int, int]]) -> None:
+    """Expanded tasks as (run_key, task_index, length); the rows that stood for them go."""
+    run_keys, tasks, lengths = zip(*mapped, strict=True)
+    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "lengths": numbers(lengths)}
+    execute(conn, "tasks/insert_mapped", params)
+    execute(conn, "tasks/delete_operator_rows", params)
+
+
+def skip_rest(conn: Conn, run_key: int) -> Rows[tuple[int, int]]:
+    """Marks the untouched mapped instances of a run as skipped; answers (task_index, how many)."""
+    return Rows(execute(conn, "tasks/skip_rest", {"run_key": run_key}), tuple)
+
+
+def set_reasons(conn: Conn, reasons: Sequence[tuple[int, int, int, str]]) -> None:
+    run_keys, tasks, maps, texts_ = zip(*reasons, strict=True)
+    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps), "reasons": texts(texts_)}
+    execute(conn, "tasks/set_reasons", params)
+
+
+def insert_dispatches(conn: Conn, dispatches: Sequence[Dispatch]) -> None:
+    epochs, run_keys, tasks, maps, tries, classes, priorities, queues, holds, slots, avoid = zip(*dispatches, strict=True)
+    params = {
+        "epochs": numbers(epochs),
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "tries": numbers(tries),
+        "classes": numbers(classes),
+        "priorities": numbers(priorities),
+        "queues": texts(queues),
+        "holds": arrays(holds),
+        "slots": numbers(slots),
+        "avoid": numbers(avoid),
+    }
+    execute(conn, "tasks/insert_dispatches", params)
+
+
+def delete_dispatches(conn: Conn, epochs: Sequence[int]) -> Guard:
+    cursor = execute(conn, "tasks/delete_dispatches", {"epochs": numbers(epochs)})
+    return Guard(cursor, len(epochs), f"Deleting dispatches such as {epochs[0]}")
+
+
+def kill_dispatches(conn: Conn, epochs: Sequence[int]) -> None:
+    execute(conn, "tasks/kill_dispatches", {"epochs": numbers(epochs)})
+
+
+def insert_retries(conn: Conn, retries: Sequence[Retry]) -> None:
+    delays, run_keys, tasks, maps, epochs = zip(*retries, strict=True)
+    params = {
+        "delays": floats(delays),
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "epochs": numbers(epochs),
+    }
+    execute(conn, "tasks/insert_timers", params)
+
+
+def append_events(conn: Conn, events: Sequence[Event]) -> None:
+    run_keys, tasks, maps, epochs, tries, names, states, details = zip(*events, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "epochs": numbers(epochs),
+        "tries": numbers(tries),
+        "events": words(names),
+        "states": words(states),
+        "details": texts(details),
+    }
+    execute(conn, "tasks/append_events", params)

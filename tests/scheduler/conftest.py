@@ -1,0 +1,177 @@
+"""A scheduler's transactions driven by hand, with workers that only claim and report."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+import pytest
+
+from evenflow.core.model import DagSpec
+from evenflow.scheduler.advance import Progress, advance
+from evenflow.scheduler.catalog import Catalog
+from evenflow.store.connect import connect
+from evenflow.store.rows import execute
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    epoch: int
+    run_key: int
+    task_id: str
+    map_index: int
+    try_number: int
+
+
+@dataclass(slots=True)
+class World:
+    conn: psycopg.Connection[Any]
+    worker: int
+    catalog: Catalog = field(default_factory=Catalog)
+    claims: int = 0
+
+    def add_dag(self, spec: DagSpec) -> int:
+        """The version's key."""
+        self.conn.execute("insert into code values ('none', '') on conflict do nothing")
+        (version,) = self.conn.execute(
+            "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file) values (%s, 1, %s, %s, 'none', 'x.py')"
+            " returning version_key",
+            [spec.dag_id, spec.to_json(), spec.hash()],
+        ).fetchone()
+        self.conn.cursor().executemany(
+            "insert into task values (%s, %s, %s, %s)", [(version, i, t.task_id, t.operator) for i, t in enumerate(spec.tasks)]
+        )
+        self.conn.execute(
+            "insert into dag (dag_id, version_key, bundle, file) values (%s, %s, 'b', 'x.py')", [spec.dag_id, version]
+        )
+        for task in spec.tasks:
+            if task.max_active_tis_per_dag is not None:
+                self.set_limit("dag_task", f"{spec.dag_id}/{task.task_id}", task.max_active_tis_per_dag)
+        if spec.max_active_runs is not None:
+            self.set_limit("dag_runs", spec.dag_id, spec.max_active_runs)
+        return version
+
+    def set_limit(self, kind: str, name: str, capacity: int) -> None:
+        self.conn.execute(
+            "insert into concurrency_limit (kind, name, capacity) values (%s, %s, %s)"
+            " on conflict (run_key, kind, name) do update set capacity = excluded.capacity",
+            [kind, name, capacity],
+        )
+        if kind == "pool":
+            self.conn.execute("insert into pool (name) values (%s) on conflict do nothing", [name])
+
+    def trigger(self, dag_id: str, **columns: Any) -> int:
+        names = ", ".join(["dag_id", "run_id", "version_key", "run_type", *columns])
+        (run_key,) = self.conn.execute(
+            f"insert into dag_run ({names}) select %s, gen_random_uuid()::text, version_key, 'manual'"
+            f"{''.join(', %s' for _ in columns)} from dag where dag_id = %s returning run_key",
+            [dag_id, *columns.values(), dag_id],
+        ).fetchone()
+        return run_key
+
+    def advance(self) -> Progress:
+        """Transactions until one has nothing left to do; answers the last."""
+        while (progress := advance(self.conn, self.catalog)).again:
+            pass
+        return progress
+
+    def claim(self, slots: int = 1000, queues: tuple[str, ...] = ("default",)) -> list[Try]:
+        self.claims += 1
+        params = {"service_id": self.worker, "claim_key": str(self.claims), "slots": slots, "lease_s": 60, "queues": list(queues)}
+        execute(self.conn, "dispatch/claim", params)
+        return [
+            Try(*row)
+            for row in self.conn.execute(
+                "select d.epoch, d.run_key, t.task_id, d.map_index, d.try_number from dispatch d join dag_run r using (run_key)"
+                " join task t using (version_key, task_index) where claim_key = %s order by class, d.priority desc, epoch",
+                [str(self.claims)],
+            ).fetchall()
+        ]
+
+    def report(self, tries: list[Try], outcome: str = "success", *, started: bool = False, **payload: Any) -> None:
+        kind = "started" if started else "exit"
+        reports = [self._report(t, kind, None if started else {"outcome": outcome, "ran_s": 0.01, **payload}) for t in tries]
+        execute(self.conn, "dispatch/insert_reports", {"reports": json.dumps(reports)})
+
+    def _report(self, t: Try, kind: str, payload: dict[str, Any] | None) -> dict[str, Any]:
+        (task_index,) = self.conn.execute(
+            "select task_index from task join dag_run using (version_key) where run_key = %s and task_id = %s", [t.run_key, t.task_id]
+        ).fetchone()
+        report = {
+            "run_key": t.run_key,
+            "task_index": task_index,
+            "map_index": t.map_index,
+            "epoch": t.epoch,
+            "kind": kind,
+            "age_s": 0.0,
+        }
+        if payload is not None:
+            result = payload.pop("result", None)
+            report["payload"] = payload
+            if result is not None:
+                report["result"] = json.dumps(result)
+        return report
+
+    def drain(self, outcomes: dict[str, str] | None = None, *, slots: int = 1000) -> list[str]:
+        """Runs everything to its end; answers task ids in the order of their exits."""
+        order: list[str] = []
+        self.advance()
+        while tries := self.claim(slots):
+            for t in tries:
+                order.append(t.task_id)
+                self.report([t], (outcomes or {}).get(t.task_id, "success"))
+            self.advance()
+        return order
+
+    def states(self, run_key: int) -> dict[str, str]:
+        rows = self.conn.execute(
+            "select task_id || case when map_index < 0 then '' else '[' || map_index || ']' end, i.state::text from task_instance i"
+            " join dag_run r using (run_key) join task t using (version_key, task_index) where run_key = %s",
+            [run_key],
+        )
+        return dict(rows.fetchall())
+
+    def run_state(self, run_key: int) -> str:
+        return self.conn.execute("select state::text from dag_run where run_key = %s", [run_key]).fetchone()[0]
+
+    def audit(self) -> None:
+        """Every counter equals what it counts: limits their holds, lanes their ready tasks, counters their upstreams."""
+        holds: Counter[int] = Counter()
+        for limits, slots in self.conn.execute("select holds, pool_slots from dispatch"):
+            holds[limits[0]] += slots
+            for limit in limits[1:]:
+                holds[limit] += 1
+        for limit, _ in self.conn.execute("select slot_limit, 1 from dag_run where state = 'running' and slot_limit is not null"):
+            holds[limit] += 1
+        pending = Counter(dict(self.conn.execute("select limit_id, sum(released)::int from wake group by 1").fetchall()))
+        for limit_id, kind, name, capacity, used in self.conn.execute(
+            "select limit_id, kind::text, name, capacity, used from concurrency_limit"
+        ):
+            assert used == holds[limit_id] + pending[limit_id], (kind, name, used, holds[limit_id])
+            assert used <= capacity, (kind, name)
+        wrong = self.conn.execute(
+            "select l.lane_id, l.ready, l.end_map_index - l.next_map_index + count(r.task_index) from lane l"
+            " left join ready_task r using (lane_id) group by l.lane_id having l.ready <> l.end_map_index - l.next_map_index + count(r.task_index)"
+        ).fetchall()
+        assert wrong == []
+        for run_key, unfinished, rows, virtual in self.conn.execute(
+            "select r.run_key, r.unfinished, (select count(*) from task_instance i where i.run_key = r.run_key and i.state not in"
+            " ('success', 'failed', 'skipped', 'upstream_failed', 'removed')),"
+            " (select coalesce(sum(m.length - (select count(*) from task_instance i where i.run_key = m.run_key and i.task_index = m.task_index)), 0)"
+            "  from mapped_task m where m.run_key = r.run_key and m.rest = 'scheduled')"
+            " from dag_run r where r.state in ('running', 'success', 'failed') and r.started_at is not null"
+        ):
+            assert unfinished == rows + virtual, run_key
+
+
+@pytest.fixture
+def world(database_url: str) -> Iterator[World]:
+    with connect(database_url, name="test") as conn:
+        (worker,) = conn.execute(
+            "insert into service (kind, name, host, pid, version) values ('worker', 'w', 'h', 1, '0') returning service_id"
+        ).fetchone()
+        yield World(conn, worker)
