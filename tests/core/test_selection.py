@@ -30,9 +30,7 @@ class Store:
     def room_of(self, lane: Lane) -> int:
         """How many of the lane's tasks the limits let start."""
         node = self.nodes[lane.node_id]
-        return min(
-            self.room(node.pool_limit) // node.weight, self.room(node.executor_limit), *(self.room(k) for k in lane.locals)
-        )
+        return min(self.room(node.pool_limit) // node.weight, self.room(node.executor_limit), *(self.room(k) for k in lane.locals))
 
     def holds(self, lane: Lane) -> list[tuple[int, int]]:
         node = self.nodes[lane.node_id]
@@ -101,9 +99,9 @@ class Store:
         """Every lane with ready tasks is open, paused, parked on a full limit, or behind a better open lane of its node and limit."""
         for lane in self.lanes.values():
             if lane.ready and lane.parked_on not in (OPEN, PAUSED) and self.room(lane.parked_on) > 0:
-                assert any(
-                    x.order < lane.order and lane.parked_on in x.locals for x in self.queue(lane.node_id, OPEN)
-                ), f"lane {lane.key} is stranded on limit {lane.parked_on}"
+                assert any(x.order < lane.order and lane.parked_on in x.locals for x in self.queue(lane.node_id, OPEN)), (
+                    f"lane {lane.key} is stranded on limit {lane.parked_on}"
+                )
 
 
 def random_store(r: random.Random) -> Store:

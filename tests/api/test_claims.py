@@ -1,0 +1,228 @@
+"""Claims: who gets what, once; and the long poll behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from evenflow.client.execution import ExecutionClient
+from evenflow.errors import ApiRefused
+from evenflow.wire import messages as m
+from tests.api.world import CODE_HASH, World, new_worker
+
+
+def claim(worker: int, key: str = "k", slots: int = 10, queues: list[str] | None = None, wait_s: float = 0.0) -> m.Claim:
+    return m.Claim(service_id=worker, request_key=key, slots=slots, queues=queues or ["default"], wait_s=wait_s)
+
+
+async def until_waiting(world: World, api, number: int) -> None:
+    deadline = time.monotonic() + 5
+    while api._claims.waiting < number:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+
+
+async def test_an_assignment_has_all_that_a_try_needs(client: ExecutionClient, worker: int, world: World) -> None:
+    run = world.run(world.version(), params={"day": "2026-03-01"})
+    world.dispatch(run, 7)
+    (got,) = (await client.claim(claim(worker))).assignments
+    assert (got.epoch, got.dag_id, got.run_id, got.task_id, got.map_index) == (7, "sales", "r1", "extract", -1)
+    assert (got.try_number, got.max_tries, got.operator, got.execution_timeout) == (1, 3, "python", 60.0)
+    assert (got.code_hash, got.file, got.version_number, got.run_type) == (CODE_HASH, "pipeline.py", 1, "manual")
+    assert got.params == {"day": "2026-03-01"}
+    assert got.logical_date == "2026-03-01T00:00:00+00:00"
+    assert got.run_after.endswith("+00:00")
+    assert got.data_interval_start is None
+    assert got.map_length is None
+
+
+async def test_a_mapped_try_knows_the_length(client: ExecutionClient, worker: int, world: World) -> None:
+    run = world.run(world.version())
+    world.db.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 12)", [run])
+    world.dispatch(run, 7, task=1, map_index=3)
+    (got,) = (await client.claim(claim(worker))).assignments
+    assert (got.task_id, got.map_index, got.map_length) == ("clean", 3, 12)
+
+
+async def test_returns_first_then_priority_then_age(client: ExecutionClient, worker: int, world: World) -> None:
+    run = world.run(world.version())
+    world.db.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 12)", [run])
+    world.dispatch(run, 11, task=1, map_index=0, priority=1)
+    world.dispatch(run, 12, task=1, map_index=1, priority=5)
+    world.dispatch(run, 13, task=1, map_index=2, priority=1, resume=True)
+    world.dispatch(run, 14, task=1, map_index=3, priority=5, queue="big")
+    world.dispatch(run, 15, task=1, map_index=4, priority=9, queue="other")
+    first = await client.claim(claim(worker, "k1", slots=3, queues=["default", "big"]))
+    assert [a.epoch for a in first.assignments] == [13, 12, 14]
+    second = await client.claim(claim(worker, "k2", queues=["default", "big"]))
+    assert [a.epoch for a in second.assignments] == [11]
+
+
+async def test_the_same_request_key_gives_the_same_tries(client: ExecutionClient, worker: int, world: World) -> None:
+    run = world.run(world.version())
+    for epoch in range(1, 6):
+        world.dispatch(run, epoch, task=1, map_index=epoch)
+    answers = await asyncio.gather(*(client.claim(claim(worker, "same", slots=2)) for _ in range(6)))
+    assert [[a.epoch for a in answer.assignments] for answer in answers] == [[1, 2]] * 6
+    assert world.one("select count(*) from dispatch where worker_id is null") == 3
+
+
+async def test_no_try_goes_to_two_workers(client: ExecutionClient, world: World) -> None:
+    run = world.run(world.version())
+    for epoch in range(1, 101):
+        world.dispatch(run, epoch, task=1, map_index=epoch, notify=False)
+    workers = [await new_worker(client) for _ in range(8)]
+    answers = await asyncio.gather(*(client.claim(claim(w, f"{w}.{n}", slots=7)) for w in workers for n in range(3)))
+    epochs = [a.epoch for answer in answers for a in answer.assignments]
+    assert len(epochs) == len(set(epochs))
+    while rest := (await client.claim(claim(workers[0], f"rest{len(epochs)}"))).assignments:
+        epochs += [a.epoch for a in rest]
+    assert sorted(epochs) == list(range(1, 101))
+
+
+@pytest.mark.parametrize(("state", "answer"), [("draining", "draining"), ("lost", "lost"), ("stopped", "lost")])
+async def test_only_an_active_worker_gets_work(client, worker: int, world: World, state: str, answer: str) -> None:
+    world.dispatch(world.run(world.version()), 1)
+    world.db.execute("update service set state = %s where service_id = %s", [state, worker])
+    got = await client.claim(claim(worker, wait_s=30))
+    assert (got.assignments, got.state) == ([], answer)
+    assert world.one("select worker_id from dispatch") is None
+
+
+async def test_a_service_that_is_no_worker_gets_no_work(client: ExecutionClient, world: World, api) -> None:
+    world.dispatch(world.run(world.version()), 1)
+    assert (await client.claim(claim(api._service_id))).state == "lost"
+    assert (await client.claim(claim(999_999))).state == "lost"
+
+
+async def test_a_worker_whose_lease_has_lapsed_gets_work_after_its_next_beat(client, worker: int, world: World) -> None:
+    """R-CS7: until someone declares it lost, it is only late."""
+    world.dispatch(world.run(world.version()), 1)
+    world.db.execute("update service set beat_at = now() - interval '16 seconds' where service_id = %s", [worker])
+    assert await client.claim(claim(worker, "k1")) == m.ClaimAnswer()
+    assert (await client.beat(worker, m.Beat())).known
+    assert len((await client.claim(claim(worker, "k2"))).assignments) == 1
+
+
+async def test_a_try_avoids_the_worker_that_could_not_start_it(client: ExecutionClient, world: World, api) -> None:
+    """R-CS5"""
+    first, second = await new_worker(client), await new_worker(client)
+    run = world.run(world.version())
+    waits = [asyncio.create_task(client.claim(claim(first, "a", wait_s=20)))]
+    await until_waiting(world, api, 1)
+    waits.append(asyncio.create_task(client.claim(claim(second, "b", wait_s=20))))
+    await until_waiting(world, api, 2)
+    world.dispatch(run, 1, notify=False)
+    world.db.execute("update dispatch set avoid = %s", [first])
+    world.db.execute("notify dispatch")
+    done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED, timeout=4)
+    assert done == {waits[1]}
+    waits[0].cancel()
+    await asyncio.gather(*waits, return_exceptions=True)
+
+
+async def test_a_lone_worker_gets_a_try_that_avoids_it_after_a_while(client: ExecutionClient, worker: int, world: World) -> None:
+    world.dispatch(world.run(world.version()), 1)
+    world.db.execute("update dispatch set avoid = %s", [worker])
+    assert not (await client.claim(claim(worker, "k1"))).assignments
+    world.db.execute("update dispatch set created_at = now() - interval '6 seconds'")
+    assert (await client.claim(claim(worker, "k2"))).assignments
+
+
+async def test_a_waiting_worker_is_woken(client: ExecutionClient, worker: int, world: World, api) -> None:
+    run = world.run(world.version())
+    waiting = asyncio.create_task(client.claim(claim(worker, wait_s=30)))
+    await until_waiting(world, api, 1)
+    begun = time.monotonic()
+    world.dispatch(run, 1)
+    assert [a.epoch for a in (await waiting).assignments] == [1]
+    assert time.monotonic() - begun < 0.9, "by the notification, not by the sweep"
+
+
+async def test_the_sweep_finds_what_no_notification_announced(client: ExecutionClient, worker: int, world: World, api) -> None:
+    run = world.run(world.version())
+    waiting = asyncio.create_task(client.claim(claim(worker, wait_s=30)))
+    await until_waiting(world, api, 1)
+    world.dispatch(run, 1, notify=False)
+    assert [a.epoch for a in (await asyncio.wait_for(waiting, 5)).assignments] == [1]
+
+
+async def test_waiting_ends(client: ExecutionClient, worker: int) -> None:
+    assert await client.claim(claim(worker, wait_s=0.05)) == m.ClaimAnswer()
+
+
+async def test_many_waiting_workers_are_served_in_order_and_without_a_stampede(client, world: World, api) -> None:
+    run = world.run(world.version())
+    workers = [await new_worker(client) for _ in range(12)]
+    waits = []
+    for number, worker in enumerate(workers, 1):
+        waits.append(asyncio.create_task(client.claim(claim(worker, slots=1, wait_s=30))))
+        await until_waiting(world, api, number)
+    attempts = 0
+    attempt = api._claims._attempt
+
+    async def counted(message: m.Claim) -> m.ClaimAnswer:
+        nonlocal attempts
+        attempts += 1
+        return await attempt(message)
+
+    api._claims._attempt = counted
+    with world.db.transaction():
+        for epoch in (1, 2, 3):
+            world.dispatch(run, epoch, task=1, map_index=epoch)
+    served = await asyncio.gather(*waits[:3])
+    assert [[a.epoch for a in answer.assignments] for answer in served] == [[1], [2], [3]]
+    await until_waiting(world, api, 9)
+    assert attempts <= 5
+    assert not any(wait.done() for wait in waits[3:])
+    for wait in waits[3:]:
+        wait.cancel()
+    await asyncio.gather(*waits, return_exceptions=True)
+
+
+async def test_one_who_hangs_up_leaves_the_line(client: ExecutionClient, worker: int, world: World, api) -> None:
+    run = world.run(world.version())
+    waiting = asyncio.create_task(client.claim(claim(worker, "gone", wait_s=30)))
+    await until_waiting(world, api, 1)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    deadline = time.monotonic() + 5
+    while api._claims.waiting:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+    world.dispatch(run, 1)
+    assert [a.epoch for a in (await client.claim(claim(worker, "new", wait_s=5))).assignments] == [1]
+
+
+async def test_a_kill_ends_the_wait_of_its_worker_only(client: ExecutionClient, world: World, api) -> None:
+    first, second = await new_worker(client), await new_worker(client)
+    run = world.run(world.version())
+    world.dispatch(run, 1)
+    await client.claim(claim(second, "k0"))
+    waits = {w: asyncio.create_task(client.claim(claim(w, "k1", wait_s=30))) for w in (first, second)}
+    await until_waiting(world, api, 2)
+    world.db.execute("update dispatch set kill = true")
+    world.db.execute("notify dispatch")
+    assert (await asyncio.wait_for(waits[second], 5)).kill == [1]
+    assert not waits[first].done()
+    waits[first].cancel()
+    again = asyncio.create_task(client.claim(claim(second, "k2", wait_s=30)))
+    await until_waiting(world, api, 1)
+    world.dispatch(run, 2, task=1, map_index=0)
+    answer = await again
+    assert [a.epoch for a in answer.assignments] == [2], "a kill that is known already does not end the wait again"
+    assert answer.kill == [1], "but every answer has it"
+
+
+async def test_drain_sends_the_waiting_away(client: ExecutionClient, worker: int, api, world: World) -> None:
+    waiting = asyncio.create_task(client.claim(claim(worker, wait_s=30)))
+    await until_waiting(world, api, 1)
+    await api.drain()
+    assert await asyncio.wait_for(waiting, 3) == m.ClaimAnswer()
+
+
+async def test_a_claim_that_makes_no_sense_is_refused(client: ExecutionClient, worker: int) -> None:
+    with pytest.raises(ApiRefused, match="at least one slot"):
+        await client.claim(claim(worker, slots=0))

@@ -1,0 +1,295 @@
+"""REST: what people and tools see and ask for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from evenflow.api.service import ApiService
+from evenflow.api.tokens import mint_operator_token
+from evenflow.client.rest import RestClient
+from evenflow.core.model import DagSpec, Param, Schedule, TaskSpec
+from evenflow.errors import ApiRefused
+from tests.api.world import SPEC, World
+
+
+@pytest.fixture
+async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
+    async with RestClient(api_url, operator_token) as client:
+        yield client
+
+
+SCHEDULED = DagSpec(
+    dag_id="nightly",
+    tasks=(TaskSpec(task_id="only", operator="python"),),
+    schedule=Schedule(kind="cron", cron="0 3 * * *", timezone="Europe/Berlin"),
+    params={"day": Param(required=True, schema={"type": "string"}), "n": Param(default=3, schema={"type": "integer"})},
+    tags=("a", "b"),
+    owner="ada",
+    description="Every night.",
+    doc="# Long text",
+    max_active_tasks=None,
+)
+
+
+# -- DAGs --------------------------------------------------------------------------------------------------------------
+
+
+async def test_dags_by_name_with_their_newest_run(rest: RestClient, world: World) -> None:
+    world.version(SCHEDULED)
+    version = world.version()
+    world.run(version, "old", state="success")
+    world.run(version, "new", state="failed")
+    page = await rest.list_dags()
+    assert (page.limit, page.offset, page.more) == (100, 0, False)
+    nightly, sales = page.items
+    assert (nightly.dag_id, nightly.cron, nightly.timezone, nightly.tags, nightly.owner) == (
+        "nightly",
+        "0 3 * * *",
+        "Europe/Berlin",
+        ["a", "b"],
+        "ada",
+    )
+    assert (nightly.description, nightly.last_run_id, nightly.last_run_state) == ("Every night.", None, None)
+    assert (sales.dag_id, sales.cron, sales.last_run_id, sales.last_run_state) == ("sales", None, "new", "failed")
+
+
+async def test_retired_dags_show_only_when_asked_for(rest: RestClient, world: World) -> None:
+    world.version()
+    world.db.execute("update dag set is_active = false")
+    assert (await rest.list_dags()).items == []
+    assert [dag.is_active for dag in (await rest.list_dags(retired=True)).items] == [False]
+    with pytest.raises(ApiRefused, match="does not define it any more") as refused:
+        await rest.trigger_run("sales")
+    assert refused.value.status == 409
+
+
+async def test_pages(rest: RestClient, world: World) -> None:
+    for number in range(5):
+        world.version(DagSpec(dag_id=f"dag{number}", tasks=SPEC.tasks[:1]))
+    first = await rest.list_dags(limit=2)
+    assert ([dag.dag_id for dag in first.items], first.more) == (["dag0", "dag1"], True)
+    last = await rest.list_dags(limit=2, offset=4)
+    assert ([dag.dag_id for dag in last.items], last.more) == (["dag4"], False)
+    with pytest.raises(ApiRefused, match=r"query\.limit: Input should be less than or equal to 1000"):
+        await rest.list_dags(limit=1_001)
+
+
+async def test_a_dag_in_detail(rest: RestClient, world: World) -> None:
+    world.version(SCHEDULED)
+    world.version()
+    nightly = await rest.get_dag("nightly")
+    assert (nightly.doc, nightly.max_active_runs, nightly.max_active_tasks) == ("# Long text", 16, None)
+    day, n = nightly.params
+    assert (day.name, day.required, day.schema, n.default) == ("day", True, {"type": "string"}, 3)
+    sales = await rest.get_dag("sales")
+    assert [(t.task_id, t.upstream, t.mapped, t.retries) for t in sales.tasks] == [
+        ("extract", [], False, 2),
+        ("clean", ["extract"], True, 0),
+        ("load", ["extract", "clean"], False, 0),
+    ]
+    with pytest.raises(ApiRefused, match="There is no DAG 'nope'. To see all, type: evenflow dags list") as refused:
+        await rest.get_dag("nope")
+    assert refused.value.status == 404
+
+
+async def test_pausing_and_unpausing(rest: RestClient, world: World) -> None:
+    world.version(SCHEDULED)
+    assert (await rest.set_paused("nightly", True)).is_paused
+    assert world.one("select is_paused from dag") is True
+    world.db.execute("update dag set next_run_at = now() - interval '40 days', next_logical = now() - interval '41 days'")
+    dag = await rest.set_paused("nightly", False)
+    assert not dag.is_paused
+    assert dag.next_run_at is not None
+    assert dag.next_logical is not None
+    assert datetime.now(UTC) - dag.next_run_at < timedelta(days=1), "without catchup the nights in between are passed over"
+    assert dag.next_logical < dag.next_run_at
+
+
+# -- triggering and cancelling -----------------------------------------------------------------------------------------
+
+
+async def test_a_run_is_left_for_the_schedulers(rest: RestClient, world: World) -> None:
+    world.version(SCHEDULED)
+    version = world.version(SCHEDULED.__class__.from_json(SCHEDULED.to_json().replace("Every night", "Every  night")))
+    world.db.execute("listen inbox")
+    run = await rest.trigger_run(
+        "nightly", run_id="my run:1", params={"day": "mon"}, logical_date=datetime(2026, 1, 1, tzinfo=UTC), priority=7
+    )
+    assert (run.run_id, run.state, run.run_type, run.version_number, run.priority) == ("my run:1", "queued", "manual", 2, 7)
+    assert run.params == {"day": "mon", "n": 3}
+    assert run.logical_date == datetime(2026, 1, 1, tzinfo=UTC)
+    assert world.one("select state::text, version_key, params from dag_run") == ("queued", version, {"day": "mon", "n": 3})
+    assert world.one("select count(*) from task_instance") == 0
+    assert len(list(world.db.notifies(timeout=5, stop_after=1))) == 1
+    assert (await rest.get_run("nightly", "my run:1")).tasks_by_state == {"none": 1}
+
+
+async def test_a_run_has_a_name_of_its_own(rest: RestClient, world: World) -> None:
+    world.version()
+    names = {(await rest.trigger_run("sales")).run_id for _ in range(5)}
+    assert len(names) == 5
+    assert all(name.startswith("manual__20") for name in names)
+    name = names.pop()
+    with pytest.raises(ApiRefused, match="has a run .* already") as refused:
+        await rest.trigger_run("sales", run_id=name)
+    assert refused.value.status == 409
+
+
+@pytest.mark.parametrize("params", [{}, {"day": 7}, {"day": "mon", "other": 1}])
+async def test_params_are_checked(rest: RestClient, world: World, params: dict[str, object]) -> None:
+    world.version(SCHEDULED)
+    with pytest.raises(ApiRefused) as refused:
+        await rest.trigger_run("nightly", params=params)
+    assert refused.value.status == 422
+    assert world.one("select count(*) from dag_run") == 0
+
+
+@pytest.mark.parametrize("run_id", ["", "a/b", "x" * 251, " lead", "new\nline"])
+async def test_run_ids_are_checked(rest: RestClient, world: World, run_id: str) -> None:
+    world.version()
+    with pytest.raises(ApiRefused, match=r"body\.run_id"):
+        await rest.trigger_run("sales", run_id=run_id)
+
+
+async def test_cancelling_leaves_word_for_the_schedulers(rest: RestClient, world: World) -> None:
+    run = world.run(world.version())
+    assert (await rest.cancel_run("sales", "r1")).state == "running"
+    assert world.one("select run_key, kind::text, epoch, payload from report") == (run, "cancel", 0, {"actor": "ada"})
+    assert world.one("select state::text from dag_run") == "running", "the API changes no state"
+    world.db.execute("update dag_run set state = 'success'")
+    with pytest.raises(ApiRefused, match="has ended already: success") as refused:
+        await rest.cancel_run("sales", "r1")
+    assert refused.value.status == 409
+    with pytest.raises(ApiRefused, match="has no run 'r2'"):
+        await rest.cancel_run("sales", "r2")
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+async def test_runs_newest_first_and_filtered(rest: RestClient, world: World) -> None:
+    sales, other = world.version(), world.version(SCHEDULED)
+    world.run(sales, "a", state="success")
+    world.run(other, "b")
+    world.run(sales, "c")
+    assert [run.run_id for run in (await rest.list_runs()).items] == ["c", "b", "a"]
+    assert [run.run_id for run in (await rest.list_runs(dag_id="sales")).items] == ["c", "a"]
+    assert [run.run_id for run in (await rest.list_runs(dag_id="sales", state="success")).items] == ["a"]
+    page = await rest.list_runs(limit=1)
+    assert ([run.run_id for run in page.items], page.more) == (["c"], True)
+    with pytest.raises(ApiRefused, match=r"query\.state"):
+        await rest.list_runs(state="sleeping")
+
+
+async def test_a_run_in_detail(rest: RestClient, world: World) -> None:
+    """R-ST6: people see every instance, also those that have no row."""
+    run = world.run(world.version())
+    world.db.execute("update dag_run set started_at = now() - interval '9 seconds'")
+    world.instance(run, 0, state="success")
+    world.db.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 1000)", [run])
+    world.dispatch(run, 7, task=1, map_index=4)
+    world.instance(run, 1, 5, state="success")
+    world.instance(run, 2, state="none")
+    world.db.execute(
+        "insert into task_progress (run_key, task_index, map_index, epoch, payload) values (%s, 1, 4, 7, %s), (%s, 1, 5, 6, '{}')",
+        [run, '{"label": "stage 1", "done": 3, "total": 9}', run],
+    )
+    detail = await rest.get_run("sales", "r1")
+    assert detail.tasks_by_state == {"success": 2, "queued": 1, "scheduled": 998, "none": 1}
+    assert detail.elapsed_s is not None
+    assert 9 <= detail.elapsed_s < 15
+    (progress,) = detail.progress
+    assert (progress.task_id, progress.map_index, progress.label, progress.done, progress.total) == ("clean", 4, "stage 1", 3, 9)
+    world.db.execute("update mapped_task set rest = 'skipped'")
+    assert (await rest.get_run("sales", "r1")).tasks_by_state["skipped"] == 998
+
+
+async def test_tasks_of_a_run_untouched_ones_included(rest: RestClient, world: World) -> None:
+    """R-ST6"""
+    run = world.run(world.version())
+    world.instance(run, 0, state="success")
+    world.db.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 5)", [run])
+    world.dispatch(run, 7, task=1, map_index=2, tries=1)
+    world.instance(run, 2, state="none", tries=0)
+    page = await rest.list_tasks("sales", "r1")
+    assert [(t.task_id, t.map_index, t.state, t.try_number) for t in page.items] == [
+        ("extract", -1, "success", 1),
+        ("clean", 0, "scheduled", 0),
+        ("clean", 1, "scheduled", 0),
+        ("clean", 2, "queued", 1),
+        ("clean", 3, "scheduled", 0),
+        ("clean", 4, "scheduled", 0),
+        ("load", -1, "none", 0),
+    ]
+    part = await rest.list_tasks("sales", "r1", limit=2, offset=3)
+    assert ([t.map_index for t in part.items], part.more) == ([2, 3], True)
+    waiting = await rest.list_tasks("sales", "r1", task_id="clean", state="scheduled")
+    assert [t.map_index for t in waiting.items] == [0, 1, 3, 4]
+    assert world.one("select count(*) from task_instance") == 3, "looking creates no rows"
+
+
+async def test_tasks_of_a_run_that_has_not_begun(rest: RestClient, world: World) -> None:
+    world.run(world.version(), state="queued")
+    tasks = (await rest.list_tasks("sales", "r1")).items
+    assert [(t.task_id, t.map_index, t.state) for t in tasks] == [
+        ("extract", -1, "none"),
+        ("clean", -1, "none"),
+        ("load", -1, "none"),
+    ]
+    assert (await rest.get_run("sales", "r1")).tasks_by_state == {"none": 3}
+
+
+# -- the system --------------------------------------------------------------------------------------------------------
+
+
+async def test_status(rest: RestClient, world: World, worker: int, api: ApiService) -> None:
+    run = world.run(world.version())
+    world.dispatch(run, 1)
+    world.dispatch(run, 2, task=1, map_index=0, queue="big")
+    world.db.execute("update dispatch set worker_id = %s where epoch = 2", [worker])
+    world.db.execute("insert into report (run_key, kind, epoch, at) values (%s, 'exit', 1, now() - interval '4 seconds')", [run])
+    world.db.execute("update service set beat_at = now() - interval '20 seconds' where service_id = %s", [worker])
+    status = await rest.get_status()
+    assert [(s.kind, s.healthy, s.state) for s in status.services] == [("api", True, "active"), ("worker", False, "active")]
+    assert status.services[1].beat_age_s > 19
+    assert [(q.queue, q.waiting, q.running) for q in status.queues] == [("big", 0, 1), ("default", 1, 0)]
+    assert status.queues[0].oldest_waiting_s is None
+    assert status.queues[1].oldest_waiting_s is not None
+    assert status.inbox == 1
+    assert status.oldest_report_s is not None
+    assert status.oldest_report_s > 3
+    assert status.database.server_version.startswith("18")
+    assert status.database.database_bytes > 1_000_000
+    assert status.database.schema_version >= 1
+
+
+async def test_pools(rest: RestClient, world: World) -> None:
+    assert [(p.name, p.slots) for p in (await rest.list_pools()).items] == [("default_pool", 128)]
+    world.db.execute(
+        "insert into dag_file (bundle, file, fingerprint, parsed, error) values ('main', 'a.py', 'x', 'x', 'no pool gpu')"
+    )
+    made = await rest.set_pool("gpu", slots=2, description="Two cards")
+    assert (made.slots, made.used, made.description) == (2, 0, "Two cards")
+    assert world.one("select parsed from dag_file") is None, "what was refused for want of it is parsed again"
+    world.db.execute("delete from wake")
+    assert (await rest.set_pool("gpu", slots=1)).description == "Two cards"
+    assert world.one("select count(*) from wake") == 0
+    await rest.set_pool("gpu", slots=5)
+    assert world.all("select name, released from wake join concurrency_limit using (limit_id)") == [("gpu", 0)]
+    with pytest.raises(ApiRefused, match="slots"):
+        await rest.set_pool("gpu", slots=-1)
+
+
+async def test_health_needs_no_token(api_url: str) -> None:
+    async with RestClient(api_url, "nothing") as anyone:
+        assert await anyone.is_ready()
+
+
+async def test_the_name_in_the_token_stands_in_the_history(api_url: str, world: World) -> None:
+    world.run(world.version())
+    async with RestClient(api_url, mint_operator_token(world.key, name="bob")) as bob:
+        await bob.cancel_run("sales", "r1")
+    assert world.one("select payload ->> 'actor' from report") == "bob"

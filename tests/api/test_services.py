@@ -1,0 +1,106 @@
+"""Registration and beats: what a worker learns about its tries."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenflow.client.execution import ExecutionClient
+from evenflow.errors import ApiRefused
+from evenflow.wire import messages as m
+from tests.api.world import World, new_worker
+
+
+async def claimed(client: ExecutionClient, worker: int, slots: int = 10) -> list[int]:
+    answer = await client.claim(m.Claim(service_id=worker, request_key="k", slots=slots, queues=["default"]))
+    return [a.epoch for a in answer.assignments]
+
+
+async def test_a_service_registers_with_what_it_is(client: ExecutionClient, world: World) -> None:
+    message = m.Register(kind="worker", name="w1", host="box", pid=77, version="0.1", detail={"slots": 8})
+    answer = await client.register(message)
+    assert (answer.lease_s, answer.beat_s) == (15.0, 3.0)
+    row = world.one("select kind, name, host, pid, version, state, detail from service where service_id = %s", answer.service_id)
+    assert row == ("worker", "w1", "box", 77, "0.1", "active", {"slots": 8})
+
+
+async def test_a_token_registers_only_its_kind(client: ExecutionClient) -> None:
+    with pytest.raises(ApiRefused, match="cannot register a processor") as refused:
+        await client.register(m.Register(kind="processor", name="p", host="h", pid=1, version="0"))
+    assert refused.value.status == 403
+
+
+async def test_services_that_ended_long_ago_are_forgotten(client: ExecutionClient, world: World) -> None:
+    old, holding, other = [await new_worker(client) for _ in range(3)]
+    world.dispatch(world.run(world.version()), 1)
+    assert await claimed(client, holding) == [1]
+    world.db.execute("update service set beat_at = now() - interval '8 days' where service_id = any(%s)", [[old, holding]])
+    await new_worker(client)
+    assert set(world.all("select service_id from service where kind = 'worker'")) >= {holding, other}
+    assert world.one("select count(*) from service where service_id = %s", old) == 0
+
+
+async def test_a_beat_keeps_the_lease_and_the_detail(client: ExecutionClient, worker: int, world: World) -> None:
+    world.db.execute("update service set beat_at = now() - interval '10 seconds'")
+    assert await client.beat(worker, m.Beat(detail={"running": 3})) == m.BeatAnswer()
+    assert world.one("select now() - beat_at < interval '5 seconds' from service where service_id = %s", worker)
+    await client.beat(worker, m.Beat())
+    assert world.one("select detail from service where service_id = %s", worker) == {"running": 3}
+
+
+@pytest.mark.parametrize("state", ["lost", "stopped"])
+async def test_a_beat_does_not_raise_the_dead(client: ExecutionClient, worker: int, world: World, state: str) -> None:
+    world.db.execute("update service set state = %s", [state])
+    assert not (await client.beat(worker, m.Beat())).known
+    assert world.one("select state from service where service_id = %s", worker) == state
+    assert not (await client.beat(424_242, m.Beat())).known
+
+
+async def test_draining_can_be_asked_for_by_both_sides(client: ExecutionClient, worker: int, world: World) -> None:
+    assert (await client.beat(worker, m.Beat(state="draining"))).state == "draining"
+    assert (await client.beat(worker, m.Beat(state="active"))).state == "draining"
+    other = await new_worker(client)
+    world.db.execute("update service set state = 'draining' where service_id = %s", [other])
+    assert (await client.beat(other, m.Beat())).state == "draining"
+    await client.beat(other, m.Beat(state="stopped"))
+    assert world.one("select state from service where service_id = %s", other) == "stopped"
+
+
+async def test_a_processor_cannot_beat_for_a_worker(client: ExecutionClient, worker: int, processor: ExecutionClient) -> None:
+    assert not (await processor.beat(worker, m.Beat(state="stopped"))).known
+    assert (await client.beat(worker, m.Beat())).known
+
+
+async def test_a_beat_names_the_tries_to_kill(client: ExecutionClient, worker: int, world: World) -> None:
+    """R-CS7: what is not this worker's any more, and what an operator wants ended."""
+    run = world.run(world.version())
+    for epoch in range(1, 6):
+        world.dispatch(run, epoch, task=1, map_index=epoch)
+    assert await claimed(client, worker, slots=4) == [1, 2, 3, 4]
+    other = await new_worker(client)
+    world.end(1)
+    world.db.execute("update dispatch set worker_id = %s where epoch = 2", [other])
+    world.db.execute("update dispatch set kill = true where epoch = 3")
+    answer = await client.beat(worker, m.Beat(epochs=[1, 2, 3, 4, 77]))
+    assert sorted(answer.kill) == [1, 2, 3, 77]
+    assert answer.resend == []
+
+
+async def test_claimed_but_unlisted_tries_are_sent_again(client: ExecutionClient, worker: int, world: World) -> None:
+    run = world.run(world.version(), params={"a": 1})
+    for epoch in range(1, 5):
+        world.dispatch(run, epoch, task=1, map_index=epoch)
+    assert await claimed(client, worker) == [1, 2, 3, 4]
+    assert (await client.beat(worker, m.Beat(epochs=[1]))).resend == [], "its answer may still be on its way"
+    world.db.execute("update dispatch set claimed_at = now() - interval '3 seconds' where epoch < 4")
+    await client.report(m.Reports(reports=[m.Report(token=world.try_token(2), kind="exit", outcome="success")]))
+    (again,) = (await client.beat(worker, m.Beat(epochs=[1]))).resend
+    assert (again.epoch, again.task_id, again.map_index, again.params) == (3, "clean", 3, {"a": 1})
+    pushed = m.XComPush(key="k", value=b"1")
+    await client.push_xcom(again.token, pushed)
+    assert world.one("select epoch from xcom") == 3
+
+
+async def test_the_api_itself_beats(world: World, api) -> None:
+    assert world.one("select name, state, detail from service where kind = 'api'") == ("api", "active", {"port": api.port})
+    await api.stop()
+    assert world.one("select state from service where kind = 'api'") == "stopped"

@@ -1,0 +1,96 @@
+"""Fixtures for all tests: a real PostgreSQL, one for a test run, and a fresh, migrated database for each test that asks for one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from evenflow.runtime.embedded import EmbeddedPostgres
+from evenflow.store.connect import UNBOUNDED, connect
+from evenflow.store.migrate import migrate
+
+_RUN_DIR = "EVENFLOW_TEST_RUN_DIR"  # set by the process that the run began with, inherited by the workers of xdist
+_TEMPLATE = "migrated"
+
+# A test database need not survive a power cut; tests of durability start a server of their own.
+_FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum_naptime": "60s",
+    "max_connections": "200",
+    "log_min_duration_statement": "-1",
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        # Not pytest's own directory: that is 0700, and the server may run as another user.
+        directory = Path(tempfile.mkdtemp(prefix="evenflow-tests-"))
+        directory.chmod(0o755)
+        os.environ[_RUN_DIR] = str(directory)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and _RUN_DIR in os.environ:
+        directory = Path(os.environ.pop(_RUN_DIR))
+        EmbeddedPostgres(directory).stop()
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> EmbeddedPostgres:
+    """The embedded server of this test run, shared by all its processes."""
+    directory = Path(os.environ[_RUN_DIR])
+    server = EmbeddedPostgres(directory, overrides=_FAST)
+    url = server.start()
+    with open(directory / "template.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with connect(url, name="test") as conn:
+            known = conn.execute("select from pg_database where datname = %s", [_TEMPLATE]).fetchone()
+            if known is None:
+                conn.execute(sql.SQL("create database {}").format(sql.Identifier(_TEMPLATE)))
+                with connect(server.url(_TEMPLATE), name="test", timeouts=UNBOUNDED) as template:
+                    migrate(template)
+    return server
+
+
+@pytest.fixture(scope="session")
+def _maintenance(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection]:
+    with connect(postgres.url(), name="test maintenance", timeouts=UNBOUNDED) as conn:
+        yield conn
+
+
+@pytest.fixture
+def database_url(postgres: EmbeddedPostgres, _maintenance: psycopg.Connection) -> Iterator[str]:
+    """URL of a fresh database with the whole schema, dropped after the test with whoever is still connected to it."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    _maintenance.execute(
+        sql.SQL("create database {} template {} strategy file_copy").format(sql.Identifier(name), sql.Identifier(_TEMPLATE))
+    )
+    yield postgres.url(name)
+    _maintenance.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def empty_database_url(postgres: EmbeddedPostgres, _maintenance: psycopg.Connection) -> Iterator[str]:
+    """As ``database_url``, with nothing in it."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    _maintenance.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    yield postgres.url(name)
+    _maintenance.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def db(database_url: str) -> Iterator[psycopg.Connection]:
+    """A connection to ``database_url``, autocommit."""
+    with connect(database_url, name="test") as conn:
+        yield conn

@@ -1,0 +1,73 @@
+"""Links lead somewhere, decisions are numbered without gaps, and the generated reference is what the code says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.reference.pages import PAGES, make_page
+from tests.house.project import DOCS, ROOT, name_of, project_files
+
+TEXTS = [path for path in project_files() if path.suffix == ".md"]
+FENCE = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
+
+
+def prose(page: Path) -> str:
+    """The page without its code blocks."""
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that headings have when the page is rendered."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    text = prose(page)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"(?:src|srcset|href)=\"([^\"]+)\"", text):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        found = (page.parent / file).resolve() if file else page
+        if not found.exists() or (anchor and found.suffix == ".md" and anchor not in anchors(found)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_every_page_of_the_documentation_is_linked() -> None:
+    linked = {
+        (page.parent / target.partition("#")[0]).resolve()
+        for page in TEXTS
+        for target in re.findall(r"\]\(([^)\s]+)\)", prose(page))
+        if "://" not in target
+    }
+    pages = {page for page in TEXTS if page.is_relative_to(DOCS)} - {DOCS / "README.md"}
+    assert [name_of(page) for page in sorted(pages - linked)] == []
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    decisions = sorted(DOCS.glob("adr/[0-9]*.md"))
+    assert [int(page.name[:4]) for page in decisions] == list(range(1, len(decisions) + 1))
+    for page in decisions:
+        text = page.read_text(encoding="utf-8")
+        assert text.startswith(f"# {page.name[:4]}: "), page.name
+        assert "**Decision.**" in text, page.name
+        assert "**Costs.**" in text, page.name
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_generated_page_is_current(name: str) -> None:
+    page = DOCS / "reference" / name
+    assert page.exists(), "type: make docs"
+    assert page.read_text(encoding="utf-8") == make_page(name), "type: make docs"
+
+
+def test_there_is_a_picture_of_the_architecture() -> None:
+    picture = (DOCS / "evenflow.svg").read_text(encoding="utf-8")
+    assert "prefers-color-scheme: dark" in picture
+    assert "evenflow.svg" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,80 @@
+"""What the documentation shows works: every Python example runs, every command line is one that ``evenflow`` knows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from evenflow.cli.app import build_app
+from tests.house.project import name_of, project_files
+
+
+class Example(NamedTuple):
+    page: Path
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{name_of(self.page)}:{self.line}"
+
+
+def examples(language: str) -> list[Example]:
+    found = []
+    for page in (path for path in project_files() if path.suffix == ".md"):
+        text = page.read_text(encoding="utf-8")
+        blocks = re.finditer(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+        found += [Example(page, text.count("\n", 0, block.start()) + 1, block[1]) for block in blocks]
+    return found
+
+
+PYTHON = [
+    pytest.param(example, id=str(example), marks=[pytest.mark.spark] * ("task.spark" in example.text))
+    for example in examples("python")
+]
+COMMANDS = [
+    pytest.param(shlex.split(command, comments=True), id=f"{example}: {command}")
+    for example in examples("console")
+    for command in re.findall(r"^\$ (evenflow .*)$", example.text, flags=re.MULTILINE)
+]
+MAKE = {target for example in examples("console") for target in re.findall(r"^\$ make ([\w-]+)", example.text, flags=re.MULTILINE)}
+
+# Loads a file as the processor does and tries its DAGs; a file without DAGs is only run.
+RUN = """
+import pathlib, sys
+from evenflow.sdk.loader import load_file
+
+path = pathlib.Path(sys.argv[1])
+for dag in load_file(path, path.parent).dags.values():
+    dag.test().raise_on_failure()
+"""
+
+
+@pytest.mark.parametrize("example", PYTHON)
+def test_python_example(example: Example, tmp_path: Path) -> None:
+    """In an interpreter of its own. What it asserts is asserted here; its DAGs must succeed."""
+    file = tmp_path / "example.py"
+    file.write_text(example.text, encoding="utf-8")
+    ran = subprocess.run([sys.executable, "-c", RUN, str(file)], cwd=tmp_path, capture_output=True, text=True, timeout=110)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_is_known(command: list[str]) -> None:
+    """With these arguments and options; what it does is shown by the tests of the command line."""
+    build_app().parse_args(command[1:], print_error=False, exit_on_error=False)
+
+
+def test_make_targets_are_there() -> None:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
+    assert MAKE - set(re.findall(r"^([\w-]+):", makefile, flags=re.MULTILINE)) == set()
+
+
+def test_there_are_examples() -> None:
+    assert len(PYTHON) >= 6
+    assert len(COMMANDS) >= 10

@@ -1,0 +1,46 @@
+"""``evenflow`` exports the names that authors write DAGs with, and only those."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from enum import EnumType
+
+import evenflow
+from tests.house.project import DOCS
+
+REFERENCE = DOCS / "reference" / "authoring.md"
+
+
+def documented_names() -> list[str]:
+    return re.findall(r"^### `(\w+)", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+def test_names_are_there_once() -> None:
+    assert len(evenflow.__all__) == len(set(evenflow.__all__))
+    assert [name for name in evenflow.__all__ if not hasattr(evenflow, name)] == []
+
+
+def test_the_reference_documents_exactly_these_names() -> None:
+    assert sorted(documented_names()) == sorted(evenflow.__all__)
+
+
+def test_exported_names_have_docstrings() -> None:
+    values = {name: getattr(evenflow, name) for name in evenflow.__all__}
+    assert [name for name, value in values.items() if callable(value) and not isinstance(value, EnumType) and not (value.__doc__ or "").strip()] == []
+
+
+def test_import_brings_no_third_party() -> None:
+    """Authors' files are imported often; ``import evenflow`` loads the standard library and ``evenflow`` alone."""
+    code = (
+        "import sys; before = set(sys.modules); import evenflow; print(*{m.partition('.')[0] for m in set(sys.modules) - before})"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, 'src'); {code}"],
+        cwd=DOCS.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert loaded.returncode == 0, loaded.stderr
+    assert set(loaded.stdout.split()) - sys.stdlib_module_names == {"evenflow"}

@@ -1,0 +1,45 @@
+"""The locks pin everything with hashes, agree with each other and with pyproject.toml, and name no registry."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+
+from tests.house.project import ROOT
+
+LOCKS = ("all", "base", "bootstrap")
+Pin = tuple[str, str]  # name, version
+
+
+def text(lock: str) -> str:
+    return (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8")
+
+
+def pins(lock: str) -> set[Pin]:
+    return set(re.findall(r"^([a-z0-9-]+)==(\S+)", text(lock), flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_pin_has_hashes_and_no_address(lock: str) -> None:
+    unhashed = [line for line in re.findall(r"^[a-z0-9-]+==.*$", text(lock), flags=re.MULTILINE) if not line.endswith("\\")]
+    assert unhashed == []
+    assert "--hash=sha256:" in text(lock)
+    assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host| @ ", text(lock))
+
+
+def test_base_is_a_part_of_all() -> None:
+    assert pins("base") - pins("all") == set()
+
+
+def test_locks_hold_every_direct_requirement() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = [requirement for group in project["project"]["optional-dependencies"].values() for requirement in group]
+    assert _names(project["project"]["dependencies"]) - {name for name, _ in pins("base")} == set()
+    assert _names(extras) - {name for name, _ in pins("all")} == set()
+    assert _names(project["build-system"]["requires"]) - {name for name, _ in pins("bootstrap")} == set()
+
+
+def _names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\[><=~!; ]", requirement)[0] for requirement in requirements}

@@ -1,0 +1,83 @@
+"""SQL lives in files, one statement each, and every name of one is right: in the source, in the schema, in the database."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.house.project import SOURCE, STATEMENTS, name_of, source_modules, strings
+
+FILES = {path.relative_to(STATEMENTS).with_suffix("").as_posix(): path for path in sorted(STATEMENTS.rglob("*.sql"))}
+AREAS = "|".join(sorted({name.partition("/")[0] for name in FILES}))
+NAME = re.compile(rf"({AREAS})/[a-z_]+")
+
+
+def without_comments(text: str) -> str:
+    """The statement with comments and quoted strings taken out."""
+    return re.sub(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", "", text, flags=re.DOTALL)
+
+
+def test_there_are_statements() -> None:
+    assert len(FILES) > 20
+
+
+def test_every_statement_is_used_and_every_use_has_a_statement() -> None:
+    named = set().union(*(strings(path) for path in source_modules().values()))
+    used = {text for text in named if NAME.fullmatch(text)}
+    assert {"used, but no file": used - FILES.keys(), "file, but not used": FILES.keys() - used} == {
+        "used, but no file": set(),
+        "file, but not used": set(),
+    }
+
+
+def test_the_schema_names_statements_that_exist() -> None:
+    """Each index says which statement it serves."""
+    schema = (SOURCE / "store" / "schema.sql").read_text(encoding="utf-8")
+    comments = " ".join(re.findall(r"--.*", schema))
+    indexes = re.findall(r"^create (?:unique )?index .*", schema, flags=re.MULTILINE)
+    silent = [index for index in indexes if "--" not in index]
+    named = set(re.findall(r"(?<![\w/])([a-z]+/[a-z_]+)(?![\w/])", comments)) - {"dag_id/task_id"}
+    assert {"unknown": named - FILES.keys(), "silent": silent} == {"unknown": set(), "silent": []}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_statement(name: str) -> None:
+    text = FILES[name].read_text(encoding="utf-8")
+    assert text.startswith("--"), "begins with a comment: what it does, and why it locks as it does"
+    assert without_comments(text).strip().rstrip(";").count(";") == 0, "one statement a file"
+    assert re.fullmatch(r"[a-z]+/[a-z]+(_[a-z]+)*", name), "area/verb_noun"
+    assert "%s" not in without_comments(text), "binds by name"
+    lock = re.search(r"\bfor (no key )?(update|share|key share)\b", without_comments(text), flags=re.IGNORECASE)
+    assert not lock or re.search(r"lock", " ".join(re.findall(r"--.*", text)), flags=re.IGNORECASE), "the lock clause is explained"
+
+
+def test_statements_fit_the_schema(db: psycopg.Connection) -> None:
+    """PostgreSQL parses, and plans, every statement: no column, table or type is misspelt."""
+    wrong = {}
+    for name, path in FILES.items():
+        reason = _cannot_be_prepared(db, path)
+        if reason:
+            wrong[name] = reason
+    assert wrong == {}
+
+
+def _cannot_be_prepared(db: psycopg.Connection, path: Path) -> str | None:
+    binds: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return f"${binds.setdefault(match[1], len(binds) + 1)}"
+
+    statement = re.sub(r"%\((\w+)\)s", number, path.read_text(encoding="utf-8")).replace("%%", "%")
+    try:
+        db.execute(f"prepare statement_under_test as {statement}".encode())
+        db.execute("deallocate statement_under_test")
+    except psycopg.errors.IndeterminateDatatype:
+        return f"{name_of(path)}: cast its binds, as in %(key)s::bigint"
+    except psycopg.errors.FeatureNotSupported:
+        return None  # not a statement that can be prepared, such as LOCK or LISTEN
+    except psycopg.Error as error:
+        return str(error).strip()
+    return None

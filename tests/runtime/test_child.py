@@ -1,0 +1,133 @@
+"""A supervised child: ready, dead, back again, and gone with all that it started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from evenflow.errors import ServiceFailed
+from evenflow.runtime import child as child_module
+from evenflow.runtime.child import Child, describe_exit
+from evenflow.runtime.service_log import Line
+
+READY = """
+import os, signal, sys, time
+from evenflow.runtime.readiness import Notifier
+def ready(): Notifier(os.environ).send("READY=1")
+"""
+
+
+class Paper:
+    """A screen that keeps what it is told, and wakes who waits for it."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.lines: list[Line] = []
+        self._news = asyncio.Event()
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+        self._news.set()
+
+    def log(self, service: str, line: Line) -> None:
+        self.lines.append(line)
+        self._news.set()
+
+    async def wait_for(self, text: str) -> str:
+        async with asyncio.timeout(20):
+            while True:
+                for heard in (*self.said, *(line.event for line in self.lines)):
+                    if text in heard:
+                        return heard
+                self._news.clear()
+                await self._news.wait()
+
+
+@pytest.fixture
+async def paper() -> Paper:
+    return Paper()
+
+
+@pytest.fixture
+async def make(tmp_path: Path, paper: Paper, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[str], Child]]:
+    monkeypatch.setattr(child_module, "FIRST_DELAY_S", 0.01)
+    made: list[Child] = []
+
+    def build(script: str) -> Child:
+        command = [sys.executable, "-c", READY + script]
+        made.append(Child("helper", command, dict(os.environ), tmp_path / "helper.log", paper))
+        return made[-1]
+
+    yield build
+    for child in made:
+        await child.end(at_most_s=0)
+
+
+async def test_it_is_started_when_it_says_so(make: Callable[[str], Child], paper: Paper, tmp_path: Path) -> None:
+    child = make("ready(); print('working', flush=True); signal.pause()")
+    await child.start()
+    await paper.wait_for("working")
+    await child.end(at_most_s=10)
+    assert (tmp_path / "helper.log").read_text() == "working\n"
+
+
+async def test_one_that_dies_before_it_is_ready_says_why(make: Callable[[str], Child], tmp_path: Path) -> None:
+    child = make("sys.exit('The folder /nowhere does not exist.')")
+    with pytest.raises(ServiceFailed) as caught:
+        await child.start()
+    assert str(caught.value) == f"The helper did not start: The folder /nowhere does not exist. Its log: {tmp_path / 'helper.log'}"
+
+
+async def test_one_that_is_never_ready(make: Callable[[str], Child], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_module, "START_TIMEOUT_S", 0.05)
+    with pytest.raises(ServiceFailed, match=r"The helper is not ready after 0\.05 s"):
+        await make("signal.pause()").start()
+
+
+async def test_one_that_is_killed_comes_back(make: Callable[[str], Child], paper: Paper) -> None:
+    child = make("ready(); print('pid', os.getpid(), flush=True); signal.pause()")
+    await child.start()
+    pid = int((await paper.wait_for("pid")).split()[1])
+    os.kill(pid, signal.SIGKILL)
+    assert await paper.wait_for("started again") == "helper ended (killed by SIGKILL) and is started again in 0.01 s"
+    await paper.wait_for("helper is back")
+
+
+async def test_one_that_dies_again_and_again_is_started_ever_more_rarely(make: Callable[[str], Child], paper: Paper) -> None:
+    await make("ready(); sys.exit(7)").start()
+    await paper.wait_for("in 0.04 s")
+    delays = [text.removeprefix("helper ended (exit code 7) and is started again in ") for text in paper.said if "again" in text]
+    assert delays[:3] == ["0.01 s", "0.02 s", "0.04 s"]
+
+
+async def test_what_it_left_behind_dies_with_it(make: Callable[[str], Child], paper: Paper) -> None:
+    child = make(
+        "import subprocess; left = subprocess.Popen(['sleep', '1000'])\n"
+        "ready(); print('left', left.pid, flush=True); signal.signal(signal.SIGTERM, lambda *_: os._exit(0)); signal.pause()"
+    )
+    await child.start()
+    left = psutil.Process(int((await paper.wait_for("left")).split()[1]))
+    await child.end(at_most_s=10)
+    psutil.wait_procs([left], timeout=5)
+    assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
+
+
+async def test_one_that_does_not_end_is_killed(make: Callable[[str], Child], paper: Paper) -> None:
+    child = make("signal.signal(signal.SIGTERM, signal.SIG_IGN); ready()\nwhile True: signal.pause()")
+    await child.start()
+    await child.end(at_most_s=0.05)
+    assert paper.said == ["helper did not stop in time and is killed"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"), [(0, "exit code 0"), (3, "exit code 3"), (-9, "killed by SIGKILL"), (-200, "killed by signal 200")]
+)
+def test_exits_in_words(code: int, text: str) -> None:
+    assert describe_exit(code) == text

@@ -1,0 +1,171 @@
+"""Hosting a service: every way in which it can begin and end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from evenflow.errors import DatabaseUnavailable
+from evenflow.runtime import lifecycle
+from evenflow.runtime.lifecycle import host
+from evenflow.runtime.readiness import ReadinessSocket
+
+
+class Recorder:
+    """A service that writes down what is asked of it. What it is told to, it takes its time for."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.started = asyncio.Event()
+        self.draining = asyncio.Event()
+        self.may_drain = asyncio.Event()
+        self.broken: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+    async def start(self) -> None:
+        self.calls.append("start")
+        self.started.set()
+
+    async def drain(self) -> None:
+        self.calls.append("drain")
+        self.draining.set()
+        await self.may_drain.wait()
+        self.calls.append("drained")
+
+    async def stop(self) -> None:
+        self.calls.append("stop")
+
+    async def failed(self) -> BaseException:
+        return await self.broken
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_drains_then_stops(signum: signal.Signals) -> None:
+    service = Recorder()
+    hosting = asyncio.create_task(host(service, drain_timeout=60))
+    await service.started.wait()
+    os.kill(os.getpid(), signum)
+    await asyncio.wait_for(service.draining.wait(), 5)
+    service.may_drain.set()
+    assert await hosting == 0
+    assert service.calls == ["start", "drain", "drained", "stop"]
+
+
+async def test_a_second_signal_stops_at_once() -> None:
+    service = Recorder()
+    hosting = asyncio.create_task(host(service, drain_timeout=60))
+    await service.started.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.wait_for(service.draining.wait(), 5)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await hosting == 0
+    assert service.calls == ["start", "drain", "stop"]
+
+
+async def test_draining_is_bounded() -> None:
+    service = Recorder()
+    hosting = asyncio.create_task(host(service, drain_timeout=0.01))
+    await service.started.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await hosting == 0
+    assert service.calls == ["start", "drain", "stop"]
+
+
+async def test_a_service_that_fails_is_stopped_and_the_exit_code_says_so() -> None:
+    service = Recorder()
+    service.broken.set_result(RuntimeError("the disk is full"))
+    assert await host(service, drain_timeout=60) == 1
+    assert service.calls == ["start", "stop"]
+
+
+async def test_what_start_raises_passes_through() -> None:
+    class Unlucky(Recorder):
+        async def start(self) -> None:
+            raise DatabaseUnavailable("no database")
+
+    with pytest.raises(DatabaseUnavailable):
+        await host(Unlucky(), drain_timeout=60)
+
+
+async def test_a_signal_during_the_start_ends_it() -> None:
+    class Slow(Recorder):
+        async def start(self) -> None:
+            self.started.set()
+            await asyncio.Event().wait()
+
+    service = Slow()
+    hosting = asyncio.create_task(host(service, drain_timeout=60))
+    await service.started.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await hosting == 0
+
+
+async def test_a_stop_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stuck(Recorder):
+        async def stop(self) -> None:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(lifecycle, "STOP_TIMEOUT_S", 0.01)
+    service = Stuck()
+    service.broken.set_result(RuntimeError("x"))
+    assert await host(service, drain_timeout=60) == 1
+
+
+async def test_it_says_when_it_is_ready_and_nothing_inherits_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    readiness = ReadinessSocket()
+    for name, value in readiness.environment.items():
+        monkeypatch.setenv(name, value)
+    service = Recorder()
+    hosting = asyncio.create_task(host(service, drain_timeout=0))
+    async with asyncio.timeout(5):
+        await readiness.ready.wait()
+    assert "NOTIFY_SOCKET" not in os.environ
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await hosting == 0
+    readiness.close()
+
+
+async def test_readiness_is_understood_by_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        service = Recorder()
+        hosting = asyncio.create_task(host(service, drain_timeout=0))
+        assert (await asyncio.to_thread(systemd.recv, 100)) == b"READY=1"
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await hosting == 0
+        assert systemd.recv(100) == b"STOPPING=1"
+
+
+def test_a_service_dies_with_the_parent_that_asked_for_it() -> None:
+    child = """if True:
+        import signal
+        from evenflow.runtime.lifecycle import bind_to_parent
+        bind_to_parent()
+        print("bound", flush=True)
+        signal.pause()
+    """
+    parent = f"""if True:
+        import os, subprocess, sys
+        environment = {{**os.environ, "EVENFLOW_PARENT_PID": str(os.getpid())}}
+        print(subprocess.Popen([sys.executable, "-c", {child!r}], env=environment).pid, flush=True)
+        sys.stdin.read()
+    """
+    running = subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    service = psutil.Process(int(running.stdout.readline()))
+    assert running.stdout.readline() == "bound\n"
+    running.kill()
+    running.wait()
+    psutil.wait_procs([service], timeout=5)
+    assert not service.is_running() or service.status() == psutil.STATUS_ZOMBIE
+    running.stdin.close()
+    running.stdout.close()

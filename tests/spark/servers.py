@@ -1,0 +1,90 @@
+"""A real standalone cluster and a real Spark Connect server on loopback, from pyspark's own distribution."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+
+from evenflow.spark.java import find_java
+
+SPARK_HOME = Path(pyspark.__file__).parent
+STARTS_WITHIN_S = 90.0  # a JVM takes 3 s on an idle machine
+
+
+@contextmanager
+def standalone_cluster(directory: Path) -> Iterator[str]:
+    """The URI of a master with one worker of one core, as a connection says it."""
+    listen = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    master = ["spark-class", "org.apache.spark.deploy.master.Master", *listen]
+    with _running(directory / "master.log", master) as log:
+        uri = _seen(log, r"Starting Spark master at (spark://\S+)")
+        resources = ["--cores", "1", "--memory", "1g", "--work-dir", str(directory / "work")]
+        worker = ["spark-class", "org.apache.spark.deploy.worker.Worker", *listen, *resources, uri]
+        with _running(directory / "worker.log", worker) as worker_log:
+            _seen(worker_log, r"(Successfully registered with master)")
+            yield uri
+
+
+@contextmanager
+def connect_server(directory: Path) -> Iterator[str]:
+    """The URI of a Spark Connect server on a local master of one core."""
+    conf = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "INFO",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.connect.progress.reportInterval": "100ms",
+    }
+    server = ["spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[1]"]
+    for key, value in conf.items():
+        server += ["--conf", f"{key}={value}"]
+    with _running(directory / "connect.log", [*server, "spark-internal"]) as log:
+        port = _seen(log, r"Spark Connect server started at: \S+:(\d+)")
+        yield f"sc://127.0.0.1:{port}"
+
+
+@contextmanager
+def _running(log: Path, command: list[str]) -> Iterator[Path]:
+    environ = {
+        **os.environ,
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(log.parent / "local"),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    with log.open("wb") as out:
+        program = [str(SPARK_HOME / "bin" / command[0]), *command[1:]]
+        process = subprocess.Popen(
+            program, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environ, cwd=log.parent, start_new_session=True
+        )
+    try:
+        yield log
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _seen(log: Path, pattern: str) -> str:
+    deadline = time.monotonic() + STARTS_WITHIN_S
+    while time.monotonic() < deadline:
+        if found := re.search(pattern, log.read_text(errors="replace")):
+            return found[1]
+        time.sleep(0.1)
+    raise AssertionError(f"{log.name} never said {pattern!r}:\n{log.read_text(errors='replace')[-2000:]}")

@@ -1,0 +1,98 @@
+"""One task function, three places to run, told apart by the connection alone (R-SP1), each telling of its stages (R-SP3)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evenflow.errors import SparkUnavailable
+from evenflow.sdk.connections import Connection
+from evenflow.spark.session import session_for
+from tests.spark.servers import connect_server, standalone_cluster
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.timeout(240)]
+
+PACE_S = 0.4  # a partition; slow enough for the poll to see the stage at work
+
+
+def slowly(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Runs in Spark's Python workers, which cannot import this module."""
+    import time
+
+    for batch in batches:
+        time.sleep(PACE_S)
+        yield batch.assign(kind=batch["id"] % 3)
+
+
+def count_kinds(spark: SparkSession) -> dict[int, int]:
+    """The task: what an author writes."""
+    from pyspark.sql import functions as F
+
+    frame = spark.range(0, 300, 1, 4).mapInPandas(slowly, "id long, kind long")
+    return {row["kind"]: row["n"] for row in frame.groupBy("kind").agg(F.count("*").alias("n")).collect()}
+
+
+class Told:
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int, int]] = []
+
+    def __call__(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None:
+        self.seen.append((label, done, total))
+
+
+@pytest.fixture(params=["local", "cluster", "connect"])
+def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    match request.param:
+        case "local":
+            yield "spark-local://?cores=2"
+        case "cluster":
+            with standalone_cluster(tmp_path) as master:
+                yield f"{master}?python={_this_python()}&spark.executor.memory=512m&spark.cores.max=1"
+        case "connect":
+            with connect_server(tmp_path) as server:
+                yield server
+
+
+def test_the_same_function_on_every_target(uri: str) -> None:
+    """R-SP1, R-SP3."""
+    told = Told()
+    before = dict(os.environ)
+    conf = {"spark.sql.shuffle.partitions": "3"}
+    with session_for(Connection.parse("spark_default", uri), app_name="count_kinds", conf=conf, progress=told) as spark:
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+        assert count_kinds(spark) == {0: 100, 1: 100, 2: 100}
+    assert dict(os.environ) == before
+    assert told.seen
+    assert all(label.startswith("stage ") and 0 <= done <= total for label, done, total in told.seen)
+    if uri.startswith("sc:"):
+        assert spark.is_stopped
+    else:
+        assert spark.sparkContext._jsc is None
+
+
+@pytest.mark.parametrize(("scheme", "what"), [("spark", "Spark master"), ("sc", "Spark Connect server")])
+def test_nobody_there(scheme: str, what: str) -> None:
+    conn = Connection.parse("spark_default", f"{scheme}://127.0.0.1:1")
+    with (
+        pytest.raises(SparkUnavailable) as caught,
+        session_for(conn, app_name="x", conf={}, progress=lambda *_: None),
+    ):
+        raise AssertionError("a session without a server")
+    assert str(caught.value) == (
+        f"No {what} answers at 127.0.0.1:1, where connection 'spark_default' points (Connection refused). "
+        "Start one there, or set EVENFLOW_CONN_SPARK_DEFAULT to where it is."
+    )
+
+
+def _this_python() -> str:
+    import sys
+
+    return sys.executable

@@ -1,0 +1,46 @@
+"""Stage progress as people see it (R-SP3, first step)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenflow.spark.progress import MOST_STAGES, Stage, StageTeller, _short
+
+
+class Told:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, int, int]] = []
+        self.detail: dict[str, Any] = {}
+
+    def __call__(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None:
+        self.lines.append((label, done, total))
+        self.detail = detail
+
+
+def test_the_sum_of_all_stages_under_the_name_of_the_one_at_work() -> None:
+    told = Told()
+    StageTeller(told).tell([Stage(5, "collect", 0, 10), Stage(4, "parquet", 3, 8, active=2), Stage(3, "scan", 6, 6)])
+    assert told.lines == [("stage 4: parquet", 9, 24)]
+    assert [stage["stage_id"] for stage in told.detail["stages"]] == [4, 5]
+
+
+def test_nothing_new_and_nothing_at_all_are_not_told() -> None:
+    told = Told()
+    teller = StageTeller(told)
+    teller.tell([Stage(0, "", 1, 2)])
+    teller.tell([Stage(0, "", 1, 2)])
+    teller.tell([])
+    teller.tell([Stage(0, "", 2, 2)])
+    assert told.lines == [("stage 0", 1, 2), ("stage 0", 2, 2)]
+
+
+def test_a_message_stays_small() -> None:
+    told = Told()
+    StageTeller(told).tell(Stage(n, "", 0, 1) for n in range(1000))
+    assert told.lines == [("stage 0", 0, 1000)]
+    assert len(told.detail["stages"]) == MOST_STAGES
+
+
+def test_a_place_in_sparks_own_code_is_left_out() -> None:
+    assert _short("parquet at NativeMethodAccessorImpl.java:0") == "parquet"
+    assert _short("count at /dags/etl.py:12") == "count at /dags/etl.py:12"

@@ -1,0 +1,133 @@
+"""What a classic session leaves behind: its words in the log, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from evenflow.errors import SparkNotInstalled, SparkUnavailable
+from evenflow.sdk.connections import Connection
+from evenflow.spark import session
+from evenflow.spark.session import session_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = Connection.parse("spark_default", "spark-local://?cores=1")
+TASK = """
+import sys
+from evenflow.sdk.connections import Connection
+from evenflow.spark.session import session_for
+
+def forever(rows):
+    import sys, time
+    print("the Python worker speaks", file=sys.stderr, flush=True)
+    for row in rows:
+        time.sleep(3600)
+        yield row
+
+local = Connection.parse("spark_default", "spark-local://?cores=1")
+with session_for(local, app_name="forever", conf={}, progress=lambda *_: None) as spark:
+    print("the task speaks", flush=True)
+    spark.sparkContext.range(10, numSlices=1).mapPartitions(forever).count()
+"""
+
+
+def until(condition: Callable[[], bool], what: str, within_s: float = 60.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
+        time.sleep(0.1)
+
+
+@contextmanager
+def task_at_work(log: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[psutil.Process]]]:
+    """A process like that of a try, leader of its group, stuck inside a Python worker of Spark; and all that it started."""
+    with log.open("wb") as out:
+        task = subprocess.Popen([sys.executable, "-c", TASK], stdout=out, stderr=out, start_new_session=True)
+    family: list[psutil.Process] = []
+    try:
+        until(lambda: b"the Python worker speaks" in log.read_bytes(), "the Python worker runs")
+        family = psutil.Process(task.pid).children(recursive=True)
+        yield task, family
+    finally:
+        for process in family:
+            if process.is_running():
+                process.kill()
+        task.kill()
+        task.wait()
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("kill", [os.killpg, os.kill], ids=["process group", "Python process alone"])
+def test_nothing_survives_a_kill(kill: Callable[[int, int], None], tmp_path: Path) -> None:
+    """The worker kills a try with SIGKILL; the JVM, Spark's Python daemon and its workers must end too."""
+    log = tmp_path / "task.log"
+    with task_at_work(log) as (task, family):
+        names = {process.name() for process in family}
+        assert "java" in names
+        assert len(family) >= 3, f"a JVM, a Python daemon and its worker: {family}"
+        kill(task.pid, signal.SIGKILL)
+        task.wait()
+        until(lambda: not any(_alive(process) for process in family), "all processes of the task are gone")
+    said = log.read_text()
+    assert "the task speaks" in said
+    assert "Setting Spark log level" in said, "the JVM's words are in the log of the task"
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_dead_jvm_is_named_and_the_next_session_works() -> None:
+    from pyspark import SparkContext
+
+    with pytest.raises(SparkUnavailable) as caught, session_for(LOCAL, app_name="x", conf={}, progress=_silent) as spark:
+        _kill_and_use(SparkContext._gateway.proc, spark)
+    assert str(caught.value).startswith("Spark's JVM was killed by signal 9 while the task used it; its last words are in the log.")
+    with session_for(LOCAL, app_name="x", conf={}, progress=_silent) as spark:
+        jvm = psutil.Process(SparkContext._gateway.proc.pid)
+        assert spark.range(10).count() == 10
+        with pytest.raises(SparkUnavailable, match="has a running SparkContext"), _second_session():
+            raise AssertionError("two sessions in one process")
+    assert not _alive(jvm)
+
+
+def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "find_spec", lambda name: None)
+    with pytest.raises(SparkNotInstalled) as caught, _second_session():
+        raise AssertionError("a session without pyspark")
+    assert str(caught.value) == (
+        "This task needs a SparkSession, and pyspark is not installed in the worker's environment. "
+        "Type: pip install 'evenflow[spark]'"
+    )
+
+
+def _kill_and_use(jvm: subprocess.Popen[bytes], spark: SparkSession) -> None:
+    jvm.kill()
+    spark.range(10).count()
+
+
+@contextmanager
+def _second_session() -> Iterator[object]:
+    with session_for(LOCAL, app_name="second", conf={}, progress=_silent) as spark:
+        yield spark
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _silent(*_: object) -> None: ...

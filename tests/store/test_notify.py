@@ -1,0 +1,51 @@
+"""A listener hears what is notified, also after its connection broke."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+
+from evenflow.errors import DatabaseUnavailable
+from evenflow.store import notify
+from evenflow.store.connect import connect
+from evenflow.store.notify import DAG, DISPATCH, INBOX, AsyncListener
+
+
+@pytest.fixture
+async def heard(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[asyncio.Queue[str]]:
+    monkeypatch.setattr(notify, "RECONNECT_DELAY_S", 0.01)
+    queue: asyncio.Queue[str] = asyncio.Queue()
+    listener = AsyncListener(database_url, [DISPATCH, DAG], queue.put_nowait, name="test")
+    await listener.start()
+    yield queue
+    await listener.stop()
+
+
+async def test_it_hears_its_channels_only(heard: asyncio.Queue[str], db: psycopg.Connection) -> None:
+    for channel in (INBOX, DISPATCH, DAG):
+        db.execute(f"notify {channel}")
+    assert await asyncio.wait_for(heard.get(), 5) == DISPATCH
+    assert await asyncio.wait_for(heard.get(), 5) == DAG
+    assert heard.empty()
+
+
+async def test_after_a_broken_connection_it_looks_everywhere_and_listens_again(
+    heard: asyncio.Queue[str], database_url: str
+) -> None:
+    with connect(database_url, name="test") as other:
+        killed = other.execute(
+            "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity "
+            "where datname = current_database() and application_name like '%listener'"
+        )
+        assert killed.fetchone() == (1,)
+        assert {await asyncio.wait_for(heard.get(), 5) for _ in range(2)} == {DISPATCH, DAG}
+        other.execute(f"notify {DAG}")
+        assert await asyncio.wait_for(heard.get(), 5) == DAG
+
+
+async def test_it_says_when_it_cannot_begin() -> None:
+    with pytest.raises(DatabaseUnavailable):
+        await AsyncListener("postgresql:///x?host=/nowhere", [DAG], print, name="test").start()
