@@ -1,10 +1,169 @@
-"""Shapes with real execution: everything that `evenflow up` starts, HTTP, processes, user code."""
+"""Shapes with real execution: everything that ``evenflow up`` starts, HTTP, processes, user code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
+
+import measure
+import psutil
+import specs
+from evenflow.client.rest import RestClient
+from evenflow.runtime import presence
+from shapes import total_tasks, upstream
+
+TIMEOUT_S = 600
+SLOTS = 16
+POLL_S = 0.02
+
+
+class Evenflow:
+    """One ``evenflow up`` on a fresh home, with the shape as its only DAG file."""
+
+    def __init__(self, home: Path, shape: dict[str, Any]) -> None:
+        self.home, self.shape = home, shape
+        self.times = home / "times"
+        dags = home / "dags"
+        dags.mkdir()
+        (dags / "shape.py").write_text(specs.dag_file(shape, str(self.times)))
+        environment = {**os.environ, "EVENFLOW_HOME": str(home / "state")}
+        command = [sys.executable, "-m", "evenflow", "up", "--dags", str(dags), "--slots", str(SLOTS), "--port", "0", "--quiet"]
+        begin = time.monotonic()
+        self.process = subprocess.Popen(command, env=environment, stdout=sys.stderr)
+        found = None
+        while found is None:
+            time.sleep(POLL_S)
+            found = presence.find(home / "state")
+            if self.process.poll() is not None or time.monotonic() - begin > 60:
+                raise RuntimeError("evenflow up did not become ready")
+        self.up_s = time.monotonic() - begin
+        self.api_url = found.api_url
+        self.token = (home / "state" / "operator.token").read_text().strip()
+
+    def components(self) -> dict[str, list[psutil.Process]]:
+        """Process trees by the service that they belong to."""
+        out: dict[str, list[psutil.Process]] = {"up": [psutil.Process(self.process.pid)], "postgres": []}
+        for child in psutil.Process(self.process.pid).children():
+            words = child.cmdline()
+            name = words[words.index("evenflow") + 1] if "evenflow" in words else words[-1]
+            out.setdefault(name, []).extend(measure.tree(child.pid))
+        pid_file = (self.home / "state" / "postgres").resolve() / "data" / "postmaster.pid"
+        out["postgres"] = measure.tree(int(pid_file.read_text().split()[0]))
+        return out
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+
+
+async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not await condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("the shape did not end")
+        await asyncio.sleep(POLL_S)
+
+
+class Peak(threading.Thread):
+    """The largest memory of each component, looked at ten times a second."""
+
+    def __init__(self, evenflow: Evenflow) -> None:
+        super().__init__(daemon=True)
+        self.mb: dict[str, float] = {}
+        self.total_mb = 0.0
+        self._evenflow, self._end = evenflow, threading.Event()
+
+    def run(self) -> None:
+        while not self._end.wait(0.5):
+            now = {name: measure.pss_mb(ps) for name, ps in self._evenflow.components().items()}
+            self.mb = {name: max(mb, self.mb.get(name, 0.0)) for name, mb in now.items()}
+            self.total_mb = max(self.total_mb, sum(now.values()))
+
+    def stop(self) -> None:
+        self._end.set()
+        self.join()
+
+
+async def _run(evenflow: Evenflow, repeat: int) -> dict[str, Any]:
+    shape = evenflow.shape
+    plans = specs.plan(shape)
+    async with RestClient(evenflow.api_url, evenflow.token) as api:
+        for name, slots in specs.pools(shape).items():
+            await api.set_pool(name, slots=slots)
+
+        async def parsed() -> bool:
+            return len((await api.list_dags(limit=1000)).items) == len(plans)
+
+        await _until(parsed)
+        evenflow.times.write_bytes(b"")
+        begin_cpu = {name: measure.cpu_s(ps) for name, ps in evenflow.components().items()}
+        peak = Peak(evenflow)
+        if repeat:
+            peak.start()
+        begin = time.time()
+        for plan in plans:
+            for i in range(plan.runs):
+                await api.trigger_run(plan.spec.dag_id, run_id=f"bench_{repeat}_{i}")
+        runs: list[Any] = []
+
+        async def ended() -> bool:
+            runs[:] = [r for r in (await api.list_runs(limit=1000)).items if r.run_id.startswith(f"bench_{repeat}_")]
+            return bool(runs) and all(r.state in ("success", "failed") for r in runs)
+
+        await _until(ended)
+        total_s = max(r.ended_at.timestamp() for r in runs) - begin
+        if repeat:
+            peak.stop()
+        spent = {name: round(measure.cpu_s(ps) - begin_cpu.get(name, 0.0), 3) for name, ps in evenflow.components().items()}
+        states = Counter[str]()
+        for run in runs:
+            states.update((await api.get_run(run.dag_id, run.run_id)).counts)
+    tasks = total_tasks(shape)
+    lines = [line.split() for line in evenflow.times.read_text().splitlines()]
+    once = Counter((dag_id, task_id, index) for dag_id, task_id, index, _, _ in lines)
+    graphs = {group["name"]: group["graph"] for group in shape["groups"]}
+    times = {(d, int(t[1:] or 0)): (float(b), float(e)) for d, t, _, b, e in lines}
+    lags = [
+        begin_ - times[dag_id, before][1]
+        for (dag_id, i), (begin_, _) in times.items()
+        if (before := upstream(graphs[dag_id.rsplit("_", 1)[0]], i)) is not None
+    ]
+    return {
+        "cold": repeat == 0,
+        "ok": dict(states) == {"success": tasks} and len(once) == tasks and set(once.values()) == {1},
+        "tasks": tasks,
+        "states": dict(states),
+        "up_s": round(evenflow.up_s, 2),
+        "total_s": round(total_s, 3),
+        "tasks_per_s": round(tasks / total_s, 1),
+        "first_start_s": round(min(float(line[3]) for line in lines) - begin, 4),
+        "lag_s": measure.quantiles(lags),
+        "cpu_s": spent,
+        "cpu_s_per_task": round(sum(spent.values()) / tasks, 5),
+        "peak_pss_mb": {name: round(mb, 1) for name, mb in peak.mb.items()},
+        "peak_pss_total_mb": round(peak.total_mb, 1),
+    }
 
 
 def run(case: str, shape: dict[str, Any], *, runs: int, schedulers: int) -> Iterator[dict[str, Any]]:
-    raise NotImplementedError
+    """The results of ``runs`` runs on one ``evenflow up``; the first is cold. Memory is looked at in the others, for it costs CPU."""
+    if schedulers != 1:
+        raise SystemExit("Real shapes run what `evenflow up` starts, which is one scheduler. Leave out --schedulers.")
+    with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as directory:
+        home = Path(directory)
+        home.chmod(0o755)
+        evenflow = Evenflow(home, shape)
+        try:
+            for repeat in range(runs):
+                yield asyncio.run(_run(evenflow, repeat))
+        finally:
+            evenflow.stop()

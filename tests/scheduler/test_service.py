@@ -1,0 +1,89 @@
+"""Schedulers as services: several at once, woken by events, stopped and killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.errors import DatabaseNotMigrated
+from evenflow.scheduler.service import SchedulerService
+
+CHAIN = DagSpec(
+    dag_id="d",
+    tasks=tuple(TaskSpec(task_id=f"t{i}", operator="python", upstream=(i - 1,) if i else ()) for i in range(5)),
+    max_active_runs=None,
+)
+HOST = (
+    "import asyncio, sys; from evenflow.runtime.lifecycle import host; from evenflow.scheduler.service import SchedulerService;"
+    "sys.exit(asyncio.run(host(SchedulerService(sys.argv[1], name=sys.argv[2]), drain_timeout=5)))"
+)
+
+
+def until(condition: Callable[[], Any], *, within_s: float = 30.0) -> Any:
+    deadline = time.monotonic() + within_s
+    while not (result := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.005)
+    return result
+
+
+def work(world: Any) -> bool:
+    """One look for work by a worker that does everything at once; whether the runs have ended."""
+    world.report(world.claim())
+    (live,) = world.conn.execute("select count(*) from dag_run where state in ('queued', 'running')").fetchone()
+    return live == 0
+
+
+def start(url: str, name: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", HOST, url, name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+async def test_a_scheduler_runs_what_is_triggered_and_signs_off(world: Any, database_url: str) -> None:
+    world.add_dag(CHAIN)
+    service = SchedulerService(database_url, name="s")
+    await service.start()
+    run = world.trigger("d")
+    world.conn.execute("select pg_notify('inbox', '')")
+    await asyncio.to_thread(until, lambda: work(world))
+    await service.drain()
+    await service.stop()
+    assert world.run_state(run) == "success"
+    world.audit()
+    assert world.conn.execute("select state from service where kind = 'scheduler'").fetchone() == ("stopped",)
+
+
+async def test_a_scheduler_refuses_a_database_that_is_not_migrated(empty_database_url: str) -> None:
+    with pytest.raises(DatabaseNotMigrated, match="evenflow db migrate"):
+        await SchedulerService(empty_database_url, name="s").start()
+
+
+def test_three_schedulers_share_the_work_and_one_is_killed(world: Any, database_url: str) -> None:
+    """R-HA1, R-HA3, R-HA9, R-HA17: all are active; kill -9 of one in the middle loses and doubles nothing."""
+    world.add_dag(CHAIN)
+    schedulers = [start(database_url, f"s{i}") for i in range(3)]
+    try:
+        until(lambda: world.conn.execute("select count(*) from service where kind = 'scheduler'").fetchone() == (3,))
+        runs = [world.trigger("d") for _ in range(60)]
+        world.conn.execute("select pg_notify('inbox', '')")
+        until(lambda: work(world) or world.conn.execute("select count(*) > 40 from task_event where state = 'success'").fetchone()[0])
+        os.kill(schedulers[0].pid, signal.SIGKILL)
+        until(lambda: work(world), within_s=60)
+    finally:
+        for process in schedulers:
+            process.kill()
+            process.wait()
+    assert {world.run_state(run) for run in runs} == {"success"}
+    twice = world.conn.execute(
+        "select run_key, task_index from task_event where event = 'succeed' group by 1, 2 having count(*) > 1"
+    ).fetchall()
+    assert twice == []
+    world.audit()
