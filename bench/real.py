@@ -126,7 +126,7 @@ async def _run(evenflow: Evenflow, repeat: int) -> dict[str, Any]:
         spent = {name: round(measure.cpu_s(ps) - begin_cpu.get(name, 0.0), 3) for name, ps in evenflow.components().items()}
         states = Counter[str]()
         for run in runs:
-            states.update((await api.get_run(run.dag_id, run.run_id)).counts)
+            states.update((await api.get_run(run.dag_id, run.run_id)).tasks_by_state)
     tasks = total_tasks(shape)
     lines = [line.split() for line in evenflow.times.read_text().splitlines()]
     once = Counter((dag_id, task_id, index) for dag_id, task_id, index, _, _ in lines)

@@ -17,6 +17,7 @@ from psycopg import sql
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.migrate import migrate
+from tests.running import RunningEvenflow, running_evenflow
 
 _RUN_DIR = "EVENFLOW_TEST_RUN_DIR"  # set by the process that the run began with, inherited by the workers of xdist
 _TEMPLATE = "migrated"
@@ -37,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
         directory = Path(tempfile.mkdtemp(prefix="evenflow-tests-"))
         directory.chmod(0o755)
         os.environ[_RUN_DIR] = str(directory)
+        if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # dozens of processes: each would compile all that it imports
+            os.environ["PYTHONPYCACHEPREFIX"] = str(directory / "bytecode")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -94,3 +97,10 @@ def db(database_url: str) -> Iterator[psycopg.Connection]:
     """A connection to ``database_url``, autocommit."""
     with connect(database_url, name="test") as conn:
         yield conn
+
+
+@pytest.fixture(scope="session")
+def evenflow_up() -> Iterator[RunningEvenflow]:
+    """A whole Evenflow, for all tests of this process that ask for it. Its logs are in ``home/logs/services``."""
+    with running_evenflow() as running:
+        yield running

@@ -90,7 +90,7 @@ async def test_a_dag_in_detail(rest: RestClient, world: World) -> None:
         ("clean", ["extract"], True, 0),
         ("load", ["extract", "clean"], False, 0),
     ]
-    with pytest.raises(ApiRefused, match="There is no DAG 'nope'. To see all, type: evenflow dags list") as refused:
+    with pytest.raises(ApiRefused, match=r"There is no DAG 'nope'\. To see all, type: evenflow dags list") as refused:
         await rest.get_dag("nope")
     assert refused.value.status == 404
 
@@ -133,7 +133,7 @@ async def test_a_run_has_a_name_of_its_own(rest: RestClient, world: World) -> No
     assert len(names) == 5
     assert all(name.startswith("manual__20") for name in names)
     name = names.pop()
-    with pytest.raises(ApiRefused, match="has a run .* already") as refused:
+    with pytest.raises(ApiRefused, match=r"has a run .* already") as refused:
         await rest.trigger_run("sales", run_id=name)
     assert refused.value.status == 409
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import Param
-from evenflow.core.params import check_schema, parse_param, problem_of_value, resolve_params
+from evenflow.core.params import check_schema, problem_of_value, resolve_params
 from evenflow.errors import BadSetting, ParamError
 
 SPECS = {"n": Param(default=3, schema={"type": "integer", "minimum": 1}), "name": Param(required=True, schema={"type": "string"})}
@@ -74,19 +74,3 @@ def test_a_schema_that_would_not_be_applied_is_refused(schema: dict[str, Any], p
         check_schema(schema, "here")
     assert str(raised.value).startswith("here")
     assert part in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("schema", "text", "value"),
-    [
-        ({"type": "integer"}, "5", 5),
-        ({"type": "string"}, "5", "5"),
-        ({"type": ["string", "null"]}, "1.0", "1.0"),
-        ({"type": ["string", "null"]}, "null", None),
-        ({}, "[1, 2]", [1, 2]),
-        ({}, "plain text", "plain text"),
-        ({"type": "boolean"}, "true", True),
-    ],
-)
-def test_what_a_person_types_is_read_by_the_schema(schema: dict[str, Any], text: str, value: Any) -> None:
-    assert parse_param(Param(schema=schema), text) == value

@@ -24,6 +24,9 @@ class Example(NamedTuple):
         return f"{name_of(self.page)}:{self.line}"
 
 
+SPARK = (pytest.mark.spark, pytest.mark.timeout(300))  # a JVM for each task, on a machine that may be busy
+
+
 def examples(language: str) -> list[Example]:
     found = []
     for page in (path for path in project_files() if path.suffix == ".md"):
@@ -34,8 +37,7 @@ def examples(language: str) -> list[Example]:
 
 
 PYTHON = [
-    pytest.param(example, id=str(example), marks=[pytest.mark.spark] * ("task.spark" in example.text))
-    for example in examples("python")
+    pytest.param(example, id=str(example), marks=SPARK if "task.spark" in example.text else ()) for example in examples("python")
 ]
 COMMANDS = [
     pytest.param(shlex.split(command, comments=True), id=f"{example}: {command}")
@@ -60,7 +62,7 @@ def test_python_example(example: Example, tmp_path: Path) -> None:
     """In an interpreter of its own. What it asserts is asserted here; its DAGs must succeed."""
     file = tmp_path / "example.py"
     file.write_text(example.text, encoding="utf-8")
-    ran = subprocess.run([sys.executable, "-c", RUN, str(file)], cwd=tmp_path, capture_output=True, text=True, timeout=110)
+    ran = subprocess.run([sys.executable, "-c", RUN, str(file)], cwd=tmp_path, capture_output=True, text=True, timeout=280)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 

@@ -28,7 +28,11 @@ def test_the_reference_documents_exactly_these_names() -> None:
 
 def test_exported_names_have_docstrings() -> None:
     values = {name: getattr(evenflow, name) for name in evenflow.__all__}
-    assert [name for name, value in values.items() if callable(value) and not isinstance(value, EnumType) and not (value.__doc__ or "").strip()] == []
+    assert [
+        name
+        for name, value in values.items()
+        if callable(value) and not isinstance(value, EnumType) and not (value.__doc__ or "").strip()
+    ] == []
 
 
 def test_import_brings_no_third_party() -> None:

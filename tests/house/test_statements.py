@@ -51,7 +51,9 @@ def test_statement(name: str) -> None:
     assert re.fullmatch(r"[a-z]+/[a-z]+(_[a-z]+)*", name), "area/verb_noun"
     assert "%s" not in without_comments(text), "binds by name"
     lock = re.search(r"\bfor (no key )?(update|share|key share)\b", without_comments(text), flags=re.IGNORECASE)
-    assert not lock or re.search(r"lock", " ".join(re.findall(r"--.*", text)), flags=re.IGNORECASE), "the lock clause is explained"
+    assert not lock or re.search(r"lock|share", " ".join(re.findall(r"--.*", text)), flags=re.IGNORECASE), (
+        "the lock clause is explained"
+    )
 
 
 def test_statements_fit_the_schema(db: psycopg.Connection) -> None:

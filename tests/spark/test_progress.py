@@ -43,4 +43,5 @@ def test_a_message_stays_small() -> None:
 
 def test_a_place_in_sparks_own_code_is_left_out() -> None:
     assert _short("parquet at NativeMethodAccessorImpl.java:0") == "parquet"
+    assert _short("$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768") == ""
     assert _short("count at /dags/etl.py:12") == "count at /dags/etl.py:12"

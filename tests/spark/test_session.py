@@ -88,18 +88,23 @@ def test_nothing_survives_a_kill(kill: Callable[[int, int], None], tmp_path: Pat
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_a_dead_jvm_is_named_and_the_next_session_works() -> None:
+def test_a_dead_jvm_is_named_and_the_next_session_has_one_of_its_own() -> None:
     from pyspark import SparkContext
+    from pyspark.errors import AnalysisException
 
     with pytest.raises(SparkUnavailable) as caught, session_for(LOCAL, app_name="x", conf={}, progress=_silent) as spark:
         _kill_and_use(SparkContext._gateway.proc, spark)
     assert str(caught.value).startswith("Spark's JVM was killed by signal 9 while the task used it; its last words are in the log.")
-    with session_for(LOCAL, app_name="x", conf={}, progress=_silent) as spark:
-        jvm = psutil.Process(SparkContext._gateway.proc.pid)
+    with (
+        pytest.raises(AnalysisException) as wrong,
+        session_for(LOCAL, app_name="x", conf={"spark.driver.memory": "600m"}, progress=_silent) as spark,
+    ):
+        assert spark.conf.get("spark.driver.memory") == "600m"
         assert spark.range(10).count() == 10
         with pytest.raises(SparkUnavailable, match="has a running SparkContext"), _second_session():
             raise AssertionError("two sessions in one process")
-    assert not _alive(jvm)
+        spark.table("nowhere")
+    assert "The table or view `nowhere` cannot be found" in str(wrong.value), "the text is still there when the session is not"
 
 
 def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,19 +1,19 @@
 """Cron expressions: five fields (minute, hour, day of month, month, day of week) and the next instant they name.
 
-Grammar. A field is a list (``1,15``) of values, ranges (``1-5``), and either with a step (``*/15``, ``0-30/10``; ``5/15`` is from 5 to
-the end). Months and days of the week may be named (``JAN``, ``MON-FRI``); Sunday is 0 and 7. The day of month may be ``L``, the last day,
-or ``LW``, the last that is no weekend; the day of week ``5L``, the last Friday, or ``MON#2``, the second Monday. When both day fields are
-restricted either may match; when one of them begins with ``*`` both must. ``@hourly`` and the like are in :data:`PRESETS`.
+Grammar. A field is a list (``1,15``) of values, ranges (``1-5``), and either with a step (``*/15``, ``0-30/10``; ``5/15`` is from 5
+to the end). Months and days of the week may be named (``JAN``, ``MON-FRI``); Sunday is 0 and 7. The day of month may be ``L``, the
+last day, or ``LW``, the last that is no weekend; the day of week ``5L``, the last Friday, or ``MON#2``, the second Monday. When
+both day fields are restricted either may match; when one of them begins with ``*`` both must. ``@hourly`` and the like are in
+:data:`PRESETS`.
 
-Summer time, as Debian's cron has it. An expression whose minute and hour fields do not begin with ``*`` names times of the day: it runs
-once for each, also on the days when the clocks change. A time that the clocks jump over is taken at the first minute after the jump,
-one that occurs twice at its first occurrence. Any other expression names a rhythm: it follows real time, so that ``*/15 * * * *`` runs
-every 15 minutes throughout, in both of two equal hours and in none that is skipped.
+Summer time, as Debian's cron has it. An expression whose minute and hour fields do not begin with ``*`` names times of the day: it
+runs once for each, also on the days when the clocks change. A time that the clocks jump over is taken at the first minute after the
+jump, one that occurs twice at its first occurrence. Any other expression names a rhythm: it follows real time, so that ``*/15 * * *
+*`` runs every 15 minutes throughout, in both of two equal hours and in none that is skipped.
 """
 
 from __future__ import annotations
 
-import calendar
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
@@ -81,10 +81,8 @@ class Cron:
         expression = PRESETS.get(text.strip().lower(), text)
         fields = expression.upper().split()
         if len(fields) != 5:
-            raise _bad(
-                text,
-                f"it has {len(fields)} fields, not 5 (minute, hour, day of month, month, day of week), and is none of {', '.join(PRESETS)}",
-            )
+            names = "minute, hour, day of month, month, day of week"
+            raise _bad(text, f"it has {len(fields)} fields, not 5 ({names}), and is none of {', '.join(PRESETS)}")
         minute, hour, day, month, weekday = fields
         day_terms = set(day.split(","))
         plain_days = ",".join(term for term in day.split(",") if term not in ("L", "LW"))
@@ -153,7 +151,7 @@ class Cron:
             return True
         if not (self.last_day or self.last_workday) or day.day < 26:  # the last workday is the 26th at the earliest
             return False
-        last = day.replace(day=calendar.monthrange(day.year, day.month)[1])
+        last = (day.replace(day=28) + 4 * _DAY).replace(day=1) - _DAY
         last_workday = last - timedelta(days=max(0, last.weekday() - 4))
         return (self.last_day and day == last) or (self.last_workday and day == last_workday)
 
@@ -170,7 +168,9 @@ class Cron:
 
 
 def instant_of(wall: datetime, zone: tzinfo) -> datetime:
-    """When a clock in ``zone`` first shows ``wall`` (naive, whole minutes) or, if it jumps over it, the first minute after the jump; in UTC."""
+    """When a clock in ``zone`` first shows ``wall`` (naive, whole minutes) or, if it jumps over it, the first minute after the
+    jump; in UTC.
+    """
     while True:
         instant = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
         if instant.astimezone(zone).replace(tzinfo=None) == wall:

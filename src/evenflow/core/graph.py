@@ -50,7 +50,10 @@ class Graph:
         return self.spec.tasks[index]
 
 
-def product_length(inputs: tuple[MapInput, ...], result_lengths: dict[int, int | None]) -> int | None:
+Source = tuple[int, str]  # (task index, XCom key) of an upstream result that a mapping reads
+
+
+def product_length(inputs: tuple[MapInput, ...], result_lengths: dict[Source, int | None]) -> int | None:
     """How many instances a product mapping has; ``result_lengths`` gives the length of each upstream result, ``None`` where it
     has none.
 
@@ -58,7 +61,7 @@ def product_length(inputs: tuple[MapInput, ...], result_lengths: dict[int, int |
     """
     length = 1
     for item in inputs:
-        part = item.length if item.task is None else result_lengths.get(item.task)
+        part = item.length if item.task is None else result_lengths.get((item.task, item.key))
         if part is None:
             return None
         length *= part

@@ -1,8 +1,8 @@
 """Run parameters: their schemas are checked when the DAG is defined, their values when a run is triggered.
 
-The schemas are a subset of JSON Schema, the part that fits a form: ``type`` (one name or a list, ``null`` among them), ``enum``, ``const``,
-``minimum``, ``maximum``, ``minLength``, ``maxLength``, ``pattern`` and ``items``; ``title`` and ``examples`` are for people. Any other keyword is
-refused when the DAG is defined, because a rule that is silently not applied is worse than none.
+The schemas are a subset of JSON Schema, the part that fits a form: ``type`` (one name or a list, ``null`` among them), ``enum``,
+``const``, ``minimum``, ``maximum``, ``minLength``, ``maxLength``, ``pattern`` and ``items``; ``title`` and ``examples`` are for
+people. Any other keyword is refused when the DAG is defined, because a rule that is silently not applied is worse than none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _problem_of_keyword(keyword: str, value: Any, where: str) -> str | None:
     match keyword:
         case "type":
             names = value if isinstance(value, list) else [value]
-            if not names or any(name not in _TYPES for name in names):
+            if not names or any(not isinstance(name, str) or name not in _TYPES for name in names):
                 return f"type must be one of {', '.join(_TYPES)}, or a list of these, not {value!r}."
         case "minimum" | "maximum":
             if not _is_a(value, "number"):
@@ -68,7 +68,9 @@ def _problem_of_keyword(keyword: str, value: Any, where: str) -> str | None:
 
 
 def resolve_params(specs: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every parameter: as given, else its default. Raises :class:`ParamError` for the first that is unknown, missing or wrong."""
+    """The value of every parameter: as given, else its default. Raises :class:`ParamError` for the first that is unknown, missing
+    or wrong.
+    """
     for name in given:
         if name not in specs:
             known = f"It has: {', '.join(sorted(specs))}." if specs else "It has none."
@@ -85,20 +87,6 @@ def resolve_params(specs: Mapping[str, Param], given: Mapping[str, Any]) -> dict
         if problem:
             raise ParamError(f"The parameter {name!r} {problem}")
     return values
-
-
-def parse_param(spec: Param, text: str) -> Any:
-    """The value that a person means by ``text``: JSON where the schema has room for it, else the text itself.
-
-    A parameter whose type is ``string`` (and not also another) is never read as JSON, so that ``--param version=1.0`` stays "1.0".
-    """
-    types = spec.schema.get("type", [])
-    if types == "string" or (isinstance(types, list) and "string" in types and set(types) <= {"string", "null"} and text != "null"):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def problem_of_value(value: Any, schema: Mapping[str, Any]) -> str | None:

@@ -1,8 +1,8 @@
 """Which run of a scheduled DAG comes next.
 
-As in Airflow, a scheduled run covers the interval between two ticks of its schedule. It is named by the first, its *logical date*, and
-created at the second, when the data of the interval is there. The first tick at or after ``start_date`` begins the first interval; no
-interval begins after ``end_date``. With ``catchup`` every interval gets its run; without it, intervals that had ended
+As in Airflow, a scheduled run covers the interval between two ticks of its schedule. It is named by the first, its *logical date*,
+and created at the second, when the data of the interval is there. The first tick at or after ``start_date`` begins the first
+interval; no interval begins after ``end_date``. With ``catchup`` every interval gets its run; without it, intervals that had ended
 before the newest one that has are passed over, both for a new DAG and for one that was paused or whose scheduler was down.
 """
 
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, NamedTuple
 
 from evenflow.core.cron import Cron
 from evenflow.core.model import Schedule
 from evenflow.errors import BadSchedule
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 _INSTANT = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
@@ -65,6 +67,8 @@ def next_run(
 @lru_cache(maxsize=_CACHED_SCHEDULES)
 def parse_schedule(expression: str, timezone: str) -> tuple[Cron, ZoneInfo]:
     """Raises :class:`BadSchedule` for an expression or a time zone that does not exist."""
+    from zoneinfo import ZoneInfo
+
     try:
         zone = ZoneInfo(timezone)
     except (ValueError, OSError, KeyError) as error:  # ZoneInfoNotFoundError is a KeyError

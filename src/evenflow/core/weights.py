@@ -1,9 +1,9 @@
 """Effective priorities: what ``weight_rule`` makes of every task's ``priority_weight``.
 
 ``downstream`` adds the weights of all distinct tasks that wait for a task, directly or not; ``upstream`` of all that it waits for;
-``absolute`` adds nothing. The sums are exact: sets of tasks are bit sets (one Python int each), joined along the edges in one pass, so a
-DAG of V tasks and E edges costs E * V / 64 word operations. For the sum of the weights of a set, weights are taken bit by bit: a
-mask per bit of the weight, a population count per mask.
+``absolute`` adds nothing. The sums are exact: sets of tasks are bit sets (one Python int each), joined along the edges in one pass,
+so a DAG of V tasks and E edges costs E * V / 64 word operations. For the sum of the weights of a set, weights are taken bit by bit:
+a mask per bit of the weight, a population count per mask.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def effective_weights(
 ) -> list[int]:
     """One weight for each task, clamped to 32 bits.
 
-    ``upstream[i]`` are the tasks that task ``i`` waits for, ``order`` is a topological order of all tasks, and ``weights`` are int32.
+    ``upstream[i]`` are the tasks that task ``i`` waits for, ``order`` is a topological order of all tasks, and ``weights`` are
+    int32.
     """
     effective = list(weights)
     masks = _bit_masks(weights)
@@ -48,7 +49,9 @@ def _add_reachable(
     masks: list[tuple[int, int]],
     wanted: list[bool],
 ) -> None:
-    """Adds to every wanted task the weights of all that it reaches by ``edges``; ``order`` lists what is reached before what reaches."""
+    """Adds to every wanted task the weights of all that it reaches by ``edges``; ``order`` lists what is reached before what
+    reaches.
+    """
     reach = [0] * len(edges)
     for task in order:
         bits = 0

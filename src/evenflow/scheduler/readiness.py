@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from evenflow.core.graph import product_length
+from evenflow.core.graph import Source, product_length
 from evenflow.core.limits import MAX_MAP_LENGTH
 from evenflow.core.model import UNMAPPED, MapInput
 from evenflow.core.states import TaskEvent, TaskState
@@ -87,19 +87,20 @@ def _expand(batch: Batch, items: list[Item], deltas: Deltas) -> None:
     """Turns mapped tasks whose upstreams are done into instances, or ends them when there can be none."""
     if not items:
         return
-    wanted: set[tuple[int, int, bool]] = set()
+    wanted: set[tuple[int, int, str, bool]] = set()
     for item in items:
         graph = batch.graph(item.run_key)
         for source in _inputs(batch, item):
             if source.task is not None:
-                wanted.add((item.run_key, source.task, graph.mapped[source.task]))
-    lengths: dict[tuple[int, int], int | None] = {}
+                wanted.add((item.run_key, source.task, source.key, graph.mapped[source.task]))
+    lengths: dict[int, dict[Source, int | None]] = defaultdict(dict)
     if wanted:
-        lengths = {(r.run_key, r.task_index): r.length for r in tasks.result_lengths(batch.conn, wanted).all()}
+        for row in tasks.result_lengths(batch.conn, wanted).all():
+            lengths[row.run_key][row.task_index, row.key] = row.length
     for item in items:
         run_key = item.run_key
         inputs = _inputs(batch, item)
-        length = product_length(inputs, {i.task: lengths.get((run_key, i.task)) for i in inputs if i.task is not None})
+        length = product_length(inputs, lengths[run_key])
         if length is None or length > MAX_MAP_LENGTH:
             batch.apply(item, TaskEvent.FAIL)
             batch.explain(item, _unmappable(batch, item, length))

@@ -51,7 +51,7 @@ _SERVER_KEEPALIVES: dict[str, int] = {
     "client_connection_check_interval": 2_000,
 }
 
-_PREAMBLE = re.compile(r"^(connection failed: )?(connection to server .* failed: )?(FATAL:\s+)?")
+_PREAMBLE = re.compile(r"^(connection (failed|is bad): )?(connection to server .* failed: )?(FATAL:\s+)?")
 
 
 def connect(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> psycopg.Connection[Any]:
@@ -113,10 +113,13 @@ async def open_pool(
 
 
 def redacted(url: str) -> str:
-    """``url`` for messages: without its password, and with a socket directory shown as host."""
+    """``url`` for messages: without its password and options."""
     given = conninfo.conninfo_to_dict(url)
-    host, port = given.get("host") or "localhost", given.get("port") or 5432
-    return f"postgresql://{given.get('user') or ''}@{host}:{port}/{given.get('dbname') or ''}"
+    user = f"{given['user']}@" if given.get("user") else ""
+    host, port, database = str(given.get("host") or "localhost"), given.get("port") or 5432, given.get("dbname") or ""
+    if host.startswith("/"):
+        return f"postgresql://{user}/{database}?host={host}"
+    return f"postgresql://{user}{host}:{port}/{database}"
 
 
 def unavailable(url: str, error: psycopg.Error) -> DatabaseUnavailable:

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
 from evenflow.store.dispatch import int_array
+from evenflow.store.notify import INBOX
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
@@ -78,9 +79,7 @@ async def lock_file(conn: Conn, bundle: str, file: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-async def record_parse(
-    conn: Conn, *, bundle: str, file: str, seconds: float, error: str | None, error_line: int | None
-) -> None:
+async def record_parse(conn: Conn, *, bundle: str, file: str, seconds: float, error: str | None, error_line: int | None) -> None:
     names = {"bundle": bundle, "file": file, "seconds": seconds, "error": error, "error_line": error_line}
     await conn.execute(sql("dags/record_parse"), names)
 
@@ -120,9 +119,7 @@ async def insert_version(
     return int(version_key)
 
 
-async def upsert(
-    conn: Conn, *, dag_id: str, version_key: int, bundle: str, file: str, is_paused: bool, next_run: NextRun
-) -> None:
+async def upsert(conn: Conn, *, dag_id: str, version_key: int, bundle: str, file: str, is_paused: bool, next_run: NextRun) -> None:
     """Makes this the DAG's newest version; ``is_paused`` counts for a DAG that is new."""
     names = {
         "dag_id": dag_id,
@@ -180,3 +177,38 @@ async def read_code(conn: Conn, code_hash: str) -> bytes | None:
     cursor = conn.cursor(binary=True)  # an archive in text form is twice as long
     row = await (await cursor.execute(sql("dags/read_code"), {"code_hash": code_hash})).fetchone()
     return None if row is None else bytes(row[0])
+
+
+# -- what people ask for -----------------------------------------------------------------------------------------------
+
+
+async def set_paused(conn: Conn, dag_id: str, *, is_paused: bool, next_run: NextRun) -> None:
+    async with conn.transaction():
+        names = {"dag_id": dag_id, "is_paused": is_paused, "next_run_at": next_run.run_at, "next_logical": next_run.logical}
+        await conn.execute(sql("dags/set_paused"), names)
+        await notify(conn)
+
+
+async def insert_run(
+    conn: Conn, *, dag_id: str, run_id: str, version_key: int, params: str, logical_date: datetime | None, priority: int
+) -> int | None:
+    """The key of a new run, queued for the schedulers; null when the DAG has a run of this name. ``params`` is JSON."""
+    names = {
+        "dag_id": dag_id,
+        "run_id": run_id,
+        "version_key": version_key,
+        "params": params,
+        "logical_date": logical_date,
+        "priority": priority,
+    }
+    async with conn.transaction():
+        row = await (await conn.execute(sql("dags/insert_run"), names)).fetchone()
+        await conn.execute(sql("inbox/notify"), {"channel": INBOX})
+    return None if row is None else int(row[0])
+
+
+async def request_cancel(conn: Conn, run_key: int, *, actor: str) -> None:
+    """Asks the schedulers to end a run."""
+    async with conn.transaction():
+        await conn.execute(sql("dags/request_cancel"), {"run_key": run_key, "actor": actor})
+        await conn.execute(sql("inbox/notify"), {"channel": INBOX})

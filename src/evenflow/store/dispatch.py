@@ -6,9 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from psycopg import AsyncConnection, AsyncCursor
+import psycopg
+from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
+from evenflow.store.failures import not_storable
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
@@ -51,32 +53,25 @@ class RunNames(NamedTuple):
     version_key: int
 
 
-async def claim(
-    conn: Conn, *, service_id: int, claim_key: str, slots: int, queues: Collection[str], lease_s: float
-) -> ClaimResult:
-    """Up to ``slots`` tries for this worker in one round trip; the same ``claim_key`` again returns the same tries."""
-    names: dict[str, Any] = {"service_id": service_id, "claim_key": claim_key, "slots": slots, "lease_s": lease_s}
-    async with conn.pipeline():
-        worker = await conn.execute(sql("services/lock_worker"), names, prepare=True)
-        await conn.execute(sql("dispatch/claim"), {**names, "queues": list(queues)}, prepare=True)
-        claimed = await _read_claimed(conn, service_id, claim_key=claim_key)
-    row = await worker.fetchone()
-    if row is None:
-        return ClaimResult(None, [], [])
-    return ClaimResult(row[0], row[1], await claimed.fetchall())
+async def claim(conn: Conn, *, service_id: int, claim_key: str, slots: int, queues: Collection[str], lease_s: float) -> ClaimResult:
+    """Up to ``slots`` tries for this worker in one statement; the same ``claim_key`` again returns the same tries."""
+    names = {"service_id": service_id, "claim_key": claim_key, "slots": slots, "queues": list(queues), "lease_s": lease_s}
+    for _ in ("a look", "a second one that sees what beat the first"):
+        rows = await (await conn.execute(sql("dispatch/claim"), names, prepare=True)).fetchall()
+        if not rows:
+            return ClaimResult(None, [], [])
+        state, beaten, kill = rows[0][:3]
+        tries = [ClaimedTry._make(row[3:]) for row in rows if row[3] is not None]
+        if tries or not beaten:
+            break
+    return ClaimResult(state, kill, tries)
 
 
 async def read_tries(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[ClaimedTry]:
     """Those of ``epochs`` that this worker holds."""
-    return await (await _read_claimed(conn, service_id, epochs=epochs)).fetchall()
-
-
-async def _read_claimed(
-    conn: Conn, service_id: int, *, claim_key: str = "", epochs: Iterable[int] = ()
-) -> AsyncCursor[ClaimedTry]:
     cursor = conn.cursor(row_factory=args_row(ClaimedTry))
-    names = {"service_id": service_id, "claim_key": claim_key, "epochs": int_array(epochs)}
-    return await cursor.execute(sql("dispatch/read_claimed"), names, prepare=True)
+    names = {"service_id": service_id, "epochs": int_array(epochs)}
+    return await (await cursor.execute(sql("dispatch/read_claimed"), names)).fetchall()
 
 
 async def compare_listed(conn: Conn, *, service_id: int, epochs: Iterable[int], resend_after_s: float) -> ListDifference:
@@ -97,10 +92,14 @@ async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable
 async def insert_reports(conn: Conn, reports: str) -> None:
     """Stores all of them or none, and wakes schedulers.
 
-    ``reports`` is a JSON list of ``{run_key, task_index, map_index, epoch, kind, age_s, payload?, result?}``; ``result`` is JSON in a string.
-    Raises :class:`psycopg.DataError` when a result is not JSON that the database can hold.
+    ``reports`` is a JSON list of ``{run_key, task_index, map_index, epoch, kind, age_s, payload?, result?}``, where the result
+    is JSON in a string.
+    Raises :class:`XComError` when a result is not JSON that the database can hold.
     """
-    await conn.execute(sql("dispatch/insert_reports"), {"reports": reports}, prepare=True)
+    try:
+        await conn.execute(sql("dispatch/insert_reports"), {"reports": reports}, prepare=True)
+    except psycopg.DataError as error:
+        raise not_storable("The result", error) from None
 
 
 async def find_current(conn: Conn, tries: Sequence[tuple[int, int, int, int]]) -> set[int]:

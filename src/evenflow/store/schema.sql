@@ -125,7 +125,7 @@ create table dag_run (
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, run_after, run_key) where state = 'queued';   -- runs/take_queued
-create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- runs/list
+create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
 
 create table task_instance (
     run_key     bigint not null,
@@ -281,7 +281,7 @@ create table dispatch (
     kill        boolean not null default false               -- an operator wants the process ended
 );
 create index dispatch_waiting on dispatch (queue, class, priority desc, epoch) where worker_id is null;      -- dispatch/claim
-create index dispatch_of_worker on dispatch (worker_id) where worker_id is not null;                         -- services/beat_worker
+create index dispatch_of_worker on dispatch (worker_id) where worker_id is not null;                         -- dispatch/compare_listed
 create index dispatch_of_run on dispatch (run_key);                                                          -- runs/cancel
 
 create type report_kind as enum ('started', 'exit', 'lost', 'cancel');
@@ -323,9 +323,10 @@ create table service (
     state       text not null default 'active',              -- active, draining, stopped, lost
     started_at  timestamptz not null default now(),
     beat_at     timestamptz not null default now(),
+    claim_key   text,                                        -- worker: of the last claim that took something
     detail      jsonb not null default '{}'                  -- worker: slots, queues, running
 );
-create index service_alive on service (kind, beat_at) where state in ('active', 'draining');
+create index service_alive on service (kind, beat_at) where state in ('active', 'draining');                 -- inbox/expire_services
 
 --------------------------------------------------------------------------------------------------------------- history
 

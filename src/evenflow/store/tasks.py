@@ -36,6 +36,7 @@ class Counter(NamedTuple):
 class ResultLength(NamedTuple):
     run_key: int
     task_index: int
+    key: str
     length: int | None  # None: there is no result, or it has no length
 
 
@@ -126,10 +127,15 @@ def read_unfinished(conn: Conn, run_key: int) -> Rows[Unfinished]:
     return Rows(execute(conn, "tasks/read_unfinished", {"run_key": run_key}), Unfinished._make)
 
 
-def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, bool]]) -> Rows[ResultLength]:
-    """Lengths of the results of these (run_key, task_index, mapped)."""
-    run_keys, tasks, mapped = zip(*keys, strict=True)
-    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "mapped": words("t" if m else "f" for m in mapped)}
+def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Rows[ResultLength]:
+    """Lengths of these results: (run_key, task_index, XCom key, whether the task is mapped)."""
+    run_keys, tasks, names, mapped = zip(*keys, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "keys": texts(names),
+        "mapped": words("t" if m else "f" for m in mapped),
+    }
     return Rows(execute(conn, "tasks/result_lengths", params), ResultLength._make)
 
 

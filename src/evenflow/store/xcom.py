@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 from psycopg import AsyncConnection
 
+from evenflow.store.failures import not_storable
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
 
 
 async def push(conn: Conn, *, epoch: int, key: str, value: str) -> bool:
-    """Whether the try still runs and so the value was stored. Raises :class:`psycopg.DataError` when it is not JSON."""
-    row = await (await conn.execute(sql("xcom/push"), {"epoch": epoch, "key": key, "value": value}, prepare=True)).fetchone()
+    """Whether the try still runs and so the value was stored. Raises :class:`XComError` when it is not JSON for the database."""
+    try:
+        row = await (await conn.execute(sql("xcom/push"), {"epoch": epoch, "key": key, "value": value}, prepare=True)).fetchone()
+    except psycopg.DataError as error:
+        raise not_storable(f"The XCom {key!r}", error) from None
     return row is not None
 
 

@@ -19,6 +19,13 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Base of all messages: unknown fields are ignored, so that both sides can be upgraded in any order."""
 
 
+class Refusal(Message):
+    """The body of every answer with a status of 400 or above."""
+
+    code: str  # for programs: unauthorized, forbidden, stale_epoch, too_large, ...
+    message: str  # for people
+
+
 # -- services ----------------------------------------------------------------------------------------------------------
 
 
@@ -112,7 +119,7 @@ class Report(Message):
     exit_code: int | None = None  # negative: the signal that ended the process
     reason: str | None = None  # for people; required when the outcome is not success
     error_types: list[str] = []  # qualified class names of the exception, most derived first
-    result: msgspec.Raw | None = None  # JSON of the return value, stored as XCom return_value
+    result: bytes | None = None  # JSON of the return value, stored as XCom return_value
 
 
 class Reports(Message):
@@ -124,6 +131,7 @@ class Reports(Message):
 class ReportsAnswer(Message):
     accepted: int
     refused: list[str] = []  # why a report cannot be stored (result too large, token forged); the others are stored
+    refused_at: list[int] = []  # positions in the batch of the refused ones, in the order of ``refused``
 
 
 class LogChunk(Message):
@@ -138,11 +146,20 @@ class Logs(Message):
     chunks: list[LogChunk]
 
 
+REFUSED_LOG = -1  # in LogsAnswer.offsets: the try is not current or its token is no good; send no more of this log
+
+
+class LogsAnswer(Message):
+    """For each chunk, up to where its log is stored now: go on from there. Less than the chunk's offset means a gap: fill it."""
+
+    offsets: list[int]
+
+
 class XComPush(Message):
     """POST /xcom with the try token as bearer"""
 
     key: str
-    value: msgspec.Raw  # JSON
+    value: bytes  # JSON
 
 
 class Progress(Message):
@@ -164,7 +181,7 @@ class XComPull(Message):
 
 class XComValue(Message):
     found: bool
-    value: msgspec.Raw | None = None  # JSON
+    value: bytes | None = None  # JSON
 
 
 # -- DAG files ---------------------------------------------------------------------------------------------------------

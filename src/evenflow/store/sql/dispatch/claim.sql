@@ -1,6 +1,9 @@
--- Gives an active worker tries: returns first, then by priority. Each queue's index yields its own best. SKIP LOCKED: another claim has
--- those. A claim key seen before takes nothing more, its answer was lost. A worker that could not start a try is served last with it.
-with best as (
+-- Gives an active worker tries and answers all of this claim: returns first, then by priority. Each queue's index yields its own best;
+-- SKIP LOCKED: another claim has those. A worker that could not start a try is served last with it. A claim key seen before takes
+-- nothing more: its answer was lost. Taking leaves the key in the worker's row, so of two claims with one key at the same time the second
+-- waits there, sees it and takes nothing ("beaten"; what the first took is not in its snapshot), and nobody declares the worker lost
+-- between the look and the claim.
+with best as materialized (
     select d.epoch
     from unnest(%(queues)s::text[]) as q (queue)
     cross join lateral (
@@ -12,16 +15,32 @@ with best as (
         limit %(slots)s
         for no key update skip locked
     ) as d
-    where exists (
-        select from service
-        where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
-    ) and not exists (
-        select from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s
-    )
+    where not exists (select from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s)
     order by d.class, d.priority desc, d.epoch
     limit %(slots)s
+), worker as (
+    update service set claim_key = %(claim_key)s
+    where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
+      and claim_key is distinct from %(claim_key)s and exists (select from best)
+    returning service_id
+), taken as (
+    update dispatch d
+    set worker_id = worker.service_id, claim_key = %(claim_key)s, claimed_at = now()
+    from worker, best
+    where d.epoch = best.epoch
+    returning d.*
+), mine as (
+    select * from taken
+    union all
+    select * from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s
 )
-update dispatch
-set worker_id = %(service_id)s, claim_key = %(claim_key)s, claimed_at = now()
-from best
-where dispatch.epoch = best.epoch
+select s.state, exists (select from best) and not exists (select from worker) as beaten,
+       array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
+       d.epoch, d.run_key, d.task_index, d.map_index, d.try_number, r.version_key, r.dag_id, r.run_id, r.run_type, r.params, r.run_after,
+       r.logical_date, r.data_interval_start, r.data_interval_end, m.length
+from service s
+left join mine d on true
+left join dag_run r on r.run_key = d.run_key
+left join mapped_task m on m.run_key = d.run_key and m.task_index = d.task_index and d.map_index >= 0
+where s.service_id = %(service_id)s and s.kind = 'worker'
+order by d.class, d.priority desc, d.epoch

@@ -1,0 +1,62 @@
+# The commands of the house. `make help` lists them; each is a thin line over a script or a tool that can be called by itself.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+unexport PYTHONDONTWRITEBYTECODE  # each of Evenflow's processes would compile all its modules anew: seconds of CPU
+
+BIN := .venv/bin
+WORKERS ?= 2      # processes that run tests side by side
+SHAPE ?= b_i      # what `make bench` runs; bench/README.md lists the shapes
+ARGS ?=           # further arguments for evenflow, pytest or bench/run.py
+
+.PHONY: help setup demo up test test-slow check format bench docs lock clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:  ## Install what is missing: Python, Java, the pinned packages (the commands below do it by themselves)
+	@scripts/setup
+
+demo: setup  ## Run the example pipeline on Spark: from nothing to a report with charts
+	@$(BIN)/evenflow run examples/import_census.py $(ARGS)
+
+up: setup  ## Start Evenflow on this machine; Ctrl-C stops it
+	@$(BIN)/evenflow up $(ARGS)
+
+test: setup check-static  ## Run checks and tests, all but the slow ones
+	@echo "Tests marked slow are left out here; run them with: make test-slow"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
+
+test-slow: setup  ## Run the slow tests: faults, soaks, whole systems
+	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+check: setup check-static  ## Check style, types, layers and tidiness
+	@$(BIN)/python -m pytest tests/house $(ARGS)
+
+.PHONY: check-static
+check-static: setup
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check .; echo "Type: make format"; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@layers=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$layers"; exit 1; }
+	@echo "Style, types and layers are right."
+
+format: setup  ## Format the code and mend what ruff can mend
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+bench: setup  ## Run a benchmark: make bench SHAPE=b_ii
+	@$(BIN)/python bench/run.py $(SHAPE) $(ARGS)
+
+docs: setup  ## Write the generated reference pages anew, then check links and examples
+	@$(BIN)/python -m scripts.reference
+	@$(BIN)/python -m pytest tests/house/test_documents.py tests/house/test_examples.py $(ARGS)
+
+lock: setup  ## Pin the newest versions that pyproject.toml allows
+	@scripts/lock
+
+clean:  ## Remove what the commands above made, but no data (.evenflow stays)
+	rm -rf .venv build dist .ruff_cache .mypy_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,49 @@
+"""The REST API for people and tools, from its OpenAPI description."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from evenflow.api.rest.app import PREFIX, rest_application
+from scripts.reference.markdown import prose, table
+
+_NOTHING = cast(Any, None)  # the description of the API needs neither a database nor tokens
+
+_INTRODUCTION = f"""\
+JSON in and out, times in ISO 8601 and UTC. A running API describes itself, with all fields, at `{PREFIX}/openapi.json`.
+
+A request shows an operator's token as `Authorization: Bearer ...`: the one in `operator.token` of Evenflow's home, or one that
+`evenflow tokens create operator` makes. Only the health routes are open."""
+
+
+def page() -> str:
+    described = rest_application(_NOTHING, tokens=_NOTHING, log_directory=_NOTHING).openapi()
+    operations = [
+        (method, path, operation) for path, methods in described["paths"].items() for method, operation in methods.items()
+    ]
+    rows = [(f"`{method.upper()} {path}`", _does(operation), _parameters(operation)) for method, path, operation in operations]
+    refusals = {
+        status: answer["description"]
+        for _, _, operation in operations
+        for status, answer in operation["responses"].items()
+        if status >= "400"
+    }
+    return "\n\n".join(
+        [
+            "# REST API",
+            _INTRODUCTION,
+            table(("request", "does", "takes"), rows),
+            "What is refused answers with one of these, and with JSON that says why:",
+            table(("status", "means"), ((f"`{status}`", text) for status, text in sorted(refusals.items()))),
+        ]
+    )
+
+
+def _does(operation: dict[str, Any]) -> str:
+    description = operation.get("description", "").split("\n\n")[0]
+    return prose(" ".join((description or operation["summary"]).split()))
+
+
+def _parameters(operation: dict[str, Any]) -> str:
+    names = [f"`{parameter['name']}`" for parameter in operation.get("parameters", ()) if parameter["in"] == "query"]
+    return ", ".join([*names, *(["a JSON body"] if "requestBody" in operation else [])])

@@ -1,0 +1,41 @@
+"""Settings of infrastructure."""
+
+from __future__ import annotations
+
+from types import FunctionType
+
+from pydantic.fields import FieldInfo
+
+from evenflow.runtime import settings
+from evenflow.sdk.connections import ENV_PREFIX
+from scripts.reference.markdown import prose, table
+
+_COMPUTED = {
+    "default_home": "`.evenflow` in the project, else `~/.evenflow`",
+    "project_dir": "`dags` in the project",
+    "default_slots": "two a core, at least 4",
+}
+_MEANINGS = {"log_level": "`debug`, `info`, `warning` or `error`"}
+
+
+def page() -> str:
+    rows = [
+        (f"`{settings.PREFIX}{name.upper()}`", f"`{name}`", _default(field), prose(field.description or _MEANINGS[name]))
+        for name, field in settings.Settings.model_fields.items()
+    ]
+    return "\n\n".join(
+        [
+            "# Settings",
+            prose(settings.__doc__ or ""),
+            table(("in the environment", f"in `{settings.CONFIG_FILE}`", "default", "meaning"), rows),
+            f"A connection is a line of `[connections]` in `{settings.CONFIG_FILE}`, or `{ENV_PREFIX}<ID>` in the environment.",
+        ]
+    )
+
+
+def _default(field: FieldInfo) -> str:
+    if isinstance(field.default_factory, FunctionType):
+        return next(_COMPUTED[name] for name in field.default_factory.__code__.co_names if name in _COMPUTED)
+    if field.default_factory is not None or field.default in (None, ""):
+        return "none"
+    return f"`{','.join(field.default) if isinstance(field.default, list) else field.default}`"

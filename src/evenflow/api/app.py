@@ -1,0 +1,26 @@
+"""One ASGI application of two: the execution API, which is on the way of every task, and REST for everyone else."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from evenflow.api.claims import Claims
+from evenflow.api.execution.app import execution_routes
+from evenflow.api.logs import LogDirectory
+from evenflow.api.rest.app import rest_application
+from evenflow.api.tokens import Tokens
+from evenflow.api.versions import Versions
+from evenflow.store.connect import AsyncPool
+from evenflow.wire.messages import SCHEMA
+
+
+def application(pool: AsyncPool, *, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory) -> ASGIApp:
+    execution = execution_routes(pool, tokens=tokens, versions=versions, claims=claims, logs=logs)
+    rest = rest_application(pool, tokens=tokens, log_directory=logs)
+    prefix = f"{SCHEMA}/"
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        chosen = execution if scope["path"].startswith(prefix) else rest
+        await chosen(scope, receive, send)
+
+    return application

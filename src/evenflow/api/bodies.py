@@ -1,0 +1,45 @@
+"""Reading a request's body, never more of it than allowed."""
+
+from __future__ import annotations
+
+from starlette.types import Receive, Scope
+
+from evenflow.api.refusals import Refused, too_large
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """The whole body. Raises :class:`Refused` as soon as it is known to be above ``limit``, or when the caller hangs up."""
+    declared = header(scope, b"content-length")
+    if declared is not None and int(declared) > limit:
+        raise too_large("The body of the request", limit)
+    event = await receive()
+    body: bytes = event.get("body", b"")
+    if event["type"] == "http.request" and not event.get("more_body"):
+        if len(body) > limit:
+            raise too_large("The body of the request", limit)
+        return body
+    parts, size = [body], len(body)
+    while event.get("more_body"):
+        event = await receive()
+        parts.append(event.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
+            raise too_large("The body of the request", limit)
+    if event["type"] != "http.request":
+        raise Refused(400, "hung_up", "The caller hung up before the end of the body.")
+    return b"".join(parts)
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value)
+    return None
+
+
+def bearer(scope: Scope) -> str | None:
+    """The token of the Authorization header."""
+    value = header(scope, b"authorization")
+    if value is None or value[:7].lower() != b"bearer ":
+        return None
+    return value[7:].decode("latin-1").strip()

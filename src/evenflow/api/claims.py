@@ -1,0 +1,199 @@
+"""Tries for workers that wait: the long poll behind ``POST /claim``.
+
+A claim is tried at once. When there is nothing, the worker joins a line. A notification that tries were dispatched, or a sweep,
+makes one look at which queues have work and which tries are to be killed; then the line is served from its front, one claim at a
+time, until its queues come back empty. So however many workers wait, a wake-up costs one look, and a claim for each that gets work.
+
+Every answer carries the worker's kills, but only one that came up during the wait ends it: those before are for its beats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from evenflow.api.limits import CLAIM_SLOTS, CLAIM_WAIT
+from evenflow.api.tokens import Tokens, TryToken
+from evenflow.api.versions import Versions
+from evenflow.core.limits import LEASE_S, SWEEP_S
+from evenflow.store import dispatch
+from evenflow.store.connect import AsyncPool
+from evenflow.wire.messages import Assignment, Claim, ClaimAnswer
+
+log = logging.getLogger(__name__)
+
+EMPTY_CLAIMS = 2  # by different workers prove a queue empty: one alone may be empty because what waits is to avoid that worker
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    claim: Claim
+    known_kills: frozenset[int]
+    answer: asyncio.Future[ClaimAnswer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    served: bool = False  # a claim is being made for it, whose tries must not be lost
+    expired: bool = False
+
+    def give(self, answer: ClaimAnswer) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+    def expire(self) -> None:
+        self.expired = True
+        if not self.served:
+            self.give(ClaimAnswer())
+
+
+class Claims:
+    """Answers claims. ``wake`` says that there may be work; ``serve`` runs as long as the API does."""
+
+    def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens) -> None:
+        self._pool, self._versions, self._tokens = pool, versions, tokens
+        self._line: dict[_Waiting, None] = {}  # in order of arrival
+        self._signal = asyncio.Event()
+        self._wakes = 0
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        return len(self._line)
+
+    def wake(self) -> None:
+        self._wakes += 1
+        self._signal.set()
+
+    async def claim(self, claim: Claim, *, hung_up: Callable[[], Coroutine[Any, Any, None]]) -> ClaimAnswer:
+        """Tries for a worker: at once, or as soon as there are some; none after ``wait_s`` or when the worker has ``hung_up``."""
+        wakes = self._wakes
+        async with self._pool.connection() as conn:
+            answer = await self._attempt(conn, claim)
+        if _ends_wait(answer) or claim.wait_s <= 0 or self._closed:
+            return answer
+        waiting = _Waiting(claim, frozenset(answer.kill))
+        self._line[waiting] = None
+        if wakes != self._wakes:
+            self._signal.set()  # what it announced may have come too late for the attempt
+        expiry = asyncio.get_running_loop().call_later(min(claim.wait_s, CLAIM_WAIT), waiting.expire)
+        hang_up = asyncio.create_task(hung_up())
+        hang_up.add_done_callback(lambda _: waiting.expire())
+        try:
+            return await waiting.answer
+        finally:
+            expiry.cancel()
+            hang_up.cancel()
+            self._line.pop(waiting, None)
+
+    def close(self) -> None:
+        """Sends all who wait away, and lets nobody wait any more."""
+        self._closed = True
+        for waiting in self._line:
+            waiting.expire()
+
+    async def serve(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_S):
+                    await self._signal.wait()
+            self._signal.clear()
+            try:
+                await self._serve_line()
+            except Exception as error:  # the next sweep tries again
+                log.warning("could not look for work: %s", error)
+
+    async def _serve_line(self) -> None:
+        line = list(self._line)
+        if not line:
+            return
+        queues = {queue for waiting in line for queue in waiting.claim.queues}
+        workers = {waiting.claim.service_id for waiting in line}
+        kills_of: dict[int, list[int]] = {}
+        async with self._pool.connection() as conn:
+            if len(line) > EMPTY_CLAIMS:  # else the claims themselves are all that the look could save
+                queues, kills = await dispatch.find_waiting(conn, queues=queues, workers=workers)
+                for worker, epoch in kills:
+                    kills_of.setdefault(worker, []).append(epoch)
+            chances = dict.fromkeys(queues, EMPTY_CLAIMS)
+            for waiting in line:
+                claim = waiting.claim
+                answer = ClaimAnswer(kill=kills_of.get(claim.service_id, []))
+                if not waiting.answer.done() and any(chances.get(queue) for queue in claim.queues):
+                    answer = await self._attempt_for(conn, waiting)
+                    if not _ends_wait(answer):
+                        for queue in chances.keys() & set(claim.queues):
+                            chances[queue] -= 1
+                if _ends_wait(answer) or not waiting.known_kills.issuperset(answer.kill):
+                    waiting.give(answer)
+
+    async def _attempt_for(self, conn: dispatch.Conn, waiting: _Waiting) -> ClaimAnswer:
+        answer = ClaimAnswer()
+        waiting.served = True
+        try:
+            answer = await self._attempt(conn, waiting.claim)
+        finally:
+            waiting.served = False
+            if waiting.expired:
+                waiting.give(answer)
+        return answer
+
+    async def _attempt(self, conn: dispatch.Conn, claim: Claim) -> ClaimAnswer:
+        result = await dispatch.claim(
+            conn,
+            service_id=claim.service_id,
+            claim_key=claim.request_key,
+            slots=min(claim.slots, CLAIM_SLOTS),
+            queues=dict.fromkeys(claim.queues),
+            lease_s=LEASE_S,
+        )
+        match result.worker_state:
+            case "active":
+                return ClaimAnswer(assignments=await self.assignments(conn, result.tries), kill=result.kill)
+            case "draining":
+                return ClaimAnswer(kill=result.kill, state="draining")
+            case _:
+                return ClaimAnswer(state="lost")
+
+    async def assignments(self, conn: dispatch.Conn, tries: Collection[dispatch.ClaimedTry]) -> list[Assignment]:
+        """All that workers need to run these tries."""
+        versions = await self._versions.of(conn, {row.version_key for row in tries})
+        out = []
+        for row in tries:
+            version = versions[row.version_key]
+            task = version.tasks[row.task_index]
+            token = TryToken(row.epoch, row.run_key, row.task_index, row.map_index, row.try_number)
+            out.append(
+                Assignment(
+                    epoch=row.epoch,
+                    token=self._tokens.for_try(token),
+                    dag_id=row.dag_id,
+                    run_id=row.run_id,
+                    task_id=task.task_id,
+                    map_index=row.map_index,
+                    try_number=row.try_number,
+                    max_tries=task.retries + 1,
+                    operator=task.operator,
+                    code_hash=version.code_hash,
+                    file=version.file,
+                    run_type=row.run_type,
+                    params=row.params,
+                    run_after=row.run_after.isoformat(),
+                    logical_date=_iso(row.logical_date),
+                    data_interval_start=_iso(row.data_interval_start),
+                    data_interval_end=_iso(row.data_interval_end),
+                    execution_timeout=task.execution_timeout,
+                    version_number=version.number,
+                    map_length=row.map_length,
+                )
+            )
+        return out
+
+
+def _ends_wait(answer: ClaimAnswer) -> bool:
+    return bool(answer.assignments) or answer.state != "active"
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

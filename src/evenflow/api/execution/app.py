@@ -1,0 +1,48 @@
+"""The execution API: what processes that run user code may ask for. One table has every route, who may call it, what it reads."""
+
+from __future__ import annotations
+
+from starlette.routing import Route, Router
+
+from evenflow.api import limits
+from evenflow.api.claims import Claims
+from evenflow.api.execution.endpoint import Endpoint, Handler
+from evenflow.api.execution.files import FileRoutes
+from evenflow.api.execution.services import ServiceRoutes
+from evenflow.api.execution.tries import TryRoutes
+from evenflow.api.logs import LogDirectory
+from evenflow.api.tokens import SERVICE_KINDS, Tokens
+from evenflow.api.versions import Versions
+from evenflow.store.connect import AsyncPool
+from evenflow.wire import messages
+from evenflow.wire.messages import SCHEMA, Message
+
+
+def execution_routes(pool: AsyncPool, *, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory) -> Router:
+    services = ServiceRoutes(pool, claims)
+    tries = TryRoutes(pool, tokens, versions, claims, logs)
+    files = FileRoutes(pool)
+    body = limits.EXECUTION_BODY
+    table: list[tuple[str, str, Handler, tuple[str, ...], type[Message] | None, int]] = [
+        # method, path, handler, kinds of token, what it reads (none: raw bytes), limit of the body
+        ("POST", "/claim", tries.claim, ("worker",), messages.Claim, limits.SMALL_BODY),
+        ("POST", "/reports", tries.report, ("worker",), messages.Reports, body),
+        ("POST", "/logs", tries.log, ("worker",), messages.Logs, body),
+        ("POST", "/services/{service_id:int}/beat", services.beat, SERVICE_KINDS, messages.Beat, limits.SMALL_BODY),
+        ("POST", "/services", services.register, SERVICE_KINDS, messages.Register, limits.SMALL_BODY),
+        ("POST", "/xcom", tries.push, ("try",), messages.XComPush, limits.SMALL_BODY),
+        ("POST", "/xcom/pull", tries.pull, ("try",), messages.XComPull, limits.SMALL_BODY),
+        ("POST", "/progress", tries.progress, ("try",), messages.Progress, limits.SMALL_BODY),
+        ("POST", "/files/seen", files.seen, ("processor",), messages.FilesSeen, body),
+        ("POST", "/files/lease", files.lease, ("processor",), messages.FilesLease, limits.SMALL_BODY),
+        ("POST", "/files/parsed", files.parsed, ("processor",), messages.ParsedFile, limits.PARSED_BODY),
+        ("PUT", "/code/{code_hash}", files.put_code, ("processor",), None, limits.CODE_BODY),
+        ("GET", "/code/{code_hash}", files.get_code, ("worker", "processor"), None, 0),
+    ]
+    return Router(
+        [
+            Route(f"{SCHEMA}{path}", Endpoint(tokens, handler, kinds=kinds, reads=reads, body_limit=limit), methods=[method])
+            for method, path, handler, kinds, reads, limit in table
+        ],
+        redirect_slashes=False,
+    )

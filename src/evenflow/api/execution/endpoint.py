@@ -1,0 +1,118 @@
+"""One route of the execution API, as plain ASGI: who may call it, what it reads, what it answers.
+
+This is the way of every claim and report, so nothing is computed per request that could be computed per route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from evenflow.api.bodies import bearer, read_body
+from evenflow.api.refusals import Forbidden, Refused, Unauthorized, refusal
+from evenflow.api.tokens import OperatorToken, ServiceToken, Token, Tokens, TryToken
+from evenflow.wire.messages import CONTENT_TYPE, Message, Refusal
+
+_encode = msgspec.msgpack.Encoder().encode
+_CHALLENGE = (b"www-authenticate", b"Bearer")
+_CLOSE = (b"connection", b"close")
+
+
+@dataclass(slots=True)
+class Call:
+    """A request that may be served."""
+
+    token: Token
+    message: Any  # of the type that the route reads; bytes for a raw route
+    path: dict[str, Any]
+    receive: Receive
+
+    @property
+    def of_try(self) -> TryToken:
+        """The try that calls. For routes that only tries may call."""
+        assert isinstance(self.token, TryToken)
+        return self.token
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.token)
+
+    async def hung_up(self) -> None:
+        """Returns when the caller is gone."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+
+Handler = Callable[[Call], Awaitable[Message | bytes | None]]
+
+
+def kind_of(token: Token) -> str:
+    match token:
+        case ServiceToken(kind):
+            return kind
+        case TryToken():
+            return "try"
+        case OperatorToken():
+            return "operator"
+
+
+class Endpoint:
+    """Checks the token, reads and decodes the body, calls ``handler``, and sends its answer or why there is none."""
+
+    def __init__(
+        self, tokens: Tokens, handler: Handler, *, kinds: tuple[str, ...], reads: type[Message] | None, body_limit: int
+    ) -> None:
+        self._tokens, self._handler, self._kinds, self._limit = tokens, handler, frozenset(kinds), body_limit
+        self._decode: Callable[[bytes], Any] = bytes if reads is None else msgspec.msgpack.Decoder(reads).decode
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            token = self._authorise(scope)
+            body = await read_body(scope, receive, self._limit)
+            try:
+                message = self._decode(body)
+            except msgspec.MsgspecError as error:
+                raise Refused(400, "bad_message", f"The message cannot be read: {error}.") from None
+            answer = await self._handler(Call(token, message, scope["path_params"], receive))
+        except Exception as error:
+            await _refuse(send, error)
+            return
+        match answer:
+            case None:
+                await _send(send, 204, b"", [])
+            case bytes():
+                await _send(send, 200, answer, [(b"content-type", b"application/octet-stream")])
+            case _:
+                await _send(send, 200, _encode(answer), _MSGPACK)
+
+    def _authorise(self, scope: Scope) -> Token:
+        text = bearer(scope)
+        if text is None:
+            raise Unauthorized("The request has no token (header Authorization: Bearer ...).")
+        token = self._tokens.verify(text)
+        if kind_of(token) not in self._kinds:
+            raise Forbidden(f"A token of kind {kind_of(token)!r} may not do this; it takes: {', '.join(sorted(self._kinds))}.")
+        return token
+
+
+_MSGPACK = [(b"content-type", CONTENT_TYPE.encode())]
+
+
+async def _refuse(send: Send, error: Exception) -> None:
+    status, code, message = refusal(error)
+    headers = [*_MSGPACK]
+    if status == 401:
+        headers.append(_CHALLENGE)
+    if status == 413:
+        headers.append(_CLOSE)  # the rest of the body is not read
+    await _send(send, status, _encode(Refusal(code=code, message=message)), headers)
+
+
+async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+    start = {"type": "http.response.start", "status": status, "headers": [*headers, (b"content-length", b"%d" % len(body))]}
+    await send(start)
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,62 @@
+"""Routes for the processor: which files there are, which to parse, what came of it, and the code that workers will need."""
+
+from __future__ import annotations
+
+import asyncio
+
+from evenflow.api import limits
+from evenflow.api.execution.endpoint import Call
+from evenflow.api.parsing import store_parsed
+from evenflow.api.refusals import Refused
+from evenflow.errors import CodeArchiveError
+from evenflow.store import dags
+from evenflow.store.connect import AsyncPool
+from evenflow.wire.code import archive_hash, read_archive
+from evenflow.wire.messages import FileSeen, FilesLease, FilesLeased, FilesSeen, ParsedAnswer, ParsedFile
+
+
+class FileRoutes:
+    def __init__(self, pool: AsyncPool) -> None:
+        self._pool = pool
+
+    async def seen(self, call: Call) -> None:
+        message: FilesSeen = call.message
+        if len(message.files) > limits.FILES:
+            raise Refused(413, "too_large", f"{len(message.files):,} DAG files in one bundle; the limit is {limits.FILES:,}.")
+        files = {seen.file: dags.DagFile(seen.file, seen.fingerprint) for seen in message.files}
+        async with self._pool.connection() as conn:
+            await dags.see_files(conn, message.bundle, list(files.values()))
+
+    async def lease(self, call: Call) -> FilesLeased:
+        message: FilesLease = call.message
+        async with self._pool.connection() as conn:
+            leased = await dags.lease_files(
+                conn,
+                bundle=message.bundle,
+                service_id=message.service_id,
+                limit=min(message.limit, limits.FILES_LEASED),
+                lease_s=min(message.lease_s, limits.LEASE),
+            )
+        return FilesLeased(files=[FileSeen(file=f.file, fingerprint=f.fingerprint) for f in leased])
+
+    async def parsed(self, call: Call) -> ParsedAnswer:
+        message: ParsedFile = call.message
+        if len(message.specs) > limits.SPECS:
+            raise Refused(413, "too_large", f"{message.file} defines {len(message.specs):,} DAGs; the limit is {limits.SPECS:,}.")
+        return await store_parsed(self._pool, message)
+
+    async def put_code(self, call: Call) -> None:
+        code_hash: str = call.path["code_hash"]
+        found = await asyncio.to_thread(lambda: archive_hash(read_archive(call.message)))
+        if found != code_hash:
+            raise CodeArchiveError(f"The archive's content has hash {found}, not {code_hash}: it was damaged or changed.")
+        async with self._pool.connection() as conn:
+            await dags.insert_code(conn, code_hash, call.message)
+
+    async def get_code(self, call: Call) -> bytes:
+        code_hash: str = call.path["code_hash"]
+        async with self._pool.connection() as conn:
+            archive = await dags.read_code(conn, code_hash)
+        if archive is None:
+            raise Refused(404, "not_found", f"There is no code {code_hash}.")
+        return archive

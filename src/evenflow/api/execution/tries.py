@@ -1,0 +1,122 @@
+"""Routes about tries: workers claim, report and send logs; a running try pushes, pulls and says how far it is."""
+
+from __future__ import annotations
+
+import msgspec
+
+from evenflow.api import limits
+from evenflow.api.claims import Claims
+from evenflow.api.execution.endpoint import Call
+from evenflow.api.logs import Chunk, LogDirectory, LogName
+from evenflow.api.refusals import Refused, too_large
+from evenflow.api.reports import json_text, store
+from evenflow.api.tokens import Tokens, TryToken
+from evenflow.api.versions import Versions
+from evenflow.core.model import UNMAPPED
+from evenflow.errors import NotAllowed, StaleEpoch, XComTooLarge
+from evenflow.store import dispatch, xcom
+from evenflow.store.connect import AsyncPool
+from evenflow.wire.messages import (
+    REFUSED_LOG,
+    Claim,
+    ClaimAnswer,
+    LogChunk,
+    Logs,
+    LogsAnswer,
+    Progress,
+    Reports,
+    ReportsAnswer,
+    XComPull,
+    XComPush,
+    XComValue,
+)
+
+
+class TryRoutes:
+    def __init__(self, pool: AsyncPool, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory) -> None:
+        self._pool, self._tokens, self._versions, self._claims, self._logs = pool, tokens, versions, claims, logs
+
+    async def claim(self, call: Call) -> ClaimAnswer:
+        message: Claim = call.message
+        if not message.request_key or message.slots < 1 or not message.queues:
+            raise Refused(422, "bad_value", "A claim needs a request_key, at least one slot, and at least one queue.")
+        return await self._claims.claim(message, hung_up=call.hung_up)
+
+    async def report(self, call: Call) -> ReportsAnswer:
+        message: Reports = call.message
+        if len(message.reports) > limits.REPORTS:
+            raise Refused(413, "too_large", f"{len(message.reports):,} reports in one batch; send at most {limits.REPORTS:,}.")
+        return await store(self._pool, self._tokens, message.reports)
+
+    async def log(self, call: Call) -> LogsAnswer:
+        message: Logs = call.message
+        tokens = [self._try_of(chunk) for chunk in message.chunks]
+        tries = {(t.epoch, t.run_key, t.task_index, t.map_index) for t in tokens if t is not None}
+        good: list[tuple[int, Chunk]] = []
+        if tries:
+            async with self._pool.connection() as conn:
+                current = await dispatch.find_current(conn, sorted(tries))
+                good = [
+                    (position, Chunk(await self._log_name(conn, token), token.epoch, chunk.offset, chunk.data))
+                    for position, (token, chunk) in enumerate(zip(tokens, message.chunks, strict=True))
+                    if token is not None and token.epoch in current and chunk.offset >= 0
+                ]
+        offsets = [REFUSED_LOG] * len(message.chunks)
+        for (position, _), stored in zip(good, await self._logs.append([chunk for _, chunk in good]), strict=True):
+            offsets[position] = stored
+        return LogsAnswer(offsets=offsets)
+
+    async def push(self, call: Call) -> None:
+        message: XComPush = call.message
+        if not 1 <= len(message.key) <= limits.XCOM_KEY:
+            raise Refused(422, "bad_value", f"An XCom key has 1 to {limits.XCOM_KEY} characters, not {len(message.key)}.")
+        what = f"The XCom {message.key!r}"
+        if len(message.value) > limits.XCOM_VALUE:
+            raise XComTooLarge(what, len(message.value), limits.XCOM_VALUE)
+        async with self._pool.connection() as conn:
+            if not await xcom.push(conn, epoch=call.of_try.epoch, key=message.key, value=json_text(message.value, what)):
+                raise _over()
+
+    async def pull(self, call: Call) -> XComValue:
+        message: XComPull = call.message
+        run_key = call.of_try.run_key
+        async with self._pool.connection() as conn:
+            run, version = await self._versions.of_run(conn, run_key)
+            task_index = version.index_of.get(message.task_id)
+            if task_index is None:
+                raise Refused(404, "not_found", f"DAG {run.dag_id!r} has no task {message.task_id!r} to pull from.")
+            if message.map_index is None and version.tasks[task_index].mapping is not None:
+                value = await xcom.pull_mapped(
+                    conn, run_key=run_key, task_index=task_index, key=message.key, limit=limits.XCOM_LIST
+                )
+                if value is None:
+                    raise too_large(f"The list of all values {message.key!r} of task {message.task_id!r}", limits.XCOM_LIST)
+            else:
+                map_index = UNMAPPED if message.map_index is None else message.map_index
+                value = await xcom.pull_one(conn, run_key=run_key, task_index=task_index, map_index=map_index, key=message.key)
+        return XComValue(found=value is not None, value=None if value is None else value.encode())
+
+    async def progress(self, call: Call) -> None:
+        message: Progress = call.message
+        payload = msgspec.json.encode(message)
+        if len(payload) > limits.PROGRESS:
+            raise too_large("The progress", limits.PROGRESS)
+        async with self._pool.connection() as conn:
+            if not await dispatch.write_progress(conn, epoch=call.of_try.epoch, payload=payload.decode()):
+                raise _over()
+
+    def _try_of(self, chunk: LogChunk) -> TryToken | None:
+        try:
+            token = self._tokens.verify(chunk.token)
+        except NotAllowed:
+            return None
+        return token if isinstance(token, TryToken) else None
+
+    async def _log_name(self, conn: dispatch.Conn, token: TryToken) -> LogName:
+        run, version = await self._versions.of_run(conn, token.run_key)
+        task_id = version.tasks[token.task_index].task_id
+        return LogName(run.dag_id, run.run_id, task_id, token.map_index, token.try_number)
+
+
+def _over() -> StaleEpoch:
+    return StaleEpoch("This try is over: it has reported its exit, or its task was started again. Nothing was stored.")

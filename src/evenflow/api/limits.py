@@ -1,0 +1,65 @@
+"""Every limit of the API, each with its reason. Sizes are bytes, times seconds."""
+
+from __future__ import annotations
+
+from evenflow.wire.code import MAX_ARCHIVE_BYTES
+
+# -- bodies ------------------------------------------------------------------------------------------------------------
+
+REST_BODY = 1 * 2**20  # run parameters written by people
+SMALL_BODY = 1 * 2**20  # messages whose parts are limited below
+EXECUTION_BODY = 16 * 2**20  # a batch of reports with results, or of log chunks; workers split above it
+PARSED_BODY = 64 * 2**20  # the specs of one DAG file: 100,000 tasks at some 300 bytes, with room
+CODE_BODY = MAX_ARCHIVE_BYTES
+
+# -- tries -------------------------------------------------------------------------------------------------------------
+
+CLAIM_SLOTS = 1_000  # one claim's rows are one transaction's locks
+CLAIM_WAIT = 30.0  # proxies on the way commonly cut a silent request after 60
+RESEND_AFTER = 2.0  # a claim's answer has arrived by then, or never will
+LISTED_EPOCHS = 10_000  # tries of one worker; a hundred times what a big host runs
+
+REPORTS = 5_000  # one transaction; at 40 us each about 0.2 s
+ERROR_TYPES = 32  # depth of an exception's class hierarchy, with room
+REPORT_AGE = 30 * 86_400.0  # a worker that comes back after a longer outage says so through its clock, not through us
+
+XCOM_VALUE = 256 * 2**10  # JSON; what is larger belongs into storage, with its path as the result
+XCOM_LIST = 16 * 2**20  # JSON of all results of a mapped task, as one pull returns them
+XCOM_KEY = 250  # characters
+PROGRESS = 8 * 2**10  # JSON
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+LOG_TRY = 64 * 2**20  # more is a program that prints in a loop, and would fill the disk for all others
+LOG_READ = 1 * 2**20  # one answer
+LOG_WAIT = 30.0  # as CLAIM_WAIT
+LOG_CHECK = 0.25  # how often a waiting reader looks for what another API process wrote
+LOG_STATE_CHECK = 1.0  # how often a waiting reader looks whether the try is over
+LOG_OPEN_FILES = 256  # a fourth of the usual limit of a process
+
+# -- DAG files ---------------------------------------------------------------------------------------------------------
+
+FILES = 100_000  # of one bundle
+FILES_LEASED = 1_000
+LEASE = 600.0  # a file that takes longer to load is leased again by another processor
+SPECS = 1_000  # DAGs of one file
+TASKS = 100_000  # of one DAG; a mapped task counts once
+NAME = 250  # characters of a dag_id, task_id or run_id: each is a directory name of the logs
+TRACEBACK = 64 * 2**10  # characters
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+PAGE = 1_000  # rows of one answer
+PAGE_DEFAULT = 100
+OFFSET = 10_000_000  # whoever pages that far wants a filter
+STATUS_SERVICES = 500
+PROGRESS_SHOWN = 100  # running tries of one run
+CACHED_TASKS = 100_000  # of the versions that are kept parsed; about 60 MB when full
+CACHED_RUNS = 8_192  # names of runs whose tries push, pull and log
+
+# -- this service ------------------------------------------------------------------------------------------------------
+
+POOL = 10  # connections; requests above it wait, and the database does the same work with less contention
+BACKLOG = 2_048  # connections that wait to be accepted, e.g. when all workers of a fleet come back at once
+KEEP_ALIVE = 75  # longer than a worker's pause between requests, so connections are made once
+SHUTDOWN = 5  # for requests in hand after a drain

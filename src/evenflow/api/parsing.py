@@ -1,0 +1,83 @@
+"""The result of a DAG file becomes versions, DAGs and limits, in one transaction."""
+
+from __future__ import annotations
+
+from evenflow.api import limits
+from evenflow.api.specs import checked_spec, upcoming_run
+from evenflow.core.model import DagSpec
+from evenflow.errors import DagError
+from evenflow.store import dags
+from evenflow.store.connect import AsyncPool
+from evenflow.wire.messages import ParsedAnswer, ParsedFile
+
+
+async def store_parsed(pool: AsyncPool, parsed: ParsedFile) -> ParsedAnswer:
+    """Stores what a file defines. Its errors are kept for people to see; the DAGs of a file with an error stay as they were.
+
+    A result for a fingerprint that the file has no more is dropped: the file was leased again, and a newer result is on its way.
+    """
+    async with pool.connection() as conn, conn.transaction():
+        if await dags.lock_file(conn, parsed.bundle, parsed.file) != parsed.fingerprint:
+            return ParsedAnswer()
+        if parsed.specs and parsed.code_hash is not None and not await dags.has_code(conn, parsed.code_hash):
+            return ParsedAnswer(need_code=True)
+        errors = [parsed.error[-limits.TRACEBACK :]] if parsed.error is not None else await _store_specs(conn, parsed)
+        await dags.record_parse(
+            conn,
+            bundle=parsed.bundle,
+            file=parsed.file,
+            seconds=parsed.seconds,
+            error="\n".join(errors).replace("\0", "") or None,
+            error_line=parsed.error_line,
+        )
+        return ParsedAnswer(errors=errors if parsed.error is None else [])
+
+
+async def _store_specs(conn: dags.Conn, parsed: ParsedFile) -> list[str]:
+    if parsed.specs and parsed.code_hash is None:
+        return ["The DAGs came without the hash of their code. Processor and API may be of different versions."]
+    errors: list[str] = []
+    specs: dict[str, DagSpec] = {}
+    pools, executors = await dags.list_resources(conn)
+    for text in parsed.specs:
+        try:
+            spec = checked_spec(text, pools=pools, executors=executors)
+            if spec.dag_id in specs:
+                raise DagError(f"The file defines the DAG {spec.dag_id!r} twice.")
+            specs[spec.dag_id] = spec
+        except DagError as error:
+            errors.append(str(error))
+    await dags.lock_ids(conn, specs)
+    for owner in await dags.find_owners(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
+        errors.append(f"The DAG {owner.dag_id!r} is already defined in {owner.file} (bundle {owner.bundle!r}). Rename one.")
+        del specs[owner.dag_id]
+    for spec in specs.values():
+        await _store_spec(conn, spec, parsed)
+    if not errors and await dags.retire_unlisted(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
+        await dags.reparse_failed(conn)
+    await dags.notify(conn)
+    return errors
+
+
+async def _store_spec(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> None:
+    assert parsed.code_hash is not None
+    version_key = await dags.insert_version(
+        conn,
+        dag_id=spec.dag_id,
+        spec=spec.to_json(),
+        spec_hash=spec.hash(),
+        code_hash=parsed.code_hash,
+        file=parsed.file,
+        tasks=[(task.task_id, task.operator) for task in spec.tasks],
+    )
+    await dags.upsert(
+        conn,
+        dag_id=spec.dag_id,
+        version_key=version_key,
+        bundle=parsed.bundle,
+        file=parsed.file,
+        is_paused=spec.is_paused_upon_creation,
+        next_run=upcoming_run(spec, await dags.last_scheduled(conn, spec.dag_id)),
+    )
+    task_slots = {task.task_id: task.max_active_tis_per_dag for task in spec.tasks if task.max_active_tis_per_dag is not None}
+    await dags.set_limits(conn, spec.dag_id, run_slots=spec.max_active_runs, task_slots=task_slots)

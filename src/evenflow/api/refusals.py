@@ -1,0 +1,76 @@
+"""What an error becomes on the wire: a status, a code for programs, and the error's own words for people."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from evenflow.errors import (
+    CodeArchiveError,
+    DagError,
+    DagNotFound,
+    EvenflowError,
+    NotAllowed,
+    ParamError,
+    StaleEpoch,
+    XComError,
+    XComTooLarge,
+)
+from evenflow.store.failures import is_bad_value, is_outage
+
+log = logging.getLogger(__name__)
+
+
+class Refusal(NamedTuple):
+    status: int
+    code: str
+    message: str
+
+
+class Refused(EvenflowError):
+    """A request that cannot be served, with the status and the code that say why."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Unauthorized(NotAllowed):
+    """A request came without a token."""
+
+
+class Forbidden(NotAllowed):
+    """A token is good, but not for this."""
+
+
+def too_large(what: str, limit: int) -> Refused:
+    return Refused(413, "too_large", f"{what} is above the limit of {limit:,} bytes.")
+
+
+_KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
+    (Forbidden, 403, "forbidden"),
+    (NotAllowed, 401, "unauthorized"),
+    (StaleEpoch, 409, "stale_epoch"),
+    (XComTooLarge, 413, "too_large"),
+    (XComError, 422, "bad_value"),
+    (CodeArchiveError, 422, "bad_archive"),
+    (DagNotFound, 404, "not_found"),
+    (ParamError, 422, "bad_params"),
+    (DagError, 422, "bad_dag"),
+)
+
+
+def refusal(error: Exception) -> Refusal:
+    """How to answer a request that raised ``error``. What is no fault of the caller's is logged with its traceback."""
+    if isinstance(error, Refused):
+        return Refusal(error.status, error.code, str(error))
+    for kind, status, code in _KNOWN:
+        if isinstance(error, kind):
+            return Refusal(status, code, str(error))
+    if is_bad_value(error):
+        return Refusal(422, "bad_value", f"The database cannot store a value of the request: {error}")
+    if is_outage(error):
+        log.warning("the database did not answer: %s", error)
+        return Refusal(503, "database_unavailable", "The database does not answer. Try again; evenflow doctor looks for the cause.")
+    log.error("a request failed", exc_info=error)
+    return Refusal(500, "internal", "The API failed at this request; its log says why.")

@@ -1,0 +1,112 @@
+"""What workers report, checked one by one and stored together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from evenflow.api import limits
+from evenflow.api.tokens import Tokens, TryToken
+from evenflow.core.limits import MAX_REASON
+from evenflow.errors import EvenflowError, NotAllowed, XComError, XComTooLarge
+from evenflow.store import dispatch
+from evenflow.store.connect import AsyncPool
+from evenflow.wire.messages import Report, ReportsAnswer
+
+
+class ExitPayload(msgspec.Struct, omit_defaults=True):
+    """``report.payload`` of an exit: what the scheduler decides from, and what people read. Absent when null."""
+
+    outcome: str
+    exit_code: int | None = None
+    reason: str | None = None
+    error_types: list[str] = []
+    ran_s: float | None = None
+
+
+class _Row(msgspec.Struct, omit_defaults=True):
+    run_key: int
+    task_index: int
+    map_index: int
+    epoch: int
+    kind: str
+    age_s: float
+    payload: ExitPayload | None = None
+    result: str | None = None
+
+
+async def store(pool: AsyncPool, tokens: Tokens, reports: Sequence[Report]) -> ReportsAnswer:
+    """Stores all reports that can be stored, in one transaction, and says of each other one why it cannot."""
+    rows: list[tuple[int, _Row]] = []
+    refused: dict[int, str] = {}
+    for position, report in enumerate(reports):
+        try:
+            rows.append((position, _checked(tokens, report)))
+        except EvenflowError as error:
+            refused[position] = str(error)
+    if rows:
+        async with pool.connection() as conn:
+            try:
+                await dispatch.insert_reports(conn, _json([row for _, row in rows]))
+            except XComError:  # a result that the database cannot hold: find out whose
+                refused.update(await _insert_singly(conn, rows))
+    positions = sorted(refused)
+    return ReportsAnswer(
+        accepted=len(reports) - len(refused), refused=[refused[position] for position in positions], refused_at=positions
+    )
+
+
+async def _insert_singly(conn: dispatch.Conn, rows: Sequence[tuple[int, _Row]]) -> dict[int, str]:
+    refused = {}
+    for position, row in rows:
+        try:
+            await dispatch.insert_reports(conn, _json([row]))
+        except XComError as error:
+            refused[position] = str(error)
+    return refused
+
+
+def _json(rows: Sequence[_Row]) -> str:
+    return msgspec.json.encode(rows).decode()
+
+
+def _checked(tokens: Tokens, report: Report) -> _Row:
+    token = tokens.verify(report.token)
+    if not isinstance(token, TryToken):
+        raise NotAllowed("A report needs the token of its try.")
+    row = _Row(
+        run_key=token.run_key,
+        task_index=token.task_index,
+        map_index=token.map_index,
+        epoch=token.epoch,
+        kind=report.kind,
+        age_s=min(max(report.age_s, 0.0), limits.REPORT_AGE),
+    )
+    if report.kind == "exit":
+        if report.outcome is None:
+            raise XComError("An exit report needs an outcome.")
+        row.payload = ExitPayload(
+            outcome=report.outcome,
+            exit_code=report.exit_code,
+            reason=None if report.reason is None else _plain(report.reason)[:MAX_REASON],
+            error_types=[_plain(name)[: limits.NAME] for name in report.error_types[: limits.ERROR_TYPES]],
+            ran_s=report.ran_s,
+        )
+        if report.result is not None:
+            if len(report.result) > limits.XCOM_VALUE:
+                raise XComTooLarge("The result", len(report.result), limits.XCOM_VALUE)
+            row.result = json_text(report.result, "The result")
+    return row
+
+
+def json_text(value: bytes, what: str) -> str:
+    """``value`` as text. Whether it is JSON is for the database to say."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise XComError(f"{what} is not JSON: it is not UTF-8.") from None
+
+
+def _plain(text: str) -> str:
+    return text.replace("\0", "")  # which the database's text cannot hold

@@ -1,0 +1,118 @@
+"""REST for people and tools, and the one form that all its errors have."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from evenflow.api import limits
+from evenflow.api.bodies import header
+from evenflow.api.logs import LogDirectory
+from evenflow.api.refusals import Refused, refusal, too_large
+from evenflow.api.rest import dags, logs, runs, system
+from evenflow.api.rest.context import Context, operator
+from evenflow.api.rest.models import ErrorAnswer
+from evenflow.api.tokens import Tokens
+from evenflow.store.connect import AsyncPool
+
+PREFIX = "/api/v1"
+
+_CODES = {404: "not_found", 405: "method_not_allowed"}
+_ERRORS = {
+    401: "No token, or one that is not good any more.",
+    403: "The token is good, but not for this.",
+    404: "There is no such thing.",
+    409: "It cannot be done in the present state.",
+    413: "The body is too large.",
+    422: "A value makes no sense.",
+    503: "The database does not answer.",
+}
+
+
+def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirectory) -> FastAPI:
+    app = FastAPI(
+        title="Evenflow",
+        version=version("evenflow"),
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,  # these pages load scripts from elsewhere
+        redoc_url=None,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.context = Context(pool, tokens, log_directory)
+    guarded = APIRouter(
+        prefix=PREFIX,
+        dependencies=[Depends(operator)],
+        responses={status: {"model": ErrorAnswer, "description": text} for status, text in _ERRORS.items()},
+    )
+    for part in (dags, runs, logs, system):
+        guarded.include_router(part.routes)
+    app.include_router(guarded)
+    app.include_router(system.health)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_middleware(_Refusals)
+    return app
+
+
+class _Refusals:
+    """Refuses bodies that are too large, and answers what a route raises."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            _check_length(scope)
+            await self._app(scope, receive, watched)
+        except Exception as error:
+            answer = refusal(error)
+            if begun:
+                raise
+            response = _error(answer.status, answer.code, answer.message)
+            if answer.status == 401:
+                response.headers["WWW-Authenticate"] = "Bearer"
+            await response(scope, receive, send)
+
+
+def _check_length(scope: Scope) -> None:
+    if header(scope, b"transfer-encoding") is not None:
+        raise Refused(411, "length_required", "Send the body with a Content-Length.")
+    length = header(scope, b"content-length")
+    if length is not None and int(length) > limits.REST_BODY:
+        raise too_large("The body of the request", limits.REST_BODY)
+
+
+def _error(status: int, code: str, message: str) -> JSONResponse:
+    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
+
+
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    message = {
+        404: f"There is nothing at {request.url.path}.",
+        405: f"{request.method} is not possible at {request.url.path}.",
+    }.get(error.status_code, str(error.detail))
+    return _error(error.status_code, _CODES.get(error.status_code, "bad_request"), message)
+
+
+async def _validation_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    problems = [f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in error.errors()]
+    return _error(422, "bad_value", "; ".join(problems))
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

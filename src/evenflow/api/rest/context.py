@@ -1,0 +1,79 @@
+"""What the routes need: who asks, and a connection."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, TypeVar, cast
+
+from fastapi import Depends, Query, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from evenflow.api import limits
+from evenflow.api.logs import LogDirectory
+from evenflow.api.refusals import Forbidden, Unauthorized
+from evenflow.api.rest.models import Page
+from evenflow.api.tokens import OperatorToken, Tokens
+from evenflow.store.connect import AsyncPool
+from evenflow.store.views import Conn, Row
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    pool: AsyncPool
+    tokens: Tokens
+    logs: LogDirectory
+
+
+def context(request: Request) -> Context:
+    return cast(Context, request.app.state.context)
+
+
+InContext = Annotated[Context, Depends(context)]
+
+_bearer = HTTPBearer(auto_error=False, description="An operator token, as in the file operator.token of EVENFLOW_HOME.")
+
+
+def operator(within: InContext, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:
+    """The name of the person who asks."""
+    if credentials is None:
+        raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
+    token = within.tokens.verify(credentials.credentials)
+    if not isinstance(token, OperatorToken):
+        raise Forbidden("Only an operator token may do this. On the host of the API it is in EVENFLOW_HOME/operator.token.")
+    return token.name
+
+
+Operator = Annotated[str, Depends(operator)]
+
+
+async def connection(within: InContext) -> AsyncIterator[Conn]:
+    async with within.pool.connection() as conn:
+        yield conn
+
+
+Connection = Annotated[Conn, Depends(connection, scope="function")]
+
+
+class Slice:
+    """Which part of a list is wanted. One more is read, to know whether there is more."""
+
+    def __init__(
+        self,
+        limit: Annotated[int, Query(ge=1, le=limits.PAGE)] = limits.PAGE_DEFAULT,
+        offset: Annotated[int, Query(ge=0, le=limits.OFFSET)] = 0,
+    ) -> None:
+        self.limit, self.offset = limit, offset
+
+    @property
+    def read_limit(self) -> int:
+        return self.limit + 1
+
+    def page(self, kind: type[Page[T]], rows: list[Row]) -> Page[T]:
+        more = len(rows) > self.limit
+        return kind.model_validate({"items": rows[: self.limit], "limit": self.limit, "offset": self.offset, "more": more})
+
+
+InSlice = Annotated[Slice, Depends(Slice)]

@@ -1,0 +1,84 @@
+"""DAGs: what there is, pausing, and files that cannot be parsed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from evenflow.api.rest.context import Connection, InSlice
+from evenflow.api.rest.models import DagChange, DagDetail, DagSummary, Page, ParseError
+from evenflow.api.specs import upcoming_run
+from evenflow.core.model import DagSpec
+from evenflow.errors import DagNotFound
+from evenflow.store import dags, views
+
+routes = APIRouter(tags=["DAGs"])
+
+
+@routes.get("/dags")
+async def list_dags(conn: Connection, part: InSlice, retired: bool = False) -> Page[DagSummary]:
+    """DAGs by name; with `retired` also those whose file is gone."""
+    rows = await views.list_dags(conn, retired=retired, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[DagSummary], rows)
+
+
+@routes.get("/dags/{dag_id}")
+async def get_dag(conn: Connection, dag_id: str) -> DagDetail:
+    """A DAG with its tasks and params, as its newest version has them."""
+    current = await current_version(conn, dag_id)
+    (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
+    return DagDetail.model_validate({**summary, **_described(DagSpec.from_json(current.spec))})
+
+
+@routes.patch("/dags/{dag_id}")
+async def change_dag(conn: Connection, dag_id: str, change: DagChange) -> DagSummary:
+    """Pauses or unpauses a DAG. Paused, it starts no task; what runs goes on."""
+    current = await current_version(conn, dag_id)
+    next_run = upcoming_run(DagSpec.from_json(current.spec), await dags.last_scheduled(conn, dag_id))
+    if not current.is_active:
+        next_run = dags.NextRun(None, None)
+    await dags.set_paused(conn, dag_id, is_paused=change.is_paused, next_run=next_run)
+    (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
+    return DagSummary.model_validate(summary)
+
+
+@routes.get("/parse-errors")
+async def list_parse_errors(conn: Connection, part: InSlice) -> Page[ParseError]:
+    """DAG files that cannot be loaded, or whose DAGs were refused."""
+    return part.page(Page[ParseError], await views.list_parse_errors(conn, limit=part.read_limit, offset=part.offset))
+
+
+async def current_version(conn: views.Conn, dag_id: str) -> views.CurrentVersion:
+    """Raises :class:`DagNotFound`."""
+    current = await views.read_spec(conn, dag_id)
+    if current is None:
+        raise DagNotFound(f"There is no DAG {dag_id!r}. To see all, type: evenflow dags list")
+    return current
+
+
+def _described(spec: DagSpec) -> dict[str, Any]:
+    ids = [task.task_id for task in spec.tasks]
+    return {
+        "doc": spec.doc,
+        "max_active_runs": spec.max_active_runs,
+        "max_active_tasks": spec.max_active_tasks,
+        "params": [
+            {"name": name, "default": p.default, "required": p.required, "schema": p.schema, "description": p.description}
+            for name, p in sorted(spec.params.items())
+        ],
+        "tasks": [
+            {
+                "task_id": task.task_id,
+                "operator": task.operator,
+                "upstream": [ids[index] for index in task.upstream],
+                "trigger_rule": task.trigger_rule,
+                "mapped": task.mapping is not None,
+                "pool": task.pool,
+                "queue": task.queue,
+                "priority_weight": task.priority_weight,
+                "retries": task.retries,
+            }
+            for task in spec.tasks
+        ],
+    }

@@ -1,0 +1,79 @@
+"""Logs of tries, also while they run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from evenflow.api import limits
+from evenflow.api.logs import LogName
+from evenflow.api.rest.context import InContext
+from evenflow.core.model import UNMAPPED
+from evenflow.core.states import HOLDING, TaskState
+from evenflow.errors import DagNotFound
+from evenflow.store import views
+
+routes = APIRouter(tags=["Logs"])
+
+LOG_ENDED = frozenset(TaskState) - HOLDING - {TaskState.NONE, TaskState.SCHEDULED}
+
+
+@routes.get(
+    "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The text after `offset`."}},
+)
+async def read_log(
+    within: InContext,
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    map_index: Annotated[int, Query(ge=UNMAPPED)] = UNMAPPED,
+    try_number: Annotated[int | None, Query(ge=1, description="The newest when absent.")] = None,
+    offset: Annotated[int, Query(ge=0, description="Bytes that are known already.")] = 0,
+    wait_s: Annotated[float, Query(ge=0, description="Wait for so long until there is more.")] = 0.0,
+) -> Response:
+    """A part of a try's log. Header `X-Log-Offset` says from where to go on, `X-Log-Complete` that nothing will come after it."""
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + min(wait_s, limits.LOG_WAIT)
+    while True:
+        shown, over = await _find_try(within, dag_id, run_id, task_id, map_index, try_number)
+        name = LogName(dag_id, run_id, task_id, map_index, shown)
+        patience = 0.0 if over else min(deadline - clock(), limits.LOG_STATE_CHECK)
+        text = await within.logs.wait(name, offset, patience)
+        if text.data or over or clock() >= deadline:
+            break
+    complete = over and text.at_end
+    data = text.data if complete else _whole_characters(text.data)
+    return Response(
+        data,
+        media_type="text/plain; charset=utf-8",
+        headers={"X-Log-Offset": str(offset + len(data)), "X-Log-Complete": "true" if complete else "false"},
+    )
+
+
+async def _find_try(
+    within: InContext, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int | None
+) -> tuple[int, bool]:
+    """The number of the try that is meant, and whether its log will not grow any more."""
+    async with within.pool.connection() as conn:
+        instance = await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+    if instance is None:
+        raise DagNotFound(f"There is no task {task_id!r} in a run {run_id!r} of DAG {dag_id!r}. See: evenflow runs list {dag_id}")
+    newest = instance.try_number or 1
+    shown = try_number or newest
+    return shown, shown < newest or (instance.state is not None and instance.state in LOG_ENDED)
+
+
+def _whole_characters(data: bytes) -> bytes:
+    """Without the beginning of a character at the end, whose rest is still to come."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 == 0xC0:  # the first byte of a character of 2 to 4 bytes
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if length > back else data
+        if byte < 0x80:
+            break
+    return data

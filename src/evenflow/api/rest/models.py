@@ -1,0 +1,215 @@
+"""What REST takes and answers. Times are UTC, durations seconds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from evenflow.api import limits
+from evenflow.core.states import RunState, TaskState
+
+T = TypeVar("T")
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=limits.NAME, pattern=r"^[^/\s\x00-\x1f]+( [^/\s\x00-\x1f]+)*$")]
+INT32 = 2**31 - 1
+
+
+class Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ErrorDetail(BaseModel):
+    code: str = Field(description="For programs.")
+    message: str = Field(description="For people: what happened, to what, and what to do.")
+
+
+class ErrorAnswer(BaseModel):
+    error: ErrorDetail
+
+
+class Page(BaseModel, Generic[T]):
+    items: list[T]
+    limit: int
+    offset: int
+    more: bool = Field(description="Whether there are items after these.")
+
+
+# -- DAGs --------------------------------------------------------------------------------------------------------------
+
+
+class DagSummary(BaseModel):
+    dag_id: str
+    is_paused: bool
+    is_active: bool = Field(description="False: the file that defined it is gone, or defines it no more.")
+    bundle: str
+    file: str
+    version_number: int
+    cron: str | None
+    timezone: str | None
+    next_run_at: datetime | None
+    next_logical: datetime | None
+    updated_at: datetime
+    description: str
+    owner: str
+    tags: list[str]
+    last_run_id: str | None
+    last_run_state: RunState | None
+    last_run_at: datetime | None
+
+
+class DagTask(BaseModel):
+    task_id: str
+    operator: str
+    upstream: list[str]
+    trigger_rule: str
+    mapped: bool
+    pool: str
+    queue: str
+    priority_weight: int
+    retries: int
+
+
+class DagParam(BaseModel):
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    name: str
+    default: Any
+    required: bool
+    json_schema: dict[str, Any] = Field(alias="schema")
+    description: str
+
+
+class DagDetail(DagSummary):
+    doc: str
+    max_active_runs: int | None
+    max_active_tasks: int | None
+    params: list[DagParam]
+    tasks: list[DagTask]
+
+
+class DagChange(Request):
+    is_paused: bool
+
+
+class ParseError(BaseModel):
+    bundle: str
+    file: str
+    error: str
+    error_line: int | None
+    parsed_at: datetime | None
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+class RunRequest(Request):
+    run_id: Name | None = Field(default=None, description="Made from the time when absent.")
+    params: dict[str, Any] = {}
+    logical_date: AwareDatetime | None = None
+    priority: int = Field(default=0, ge=-INT32, le=INT32, description="Runs of a higher one go first.")
+
+
+class Run(BaseModel):
+    dag_id: str
+    run_id: str
+    state: RunState
+    run_type: str
+    version_number: int
+    params: dict[str, Any]
+    priority: int
+    run_after: datetime
+    logical_date: datetime | None
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    elapsed_s: float | None
+    reason: str | None
+    cancelled_by: str | None
+
+
+class TryProgress(BaseModel):
+    task_id: str
+    map_index: int
+    at: datetime
+    label: str
+    done: int
+    total: int
+    detail: dict[str, Any]
+
+
+class RunDetail(Run):
+    tasks_by_state: dict[TaskState, int] = Field(description="Task instances, those of mapped tasks that wait included.")
+    progress: list[TryProgress] = Field(description="What running tries say of themselves.")
+
+
+class TaskInstance(BaseModel):
+    task_id: str
+    operator: str
+    map_index: int
+    state: TaskState
+    try_number: int
+    queued_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    elapsed_s: float | None
+    reason: str | None
+    worker: str | None
+
+
+# -- the system --------------------------------------------------------------------------------------------------------
+
+
+class Pool(BaseModel):
+    name: str
+    description: str
+    slots: int
+    used: int
+
+
+class PoolChange(Request):
+    slots: int = Field(ge=0, le=INT32)
+    description: str | None = Field(default=None, max_length=1_000)
+
+
+class ServiceStatus(BaseModel):
+    kind: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    state: str
+    started_at: datetime
+    beat_age_s: float
+    healthy: bool = Field(description="Its lease holds.")
+    detail: dict[str, Any]
+
+
+class QueueStatus(BaseModel):
+    queue: str
+    waiting: int
+    running: int
+    oldest_waiting_s: float | None
+
+
+class DatabaseStatus(BaseModel):
+    schema_version: int
+    server_version: str
+    database_bytes: int
+    oldest_snapshot_s: float | None
+
+
+class Status(BaseModel):
+    version: str
+    services: list[ServiceStatus]
+    queues: list[QueueStatus]
+    inbox: int = Field(description="Reports that no scheduler has applied yet.")
+    oldest_report_s: float | None
+    database: DatabaseStatus
+
+
+class Health(BaseModel):
+    status: str

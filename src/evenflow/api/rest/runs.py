@@ -1,0 +1,96 @@
+"""Runs: asking for one, watching it, ending it. The API changes no state; it leaves word for the schedulers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Response
+
+from evenflow.api import limits
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.models import Page, Run, RunDetail, RunRequest, TaskInstance
+from evenflow.core.model import DagSpec
+from evenflow.core.params import resolve_params
+from evenflow.core.states import RUN_FINISHED, RunState, TaskState
+from evenflow.errors import DagNotFound
+from evenflow.store import dags, views
+
+routes = APIRouter(tags=["Runs"])
+
+
+@routes.post("/dags/{dag_id}/runs", status_code=201)
+async def trigger_run(conn: Connection, dag_id: str, request: RunRequest, response: Response) -> Run:
+    """Asks for a run of the DAG's newest version. The run of a paused DAG waits until it is unpaused."""
+    current = await current_version(conn, dag_id)
+    if not current.is_active:
+        raise Refused(409, "dag_retired", f"The DAG {dag_id!r} cannot run: {current.file} does not define it any more.")
+    params = resolve_params(DagSpec.from_json(current.spec).params, request.params)
+    run_id = request.run_id or f"manual__{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    run_key = await dags.insert_run(
+        conn,
+        dag_id=dag_id,
+        run_id=run_id,
+        version_key=current.version_key,
+        params=msgspec.json.encode(params).decode(),
+        logical_date=request.logical_date,
+        priority=request.priority,
+    )
+    if run_key is None:
+        raise Refused(409, "run_exists", f"The DAG {dag_id!r} has a run {run_id!r} already. Choose another run_id.")
+    response.headers["Location"] = f"/api/v1/dags/{dag_id}/runs/{run_id}"
+    return Run.model_validate(await found_run(conn, dag_id, run_id))
+
+
+@routes.get("/runs")
+async def list_runs(
+    conn: Connection, part: InSlice, dag_id: Annotated[str | None, Query()] = None, state: RunState | None = None
+) -> Page[Run]:
+    """Runs, the newest first."""
+    rows = await views.list_runs(conn, dag_id=dag_id, state=state, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[Run], rows)
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}")
+async def get_run(conn: Connection, dag_id: str, run_id: str) -> RunDetail:
+    """A run, how its task instances stand, and what running ones say of their progress."""
+    run = await found_run(conn, dag_id, run_id)
+    counts = await views.count_tasks(conn, run["run_key"])
+    progress = await views.list_progress(conn, run["run_key"], limit=limits.PROGRESS_SHOWN)
+    return RunDetail.model_validate({**run, "tasks_by_state": counts, "progress": progress})
+
+
+@routes.post("/dags/{dag_id}/runs/{run_id}/cancel", status_code=202)
+async def cancel_run(conn: Connection, operator: Operator, dag_id: str, run_id: str) -> Run:
+    """Asks for the end of a run: nothing of it starts any more, running tries are killed, then it fails."""
+    run = await found_run(conn, dag_id, run_id)
+    if run["state"] in RUN_FINISHED:
+        raise Refused(409, "run_finished", f"The run {run_id!r} of DAG {dag_id!r} has ended already: {run['state']}.")
+    await dags.request_cancel(conn, run["run_key"], actor=operator)
+    return Run.model_validate(run)
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks")
+async def list_tasks(
+    conn: Connection,
+    part: InSlice,
+    dag_id: str,
+    run_id: str,
+    task_id: Annotated[str | None, Query()] = None,
+    state: TaskState | None = None,
+) -> Page[TaskInstance]:
+    """Task instances in the order of the DAG, those that wait included."""
+    run = await found_run(conn, dag_id, run_id)
+    rows = await views.list_tasks(conn, run["run_key"], task_id=task_id, state=state, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[TaskInstance], rows)
+
+
+async def found_run(conn: views.Conn, dag_id: str, run_id: str) -> views.Row:
+    """Raises :class:`DagNotFound`."""
+    rows = await views.list_runs(conn, dag_id=dag_id, run_id=run_id)
+    if not rows:
+        raise DagNotFound(f"The DAG {dag_id!r} has no run {run_id!r}. To see its runs, type: evenflow runs list {dag_id}")
+    return rows[0]

@@ -1,0 +1,113 @@
+"""Specs that arrive from a process which runs user code: nothing of them is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from graphlib import CycleError, TopologicalSorter
+
+import msgspec
+
+from evenflow.api import limits
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.timetable import next_run, parse_schedule
+from evenflow.errors import DagCycle, DagError
+from evenflow.store.dags import NextRun
+
+INT32 = 2**31 - 1
+MAX_RETRIES = 32_000  # the try number is a smallint
+
+
+def checked_spec(text: str, *, pools: Collection[str], executors: Collection[str]) -> DagSpec:
+    """The spec that ``text`` is. Raises :class:`DagError` when it is none, or one that the scheduler could not follow."""
+    if "\\u0000" in text:
+        raise DagError("A DAG spec holds a NUL character, which the database cannot store.")
+    try:
+        DagSpec.from_json(text)  # says so when the format is newer than this Evenflow
+        spec = msgspec.json.decode(text, type=DagSpec)  # checks every type
+    except DagError:
+        raise
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DagError(f"A DAG spec cannot be read: {error}. Processor and API may be of different versions.") from None
+    _check_names(spec)
+    _check_graph(spec)
+    for task in spec.tasks:
+        _check_task(spec, task, pools, executors)
+    if spec.schedule.kind not in ("manual", "cron"):
+        raise DagError(f"DAG {spec.dag_id!r}: the schedule kind {spec.schedule.kind!r} is not known here.")
+    if spec.schedule.kind == "cron":
+        parse_schedule(spec.schedule.cron or "", spec.schedule.timezone)
+    for name, moment in (("start_date", spec.start_date), ("end_date", spec.end_date)):
+        parsed_date(spec, name, moment)
+    return spec
+
+
+def parsed_date(spec: DagSpec, name: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise DagError(f"DAG {spec.dag_id!r}: {name} {text!r} is no ISO 8601 time.") from None
+    if moment.tzinfo is None:
+        raise DagError(f"DAG {spec.dag_id!r}: {name} {text!r} has no UTC offset.")
+    return moment
+
+
+def upcoming_run(spec: DagSpec, last_logical: datetime | None) -> NextRun:
+    """The next scheduled run after the one with this logical date."""
+    run = next_run(
+        spec.schedule,
+        parsed_date(spec, "start_date", spec.start_date),
+        parsed_date(spec, "end_date", spec.end_date),
+        last_logical,
+        spec.catchup,
+        datetime.now(UTC),
+    )
+    return NextRun(None, None) if run is None else NextRun(run.run_after, run.logical_date)
+
+
+def _check_names(spec: DagSpec) -> None:
+    if len(spec.tasks) > limits.TASKS:
+        raise DagError(f"DAG {spec.dag_id!r} has {len(spec.tasks):,} tasks (limit {limits.TASKS:,}). Map over a list instead.")
+    for what, name in (("dag_id", spec.dag_id), *(("task_id", task.task_id) for task in spec.tasks)):
+        if not name or len(name) > limits.NAME or "/" in name or not name.isprintable():
+            raise DagError(f"The {what} {name!r} must have 1 to {limits.NAME} printable characters, and no slash.")
+    if len({task.task_id for task in spec.tasks}) != len(spec.tasks):
+        raise DagError(f"DAG {spec.dag_id!r} has two tasks with one task_id.")
+
+
+def _check_graph(spec: DagSpec) -> None:
+    known = range(len(spec.tasks))
+    for task in spec.tasks:
+        mapped_over = [item.task for item in task.mapping.inputs if item.task is not None] if task.mapping else []
+        if any(index not in known for index in (*task.upstream, *mapped_over)):
+            raise DagError(f"DAG {spec.dag_id!r}: task {task.task_id!r} depends on a task that does not exist.")
+        if list(task.upstream) != sorted(set(task.upstream)):
+            raise DagError(f"DAG {spec.dag_id!r}: the upstreams of task {task.task_id!r} are not in ascending order.")
+        if not set(mapped_over) <= set(task.upstream):
+            raise DagError(f"DAG {spec.dag_id!r}: task {task.task_id!r} maps over a task that is not upstream of it.")
+    try:
+        TopologicalSorter({index: task.upstream for index, task in enumerate(spec.tasks)}).prepare()
+    except CycleError as error:
+        raise DagCycle(spec.dag_id, [spec.tasks[index].task_id for index in error.args[1][:-1]]) from None
+
+
+def _check_task(spec: DagSpec, task: TaskSpec, pools: Collection[str], executors: Collection[str]) -> None:
+    where = f"DAG {spec.dag_id!r}, task {task.task_id!r}"
+    if task.pool not in pools:
+        raise DagError(f"{where}: there is no pool {task.pool!r}. Make it with: evenflow pools set {task.pool} SLOTS")
+    if task.executor not in executors:
+        raise DagError(f"{where}: there is no executor {task.executor!r}; there are: {', '.join(sorted(executors))}.")
+    numbers = {
+        "pool_slots": (task.pool_slots, 1, INT32),
+        "priority_weight": (task.priority_weight, -INT32, INT32),
+        "retries": (task.retries, 0, MAX_RETRIES),
+        "max_active_tis_per_dag": (task.max_active_tis_per_dag, 1, INT32),
+        "max_active_tis_per_dagrun": (task.max_active_tis_per_dagrun, 1, INT32),
+        "max_active_runs of the DAG": (spec.max_active_runs, 1, INT32),
+        "max_active_tasks of the DAG": (spec.max_active_tasks, 1, INT32),
+    }
+    for name, (number, least, most) in numbers.items():
+        if number is not None and not least <= number <= most:
+            raise DagError(f"{where}: {name} is {number:,}, not between {least:,} and {most:,}.")

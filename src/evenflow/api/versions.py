@@ -1,0 +1,59 @@
+"""What never changes once it is written, kept in memory: DAG versions and the names of runs."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from evenflow.api.limits import CACHED_RUNS, CACHED_TASKS
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.errors import DagNotFound
+from evenflow.store.dags import read_versions
+from evenflow.store.dispatch import Conn, RunNames, read_run
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    number: int
+    code_hash: str
+    file: str
+    tasks: tuple[TaskSpec, ...]
+    index_of: dict[str, int] = field(repr=False)  # task index by task_id
+
+
+class Versions:
+    """The versions and runs that were asked for first. Those asked for together are fetched together."""
+
+    def __init__(self) -> None:
+        self._versions: OrderedDict[int, Version] = OrderedDict()
+        self._tasks = 0
+        self._runs: OrderedDict[int, RunNames] = OrderedDict()
+
+    async def of(self, conn: Conn, keys: Iterable[int]) -> dict[int, Version]:
+        """The versions with these keys."""
+        wanted = set(keys)
+        missing = wanted - self._versions.keys()
+        if missing:
+            for row in await read_versions(conn, missing):
+                tasks = DagSpec.from_json(row.spec).tasks
+                index_of = {task.task_id: index for index, task in enumerate(tasks)}
+                if row.version_key not in self._versions:
+                    self._tasks += len(tasks)
+                self._versions[row.version_key] = Version(row.version_number, row.code_hash, row.file, tasks, index_of)
+        found = {key: self._versions[key] for key in wanted}
+        while self._tasks > CACHED_TASKS and self._versions:
+            self._tasks -= len(self._versions.popitem(last=False)[1].tasks)
+        return found
+
+    async def of_run(self, conn: Conn, run_key: int) -> tuple[RunNames, Version]:
+        """The names of a run, and its version. Raises :class:`DagNotFound`."""
+        run = self._runs.get(run_key)
+        if run is None:
+            run = await read_run(conn, run_key)
+            if run is None:
+                raise DagNotFound("The run of this try does not exist any more.")
+            self._runs[run_key] = run
+            if len(self._runs) > CACHED_RUNS:
+                self._runs.popitem(last=False)
+        return run, (await self.of(conn, [run.version_key]))[run.version_key]

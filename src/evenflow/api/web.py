@@ -1,0 +1,94 @@
+"""uvicorn as a part of a process: no signal handlers, no lifespan, a port that is known before the first request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from evenflow.api import limits
+from evenflow.errors import SettingsError
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield  # signals are for the host of the service
+
+
+class WebServer:
+    """Serves ``app``. Raises :class:`SettingsError` from ``start`` when the address cannot be had."""
+
+    def __init__(self, app: ASGIApp, *, host: str, port: int) -> None:
+        self._host, self._wanted_port = host, port
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                backlog=limits.BACKLOG,
+                timeout_keep_alive=limits.KEEP_ALIVE,
+                timeout_graceful_shutdown=limits.SHUTDOWN,
+            )
+        )
+        self._socket: socket.socket | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        assert self._socket is not None
+        return int(self._socket.getsockname()[1])
+
+    async def start(self) -> None:
+        """Returns when requests are served."""
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((self._host, self._wanted_port))
+        except OSError as error:
+            listening.close()
+            raise SettingsError(
+                f"The API cannot listen on {self._host}:{self._wanted_port}: {error.strerror}. "
+                "Stop what uses it or set EVENFLOW_API_PORT."
+            ) from None
+        self._socket = listening
+        self._task = asyncio.create_task(self._server.serve(sockets=[listening]), name="web server")
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait([ready, self._task], return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._task.done():
+            await self._task
+
+    async def stop(self) -> None:
+        """Serves the requests in hand for up to ``limits.SHUTDOWN`` seconds, and no new ones."""
+        self._server.should_exit = True
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if self._socket is not None:
+            self._socket.close()
+
+    async def ended(self) -> BaseException:
+        """Returns when the server has ended by itself."""
+        assert self._task is not None
+        await asyncio.wait([self._task])
+        return self._task.exception() or RuntimeError("The web server ended by itself.")

@@ -1,0 +1,153 @@
+"""``evenflow dags``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.text import Text
+
+from evenflow.cli.params import Params, parse_params
+from evenflow.cli.remote import remote
+from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
+from evenflow.client.answers import DagDetail, DagSummary
+
+app = App(name="dags", help="List, show, trigger, pause and unpause DAGs.")
+
+PAGE = 1000  # what the API gives at once
+
+
+@app.command(name="list")
+async def list_(
+    *,
+    retired: Annotated[bool, Parameter(negative=(), help="Also DAGs whose file is gone.")] = False,
+    limit: Annotated[int, Parameter(help="How many at most.")] = PAGE,
+    json: Json = False,
+) -> None:
+    """All DAGs, by name, and the files that cannot be read."""
+    async with remote() as client:
+        page = await client.list_dags(retired=retired, limit=limit)
+        errors = await client.list_parse_errors()
+    if json:
+        print_json({"dags": page.items, "more": page.more, "parse_errors": errors.items})
+        return
+    columns = ("DAG", "schedule", "last run", "at", "next", "file")
+    print_table(columns, (_row(dag) for dag in page.items), empty="No DAGs yet. Put a file with one into the DAG folder.")
+    if page.more:
+        say(f"... and more; see them with --limit {min(2 * limit, PAGE)}", "bright_black")
+    for error in errors.items:
+        place = f"{error.file}, line {error.error_line}" if error.error_line else error.file
+        say(f"\n{place} cannot be read:", "red")
+        say("  " + error.error.strip().replace("\n", "\n  "))
+
+
+@app.command
+async def show(dag_id: str, /, *, json: Json = False) -> None:
+    """A DAG with its tasks and parameters."""
+    async with remote() as client:
+        dag = await client.get_dag(dag_id)
+    if json:
+        print_json(dag)
+    else:
+        _show(dag)
+
+
+@app.command
+async def trigger(
+    dag_id: str,
+    /,
+    *,
+    param: Params = None,
+    run_id: Annotated[str | None, Parameter(help="Name of the run; made from the time if left out.")] = None,
+    logical_date: Annotated[datetime | None, Parameter(help="ISO 8601 with offset.")] = None,
+    priority: Annotated[int, Parameter(help="Runs of a higher one go first.")] = 0,
+    json: Json = False,
+) -> None:
+    """Ask for a run and return at once. To watch it: `evenflow run`."""
+    params = parse_params(param)
+    if logical_date is not None:
+        logical_date = logical_date.astimezone()
+    async with remote() as client:
+        run = await client.trigger_run(dag_id, run_id=run_id, params=params, logical_date=logical_date, priority=priority)
+        paused = not json and (await client.get_dag(dag_id)).is_paused
+    if json:
+        print_json(run)
+        return
+    say(f"{run.run_id} is {run.state}. To watch it: evenflow runs watch {dag_id} {run.run_id}")
+    if paused:
+        say(f"The DAG is paused, so the run waits. To let it go: evenflow dags unpause {dag_id}", "yellow")
+
+
+@app.command
+async def pause(dag_id: str, /, *, json: Json = False) -> None:
+    """Start no more tasks of this DAG. What runs goes on."""
+    await _set_paused(dag_id, True, json)
+
+
+@app.command
+async def unpause(dag_id: str, /, *, json: Json = False) -> None:
+    """Let this DAG go on."""
+    await _set_paused(dag_id, False, json)
+
+
+async def _set_paused(dag_id: str, is_paused: bool, json: bool) -> None:
+    async with remote() as client:
+        dag = await client.set_paused(dag_id, is_paused)
+    if json:
+        print_json(dag)
+    elif is_paused:
+        say(f"{dag_id} is paused; what runs goes on")
+    else:
+        say(f"{dag_id} is active" + (f"; its next run is at {local_time(dag.next_run_at)}" if dag.next_run_at else ""))
+
+
+def _row(dag: DagSummary) -> tuple[object, ...]:
+    name = Text(dag.dag_id, style="bold")
+    if dag.is_paused:
+        name.append("  paused", style="not bold yellow")
+    if not dag.is_active:
+        name.append("  gone", style="not bold bright_black")
+    last = state_text(dag.last_run_state) if dag.last_run_state else Text("never", style="bright_black")
+    return name, _schedule(dag), last, local_time(dag.last_run_at), local_time(dag.next_run_at), dag.file
+
+
+def _schedule(dag: DagSummary) -> Text:
+    if dag.cron is None:
+        return Text("by hand", style="bright_black")
+    return Text(dag.cron if dag.timezone in (None, "UTC") else f"{dag.cron} {dag.timezone}")
+
+
+def _show(dag: DagDetail) -> None:
+    say(dag.dag_id, "bold")
+    for text in filter(None, (dag.description, dag.doc.strip())):
+        say(text)
+    facts = {
+        "file": f"{dag.file} in {dag.bundle}, version {dag.version_number} of {local_time(dag.updated_at)}",
+        "schedule": _schedule(dag).plain + (f", next at {local_time(dag.next_run_at)}" if dag.next_run_at else ""),
+        "paused": "yes" if dag.is_paused else "no",
+        "limits": f"{dag.max_active_runs or 'any number of'} runs, {dag.max_active_tasks or 'any number of'} tasks of each at once",
+        "last run": f"{dag.last_run_id} ({dag.last_run_state})" if dag.last_run_id else "never",
+        "owner, tags": ", ".join(filter(None, (dag.owner, *dag.tags))) or "none",
+    }
+    say("")
+    for name, value in facts.items():
+        say(f"  {name:<12} {value}")
+    if dag.params:
+        say("")
+        params = ((p.name, "required" if p.required else p.default, p.schema.get("type", ""), p.description) for p in dag.params)
+        print_table(("parameter", "default", "type", ""), params, empty="")
+    say("")
+    tasks = (
+        (
+            f"{t.task_id}{' []' if t.mapped else ''}",
+            t.operator,
+            ", ".join(t.upstream),
+            t.trigger_rule,
+            t.pool,
+            t.priority_weight,
+            t.retries,
+        )
+        for t in dag.tasks
+    )
+    print_table(("task", "kind", "after", "rule", "pool", "#priority", "#retries"), tasks, empty="It has no tasks.")

@@ -1,0 +1,39 @@
+"""The API that commands talk to: where it is, and with which token."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from evenflow.client.rest import RestClient
+from evenflow.errors import SettingsError
+from evenflow.runtime import presence
+from evenflow.runtime.settings import Settings, load_settings
+
+
+@asynccontextmanager
+async def remote(settings: Settings | None = None) -> AsyncIterator[RestClient]:
+    """The API of EVENFLOW_API_URL if that is set, else of the `evenflow up` on this home, else at the default port."""
+    settings = settings or load_settings()
+    async with RestClient(find_api(settings), find_token(settings)) as client:
+        yield client
+
+
+def find_api(settings: Settings) -> str:
+    if "api_url" not in settings.model_fields_set:
+        running = presence.find(settings.home)
+        if running is not None:
+            return running.api_url
+    return settings.api_url
+
+
+def find_token(settings: Settings) -> str:
+    if settings.token is not None:
+        return settings.token.get_secret_value()
+    try:
+        return settings.operator_token_file.read_text().strip()
+    except FileNotFoundError:
+        raise SettingsError(
+            f"There is no token to show the API: {settings.operator_token_file} does not exist (evenflow up makes it). "
+            "Start Evenflow (evenflow up), or set EVENFLOW_TOKEN and EVENFLOW_API_URL."
+        ) from None

@@ -1,0 +1,70 @@
+"""``evenflow scheduler | api | processor | worker``: this process becomes the service."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+from cyclopts import Parameter
+
+from evenflow.runtime.service_settings import Kind
+from evenflow.runtime.settings import load_settings
+
+Name = Annotated[str | None, Parameter(help="Name in `evenflow status`.")]
+
+
+def scheduler(*, name: Name = None) -> None:
+    """Decide which task runs when. Start as many as you like, on as many hosts: all are active.
+
+    Needs the database (EVENFLOW_DATABASE_URL, else the embedded one) and nothing else.
+    """
+    _become(Kind.SCHEDULER, name=name)
+
+
+def api(
+    *,
+    name: Name = None,
+    host: Annotated[str | None, Parameter(help="Address to listen on.")] = None,
+    port: Annotated[int | None, Parameter(help="Port to listen on; 0 takes a free one.")] = None,
+) -> None:
+    """Serve people and tools (REST), and the processes that run user code. Start as many as you like behind one address.
+
+    Needs the database.
+    """
+    _become(Kind.API, name=name, api_host=host, api_port=port)
+
+
+def processor(
+    *,
+    name: Name = None,
+    dags: Annotated[Path | None, Parameter(help="Folder of DAG files.")] = None,
+    bundle: Annotated[str | None, Parameter(help="Name of the folder in the database.")] = None,
+) -> None:
+    """Read the DAG files of a folder, now and whenever they change.
+
+    Needs the API (EVENFLOW_API_URL) and a token for a processor (EVENFLOW_TOKEN).
+    """
+    _become(Kind.PROCESSOR, name=name, dags=dags, bundle=bundle)
+
+
+def worker(
+    *,
+    name: Name = None,
+    slots: Annotated[int | None, Parameter(help="Tasks to run at once.")] = None,
+    queues: Annotated[str | None, Parameter(help="Queues to serve, separated by commas.")] = None,
+) -> None:
+    """Run tasks, each in a process of its own.
+
+    Needs the API (EVENFLOW_API_URL) and a token for a worker (EVENFLOW_TOKEN).
+    """
+    _become(Kind.WORKER, name=name, slots=slots, queues=queues)
+
+
+def _become(kind: Kind, **given: Any) -> NoReturn:
+    settings = load_settings(**given)
+    service = settings.for_service(name=settings.name or f"{kind}@{socket.gethostname()}")
+    environment = service.environment(kind, {**os.environ, **settings.connection_environment()})
+    os.execve(sys.executable, [sys.executable, "-m", "evenflow.runtime.service", str(kind)], environment)

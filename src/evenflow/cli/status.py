@@ -1,0 +1,75 @@
+"""``evenflow status``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rich.text import Text
+
+from evenflow.cli.remote import remote
+from evenflow.cli.terminal import Json, duration, print_json, print_table, say
+from evenflow.client.answers import ServiceStatus, Status
+from evenflow.runtime.exits import Exit
+
+_NEEDED = ("api", "scheduler", "processor", "worker")
+
+
+def needed_but_missing(status: Status) -> list[str]:
+    """Kinds of service of which none is healthy."""
+    return [kind for kind in _NEEDED if not any(service.kind == kind and service.healthy for service in status.services)]
+
+
+async def status(*, json: Json = False) -> int:
+    """What runs, what waits, and whether all services are well. Exit code 3 when a kind of service is missing."""
+    async with remote() as client:
+        found = await client.get_status()
+    missing = needed_but_missing(found)
+    if json:
+        print_json(found)
+    else:
+        _show(found, missing)
+    return Exit.UNREACHABLE if missing else Exit.OK
+
+
+def _show(found: Status, missing: list[str]) -> None:
+    now = datetime.now(UTC)
+    rows = (
+        (
+            s.kind,
+            s.name,
+            _health(s),
+            duration(s.beat_age_s),
+            duration((now - s.started_at).total_seconds()),
+            _doing(s),
+            f"{s.host} {s.pid}",
+        )
+        for s in found.services
+    )
+    print_table(("service", "name", "state", "#beat", "#up for", "", "host, pid"), rows, empty="No service has registered.")
+    say("")
+    queues = ((q.queue, q.waiting, q.running, duration(q.oldest_waiting_s)) for q in found.queues)
+    print_table(("queue", "#waiting", "#running", "#longest wait"), queues, empty="Nothing waits and nothing runs.")
+    say("")
+    database = found.database
+    size = database.database_bytes / 1e6
+    say(f"PostgreSQL {database.server_version}, schema version {database.schema_version}, {size:,.0f} MB; Evenflow {found.version}")
+    if found.inbox:
+        say(f"{found.inbox} reports wait for a scheduler, the oldest for {duration(found.oldest_report_s)}", "yellow")
+    for kind in missing:
+        say(f"No {kind} is healthy. Start one: evenflow {kind} (or everything: evenflow up)", "red")
+
+
+def _health(service: ServiceStatus) -> Text:
+    if service.healthy:
+        return Text(service.state, style="green" if service.state == "active" else "yellow")
+    return Text(
+        service.state if service.state in ("stopped", "lost") else "silent",
+        style="bright_black" if service.state == "stopped" else "red",
+    )
+
+
+def _doing(service: ServiceStatus) -> str:
+    detail = service.detail
+    if service.kind == "worker" and "slots" in detail:
+        return f"{detail.get('running', 0)} of {detail['slots']} slots"
+    return ""

@@ -1,0 +1,119 @@
+"""``evenflow tasks``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from evenflow.cli.remote import remote
+from evenflow.cli.runs import newest_run
+from evenflow.cli.terminal import STATE_ORDER, Json, duration, local_time, print_json, print_table, say, state_text
+from evenflow.client.rest import RestClient
+from evenflow.errors import DagNotFound, ParamError
+
+app = App(name="tasks", help="List the tasks of a run, read their logs.")
+
+Run = Annotated[str | None, Parameter(help="Name of the run; the newest if left out.")]
+FOLLOW_WAIT_S = 20.0  # how long one request waits for more of a log; the API allows 30
+
+
+@app.command(name="list")
+async def list_(
+    dag_id: str,
+    /,
+    *,
+    run: Run = None,
+    task: Annotated[str | None, Parameter(help="Only this task.")] = None,
+    state: Annotated[str | None, Parameter(help=f"Only in this state: {', '.join(STATE_ORDER)}.")] = None,
+    limit: Annotated[int, Parameter(help="How many at most.")] = 1000,
+    json: Json = False,
+) -> None:
+    """The tasks of a run, in the order of the DAG."""
+    async with remote() as client:
+        run_id = run or await newest_run(client, dag_id)
+        page = await client.list_tasks(dag_id, run_id, task_id=task, state=state, limit=limit)
+    if json:
+        print_json({"dag_id": dag_id, "run_id": run_id, "tasks": page.items, "more": page.more})
+        return
+    rows = (
+        (
+            instance_name(t.task_id, t.map_index),
+            state_text(t.state),
+            t.try_number or "",
+            local_time(t.started_at),
+            duration(t.elapsed_s),
+            t.reason,
+        )
+        for t in page.items
+    )
+    print_table(("task", "state", "#try", "started", "#took", "why"), rows, empty="No such tasks.")
+    if page.more:
+        say(f"... and more; see fewer with --task or --state, or use --limit {2 * limit}", "bright_black")
+
+
+@app.command
+async def logs(
+    dag_id: str,
+    task_id: str,
+    /,
+    *,
+    run: Run = None,
+    map_index: Annotated[int | None, Parameter(help="Which instance of a mapped task.")] = None,
+    try_number: Annotated[int | None, Parameter(name="--try", help="Which try; the newest if left out.")] = None,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative=(), help="Wait for more until the try has ended.")] = False,
+    json: Json = False,
+) -> None:
+    """The log of a task."""
+    async with remote() as client:
+        run_id = run or await newest_run(client, dag_id)
+        if map_index is None:
+            map_index = await _only_instance(client, dag_id, run_id, task_id)
+        offset, text = 0, []
+        while True:
+            part = await client.read_log(
+                dag_id,
+                run_id,
+                task_id,
+                map_index=map_index,
+                try_number=try_number,
+                offset=offset,
+                wait_s=FOLLOW_WAIT_S if follow else 0.0,
+            )
+            if json:
+                text.append(part.text)
+            else:
+                sys.stdout.write(part.text)
+                sys.stdout.flush()
+            ended = part.complete if follow else part.offset == offset
+            offset = part.offset
+            if ended:
+                break
+    if json:
+        print_json(
+            {
+                "dag_id": dag_id,
+                "run_id": run_id,
+                "task_id": task_id,
+                "map_index": map_index,
+                "complete": part.complete,
+                "log": "".join(text),
+            }
+        )
+
+
+async def _only_instance(client: RestClient, dag_id: str, run_id: str, task_id: str) -> int:
+    """The map index to read when none is given: -1, or 0 if a mapped task has just one instance."""
+    instances = (await client.list_tasks(dag_id, run_id, task_id=task_id, limit=2)).items
+    if len(instances) == 1:
+        return instances[0].map_index
+    if not instances:
+        raise DagNotFound(
+            f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}. To see its tasks: evenflow tasks list {dag_id}"
+        )
+    raise ParamError(f"The task {task_id!r} is mapped: say which instance. Type for example: --map-index 0")
+
+
+def instance_name(task_id: str, map_index: int) -> str:
+    return task_id if map_index < 0 else f"{task_id}[{map_index}]"

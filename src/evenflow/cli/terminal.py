@@ -1,0 +1,118 @@
+"""How things look: the two consoles, tables, states, times, and JSON for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON for programs instead of tables for people.")]
+
+output = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+# One colour a meaning, in every table, bar and tree.
+STATE_STYLES = {
+    "success": "green",
+    "running": "cyan",
+    "queued": "blue",
+    "scheduled": "blue",
+    "deferred": "magenta",
+    "up_for_retry": "yellow",
+    "up_for_reschedule": "yellow",
+    "failed": "red",
+    "upstream_failed": "dark_orange3",
+    "skipped": "bright_black",
+    "removed": "bright_black",
+    "none": "bright_black",
+}
+# The order in which they are told: what is over, what is going on, what waits.
+STATE_ORDER = (
+    "success",
+    "failed",
+    "upstream_failed",
+    "skipped",
+    "running",
+    "up_for_retry",
+    "deferred",
+    "up_for_reschedule",
+    "queued",
+    "scheduled",
+    "none",
+    "removed",
+)
+STATE_WORDS = {
+    "none": "waiting",
+    "up_for_retry": "retrying",
+    "upstream_failed": "upstream failed",
+    "up_for_reschedule": "rescheduled",
+}
+
+
+def state_text(name: str) -> Text:
+    return Text(STATE_WORDS.get(name, name), style=STATE_STYLES.get(name, ""))
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on standard output, indented for a terminal, on one line for a program."""
+    import msgspec
+
+    text = msgspec.json.encode(data)
+    if sys.stdout.isatty():
+        text = msgspec.json.format(text, indent=2)
+    sys.stdout.write(text.decode() + "\n")
+    sys.stdout.flush()
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
+    """A table; ``empty`` says what to do when there is nothing to show. Columns that begin with ``#`` are numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column.removeprefix("#"), justify="right" if column.startswith("#") else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else _cell(cell) for cell in row))
+    if table.row_count:
+        output.print(table)
+    else:
+        output.print(Text(empty, style="bright_black"))
+
+
+def duration(seconds: float | None) -> str:
+    """``0.4 s``, ``12 s``, ``3 m 04 s``, ``2 h 05 m``, ``3 d 4 h``."""
+    if seconds is None:
+        return ""
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} m"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+
+
+def local_time(at: datetime | None) -> str:
+    """In the zone of this terminal, without the date if it is today's."""
+    if at is None:
+        return ""
+    at = at.astimezone()
+    return at.strftime("%H:%M:%S" if at.date() == datetime.now(UTC).astimezone().date() else "%Y-%m-%d %H:%M:%S")
+
+
+def say(text: str, style: str = "") -> None:
+    """A line of text, however long; nothing in it is markup."""
+    output.print(Text(text, style=style), soft_wrap=True)
+
+
+def _cell(value: Any) -> str:
+    from rich.markup import escape
+
+    return "" if value is None else escape(str(value))

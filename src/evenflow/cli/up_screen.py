@@ -1,0 +1,89 @@
+"""The terminal of ``evenflow up``: what is ready where, what to type next, and what the services say, a line each."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.table import Table
+from rich.text import Text
+
+from evenflow.cli.terminal import output
+from evenflow.runtime.service_log import Line
+from evenflow.runtime.settings import Settings
+from evenflow.store.connect import redacted
+
+_COLORS = {"api": "blue", "scheduler": "magenta", "processor": "yellow", "worker": "cyan", "evenflow": "green"}
+_NAME_WIDTH = 10
+_HIDDEN = frozenset({"logger", "service"})  # of no interest here, and said by the prefix
+
+
+class UpScreen:
+    """A :class:`~evenflow.runtime.child.Screen`; a context, for as long as the start takes it shows that something is going on."""
+
+    def __init__(self, settings: Settings, *, quiet: bool) -> None:
+        self._settings = settings
+        self._level = logging.WARNING if quiet else logging.INFO
+        self._is_ready = False
+        self._starting = output.status("Starting the database, API, scheduler, processor and worker", spinner="dots")
+
+    def __enter__(self) -> Self:
+        if output.is_terminal:
+            self._starting.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._starting.stop()
+
+    def ready(self, api_url: str, seconds: float) -> None:
+        self._starting.stop()
+        self._is_ready = True
+        database = redacted(self._settings.own_database_url) if self._settings.own_database_url else "embedded PostgreSQL"
+        facts = Table.grid(padding=(0, 3))
+        facts.add_row("  API", Text(api_url, style="bold cyan"))
+        facts.add_row("  DAG folder", str(self._settings.dags))
+        facts.add_row("  Database", database)
+        facts.add_row("  Data, logs", str(self._settings.home))
+        facts.add_row("  Slots", f"{self._settings.workers} x {self._settings.slots}")
+        output.print()
+        output.print(Text.assemble(("  Evenflow is ready", "bold green"), f" in {seconds:.1f} s, until Ctrl-C"))
+        output.print()
+        output.print(facts)
+        output.print()
+        for command, meaning in _next_steps(self._settings.dags):
+            output.print(Text.assemble(("  $ ", "bright_black"), (f"{command:<28}", "bold"), (meaning, "bright_black")))
+        output.print()
+
+    def say(self, text: str) -> None:
+        self._print("evenflow", Text(text, style="bold"))
+
+    def log(self, service: str, line: Line) -> None:
+        if line.level < (self._level if self._is_ready else logging.WARNING):
+            return
+        style = "red" if line.level >= logging.ERROR else "yellow" if line.level >= logging.WARNING else ""
+        text = Text(line.event, style=style)
+        for name, value in line.details.items():
+            if name == "exception":
+                text.append(f"\n{value}", style="red")
+            elif name not in _HIDDEN:
+                text.append(f"  {name}=", style="bright_black").append(str(value), style="bright_black")
+        self._print(service, text)
+
+    def _print(self, service: str, text: Text) -> None:
+        color = _COLORS.get(service.partition("-")[0], "white")
+        prefix = Text.assemble((time.strftime("%H:%M:%S "), "bright_black"), (f"{service:<{_NAME_WIDTH}} ", color))
+        output.print(prefix + text, soft_wrap=True)
+
+
+def _next_steps(dags: Path) -> list[tuple[str, str]]:
+    steps = [
+        ("evenflow dags list", "what can run"),
+        ("evenflow run <dag_id>", "run it and watch"),
+        ("evenflow status", "is all well?"),
+    ]
+    if not any(dags.rglob("*.py")):
+        steps.insert(0, (f"put a DAG file into {dags.name}/", "it is found at once"))
+    return steps

@@ -1,0 +1,180 @@
+"""What REST answers, as its clients read it. The OpenAPI description has the meanings; a test holds the two together.
+
+Unknown fields are ignored, so that a client may be older than its API.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """Base of all."""
+
+
+class Page(Answer, Generic[T]):
+    items: list[T]
+    limit: int
+    offset: int
+    more: bool
+
+
+class DagSummary(Answer):
+    dag_id: str
+    is_paused: bool
+    is_active: bool
+    bundle: str
+    file: str
+    version_number: int
+    cron: str | None
+    timezone: str | None
+    next_run_at: datetime | None
+    next_logical: datetime | None
+    updated_at: datetime
+    description: str
+    owner: str
+    tags: list[str]
+    last_run_id: str | None
+    last_run_state: str | None
+    last_run_at: datetime | None
+
+
+class DagTask(Answer):
+    task_id: str
+    operator: str
+    upstream: list[str]
+    trigger_rule: str
+    mapped: bool
+    pool: str
+    queue: str
+    priority_weight: int
+    retries: int
+
+
+class DagParam(Answer):
+    name: str
+    default: Any
+    required: bool
+    schema: dict[str, Any]
+    description: str
+
+
+class DagDetail(DagSummary):
+    doc: str
+    max_active_runs: int | None
+    max_active_tasks: int | None
+    params: list[DagParam]
+    tasks: list[DagTask]
+
+
+class ParseError(Answer):
+    bundle: str
+    file: str
+    error: str
+    error_line: int | None
+    parsed_at: datetime | None
+
+
+class Run(Answer):
+    dag_id: str
+    run_id: str
+    state: str
+    run_type: str
+    version_number: int
+    params: dict[str, Any]
+    priority: int
+    run_after: datetime
+    logical_date: datetime | None
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    elapsed_s: float | None
+    reason: str | None
+    cancelled_by: str | None
+
+
+class TryProgress(Answer):
+    task_id: str
+    map_index: int
+    at: datetime
+    label: str
+    done: int
+    total: int
+    detail: dict[str, Any]
+
+
+class RunDetail(Run):
+    tasks_by_state: dict[str, int]
+    progress: list[TryProgress]
+
+
+class TaskInstance(Answer):
+    task_id: str
+    operator: str
+    map_index: int
+    state: str
+    try_number: int
+    queued_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    elapsed_s: float | None
+    reason: str | None
+    worker: str | None
+
+
+class Pool(Answer):
+    name: str
+    description: str
+    slots: int
+    used: int
+
+
+class ServiceStatus(Answer):
+    kind: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    state: str
+    started_at: datetime
+    beat_age_s: float
+    healthy: bool
+    detail: dict[str, Any]
+
+
+class QueueStatus(Answer):
+    queue: str
+    waiting: int
+    running: int
+    oldest_waiting_s: float | None
+
+
+class DatabaseStatus(Answer):
+    schema_version: int
+    server_version: str
+    database_bytes: int
+    oldest_snapshot_s: float | None
+
+
+class Status(Answer):
+    version: str
+    services: list[ServiceStatus]
+    queues: list[QueueStatus]
+    inbox: int
+    oldest_report_s: float | None
+    database: DatabaseStatus
+
+
+class LogText(Answer):
+    """A part of a log. ``offset`` is where the next part begins; ``complete`` says that there will be none."""
+
+    text: str
+    offset: int
+    complete: bool

@@ -1,0 +1,96 @@
+"""HTTP to the API: one pool of kept-alive connections, a time limit on everything, and patience with an API that restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import aiohttp
+
+from evenflow.errors import ApiUnavailable
+
+CONNECT_TIMEOUT_S = 5.0  # the API is near, or it is not there
+REQUEST_TIMEOUT_S = 30.0  # for a request that does not wait; the slowest takes well under a second
+PATIENCE_S = 10.0  # how long a request is tried again: an API process restarts in less
+FIRST_BACKOFF_S = 0.05
+MAX_BACKOFF_S = 2.0
+CONNECTIONS = 32  # of one process; a worker needs a long poll and a handful beside it
+
+RETRIED = frozenset({502, 503, 504})  # the request was not served; any other answer is an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpClient:
+    """Requests under one base URL and one token. Raises :class:`ApiUnavailable` when there is no answer for ``patience_s``."""
+
+    def __init__(self, api_url: str, token: str, *, patience_s: float = PATIENCE_S) -> None:
+        self.api_url = api_url.rstrip("/")
+        self._token, self._patience_s = token, patience_s
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str | None = None,
+        params: Mapping[str, str] | None = None,
+        token: str | None = None,
+        waits_s: float = 0.0,
+        patience_s: float | None = None,
+        idempotent: bool = True,
+    ) -> Response:
+        """Sends a request, again and again with growing pauses while there is no answer.
+
+        ``waits_s`` is how long the server may take on purpose. A request that is not ``idempotent`` is sent again only when it
+        surely never arrived.
+        """
+        headers = {"Authorization": f"Bearer {token or self._token}"}
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (self._patience_s if patience_s is None else patience_s)
+        timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S + waits_s, sock_connect=CONNECT_TIMEOUT_S)
+        backoff = FIRST_BACKOFF_S
+        while True:
+            try:
+                async with self._opened().request(
+                    method, f"{self.api_url}{path}", data=body, headers=headers, params=params, timeout=timeout
+                ) as answer:
+                    response = Response(answer.status, answer.headers, await answer.read())
+                if response.status not in RETRIED or loop.time() + backoff >= deadline:
+                    return response
+            except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+                if loop.time() + backoff >= deadline:
+                    raise self._unavailable(error) from error
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                if not idempotent or loop.time() + backoff >= deadline:
+                    raise self._unavailable(error) from error
+            await asyncio.sleep(backoff * random.uniform(0.5, 1.0))
+            backoff = min(2 * backoff, MAX_BACKOFF_S)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=60.0)
+            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
+        return self._session
+
+    def _unavailable(self, error: Exception) -> ApiUnavailable:
+        reason = str(error) or type(error).__name__
+        return ApiUnavailable(
+            f"The Evenflow API at {self.api_url} cannot be reached: {reason}. Start it (evenflow up) or correct EVENFLOW_API_URL."
+        )

@@ -1,0 +1,16 @@
+"""The environment that user code sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+OURS = "EVENFLOW_"
+FOR_USER_CODE = ("EVENFLOW_CONN_",)
+
+
+def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """``environ`` without Evenflow's own settings, of which some are secret (token, database URL); connections stay.
+
+    What is to reach user code is listed, not what is to be kept from it, so that a new secret is safe from its first day.
+    """
+    return {k: v for k, v in environ.items() if not k.startswith(OURS) or k.startswith(FOR_USER_CODE)}

@@ -1,0 +1,49 @@
+"""How a process ended, in words."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """``status`` is the exit code, or the negative signal number. ``lost`` says why nobody can know the status, when that is so."""
+
+    status: int
+    rss_kb: int = 0
+    lost: str | None = None
+
+
+def describe_exit(end: Exit) -> str:
+    """Why a process that reported no result ended, as far as its exit tells."""
+    if end.lost:
+        return end.lost
+    if end.status < 0:
+        return _describe_signal(end)
+    return (
+        f"the process ended with exit code {end.status} without reporting a result; "
+        "something called os._exit, or a library ended the process"
+    )
+
+
+def signal_name(signum: int) -> str:
+    try:
+        return signal.Signals(signum).name
+    except ValueError:
+        return f"signal {signum}"
+
+
+def _describe_signal(end: Exit) -> str:
+    name = signal_name(-end.status)
+    match name:
+        case "SIGKILL":
+            return "killed by SIGKILL; if nobody did that, the host probably ran out of memory" + _peak(end.rss_kb)
+        case "SIGSEGV" | "SIGBUS" | "SIGILL" | "SIGFPE" | "SIGABRT":
+            return f"crashed with {name}: a fault in native code, in a C extension or library; the log shows where Python was"
+        case _:
+            return f"killed by {name}, which somebody or something outside the task sent"
+
+
+def _peak(kb: int) -> str:
+    return f" (the process itself used {kb / 1024**2:.2f} GiB at its peak)" if kb else ""

@@ -1,0 +1,106 @@
+"""Frames between a child and its owner: two lengths, a small JSON header that both sides understand, a body that only the ends do.
+
+The body is bytes (JSON of a result, of an XCom), so the owner hands values on without parsing them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import threading
+from typing import Any
+
+from evenflow.errors import EvenflowError
+
+Header = dict[str, Any]
+
+# The specs of a very large file, or all results of a large mapped task, fit; one XCom is far below. It bounds what an owner keeps.
+FRAME_LIMIT = 64 * 1024 * 1024
+
+
+class WrongProcess(EvenflowError):
+    """A process that the task forked speaks to Evenflow: XComs and progress are for the task's own process alone."""
+
+    def __init__(self) -> None:
+        super().__init__("A process that this task forked cannot use XComs or progress. Pass the value to the task's own process.")
+
+
+_LENGTHS = struct.Struct(">II")
+_READ_SIZE = 65536
+
+
+class FrameTooLarge(EvenflowError):
+    """A message between a process of user code and its owner is above the limit."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"A message of {size:,} bytes is above the limit of {FRAME_LIMIT:,}. Pass large data through storage.")
+
+
+def pack_frame(header: Header, body: bytes = b"") -> bytes:
+    head = json.dumps(header, separators=(",", ":")).encode()
+    if len(head) + len(body) > FRAME_LIMIT:
+        raise FrameTooLarge(len(head) + len(body))
+    return _LENGTHS.pack(len(head), len(body)) + head + body
+
+
+class FrameBuffer:
+    """Bytes in, whole frames out."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[Header, bytes]]:
+        """The frames that ``data`` completes. Raises :class:`FrameTooLarge`, and :class:`ValueError` for what is no frame."""
+        self._data += data
+        frames = []
+        while len(self._data) >= _LENGTHS.size:
+            head_size, body_size = _LENGTHS.unpack_from(self._data)
+            if head_size + body_size > FRAME_LIMIT:
+                raise FrameTooLarge(head_size + body_size)
+            start, end = _LENGTHS.size + head_size, _LENGTHS.size + head_size + body_size
+            if len(self._data) < end:
+                break
+            header = json.loads(self._data[_LENGTHS.size : start])
+            if not isinstance(header, dict):
+                raise ValueError("a frame's header is no object")
+            frames.append((header, bytes(self._data[start:end])))
+            del self._data[:end]
+        return frames
+
+
+class Link:
+    """The child's end: blocking, one question at a time, from any thread of the process that it was made in."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._frames = FrameBuffer()
+        self._turn = threading.Lock()
+        self._pid = os.getpid()
+
+    def send(self, header: Header, body: bytes = b"") -> None:
+        self._check_process()
+        with self._turn:
+            self._control.sendall(pack_frame(header, body))
+
+    def ask(self, header: Header, body: bytes = b"") -> tuple[Header, bytes]:
+        """Send a question and return its answer; raises :class:`EOFError` when the owner is gone."""
+        self._check_process()
+        with self._turn:
+            self._control.sendall(pack_frame(header, body))
+            return self.receive()
+
+    def receive(self) -> tuple[Header, bytes]:
+        """The next frame; raises :class:`EOFError` when the owner is gone."""
+        while True:
+            data = self._control.recv(_READ_SIZE)
+            if not data:
+                raise EOFError("the process that owns this one has closed the connection")
+            if frames := self._frames.feed(data):
+                (frame,) = frames  # the owner never speaks twice in a row
+                return frame
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise WrongProcess

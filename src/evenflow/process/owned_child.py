@@ -1,0 +1,149 @@
+"""The owner's handle on a forked child: its control socket, its output, and what it may still be told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+from evenflow.process.exits import Exit
+from evenflow.process.frames import FrameBuffer, FrameTooLarge, Header, pack_frame
+
+_READ_SIZE = 65536  # what a pipe holds
+
+
+class ChildEvents(Protocol):
+    """What an owner hears of a child, on the event loop: any number of frames and output, then ``exited``, once and last."""
+
+    def started(self, pid: int) -> None: ...
+
+    def frame(self, header: Header, body: bytes) -> None:
+        """Raises :class:`ValueError` for what no child should say; the child is killed."""
+        ...
+
+    def output(self, data: bytes) -> None: ...
+
+    def exited(self, end: Exit) -> None: ...
+
+
+class OwnedChild:
+    """Made by an :class:`OwnedTemplate`; ``pid`` is known once it has started. It waits until it is told to ``begin``."""
+
+    def __init__(self, control: socket.socket, output: int, send_signal: Callable[[int], None]) -> None:
+        self.pid: int | None = None
+        self.send_signal = send_signal  # to the whole process group; too late is no error
+        self._events: ChildEvents | None = None
+        self._control = control
+        self._output = output
+        self._frames = FrameBuffer()
+        self._outgoing = bytearray()
+        self._fault: str | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def begin(self, job: Header, events: ChildEvents) -> None:
+        """Give the child its job; from now on ``events`` hears of it, and always of its exit."""
+        self._events = events
+        if self.pid is not None:
+            events.started(self.pid)
+        self._loop.add_reader(self._control, self._read_control)
+        self._loop.add_reader(self._output, self._read_output)
+        self.send(job)
+
+    def send(self, header: Header, body: bytes = b"") -> None:
+        """Answer or command the child; nothing happens when it has gone."""
+        waiting = bool(self._outgoing)
+        self._outgoing += pack_frame(header, body)
+        if not waiting:
+            self._write()
+
+    def pause_output(self) -> None:
+        """Read no more output: once its pipe is full, a child that writes waits."""
+        if self._output >= 0:
+            self._loop.remove_reader(self._output)
+
+    def resume_output(self) -> None:
+        if self._output >= 0:
+            self._loop.add_reader(self._output, self._read_output)
+
+    # -- called by the template's handle
+
+    def on_started(self, pid: int) -> None:
+        self.pid = pid
+        if self._events is not None:
+            self._events.started(pid)
+
+    def on_exited(self, end: Exit) -> None:
+        """The process is dead: hand on what it had still written, then its end."""
+        while self._read_control() or self._read_output():
+            pass
+        self._close_control()
+        self._close_output()
+        if self._events is not None:
+            self._events.exited(end if self._fault is None else Exit(end.status, end.rss_kb, lost=self._fault))
+
+    # -- the two descriptors
+
+    def _read_control(self) -> bool:
+        if self._control.fileno() < 0 or self._events is None:
+            return False
+        try:
+            data = self._control.recv(_READ_SIZE)
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            self._close_control()
+            return False
+        try:
+            for header, body in self._frames.feed(data):
+                self._events.frame(header, body)
+        except (FrameTooLarge, ValueError) as error:
+            self._fault = f"the process sent its worker something that is no message: {error}"
+            self._close_control()
+            self.send_signal(signal.SIGKILL)
+            return False
+        return True
+
+    def _read_output(self) -> bool:
+        if self._output < 0 or self._events is None:
+            return False
+        try:
+            data = os.read(self._output, _READ_SIZE)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._close_output()
+            return False
+        self._events.output(data)
+        return True
+
+    def _write(self) -> None:
+        try:
+            while self._outgoing:
+                sent = self._control.send(self._outgoing)
+                del self._outgoing[:sent]
+        except BlockingIOError:
+            self._loop.add_writer(self._control, self._write)
+            return
+        except OSError:  # closed here, or by the child: its exit is on the way and says more
+            self._outgoing.clear()
+        if self._control.fileno() >= 0:
+            self._loop.remove_writer(self._control)
+
+    def _close_control(self) -> None:
+        if self._control.fileno() >= 0:
+            self._loop.remove_reader(self._control)
+            self._loop.remove_writer(self._control)
+            self._control.close()
+
+    def _close_output(self) -> None:
+        if self._output >= 0:
+            self._loop.remove_reader(self._output)
+            with contextlib.suppress(OSError):
+                os.close(self._output)
+            self._output = -1

@@ -1,0 +1,233 @@
+"""The owner's handle on a template process: start it, fork from it, learn how its children end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from evenflow.errors import EvenflowError
+from evenflow.process.exits import Exit, describe_exit
+from evenflow.process.frames import Header
+from evenflow.process.orphans import end_orphans
+from evenflow.process.owned_child import ChildEvents, OwnedChild
+from evenflow.process.template import MESSAGE_LIMIT
+
+OUTPUT_KEPT = 65536  # of what is printed while a template loads: its end, which says why it failed
+CLOSE_TIMEOUT_S = 5.0  # a template that was told to end does so in milliseconds; after this it is killed
+
+
+class TemplateFailed(EvenflowError):
+    """The shared code cannot be loaded. ``str(error)`` is the reason in one line, ``output`` what was printed, traceback last."""
+
+    def __init__(self, reason: str, output: str) -> None:
+        super().__init__(reason)
+        self.output = output
+
+
+class OwnedTemplate:
+    """Use :meth:`start`. ``children`` counts the living; ``alive`` is false once no child can be forked any more."""
+
+    def __init__(self, module: str, env: Mapping[str, str], memory_limit: int | None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._memory_limit = memory_limit
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._output, their_output = os.pipe2(os.O_CLOEXEC)
+        command = [sys.executable, "-P", "-m", module, str(theirs.fileno())]
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                env=env,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=their_output,
+                stderr=their_output,
+                start_new_session=True,  # Ctrl-C in a terminal is for the owner
+            )
+        os.close(their_output)
+        self.pid = self._process.pid
+        self.alive = True
+        self._closing = False
+        self._ready: asyncio.Future[Header] = self._loop.create_future()
+        self._ended: asyncio.Future[Exit] = self._loop.create_future()
+        self._children: dict[int, OwnedChild] = {}
+        self._keys = itertools.count()
+        self._spare: OwnedChild | None = None  # forked ahead, so that a job starts without waiting for a fork
+        self._outbox: deque[tuple[bytes, list[int]]] = deque()
+        self._printed = bytearray()
+        self._pidfd = os.pidfd_open(self.pid)
+        for descriptor in (self._socket.fileno(), self._output):
+            os.set_blocking(descriptor, False)
+        self._loop.add_reader(self._socket, self._read)
+        self._loop.add_reader(self._output, self._read_output)
+        self._loop.add_reader(self._pidfd, self._die)
+
+    @classmethod
+    async def start(
+        cls, module: str, config: Header, *, env: Mapping[str, str], load_timeout_s: float, memory_limit: int | None = None
+    ) -> OwnedTemplate:
+        """``module``, run as a template, ready to fork children with this limit of memory. Raises :class:`TemplateFailed`."""
+        template = cls(module, env, memory_limit)
+        template._post(config)
+        try:
+            milestones: set[asyncio.Future[Any]] = {template._ready, template._ended}
+            await asyncio.wait(milestones, timeout=load_timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if template._ready.done() and "ready" in template._ready.result():
+                template._spare = template._fork()
+                return template
+            reason = await template._end_of_load(load_timeout_s)
+        except BaseException:
+            template._process.kill()
+            raise
+        raise TemplateFailed(reason, template._printed.decode(errors="replace"))
+
+    async def _end_of_load(self, load_timeout_s: float) -> str:
+        """See the template that did not get ready to its end, and say why."""
+        if not self._ready.done() and not self._ended.done():
+            self._process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
+            await self.close()
+            return f"it was not loaded after {load_timeout_s:g} s; the log shows where it was"
+        await self.close()
+        if self._ready.done():
+            failure = self._ready.result()
+            self._printed += failure["trace"].encode()
+            return str(failure["failed"])
+        return describe_exit(self._ended.result())
+
+    @property
+    def children(self) -> int:
+        """Those that have a job."""
+        return len(self._children) - (self._spare is not None)
+
+    def begin(self, job: Header, events: ChildEvents) -> OwnedChild:
+        """Have a child do ``job``; ``events`` always hears of its exit. Raises :class:`OSError` when descriptors run out."""
+        child, self._spare = self._spare or self._fork(), None
+        child.begin(job, events)
+        with contextlib.suppress(OSError):  # it is the next one that will need it, and say so
+            self._spare = self._fork()
+        return child
+
+    def _fork(self) -> OwnedChild:
+        control, their_control = socket.socketpair()
+        try:
+            output, their_output = os.pipe2(os.O_CLOEXEC)
+        except OSError:
+            control.close()
+            their_control.close()
+            raise
+        control.setblocking(False)
+        os.set_blocking(output, False)
+        key = next(self._keys)
+        child = OwnedChild(control, output, lambda signum: self._post({"signal": key, "signum": signum}))
+        self._children[key] = child
+        self._post({"fork": key, "memory_limit": self._memory_limit}, [their_output, their_control.detach()])
+        return child
+
+    async def close(self) -> None:
+        """End the template and all its children now."""
+        self._closing = True
+        self._disconnect()
+        await asyncio.wait({self._ended}, timeout=CLOSE_TIMEOUT_S)
+        if not self._ended.done():
+            self._process.kill()
+            await self._ended
+
+    # -- messages
+
+    def _post(self, message: Header, descriptors: list[int] | None = None) -> None:
+        self._outbox.append((json.dumps(message, separators=(",", ":")).encode(), descriptors or []))
+        if len(self._outbox) == 1:
+            self._write()
+
+    def _write(self) -> None:
+        while self._outbox:
+            data, descriptors = self._outbox[0]
+            try:
+                socket.send_fds(self._socket, [data], descriptors)
+            except BlockingIOError:
+                self._loop.add_writer(self._socket, self._write)
+                return
+            except OSError:  # it has died, or is closed: its end tells every child's
+                pass
+            self._outbox.popleft()
+            for descriptor in descriptors:
+                os.close(descriptor)
+        if self._socket.fileno() >= 0:
+            self._loop.remove_writer(self._socket)
+
+    def _read(self) -> None:
+        while self._socket.fileno() >= 0:
+            try:
+                data = self._socket.recv(MESSAGE_LIMIT)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                self._disconnect()
+                if self._ready.done() and "ready" in self._ready.result():
+                    self._process.kill()  # it has lost its way to us, so it can only be lost
+                return
+            self._hear(json.loads(data))
+
+    def _hear(self, message: Header) -> None:
+        if "forked" in message:
+            self._children[message["forked"]].on_started(message["pid"])
+        elif "exited" in message:
+            self._forget(message["exited"], Exit(message["status"], message["rss_kb"]))
+        elif "unforked" in message:
+            reason = f"the worker's host could not start a process: {message['error']}"
+            self._forget(message["unforked"], Exit(0, lost=reason))
+        else:
+            self._ready.set_result(message)
+
+    def _forget(self, key: int, end: Exit) -> None:
+        child = self._children.pop(key)
+        if child is self._spare:
+            self._spare = None
+        child.on_exited(end)
+
+    def _disconnect(self) -> None:
+        self.alive = False
+        if self._socket.fileno() >= 0:
+            self._loop.remove_reader(self._socket)
+            self._loop.remove_writer(self._socket)
+            self._socket.close()
+
+    def _read_output(self) -> bool:
+        try:
+            data = os.read(self._output, OUTPUT_KEPT)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._loop.remove_reader(self._output)
+            return False
+        self._printed += data
+        del self._printed[:-OUTPUT_KEPT]
+        return True
+
+    def _die(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._read()  # what it had said before it died
+        self._disconnect()
+        while self._read_output():
+            pass
+        self._loop.remove_reader(self._output)
+        os.close(self._output)
+        end = Exit(self._process.wait())
+        children, self._children, self._spare = self._children, {}, None
+        end_orphans([child.pid for child in children.values() if child.pid is not None])
+        how = "ended by its owner" if self._closing else describe_exit(end)
+        for child in children.values():
+            child.on_exited(Exit(-signal.SIGKILL, lost=f"the template process that this one was forked from ended: {how}"))
+        self._ended.set_result(end)

@@ -1,0 +1,30 @@
+"""The two Linux process controls that the standard library does not offer."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent(signum: int) -> None:
+    """Have the kernel send ``signum`` to this process when its parent dies; 0 switches that off.
+
+    The parent may have died before the call: compare :func:`os.getppid` afterwards.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signum)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent dies, in place of init."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        errno = ctypes.get_errno()
+        raise OSError(errno, os.strerror(errno))

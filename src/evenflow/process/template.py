@@ -1,0 +1,201 @@
+"""The template process: it loads once what its children share, then forks one for each request.
+
+A child starts in about a millisecond and shares the memory of all imports. The template has one thread and does nothing but
+wait; so it is always there to signal, reap and report, and to leave nothing behind when its owner dies. A module that is run with
+``python -m module FD`` becomes one by calling :func:`serve_template`; FD is a SOCK_SEQPACKET socket to the owner. The
+messages, JSON beside the descriptors:
+
+    owner     {config...}                                   once, first
+    template  {"ready": true} | {"failed": summary, "trace": text}
+    owner     {"fork": key, "memory_limit": bytes|null} + [output, control]     descriptors of the child
+    owner     {"signal": key, "signum": n}                  to the child's process group; too late is no error
+    template  {"forked": key, "pid": n} | {"unforked": key, "error": text}
+    template  {"exited": key, "status": n, "rss_kb": n}     status as os.waitstatus_to_exitcode has it; the group is dead
+
+It adopts its orphans: what a task started and left behind is killed with the task's process group or, if it only changed its
+group, found here as an orphan of the task's session. A process that left by ``setsid`` meant to outlive the task and is let go.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import faulthandler
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from evenflow.errors import EvenflowError
+from evenflow.process import prctl
+from evenflow.process.child import BLOCKED_IN_TEMPLATE, Run, run_child
+from evenflow.process.frames import Header, Link
+
+T = TypeVar("T")
+
+MESSAGE_LIMIT = 65536  # well under the smallest default socket buffer; only load failures come near it
+SUMMARY_LIMIT = 4096  # a line for people
+TRACE_LIMIT = 16384  # characters of a load failure's traceback, its end kept; JSON may take twice that
+
+_FDS_PER_FORK = 2
+
+
+class NotPrepared(EvenflowError):
+    """What all children would share cannot be loaded: ``str(error)`` is one line, ``trace`` the whole story."""
+
+    def __init__(self, summary: str, trace: str) -> None:
+        super().__init__(summary)
+        self.trace = trace
+
+
+def serve_template(prepare: Callable[[Header], T], run: Callable[[T, Header, Link], tuple[Header, bytes]]) -> NoReturn:
+    """Be a template, with the socket that ``sys.argv[1]`` names.
+
+    ``prepare`` is called once with the owner's config and loads what the children share, or raises :class:`NotPrepared`. ``run`` is
+    called in each child with that and the child's job; its answer is the child's last frame.
+    """
+    owner = socket.socket(fileno=int(sys.argv.pop(1)))
+    # While user code is imported nobody reads the owner's socket, so the kernel must watch the owner.
+    prctl.die_with_parent(signal.SIGKILL)
+    faulthandler.enable()
+    try:
+        prepared = prepare(json.loads(owner.recv(MESSAGE_LIMIT)))
+    except NotPrepared as error:
+        _send(owner, {"failed": str(error)[:SUMMARY_LIMIT], "trace": error.trace[-TRACE_LIMIT:]})
+        os._exit(1)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
+        stream.flush()
+    _Template(owner, lambda job, link: run(prepared, job, link)).serve()
+
+
+class _Template:
+    def __init__(self, owner: socket.socket, run: Run) -> None:
+        self._owner = owner
+        self._run = run
+        self._pid = os.getpid()
+        self._keys: dict[int, int] = {}  # pid of a living child: its key
+        self._pids: dict[int, int] = {}
+        self._dying: set[int] = set()  # sessions of ended children that may have orphans left
+        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def serve(self) -> NoReturn:
+        prctl.adopt_orphans()
+        signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_IN_TEMPLATE)  # the owner decides: its end is this process's end
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        prctl.die_with_parent(0)
+        if os.getppid() == 1:
+            os._exit(0)
+        gc.collect()
+        gc.freeze()  # the collector of a child must not touch, and so copy, what it shares
+        poll = select.poll()
+        poll.register(self._owner, select.POLLIN)
+        poll.register(self._wake_read, select.POLLIN)
+        self._tell({"ready": True})
+        while True:
+            for fd, _ in poll.poll():
+                if fd == self._wake_read:
+                    os.read(self._wake_read, 512)
+                    self._reap()
+                else:
+                    self._obey()
+
+    def _obey(self) -> None:
+        data, fds = _receive(self._owner)
+        if not data:
+            self._end()
+        request = json.loads(data)
+        if "fork" in request:
+            self._fork(request["fork"], fds, request["memory_limit"])
+        elif pid := self._pids.get(request["signal"]):
+            _signal_group(pid, request["signum"])
+
+    def _fork(self, key: int, fds: list[int], memory_limit: int | None) -> None:
+        output, control = fds
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._tell({"unforked": key, "error": f"{error.strerror} (errno {error.errno})"})
+        else:
+            if pid == 0:
+                mine = (self._owner.detach(), self._wake_read, self._wake_write)
+                run_child(self._run, output, control, template=self._pid, close=mine, memory_limit=memory_limit)
+            self._keys[pid], self._pids[key] = key, pid
+            self._tell({"forked": key, "pid": pid})
+        finally:
+            os.close(output)
+            os.close(control)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while info := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                pid = info.si_pid
+                key = self._keys.pop(pid, None)
+                if key is None:
+                    os.waitpid(pid, 0)
+                    continue
+                _signal_group(pid, signal.SIGKILL)  # before the pid, and with it the group's id, is free for others
+                self._dying.add(pid)
+                _, status, usage = os.wait4(pid, 0)
+                del self._pids[key]
+                self._kill_orphans()
+                self._tell({"exited": key, "status": os.waitstatus_to_exitcode(status), "rss_kb": usage.ru_maxrss})
+        self._kill_orphans()
+
+    def _kill_orphans(self) -> None:
+        if not self._dying:
+            return
+        seen = set()
+        for pid in _children(self._pid):
+            if pid not in self._keys:
+                with contextlib.suppress(ProcessLookupError):
+                    if (session := os.getsid(pid)) in self._dying:
+                        seen.add(session)
+                        os.kill(pid, signal.SIGKILL)
+        self._dying = seen
+
+    def _tell(self, message: Header) -> None:
+        try:
+            _send(self._owner, message)
+        except (BrokenPipeError, ConnectionResetError):
+            self._end()
+
+    def _end(self) -> NoReturn:
+        for pid in self._keys:
+            _signal_group(pid, signal.SIGKILL)
+        os._exit(0)
+
+
+def _send(owner: socket.socket, message: Header) -> None:
+    owner.send(json.dumps(message, separators=(",", ":")).encode())
+
+
+def _receive(owner: socket.socket) -> tuple[bytes, list[int]]:
+    fds = array.array("i")
+    data, ancillary, _, _ = owner.recvmsg(MESSAGE_LIMIT, socket.CMSG_SPACE(_FDS_PER_FORK * fds.itemsize))
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+    return data, list(fds)
+
+
+def _signal_group(leader: int, signum: int) -> None:
+    """``leader`` is an unreaped child, so its pid is its own; before its setsid it is all that there is of the group."""
+    try:
+        os.killpg(leader, signum)
+    except ProcessLookupError:
+        os.kill(leader, signum)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        with open(f"/proc/self/task/{pid}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN: process groups alone are cleaned up
+        return []

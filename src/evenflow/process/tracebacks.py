@@ -1,0 +1,63 @@
+"""What an exception in a user's file says to a person: one line, and a traceback without the frames that are Evenflow's."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from evenflow.errors import DagError, DagFileError
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """``summary`` is one line that ends with the place, ``line`` is in the file itself; paths are relative to the root."""
+
+    summary: str
+    trace: str
+    line: int | None
+
+
+def describe_failure(error: BaseException, file: Path, root: Path) -> Failure:
+    """Describe ``error``, raised while ``file`` under ``root`` was loaded."""
+    summary = str(error) if isinstance(error, DagError) else _headline(error)
+    place, line = None, None
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        place, line = _place(Path(error.filename), error.lineno, file, root), _line_in(file, error.filename, error.lineno)
+    for frame, lineno in traceback.walk_tb(error.__traceback__):
+        name = frame.f_code.co_filename
+        if not isinstance(error, SyntaxError) and Path(name).is_relative_to(root):
+            place = _place(Path(name), lineno, file, root)
+        line = _line_in(file, name, lineno) or line
+    if place and not isinstance(error, DagError):
+        summary += f" ({place})"
+    if isinstance(error, DagFileError):
+        line = error.line
+    trace = "".join(traceback.TracebackException(type(error), error, _from_root(error.__traceback__, root)).format())
+    return Failure(summary.replace(f"{root}/", ""), trace.replace(f"{root}/", ""), line)
+
+
+def _headline(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error.msg}"
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r})"
+    return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+
+
+def _place(name: Path, lineno: int, file: Path, root: Path) -> str:
+    if name == file or not name.is_relative_to(root):
+        return f"line {lineno}"
+    return f"{name.relative_to(root)} line {lineno}"
+
+
+def _line_in(file: Path, name: str, lineno: int) -> int | None:
+    return lineno if Path(name) == file else None
+
+
+def _from_root(trace: TracebackType | None, root: Path) -> TracebackType | None:
+    found = trace
+    while found and not Path(found.tb_frame.f_code.co_filename).is_relative_to(root):
+        found = found.tb_next
+    return found or trace

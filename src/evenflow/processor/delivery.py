@@ -1,0 +1,72 @@
+"""What loading a DAG file gave, on its way to the control plane: the code first where that is not known yet, then the DAGs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import structlog
+
+from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError
+from evenflow.process.patience import Patience
+from evenflow.processor.parsing import Parsed
+from evenflow.wire.code import archive_hash, pack
+from evenflow.wire.messages import FileSeen, ParsedAnswer, ParsedFile
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+
+class DeliveryApi(Protocol):
+    async def file_parsed(self, message: ParsedFile) -> ParsedAnswer: ...
+
+    async def put_code(self, code_hash: str, archive: bytes) -> None: ...
+
+
+async def deliver(api: DeliveryApi, bundle: str, seen: FileSeen, parsed: Parsed, root: Path) -> None:
+    """However long the API is away; what it refuses becomes the file's error. Raises :class:`ApiRefused` if not even that."""
+    message = ParsedFile(
+        bundle=bundle,
+        file=seen.file,
+        fingerprint=seen.fingerprint,
+        seconds=parsed.seconds,
+        specs=parsed.specs,
+        error=parsed.error,
+        error_line=parsed.error_line,
+    )
+    try:
+        await _deliver(api, message, {} if parsed.error else await asyncio.to_thread(_read, root, parsed.modules))
+    except (ApiRefused, CodeArchiveError, OSError) as error:
+        if isinstance(error, ApiRefused) and (error.status >= 500 or error.status in (401, 403)):
+            raise
+        message.specs, message.code_hash, message.error = [], None, f"{seen.file} cannot be delivered: {error}"
+        await _insist(lambda: api.file_parsed(message))
+
+
+async def _deliver(api: DeliveryApi, message: ParsedFile, code: dict[str, bytes]) -> None:
+    if message.specs:
+        message.code_hash = archive_hash(code)
+    answer = await _insist(lambda: api.file_parsed(message))
+    if answer.need_code and message.code_hash is not None:
+        code_hash, archive = message.code_hash, await asyncio.to_thread(pack, code)
+        await _insist(lambda: api.put_code(code_hash, archive))
+        answer = await _insist(lambda: api.file_parsed(message))
+    for error in answer.errors:
+        log.warning("DAG refused", file=message.file, reason=error)
+
+
+def _read(root: Path, modules: list[str]) -> dict[str, bytes]:
+    return {module: (root / module).read_bytes() for module in modules}
+
+
+async def _insist(request: Callable[[], Awaitable[T]]) -> T:
+    patience = Patience()
+    while True:
+        try:
+            return await request()
+        except ApiUnavailable as error:
+            log.warning("delivery waits for the API", reason=str(error))
+            await patience.wait()

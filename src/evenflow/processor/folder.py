@@ -1,0 +1,129 @@
+"""The DAG files of a folder, each with a fingerprint that changes when it, or a local module that it imports, changes.
+
+Fingerprints are made of contents, so processors on different hosts agree on them. Imports are found in the text, without
+running it; those that show only when a file is loaded are learned from its load, so such a file is loaded twice when it is new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from evenflow.processor.ignore import IGNORE_FILE, Rule, is_ignored, read_rules
+from evenflow.sdk.imports import local_imports
+
+Stamp = tuple[int, int, int]  # mtime_ns, size, inode: the content is read again only when it changes
+
+_WORDS = (b"dag", b"evenflow")  # a file without both, in any case, defines no DAG
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """``files`` maps a DAG file's path below ``root``, with ``/``, to its fingerprint."""
+
+    root: Path
+    files: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    stamp: Stamp
+    digest: str
+    may_define_dags: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Imports:
+    """Of a DAG file: what they were found from, and what they are."""
+
+    names: frozenset[str]  # all Python files: a new one may be what an import means
+    stamps: dict[str, Stamp | None]  # by the paths of the imported modules and of the file itself
+
+
+class DagFolder:
+    """Scans may run in a thread, one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._contents: dict[str, _Content] = {}
+        self._imports: dict[str, _Imports] = {}
+        self._loaded: dict[str, frozenset[str]] = {}
+
+    def learn(self, file: str, modules: list[str]) -> None:
+        """What ``file`` turned out to need when it was loaded."""
+        self._loaded[file] = frozenset(modules)
+
+    def scan(self) -> Scan:
+        """Raises :class:`OSError` when the folder cannot be read."""
+        root = self._folder.resolve(strict=True)  # the folder may be a link that deployments swap
+        found = dict(_python_files(root, "", ()))
+        stamps = {path: stamp for path, (stamp, _) in found.items()}
+        self._contents = {path: content for path, content in self._contents.items() if content.stamp == stamps.get(path)}
+        files = {}
+        for path, (_, ignored) in found.items():
+            content = None if ignored else self._content(root, path, stamps)
+            if content is not None and content.may_define_dags:
+                files[path] = self._fingerprint(root, path, stamps)
+        self._imports = {path: imports for path, imports in self._imports.items() if path in files}
+        return Scan(root, files)
+
+    def _fingerprint(self, root: Path, file: str, stamps: dict[str, Stamp]) -> str:
+        modules = {file, *self._imported(root, file, stamps), *self._loaded.get(file, ())}
+        total = hashlib.sha256()
+        for path in sorted(modules):
+            content = self._content(root, path, stamps)
+            total.update(f"{path}\0{content.digest if content else ''}\n".encode())
+        return total.hexdigest()
+
+    def _imported(self, root: Path, file: str, stamps: dict[str, Stamp]) -> set[str]:
+        known = self._imports.get(file)
+        names = frozenset(stamps)
+        if known is None or known.names != names or any(stamps.get(path) != stamp for path, stamp in known.stamps.items()):
+            try:
+                modules = {path.relative_to(root).as_posix() for path in local_imports(root / file, root)}
+            except (OSError, ValueError, RecursionError):  # loading it will say what is wrong with it
+                modules = {file}
+            known = self._imports[file] = _Imports(names, {path: stamps.get(path) for path in modules})
+        return set(known.stamps)
+
+    def _content(self, root: Path, path: str, stamps: dict[str, Stamp]) -> _Content | None:
+        """None for a file that is not there, or cannot be read."""
+        known = self._contents.get(path)
+        if known is None and path in stamps:
+            try:
+                data = (root / path).read_bytes()
+            except OSError as error:
+                log.warning("file skipped", file=path, reason=str(error))
+                return None
+            lowered = data.lower()
+            known = self._contents[path] = _Content(
+                stamps[path], hashlib.sha256(data).hexdigest(), all(word in lowered for word in _WORDS)
+            )
+        return known
+
+
+def _python_files(
+    root: Path, folder: str, rules: tuple[Rule, ...], ignored: bool = False
+) -> Iterator[tuple[str, tuple[Stamp, bool]]]:
+    """(path, (stamp, whether it is ignored)) of all Python files; links to folders, hidden ones and caches are left out."""
+    with os.scandir(root / folder) as listing:
+        entries = sorted(listing, key=lambda entry: entry.name)
+    if any(entry.name == IGNORE_FILE for entry in entries):
+        rules += read_rules((root / folder / IGNORE_FILE).read_text(errors="replace"), folder)
+    for entry in entries:
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        if entry.name.startswith(".") or entry.name == "__pycache__":
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _python_files(root, path, rules, ignored or is_ignored(path, rules, is_folder=True))
+        elif entry.name.endswith(".py") and entry.is_file():
+            status = entry.stat()
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+            yield path, (stamp, ignored or is_ignored(path, rules, is_folder=False))

@@ -1,0 +1,162 @@
+"""A service as a child process of ``evenflow up``: started, watched, started again when it dies, ended with all that it started."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from evenflow.errors import ServiceFailed
+from evenflow.runtime.lifecycle import PARENT_VARIABLE, STOP_TIMEOUT_S
+from evenflow.runtime.readiness import ReadinessSocket
+from evenflow.runtime.service_log import Line, ServiceLog
+
+START_TIMEOUT_S = 60.0  # imports on a busy machine take a few seconds; beyond a minute something hangs
+FIRST_DELAY_S, MAX_DELAY_S = 0.5, 30.0  # between restarts: at once for an accident, rarely for what dies again and again
+STEADY_S = 60.0  # a service that lived this long starts with the first delay again
+_READ_BYTES = 64 * 2**10
+
+
+class Screen(Protocol):
+    """Where people follow what happens."""
+
+    def say(self, text: str) -> None:
+        """A notice of the supervisor itself."""
+
+    def log(self, service: str, line: Line) -> None:
+        """A line that a service logged."""
+
+
+class Child:
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log_file: Path, screen: Screen) -> None:
+        self.name = name
+        self._command = command
+        self._environment = environment
+        self._screen = screen
+        self._log = ServiceLog(log_file)
+        self._process: asyncio.subprocess.Process | None = None
+        self._ending = asyncio.Event()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._supervisor: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Returns when the service is ready for the first time; from then on it is started again whenever it dies.
+
+        Raises :class:`ServiceFailed` with its last words when it ends before that, or takes too long.
+        """
+        self._supervisor = asyncio.create_task(self._supervise(), name=f"supervise {self.name}")
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await self._ready
+        except TimeoutError:
+            raise ServiceFailed(f"The {self.name} is not ready after {START_TIMEOUT_S:g} s. Its log: {self._log.file}") from None
+
+    async def end(self, *, at_most_s: float) -> None:
+        """Tell it to drain and stop; kill what is left of it ``at_most_s`` later. Does nothing when it was never started."""
+        self._ending.set()
+        if self._supervisor is None:
+            return
+        self._signal(signal.SIGTERM)
+        _, late = await asyncio.wait([self._supervisor], timeout=at_most_s)
+        if late:
+            self._screen.say(f"{self.name} did not stop in time and is killed")
+        self._kill_group()
+        await self._supervisor
+        self._log.close()
+
+    def hurry(self) -> None:
+        """Have it stop at once, without draining. Only after :meth:`end` was called."""
+        self._signal(signal.SIGTERM)
+
+    async def _supervise(self) -> None:
+        delay, loop = FIRST_DELAY_S, asyncio.get_running_loop()
+        while not self._ending.is_set():
+            began = loop.time()
+            exit_code = await self._run()
+            if self._ending.is_set():
+                return
+            if not self._ready.done():
+                self._ready.set_exception(
+                    ServiceFailed(f"The {self.name} did not start: {self._log.last_words().rstrip('.')}. Its log: {self._log.file}")
+                )
+                return
+            if loop.time() - began > STEADY_S:
+                delay = FIRST_DELAY_S
+            self._screen.say(f"{self.name} ended ({describe_exit(exit_code)}) and is started again in {delay:g} s")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), delay)
+            delay = min(2 * delay, MAX_DELAY_S)
+
+    async def _run(self) -> int:
+        """One life of the service, to its end."""
+        readiness = ReadinessSocket()
+        announcing = asyncio.create_task(self._announce(readiness), name=f"await {self.name}")
+        output, its_end = os.pipe()
+        try:
+            # A pipe of our own: with asyncio's, wait() would also wait for whoever else holds the other end.
+            process = self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                env={**self._environment, **readiness.environment, PARENT_VARIABLE: str(os.getpid())},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=its_end,
+                stderr=its_end,
+                start_new_session=True,  # Ctrl-C in the terminal is for the supervisor alone
+            )
+            following = asyncio.create_task(self._follow(output), name=f"follow {self.name}")
+        finally:
+            os.close(its_end)
+        try:
+            exit_code = await process.wait()
+            self._kill_group()
+            await following
+            return exit_code
+        finally:
+            announcing.cancel()
+            readiness.close()
+
+    async def _announce(self, readiness: ReadinessSocket) -> None:
+        await readiness.ready.wait()
+        if self._ready.done():
+            self._screen.say(f"{self.name} is back")
+        else:
+            self._ready.set_result(None)
+
+    async def _follow(self, output: int) -> None:
+        reader = asyncio.StreamReader()
+        pipe = os.fdopen(output, "rb", buffering=0)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        try:
+            while data := await reader.read(_READ_BYTES):
+                for line in self._log.feed(data):
+                    self._screen.log(self.name, line)
+        finally:
+            transport.close()
+
+    def _signal(self, signum: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(signum)
+
+    def _kill_group(self) -> None:
+        """Whatever the service started in its session and left behind goes with it."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def describe_exit(code: int) -> str:
+    """An exit code as people say it."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def longest_end(drain_timeout: float) -> float:
+    """Seconds after which a child that was told to end has failed to: its drain, its stop, and a margin for a busy machine."""
+    return drain_timeout + STOP_TIMEOUT_S + 5.0

@@ -1,0 +1,55 @@
+"""The database of this Evenflow: yours, or the embedded one of its home."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from evenflow.runtime.embedded import EmbeddedPostgres
+from evenflow.store.connect import UNBOUNDED, connect, connect_async
+from evenflow.store.migrate import check, migrate
+
+
+@contextlib.contextmanager
+def reach_database(database_url: str, home: Path) -> Iterator[str]:
+    """The URL of the database as it is. Without ``database_url`` it is the embedded one, which runs while the context lasts."""
+    if database_url:
+        yield database_url
+    else:
+        prepare_home(home)
+        with EmbeddedPostgres(home).lease() as url:
+            yield url
+
+
+@contextlib.contextmanager
+def open_database(database_url: str, home: Path) -> Iterator[str]:
+    """As :func:`reach_database`, ready for use: the embedded one is migrated, since only we use it; yours is only checked."""
+    with reach_database(database_url, home) as url:
+        with connect(url, name="migrate", timeouts=UNBOUNDED) as conn:
+            if not database_url:
+                migrate(conn)
+            check(conn)
+        yield url
+
+
+def prepare_home(home: Path) -> None:
+    """Make the home directory; version control shall not see what is in it."""
+    home.mkdir(parents=True, exist_ok=True)
+    ignore = home / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+
+
+async def mint_tokens(database_url: str, *, operator: str) -> dict[str, str]:
+    """New tokens signed with the key of this database: ``operator`` (for a person of that name), ``worker``, ``processor``."""
+    from evenflow.api.tokens import mint_operator_token, mint_service_token
+    from evenflow.store.secrets import token_key
+
+    async with await connect_async(database_url, name="tokens") as conn:
+        key = await token_key(conn)
+    return {
+        "operator": mint_operator_token(key, name=operator),
+        "worker": mint_service_token(key, "worker"),
+        "processor": mint_service_token(key, "processor"),
+    }

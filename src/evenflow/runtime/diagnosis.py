@@ -1,0 +1,211 @@
+"""What Evenflow needs, checked one by one. Each check says what it found and, when that is not good, the cure."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import Any
+
+import psycopg
+
+from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, JavaNotFound
+from evenflow.runtime import presence
+from evenflow.runtime.database import reach_database
+from evenflow.runtime.local import choose_port
+from evenflow.runtime.settings import Settings, unknown_variables
+from evenflow.store.connect import connect, redacted
+from evenflow.store.migrate import check
+from evenflow.store.notify import CHANNELS
+
+DISK_WARN_GB, DISK_FAIL_GB = 5.0, 1.0  # a busy day's logs and WAL fit into the first; PostgreSQL stops when the disk is full
+CLOCK_WARN_S = 1.0  # decisions use the database's clock; a host that is off shows wrong ages and breaks tokens' expiry
+NOTIFY_WAIT_S = 2.0
+HEALTH_WAIT_S = 3.0
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    what: str
+    verdict: Verdict
+    found: str
+    cure: str = ""
+
+
+def diagnose(settings: Settings) -> Iterator[Finding]:
+    """All findings, one after the other as they are made. Starts the embedded server for as long as it takes."""
+    yield _python()
+    yield from _variables()
+    yield _home(settings)
+    yield _disk(settings)
+    yield from _database(settings)
+    yield _api(settings)
+    yield _dag_folder(settings)
+    yield _spark()
+
+
+def _python() -> Finding:
+    return Finding("Python", Verdict.OK, f"{platform.python_version()} in {sys.prefix}")
+
+
+def _variables() -> Iterator[Finding]:
+    for complaint in unknown_variables(os.environ):
+        yield Finding("Environment", Verdict.WARN, complaint, "Correct its name, or unset it.")
+
+
+def _home(settings: Settings) -> Finding:
+    existing = next(path for path in (settings.home, *settings.home.parents) if path.exists())
+    if os.access(existing, os.W_OK):
+        return Finding("Home", Verdict.OK, str(settings.home))
+    return Finding("Home", Verdict.FAIL, f"{existing} cannot be written to", "Set EVENFLOW_HOME to a directory of your own.")
+
+
+def _disk(settings: Settings) -> Finding:
+    existing = next(path for path in (settings.home, *settings.home.parents) if path.exists())
+    free = shutil.disk_usage(existing).free / 1e9
+    verdict = Verdict.FAIL if free < DISK_FAIL_GB else Verdict.WARN if free < DISK_WARN_GB else Verdict.OK
+    cure = "" if verdict is Verdict.OK else f"Make room, or set EVENFLOW_HOME to a disk with more than {DISK_WARN_GB:g} GB free."
+    return Finding("Disk", verdict, f"{free:.1f} GB free at {existing}", cure)
+
+
+def _database(settings: Settings) -> Iterator[Finding]:
+    try:
+        with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="doctor") as conn:
+            kind = redacted(url) if settings.own_database_url else "embedded"
+            yield Finding("Database", Verdict.OK, f"PostgreSQL {conn.info.parameter_status('server_version')}, {kind}")
+            for examine in (_schema, _clock, _durability, _notifications):
+                yield examine(conn, settings)
+    except EvenflowError as error:
+        yield _failed("Database", error)
+
+
+def _schema(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
+    try:
+        check(conn)
+    except DatabaseNotMigrated as error:
+        if not settings.own_database_url:
+            return Finding("Schema", Verdict.OK, "is made by the first `evenflow up`")
+        return _failed("Schema", error)
+    except EvenflowError as error:
+        return _failed("Schema", error)
+    return Finding("Schema", Verdict.OK, "as this Evenflow needs it")
+
+
+def _clock(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+    before = datetime.now(UTC)
+    row = conn.execute("select clock_timestamp()").fetchone()
+    after = datetime.now(UTC)
+    assert row is not None
+    off = max((row[0] - after).total_seconds(), (before - row[0]).total_seconds(), 0.0)
+    if off <= CLOCK_WARN_S:
+        return Finding("Clock", Verdict.OK, "agrees with the database's")
+    return Finding(
+        "Clock", Verdict.WARN, f"{off:.1f} s away from the database's", "Synchronise both by NTP (timedatectl set-ntp true)."
+    )
+
+
+def _durability(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+    row = conn.execute("select current_setting('fsync'), current_setting('synchronous_commit')").fetchone()
+    assert row is not None
+    if row[0] == "on" and row[1] != "off":
+        return Finding("Durability", Verdict.OK, "a commit survives a power cut")
+    lost = "fsync" if row[0] != "on" else "synchronous_commit"
+    return Finding(
+        "Durability",
+        Verdict.WARN,
+        f"{lost} is off: a power cut loses runs",
+        f"alter system set {lost} = on; select pg_reload_conf()",
+    )
+
+
+def _notifications(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+    began = time.monotonic()
+    conn.execute(f"listen {CHANNELS[0]}")
+    conn.execute(f"notify {CHANNELS[0]}")
+    for _notification in conn.notifies(timeout=NOTIFY_WAIT_S, stop_after=1):
+        return Finding("LISTEN", Verdict.OK, f"works ({(time.monotonic() - began) * 1000:.1f} ms)")
+    cure = "A connection pooler in transaction mode is in between: let EVENFLOW_DATABASE_URL name the server itself."
+    return Finding("LISTEN", Verdict.WARN, "nothing is heard, so every step waits for the sweep of one second", cure)
+
+
+def _api(settings: Settings) -> Finding:
+    import http.client
+    from urllib.parse import urlsplit
+
+    running = presence.find(settings.home)
+    url = settings.api_url if running is None or "api_url" in settings.model_fields_set else running.api_url
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    connection = (http.client.HTTPSConnection if secure else http.client.HTTPConnection)(parts.netloc, timeout=HEALTH_WAIT_S)
+    try:
+        connection.request("GET", f"{parts.path.rstrip('/')}/health/ready")
+        status = connection.getresponse().status
+    except OSError as error:
+        if running is None and "api_url" not in settings.model_fields_set:
+            return _port(settings)
+        return Finding(
+            "API", Verdict.FAIL, f"{url} does not answer: {error}", "Start it (evenflow up) or correct EVENFLOW_API_URL."
+        )
+    finally:
+        connection.close()
+    if status == 200:
+        return Finding("API", Verdict.OK, f"{url} is ready")
+    return Finding(
+        "API", Verdict.FAIL, f"{url} answers {status}", "Look into its log: it may not reach its database, or be another program."
+    )
+
+
+def _port(settings: Settings) -> Finding:
+    try:
+        choose_port(settings.api_host, settings.api_port)
+    except AlreadyRunning as error:
+        return _failed("API", error)
+    return Finding("API", Verdict.OK, f"does not run; port {settings.api_port} is free for it")
+
+
+def _dag_folder(settings: Settings) -> Finding:
+    if not settings.dags.is_dir():
+        return Finding(
+            "DAG folder", Verdict.WARN, f"{settings.dags} does not exist", "Make it, or name another by EVENFLOW_DAGS or --dags."
+        )
+    files = sum(1 for _ in settings.dags.rglob("*.py"))
+    return Finding("DAG folder", Verdict.OK, f"{settings.dags}, {files} Python files")
+
+
+def _spark() -> Finding:
+    if find_spec("pyspark") is None:
+        return Finding("Spark", Verdict.OK, "pyspark is not installed; only Spark tasks need it (pip install 'evenflow[spark]')")
+    from evenflow.spark.java import find_java
+
+    try:
+        java = find_java()
+    except JavaNotFound as error:
+        return _warned("Spark", error)
+    return Finding("Spark", Verdict.OK, f"Java {java.version} in {java.home}")
+
+
+def _split(error: EvenflowError) -> tuple[str, str]:
+    """An error's first sentence, and the rest, which is the cure."""
+    found, dot, cure = str(error).partition(". ")
+    return found + dot.strip(), cure
+
+
+def _failed(what: str, error: EvenflowError) -> Finding:
+    return Finding(what, Verdict.FAIL, *_split(error))
+
+
+def _warned(what: str, error: EvenflowError) -> Finding:
+    return Finding(what, Verdict.WARN, *_split(error))

@@ -1,0 +1,100 @@
+"""Hosts one service in a process: from its start to an orderly end, on a signal or when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+from evenflow.core.service import Service
+from evenflow.process.prctl import die_with_parent
+from evenflow.runtime.readiness import READY, STOPPING, Notifier
+
+STOP_TIMEOUT_S = 10.0  # stopping waits for nothing but a few short statements and requests
+PARENT_VARIABLE = "EVENFLOW_PARENT_PID"  # set by a parent that its services shall not outlive
+
+log = structlog.get_logger(__name__)
+
+
+async def host(service: Service, *, drain_timeout: float) -> int:
+    """Run ``service`` until SIGTERM or SIGINT, or until it fails, and return the exit code: 0 when it was told to end, else 1.
+
+    The first signal drains it, for ``drain_timeout`` seconds at most; a second one stops it at once. What its ``start`` raises
+    passes through.
+    """
+    notifier = Notifier(os.environ)
+    told_to_end, told_to_hurry = asyncio.Event(), asyncio.Event()
+
+    def on_signal() -> None:
+        (told_to_hurry if told_to_end.is_set() else told_to_end).set()
+
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, on_signal)
+
+    if not await _until(service.start(), told_to_end):
+        return 0
+    notifier.send(READY)
+    log.info("ready", service=service.name)
+    exit_code = 0
+    try:
+        if not await _until(_report_failure(service), told_to_end):
+            notifier.send(STOPPING)
+            log.info("draining", service=service.name, at_most_s=drain_timeout)
+            await _drain(service, told_to_hurry, drain_timeout)
+        else:
+            exit_code = 1
+    finally:
+        await _stop(service)
+    log.info("stopped", service=service.name)
+    return exit_code
+
+
+def bind_to_parent() -> None:
+    """Die when the parent does, if it asked for that. Call it first of all."""
+    parent = os.environ.pop(PARENT_VARIABLE, None)
+    if parent is not None:
+        die_with_parent(signal.SIGKILL)
+        if os.getppid() != int(parent):
+            raise SystemExit(1)
+
+
+async def _until(work: Coroutine[Any, Any, None], end: asyncio.Event) -> bool:
+    """Whether ``work`` was done before ``end``; if not, it is cancelled. Passes on what it raises."""
+    working, ending = asyncio.ensure_future(work), asyncio.ensure_future(end.wait())
+    try:
+        await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+            return True
+        return False
+    finally:
+        for task in (working, ending):
+            task.cancel()
+        await asyncio.gather(working, ending, return_exceptions=True)
+
+
+async def _report_failure(service: Service) -> None:
+    failure = await service.failed()
+    log.error("cannot go on", service=service.name, reason=str(failure), exc_info=failure)
+
+
+async def _drain(service: Service, hurry: asyncio.Event, at_most_s: float) -> None:
+    try:
+        async with asyncio.timeout(at_most_s):
+            if not await _until(service.drain(), hurry):
+                log.warning("told to stop at once", service=service.name)
+    except TimeoutError:
+        log.warning("not drained in time, stopping", service=service.name, after_s=at_most_s)
+
+
+async def _stop(service: Service) -> None:
+    try:
+        async with asyncio.timeout(STOP_TIMEOUT_S):
+            await service.stop()
+    except TimeoutError:
+        log.error("does not stop, giving up on it", service=service.name, after_s=STOP_TIMEOUT_S)

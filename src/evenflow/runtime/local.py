@@ -1,0 +1,125 @@
+"""All of Evenflow on this machine: the embedded database (or yours) and every service as a child process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenflow.errors import AlreadyRunning, SettingsError
+from evenflow.runtime import presence
+from evenflow.runtime.child import Child, Screen, longest_end
+from evenflow.runtime.database import mint_tokens, open_database, prepare_home, reach_database
+from evenflow.runtime.secret_file import write_secret
+from evenflow.runtime.service_settings import Kind
+from evenflow.runtime.settings import Settings
+
+
+class LocalEvenflow:
+    """Started by ``start``, ended by ``stop``, which must be called even when ``start`` raised."""
+
+    def __init__(self, settings: Settings, screen: Screen) -> None:
+        self._settings = settings
+        self._screen = screen
+        self._contexts = contextlib.ExitStack()
+        self._children: dict[Kind, list[Child]] = {}
+        self.api_url = ""
+        self.operator_token = ""
+
+    async def start(self) -> None:
+        """Returns when every service is ready. Raises :class:`AlreadyRunning`, :class:`ServiceFailed`, or the database's errors."""
+        settings = self._settings
+        if not settings.dags.is_dir():
+            raise SettingsError(f"The DAG folder {settings.dags} does not exist. Make it, or name another with --dags.")
+        prepare_home(settings.home)
+        publish = self._contexts.enter_context(presence.claim(settings.home))
+        port = choose_port(settings.api_host, settings.api_port)
+        database_url = await self._open_database()
+        tokens = await mint_tokens(database_url, operator=f"operator@{socket.gethostname()}")
+        self.operator_token = tokens["operator"]
+        write_secret(settings.operator_token_file, self.operator_token)
+        host = "127.0.0.1" if settings.api_host in ("0.0.0.0", "::") else settings.api_host
+        self.api_url = f"http://{host}:{port}"
+        for kind in Kind:
+            self._children[kind] = [self._child(kind, name, port, database_url, tokens) for name in self._names(kind)]
+        await asyncio.gather(*(child.start() for children in self._children.values() for child in children))
+        publish(presence.Presence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
+
+    async def stop(self) -> None:
+        """Drain what runs user code, then end what it reports to, then the database if nobody else uses it."""
+        longest = longest_end(self._settings.drain_timeout)
+        for kinds in ((Kind.PROCESSOR, Kind.WORKER), (Kind.SCHEDULER,), (Kind.API,)):
+            children = [child for kind in kinds for child in self._children.get(kind, ())]
+            await asyncio.gather(*(child.end(at_most_s=longest) for child in children))
+        await asyncio.to_thread(self._contexts.close)
+
+    def hurry(self) -> None:
+        """While stopping: no more draining."""
+        for children in self._children.values():
+            for child in children:
+                child.hurry()
+
+    async def _open_database(self) -> str:
+        database = open_database(self._settings.own_database_url, self._settings.home)
+        opening = asyncio.ensure_future(asyncio.to_thread(self._contexts.enter_context, database))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            await asyncio.wait([opening])  # or nobody would close what the thread still opens
+            raise
+
+    def _names(self, kind: Kind) -> list[str]:
+        if kind is not Kind.WORKER:
+            return [str(kind)]
+        return [f"{kind}-{number}" for number in range(1, self._settings.workers + 1)]
+
+    def _child(self, kind: Kind, name: str, port: int, database_url: str, tokens: Mapping[str, str]) -> Child:
+        given = {"api_url": self.api_url, "api_port": port, "database_url": database_url, "token": tokens.get(kind, "")}
+        return service_child(kind, self._settings, self._screen, name=name, **given)
+
+
+def service_child(kind: Kind, settings: Settings, screen: Screen, *, name: str, **given: Any) -> Child:
+    """A child that runs this service with these settings, of which ``given`` are its own."""
+    environ = {**os.environ, **settings.connection_environment()}
+    environment = settings.for_service(name=name, log_format="json", **given).environment(kind, environ)
+    command = [sys.executable, "-m", "evenflow.runtime.service", str(kind)]
+    return Child(name, command, environment, log_file(settings.home, name), screen)
+
+
+@contextlib.asynccontextmanager
+async def lent_processor(settings: Settings, api_url: str, screen: Screen) -> AsyncIterator[None]:
+    """A processor of the folder ``settings.dags`` for an Evenflow that runs already, for as long as the context lasts."""
+    with reach_database(settings.own_database_url, settings.home) as database_url:
+        token = (await mint_tokens(database_url, operator=""))[Kind.PROCESSOR]
+    child = service_child(
+        Kind.PROCESSOR, settings, screen, name=f"processor-{settings.bundle}", api_url=api_url, token=token, database_url=""
+    )
+    try:
+        await child.start()
+        yield
+    finally:
+        await child.end(at_most_s=longest_end(settings.drain_timeout))
+
+
+def log_file(home: Path, service: str) -> Path:
+    return home / "logs" / "services" / f"{service}.log"
+
+
+def choose_port(host: str, port: int) -> int:
+    """``port`` if it is free, a free one if it is 0. Raises :class:`AlreadyRunning` when another program has it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise AlreadyRunning(
+                f"The API cannot listen on {host}:{port}: {error.strerror}. Stop the program that has the port, or choose another: "
+                f"evenflow up --port {port + 1} (0 takes a free one)."
+            ) from None
+        return int(probe.getsockname()[1])

@@ -1,0 +1,91 @@
+"""Whether an ``evenflow up`` runs on a home, and where it answers.
+
+A lock says whether, so that a killed one leaves no trace; a file says where.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from evenflow.errors import AlreadyRunning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """What an ``evenflow up`` tells others."""
+
+    pid: int
+    api_url: str
+    dags: str
+    bundle: str
+
+
+@contextlib.contextmanager
+def claim(home: Path) -> Iterator[Callable[[Presence], None]]:
+    """Be the only one on ``home`` until the context is left. Gives a function that publishes how to reach us.
+
+    Raises :class:`AlreadyRunning` when somebody is there.
+    """
+    lock = _open_lock(home)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(_describe(home)) from None
+        _file(home).unlink(missing_ok=True)
+        yield lambda presence: _publish(home, presence)
+        _file(home).unlink(missing_ok=True)
+    finally:
+        os.close(lock)
+
+
+def find(home: Path) -> Presence | None:
+    """The ``evenflow up`` that runs on ``home``; None when there is none, or it is not ready yet."""
+    if not (home / "run" / "up.lock").exists():
+        return None
+    lock = _open_lock(home)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(home)
+    finally:
+        os.close(lock)
+    return None
+
+
+def _open_lock(home: Path) -> int:
+    (home / "run").mkdir(parents=True, exist_ok=True)
+    return os.open(home / "run" / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _file(home: Path) -> Path:
+    return home / "run" / "up.json"
+
+
+def _publish(home: Path, presence: Presence) -> None:
+    unfinished = _file(home).with_suffix(".new")
+    unfinished.write_text(json.dumps(asdict(presence)))
+    unfinished.rename(_file(home))
+
+
+def _read(home: Path) -> Presence | None:
+    try:
+        return Presence(**json.loads(_file(home).read_text()))
+    except FileNotFoundError:
+        return None
+
+
+def _describe(home: Path) -> str:
+    running = _read(home)
+    if running is None:
+        return f"Evenflow is just being started or stopped on {home}. Wait a moment and try again."
+    return (
+        f"Evenflow already runs on {home}: {running.api_url} (pid {running.pid}, DAG folder {running.dags}). "
+        f"Use that one, stop it (kill {running.pid}), or set EVENFLOW_HOME to another directory."
+    )

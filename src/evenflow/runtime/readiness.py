@@ -1,0 +1,57 @@
+"""How a service says that it is ready to whoever started it: the ``sd_notify`` protocol, so that systemd understands it too.
+
+``NOTIFY_SOCKET`` names a datagram socket, and the service sends ``READY=1`` to it. A name that begins with ``@`` is abstract: it is
+no file, has no owner and needs no clean-up, and nothing but readiness depends on what is sent there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import MutableMapping
+
+VARIABLE = "NOTIFY_SOCKET"
+READY, STOPPING = "READY=1", "STOPPING=1"
+
+
+class Notifier:
+    """The service's side. Takes the variable out of the environment, so that nothing which the service starts inherits it."""
+
+    def __init__(self, environ: MutableMapping[str, str]) -> None:
+        address = environ.pop(VARIABLE, "")
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+
+    def send(self, message: str) -> None:
+        """Does nothing when nobody asked, or whoever asked has gone."""
+        if self._address:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+                try:
+                    sender.sendto(message.encode(), self._address)
+                except OSError:
+                    return
+
+
+class ReadinessSocket:
+    """The starter's side, one for each child: ``ready`` is set when the child that was given ``environment`` is ready."""
+
+    def __init__(self) -> None:
+        self.ready = asyncio.Event()
+        self._name = f"evenflow-{os.getpid()}-{secrets.token_hex(8)}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        self._socket.bind("\0" + self._name)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._socket, self._receive)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {VARIABLE: f"@{self._name}"}
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+
+    def _receive(self) -> None:
+        if READY.encode() in self._socket.recv(4096).split(b"\n"):
+            self.ready.set()

@@ -1,0 +1,59 @@
+"""The process of one service: ``python -m evenflow.runtime.service KIND``, with its settings in the environment.
+
+``evenflow up`` starts it, and ``evenflow scheduler | api | processor | worker`` become it. It loads no more than the service needs:
+four of these on one machine are common, and what each of them does not load is memory for tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+
+from evenflow.errors import EvenflowError
+from evenflow.runtime.compose import build_service
+from evenflow.runtime.exits import Exit, exit_code
+from evenflow.runtime.lifecycle import bind_to_parent, host
+from evenflow.runtime.logging import configure_logging
+from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings
+
+log = logging.getLogger("evenflow.service")
+
+
+def main() -> int:
+    bind_to_parent()
+    kind = Kind(sys.argv[1])
+    settings = ServiceSettings.from_environment(os.environ)
+    configure_logging(settings.log_level, settings.log_format)
+    try:
+        with ExitStack() as contexts:
+            if kind not in RUNS_USER_CODE:
+                from evenflow.runtime.database import open_database
+
+                url = contexts.enter_context(open_database(settings.database_url, settings.home))
+                settings = replace(settings, database_url=url)
+            return _run(kind, settings)
+    except EvenflowError as error:
+        log.error("%s", error)
+        return exit_code(error)
+    except Exception:
+        log.exception("a defect of Evenflow")
+        return Exit.BUG
+
+
+def _run(kind: Kind, settings: ServiceSettings) -> int:
+    async def run() -> int:
+        return await host(build_service(kind, settings), drain_timeout=settings.drain_timeout)
+
+    if kind is Kind.API:
+        import uvloop
+
+        return uvloop.run(run())
+    return asyncio.run(run())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""What a child service writes: kept whole in a file of bounded size, and read line by line for the terminal."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from dataclasses import dataclass, field
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+FILE_BYTES = 10 * 2**20  # a day of a busy service at info; with BACKUPS a disk never fills up
+BACKUPS = 2
+LINE_BYTES = 64 * 2**10  # a line that is longer is cut into pieces
+LAST_LINES = 40  # a traceback, with room
+
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.ERROR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One event of a service. Text that is no event of ours (a traceback, a library's print) is ``event`` at level warning."""
+
+    event: str
+    level: int = logging.WARNING
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class ServiceLog:
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._handler = RotatingFileHandler(file, maxBytes=FILE_BYTES, backupCount=BACKUPS, encoding="utf-8")
+        self._rest = b""
+        self._last: deque[Line] = deque(maxlen=LAST_LINES)
+
+    def feed(self, data: bytes) -> list[Line]:
+        """Keep ``data`` and return the lines that are complete now."""
+        *complete, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LINE_BYTES:
+            complete.append(self._rest)
+            self._rest = b""
+        lines = []
+        for raw in complete:
+            text = raw.decode("utf-8", "replace").rstrip()
+            if text:
+                self._handler.emit(logging.LogRecord("", logging.INFO, "", 0, text, None, None))
+                lines.append(parse_line(text))
+        self._last.extend(lines)
+        return lines
+
+    def last_words(self) -> str:
+        """Why the service ended, as far as it said so: its last error, else the last thing it wrote."""
+        errors = [line for line in self._last if line.level >= logging.ERROR]
+        line = errors[-1] if errors else self._last[-1] if self._last else None
+        if line is None:
+            return "it said nothing"
+        return " ".join(filter(None, (line.event, str(line.details.get("reason", "")))))
+
+    def close(self) -> None:
+        self.feed(b"\n")
+        self._handler.close()
+
+
+def parse_line(text: str) -> Line:
+    """A line as :mod:`evenflow.runtime.logging` writes it in JSON, or any other text."""
+    try:
+        details = json.loads(text)
+        event = details.pop("event")
+        level = _LEVELS[details.pop("level")]
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return Line(text)
+    details.pop("timestamp", None)
+    return Line(str(event), level, details)

@@ -1,0 +1,197 @@
+"""Settings of infrastructure: where things are and how many. From the command line, the environment (``EVENFLOW_*``) and
+``evenflow.toml`` in the project's directory, the first that names one winning. Settings that decide live in the database.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import tomllib
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from evenflow.errors import SettingsError
+from evenflow.runtime.service_settings import ServiceSettings
+from evenflow.sdk.connections import ENV_PREFIX as CONNECTION_PREFIX
+from evenflow.sdk.connections import env_name
+
+PREFIX = "EVENFLOW_"
+CONFIG_FILE = "evenflow.toml"
+DEFAULT_PORT = 8974
+_PROJECT_MARKS = (".evenflow", CONFIG_FILE, "pyproject.toml", ".git")
+_NOT_SETTINGS = ("EVENFLOW_DEBUG",)  # read where errors are shown, before there are settings
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=False)
+
+    home: Path = Field(default_factory=lambda: default_home(), description="Data, logs, code cache and tokens")
+    database_url: SecretStr | None = Field(None, description="PostgreSQL 17 or newer; without it the embedded one is used")
+    api_url: str = Field("", description="Where workers, processors and the command line find the API")
+    token: SecretStr | None = Field(None, description="What to show the API; the command line else reads <home>/operator.token")
+
+    api_host: str = Field("127.0.0.1", description="Address that the API listens on")
+    api_port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="Port that the API listens on; 0 takes a free one")
+
+    dags: Path = Field(default_factory=lambda: project_dir() / "dags", description="Folder of DAG files")
+    bundle: str = Field("", max_length=100, description="Name of that folder in the database; else made from its path")
+
+    workers: int = Field(1, ge=0, le=64, description="Worker processes of `evenflow up`")
+    slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
+    queues: Annotated[list[str], NoDecode] = Field(default=["default"], min_length=1, description="Queues that a worker serves")
+
+    name: str | None = Field(None, max_length=100, description="Name of a service in `evenflow status`")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["auto", "console", "json"] = Field("auto", description="auto: console on a terminal, else json")
+    drain_timeout: float = Field(30.0, ge=0, le=86_400, description="Seconds that work in hand may take when a service stops")
+
+    connections: dict[str, str] = Field(default_factory=dict, description="Connection ids and their URIs")
+
+    @field_validator("home", "dags")
+    @classmethod
+    def _absolute(cls, path: Path) -> Path:
+        return path.expanduser().absolute()
+
+    @field_validator("queues", mode="before")
+    @classmethod
+    def _split(cls, queues: Any) -> Any:
+        return [name.strip() for name in queues.split(",") if name.strip()] if isinstance(queues, str) else queues
+
+    @model_validator(mode="after")
+    def _derive(self) -> Self:
+        if not self.bundle:
+            object.__setattr__(self, "bundle", bundle_of(self.dags))
+        if not self.api_url:
+            host = "127.0.0.1" if self.api_host in ("0.0.0.0", "::") else self.api_host
+            object.__setattr__(self, "api_url", f"http://{host}:{self.api_port}")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, _ConfigFile(settings_cls, toml_file=config_file())
+
+    @property
+    def operator_token_file(self) -> Path:
+        return self.home / "operator.token"
+
+    @property
+    def own_database_url(self) -> str:
+        """The database that was named; empty for the embedded one."""
+        return self.database_url.get_secret_value() if self.database_url is not None else ""
+
+    def connection_environment(self) -> dict[str, str]:
+        """The connections as the environment variables that tasks read."""
+        return {env_name(conn_id): uri for conn_id, uri in self.connections.items()}
+
+    def for_service(self, *, name: str, **given: Any) -> ServiceSettings:
+        """What a service of this name has to know; ``given`` are values of its own."""
+        values: dict[str, Any] = {
+            "database_url": self.own_database_url,
+            "token": self.token.get_secret_value() if self.token is not None else "",
+            "queues": tuple(self.queues),
+        }
+        same = ("home", "api_url", "api_host", "api_port", "dags", "bundle", "slots", "log_level", "log_format", "drain_timeout")
+        values |= {field: getattr(self, field) for field in same}
+        return ServiceSettings(name=name, **{**values, **given})
+
+
+class _ConfigFile(TomlConfigSettingsSource):
+    """Paths in the file are relative to it."""
+
+    def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
+        values = super()._read_file(file_path)
+        for name in ("home", "dags"):
+            if isinstance(values.get(name), str):
+                values[name] = str(config_file().parent / Path(values[name]).expanduser())
+        return values
+
+
+def load_settings(**given: Any) -> Settings:
+    """The settings of this process; ``given`` (from the command line) wins, unless it is None.
+
+    Raises :class:`SettingsError` naming the variable or the line of the file that is wrong.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise SettingsError(" ".join(_explain(problem, given) for problem in error.errors(include_url=False))) from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{config_file()} is not valid TOML: {error}.") from None
+    except ValueError as error:  # a table in the environment that is not JSON
+        raise SettingsError(f"{error}. Write connections into {config_file()}, or as {CONNECTION_PREFIX}<ID>.") from None
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """What looks like a setting in ``environ`` and is none, each with what was probably meant."""
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | set(_NOT_SETTINGS)
+    unknown = [
+        name for name in sorted(environ) if name.startswith(PREFIX) and name not in known and not name.startswith(CONNECTION_PREFIX)
+    ]
+    return [f"{name} is no setting.{_did_you_mean(name, known)}" for name in unknown]
+
+
+def project_dir(start: Path | None = None) -> Path:
+    """The nearest directory from ``start`` (the current one) upwards that looks like a project, else ``start``."""
+    start = (start or Path.cwd()).absolute()
+    for directory in (start, *start.parents):
+        if directory != Path.home() and any((directory / mark).exists() for mark in _PROJECT_MARKS):
+            return directory
+    return start
+
+
+def default_home() -> Path:
+    """``.evenflow`` of the project around the current directory, or the user's own when there is no project."""
+    project = project_dir()
+    if any((project / mark).exists() for mark in _PROJECT_MARKS):
+        return project / ".evenflow"
+    return Path.home() / ".evenflow"
+
+
+def bundle_of(folder: Path) -> str:
+    """The same folder has the same name, whoever starts a processor on it."""
+    path = folder.expanduser().absolute()
+    return f"{path.name[:80] or 'root'}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
+
+
+def config_file() -> Path:
+    return project_dir() / CONFIG_FILE
+
+
+def default_slots() -> int:
+    """Tasks mostly wait for other systems: two for each core that this process may use, at least four."""
+    return max(4, 2 * len(os.sched_getaffinity(0)))
+
+
+def _explain(problem: Any, given: Mapping[str, Any]) -> str:
+    name = str(problem["loc"][0]) if problem["loc"] else ""
+    variable = PREFIX + name.upper()
+    if problem["type"] == "extra_forbidden":
+        return f"{config_file()}: {name} is no setting.{_did_you_mean(name, set(Settings.model_fields))}"
+    if name in given:
+        where = f"--{name.replace('_', '-')}"
+    elif variable in os.environ:
+        where = variable
+    else:
+        where = f"{config_file()}: {name}"
+    message = problem["msg"].removeprefix("Value error, ")
+    shown = "" if name in ("database_url", "token", "connections") else f" (it is {problem['input']!r})"
+    return f"{where}: {message[:1].lower()}{message[1:]}{shown}."
+
+
+def _did_you_mean(name: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(name, sorted(known), n=1)
+    return f" Did you mean {close[0]}?" if close else ""

@@ -1,0 +1,223 @@
+"""``DAG`` and ``@dag``: a workflow, its tasks and when it runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, Unpack, overload
+
+from evenflow.errors import BadArgument, DagTooLarge, DuplicateId
+from evenflow.sdk import scope
+from evenflow.sdk.edges import Dependency
+from evenflow.sdk.graph import check_edge_count
+from evenflow.sdk.limits import MAX_TASKS
+from evenflow.sdk.options import check_id
+from evenflow.sdk.params import Param, ParamRef
+from evenflow.sdk.spec import Header, compile_spec, spec_of_header
+from evenflow.sdk.task import Task
+from evenflow.sdk.taskgroup import TaskGroup
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from evenflow.core.model import DagSpec
+    from evenflow.sdk.testrun import RunOutcome
+
+P = ParamSpec("P")
+
+
+class DagOptions(TypedDict, total=False):
+    """What ``DAG(...)`` and ``@dag(...)`` take besides the id."""
+
+    schedule: str | None  # a cron expression, a preset such as "@daily", or None: runs when triggered
+    start_date: datetime | None  # its time zone is that of the schedule; without one it is UTC
+    end_date: datetime | None
+    catchup: bool
+    params: Mapping[str, Any]  # defaults, or Param(...)
+    default_args: Mapping[str, Any]  # settings for all tasks that do not set them
+    tags: Sequence[str]
+    max_active_runs: int | None
+    max_active_tasks: int | None  # of each run
+    description: str
+    doc_md: str
+    owner: str
+    is_paused_upon_creation: bool
+
+
+class DAG:
+    """A workflow. Tasks that are defined inside ``with DAG("name", ...):`` belong to it."""
+
+    def __init__(self, dag_id: str, **options: Unpack[DagOptions]) -> None:
+        self.dag_id = check_id("DAG", dag_id)
+        self.options = dict(options)
+        self.header: Header = spec_of_header(self.dag_id, self.options)
+        self.default_args: dict[str, Any] = self.header.default_args
+        self.tasks: dict[str, Task] = {}
+        self.groups: dict[str, TaskGroup] = {}
+        self.group_edges: list[tuple[Dependency, Dependency]] = []
+        self._task_edges = 0
+        self._next_suffix: dict[str, int] = {}
+        scope.announce(self)
+
+    @property
+    def task_ids(self) -> list[str]:
+        return list(self.tasks)
+
+    def get_task(self, task_id: str) -> Task:
+        """Raises :class:`BadArgument` naming the tasks that there are."""
+        try:
+            return self.tasks[task_id]
+        except KeyError:
+            raise BadArgument(f"DAG {self.dag_id!r} has no task {task_id!r}. It has: {_few(self.tasks)}.") from None
+
+    def param(self, name: str) -> Any:
+        """A reference to the value that a parameter has in the run, to be given to tasks as an argument."""
+        if name not in self.header.params:
+            raise BadArgument(f"DAG {self.dag_id!r} has no parameter {name!r}. Declare it: params={{{name!r}: ...}}")
+        return ParamRef(name)
+
+    def add_task(self, task: Task) -> None:
+        self._refuse_taken(task.task_id, "Give one of them another task_id.")
+        if len(self.tasks) >= MAX_TASKS:
+            raise DagTooLarge(
+                f"DAG {self.dag_id!r} has more than {MAX_TASKS:,} tasks. Map one task over a list with .expand(), or split the DAG."
+            )
+        check_id("task", task.task_id, f"DAG {self.dag_id!r}")
+        self.tasks[task.task_id] = task
+        if task.task_group is not None:
+            for group in task.task_group.ancestry():
+                group.tasks.append(task)
+
+    def add_group(self, group: TaskGroup) -> None:
+        self._refuse_taken(group.group_id, "Give one of them another id.")
+        self.groups[group.group_id] = group
+
+    def add_edge(self, upstream: Dependency, downstream: Dependency) -> None:
+        for end in (upstream, downstream):
+            if not isinstance(end, (Task, TaskGroup)):
+                raise BadArgument(f"{end!r} cannot be part of a dependency.")
+        if upstream is downstream or _is_inside(upstream, downstream) or _is_inside(downstream, upstream):
+            raise BadArgument(
+                f"DAG {self.dag_id!r}: {upstream!r} >> {downstream!r} makes a task wait for itself. Remove this dependency."
+            )
+        if isinstance(upstream, Task) and isinstance(downstream, Task):
+            self._task_edges += upstream.task_id not in downstream.upstream_tasks
+            check_edge_count(self.dag_id, self._task_edges)
+            upstream.downstream_tasks[downstream.task_id] = downstream
+            downstream.upstream_tasks[upstream.task_id] = upstream
+        else:
+            self.group_edges.append((upstream, downstream))
+
+    def free_id(self, wanted: str) -> str:
+        """``wanted``, or with ``__1``, ``__2``, ... behind it when it is taken, as for a function that is called more than once."""
+        if wanted not in self.tasks and wanted not in self.groups:
+            return wanted
+        number = self._next_suffix.get(wanted, 1)
+        while f"{wanted}__{number}" in self.tasks or f"{wanted}__{number}" in self.groups:
+            number += 1
+        self._next_suffix[wanted] = number + 1
+        return f"{wanted}__{number}"
+
+    def to_spec(self) -> DagSpec:
+        """The DAG as the scheduler knows it. Raises :class:`DagError` for what is wrong with it as a whole, such as a cycle."""
+        return compile_spec(self)
+
+    def test(
+        self,
+        *,
+        params: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        logical_date: datetime | None = None,
+        print_logs: bool = True,
+        wait_for_retries: bool = False,
+    ) -> RunOutcome:
+        """Runs the DAG once in this process, without a database, one task after the other.
+
+        Trigger rules, mapping, retries and XComs are as in production; limits, timeouts and schedules do not apply. Retries
+        follow at once unless ``wait_for_retries``. Raises :class:`ParamError` for params that do not fit.
+        """
+        from evenflow.sdk.testrun import run_dag
+
+        return run_dag(
+            self,
+            params=params or {},
+            run_id=run_id,
+            logical_date=logical_date,
+            print_logs=print_logs,
+            wait_for_retries=wait_for_retries,
+        )
+
+    def _refuse_taken(self, wanted: str, cure: str) -> None:
+        if wanted in self.tasks or wanted in self.groups:
+            kind = "task" if wanted in self.tasks else "task group"
+            raise DuplicateId(f"DAG {self.dag_id!r} already has a {kind} {wanted!r}. {cure}")
+
+    def __enter__(self) -> Self:
+        scope.enter_dag(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        scope.leave_dag()
+
+    def __repr__(self) -> str:
+        return f"<DAG {self.dag_id!r}>"
+
+
+class DagFunction(Generic[P]):
+    """A function with ``@dag``: calling it makes the DAG of the tasks that its body defines.
+
+    Its arguments are parameters of the DAG's runs: inside they are references to the values of the run, to be given to tasks.
+    """
+
+    def __init__(self, function: Callable[P, Any], dag_id: str | None, options: DagOptions) -> None:
+        self.function = function
+        self.dag_id: str = dag_id or str(getattr(function, "__name__", "dag"))
+        self.options = options
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> DAG:
+        import inspect
+
+        bound = inspect.signature(self.function).bind_partial(*args, **kwargs)
+        arguments: dict[str, Any] = {}
+        for name, parameter in inspect.signature(self.function).parameters.items():
+            given = bound.arguments.get(name, parameter.default)
+            arguments[name] = Param() if given is parameter.empty else given
+        options: DagOptions = {**self.options}
+        options["params"] = {**arguments, **options.get("params", {})}
+        options.setdefault("doc_md", inspect.getdoc(self.function) or "")
+        with DAG(self.dag_id, **options) as dag:
+            self.function(**{name: ParamRef(name) for name in arguments})  # type: ignore[call-arg]
+        return dag
+
+
+@overload
+def dag(dag_id: Callable[P, Any], /) -> DagFunction[P]: ...
+@overload
+def dag(dag_id: str | None = None, /, **options: Unpack[_DagOptionsWithId]) -> Callable[[Callable[P, Any]], DagFunction[P]]: ...
+def dag(dag_id: Any = None, /, **options: Any) -> Any:
+    """Makes a function define a DAG, named after the function unless ``dag_id`` is given. Call the function once at the end of the
+    file.
+    """
+    if callable(dag_id):
+        return DagFunction(dag_id, None, {})
+    dag_id = options.pop("dag_id", dag_id)
+    return lambda function: DagFunction(function, dag_id, options)  # type: ignore[arg-type]
+
+
+class _DagOptionsWithId(DagOptions, total=False):
+    dag_id: str
+
+
+def _is_inside(inner: Dependency, outer: Dependency) -> bool:
+    if not isinstance(outer, TaskGroup):
+        return False
+    group = inner.task_group if isinstance(inner, Task) else inner.parent if isinstance(inner, TaskGroup) else None
+    return group is not None and any(around is outer for around in group.ancestry())
+
+
+def _few(names: Mapping[str, Any]) -> str:
+    shown = list(names)[:20]
+    return ", ".join(shown) + (", ..." if len(names) > len(shown) else "") if shown else "none"

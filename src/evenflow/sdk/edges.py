@@ -1,0 +1,102 @@
+"""Dependencies: ``>>``, ``<<``, ``set_upstream``, ``set_downstream`` and ``chain``, between tasks, groups, results and lists of
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from evenflow.errors import BadArgument, WrongDag
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from evenflow.sdk.dag import DAG
+
+Connectable: TypeAlias = "Dependency | Sequence[Connectable]"
+T = TypeVar("T", bound="Connectable")
+
+
+class Dependency:
+    """What can stand on a side of ``>>``: a task, a task group, or the result of a task."""
+
+    dag: DAG
+
+    def endpoint(self) -> Dependency:
+        """The task or group whose edges these are."""
+        return self
+
+    def set_downstream(self, other: Connectable) -> None:
+        """``other`` waits for this."""
+        connect(self, other)
+
+    def set_upstream(self, other: Connectable) -> None:
+        """This waits for ``other``."""
+        connect(other, self)
+
+    def __rshift__(self, other: T) -> T:
+        connect(self, other)
+        return other
+
+    def __lshift__(self, other: T) -> T:
+        connect(other, self)
+        return other
+
+    def __rrshift__(self, other: Connectable) -> Self:
+        connect(other, self)
+        return self
+
+    def __rlshift__(self, other: Connectable) -> Self:
+        connect(self, other)
+        return self
+
+
+def connect(upstream: Connectable, downstream: Connectable) -> None:
+    """Every endpoint of ``downstream`` waits for every endpoint of ``upstream``; an edge that exists already is no error."""
+    for first in _endpoints(upstream):
+        for second in _endpoints(downstream):
+            if first.dag is not second.dag:
+                raise WrongDag(
+                    f"{first!r} belongs to DAG {first.dag.dag_id!r} and {second!r} to DAG {second.dag.dag_id!r}: "
+                    "a dependency cannot cross DAGs. Define both tasks in one DAG."
+                )
+            first.dag.add_edge(first, second)
+
+
+def chain(*steps: Connectable) -> None:
+    """``chain(a, [b, c], [d, e], f)`` is ``a >> b >> d >> f`` and ``a >> c >> e >> f``.
+
+    Between two lists the edges go pairwise, so they must be of one length; ``cross_downstream`` connects each with each.
+    """
+    for first, second in pairwise(steps):
+        if isinstance(first, Dependency) or isinstance(second, Dependency):
+            connect(first, second)
+            continue
+        if len(first) != len(second):
+            raise BadArgument(
+                f"chain() got a list of {len(first)} next to a list of {len(second)}: lists are connected pairwise and must be of "
+                "one "
+                "length. To connect each with each, type: cross_downstream(first, second)"
+            )
+        for one, other in zip(first, second, strict=True):
+            connect(one, other)
+
+
+def cross_downstream(upstream: Sequence[Connectable], downstream: Sequence[Connectable]) -> None:
+    """Every one of ``downstream`` waits for every one of ``upstream``."""
+    connect(upstream, downstream)
+
+
+def _endpoints(side: Any) -> Iterator[Dependency]:
+    if isinstance(side, Dependency):
+        yield side.endpoint()
+    elif isinstance(side, (list, tuple)):
+        for item in side:
+            yield from _endpoints(item)
+    else:
+        raise BadArgument(
+            f"{side!r} cannot be part of a dependency: only tasks, task groups, results of tasks and lists of these can. "
+            "If it is a function with @task, call it first."
+        )

@@ -1,0 +1,114 @@
+"""From what the author connected to edges between tasks: group edges resolved, an order found, a cycle named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from evenflow.errors import BadArgument, DagCycle, DagTooLarge
+from evenflow.sdk.edges import Dependency
+from evenflow.sdk.limits import MAX_EDGES
+from evenflow.sdk.task import Task
+from evenflow.sdk.taskgroup import TaskGroup
+
+if TYPE_CHECKING:
+    from evenflow.sdk.dag import DAG
+
+
+def upstream_indexes(dag: DAG) -> list[list[int]]:
+    """For each task, by task index, the indexes of the tasks that it waits for, ascending.
+
+    An edge between groups is resolved after all edges inside them: the roots and leaves of a group depend on edges between two of
+    its tasks only, and such an edge has its closest common group further in.
+    """
+    upstream = {task_id: set(task.upstream_tasks) for task_id, task in dag.tasks.items()}
+    edges = sum(map(len, upstream.values()))
+    ends = _GroupEnds(upstream)
+    for first, second in sorted(dag.group_edges, key=lambda edge: -_common_depth(*edge)):
+        sources = set(ends.leaves(first))
+        for target in ends.roots(second):
+            edges += len(sources - upstream[target])
+            check_edge_count(dag.dag_id, edges)
+            upstream[target] |= sources
+    index_of = {task_id: index for index, task_id in enumerate(dag.tasks)}
+    return [sorted(index_of[source] for source in sources) for sources in upstream.values()]
+
+
+class _GroupEnds:
+    def __init__(self, upstream: dict[str, set[str]]) -> None:
+        self.upstream = upstream
+        self.found: dict[str, tuple[list[str], list[str]]] = {}
+
+    def roots(self, end: Dependency) -> list[str]:
+        return self._of(end)[0]
+
+    def leaves(self, end: Dependency) -> list[str]:
+        return self._of(end)[1]
+
+    def _of(self, end: Dependency) -> tuple[list[str], list[str]]:
+        if isinstance(end, Task):
+            return [end.task_id], [end.task_id]
+        assert isinstance(end, TaskGroup)
+        if end.group_id not in self.found:
+            members = {task.task_id: None for task in end.tasks}
+            if not members:
+                raise BadArgument(
+                    f"DAG {end.dag.dag_id!r}: task group {end.group_id!r} is part of a dependency but has no tasks, so the "
+                    "dependency would be "
+                    "lost. Add a task, e.g. EmptyOperator(task_id='nothing_to_do'), or remove the group."
+                )
+            waited_for = {source for member in members for source in self.upstream[member]}
+            self.found[end.group_id] = (
+                [member for member in members if self.upstream[member].isdisjoint(members)],
+                [member for member in members if member not in waited_for],
+            )
+        return self.found[end.group_id]
+
+
+def check_edge_count(dag_id: str, edges: int) -> None:
+    if edges > MAX_EDGES:
+        raise DagTooLarge(
+            f"DAG {dag_id!r} has more than {MAX_EDGES:,} dependencies. Where many tasks wait for many, put one in between: "
+            "first >> EmptyOperator(task_id='all_done') >> second"
+        )
+
+
+def _common_depth(first: Dependency, second: Dependency) -> int:
+    """How deep the innermost group around both ends is; 0 is the DAG itself."""
+    around = set(map(id, _around(first)))
+    return next((group.depth for group in _around(second) if id(group) in around), 0)
+
+
+def _around(end: Dependency) -> Iterable[TaskGroup]:
+    group = end.task_group if isinstance(end, Task) else end.parent if isinstance(end, TaskGroup) else None
+    return group.ancestry() if group is not None else ()
+
+
+def topological_order(dag_id: str, task_ids: Sequence[str], upstream: Sequence[Sequence[int]]) -> list[int]:
+    """Task indexes, each after all that it waits for. Raises :class:`DagCycle` naming one cycle when there is none."""
+    downstream: list[list[int]] = [[] for _ in upstream]
+    missing = [len(sources) for sources in upstream]
+    for task, sources in enumerate(upstream):
+        for source in sources:
+            downstream[source].append(task)
+    order = [task for task, count in enumerate(missing) if not count]
+    for task in order:  # grows while it is read
+        for target in downstream[task]:
+            missing[target] -= 1
+            if not missing[target]:
+                order.append(target)
+    if len(order) < len(upstream):
+        raise DagCycle(dag_id, [task_ids[task] for task in _cycle(upstream, missing)])
+    return order
+
+
+def _cycle(upstream: Sequence[Sequence[int]], missing: Sequence[int]) -> list[int]:
+    """A cycle among the tasks that still miss an upstream: each of them has such an upstream, so walking up must come back."""
+    task = next(task for task, count in enumerate(missing) if count)
+    seen: dict[int, int] = {}
+    path: list[int] = []
+    while task not in seen:
+        seen[task] = len(path)
+        path.append(task)
+        task = next(source for source in upstream[task] if missing[source])
+    return path[seen[task] :][::-1]

@@ -1,0 +1,56 @@
+"""Which local files a Python file imports, read from its text: also imports inside functions, which have not run yet when it is
+loaded.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def local_imports(path: Path, root: Path) -> set[Path]:
+    """The file, and every file below ``root`` that it imports by a name that starts at ``root``, directly or not."""
+    found: set[Path] = set()
+    to_read = [path]
+    while to_read:
+        file = to_read.pop()
+        if file in found:
+            continue
+        found.add(file)
+        if file.suffix == ".py":
+            to_read.extend(_imported(file, root))
+    return found
+
+
+def _imported(file: Path, root: Path) -> Iterator[Path]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except SyntaxError:  # of a module that is imported lazily; it will say so itself
+        return
+    package = file.relative_to(root).parts[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _files_of(alias.name.split("."), root)
+        elif isinstance(node, ast.ImportFrom):
+            base = [*package[: len(package) - node.level + 1]] if node.level else []
+            parts = [*base, *(node.module.split(".") if node.module else [])]
+            yield from _files_of(parts, root)
+            for alias in node.names:
+                yield from _files_of([*parts, alias.name], root)
+
+
+def _files_of(parts: list[str], root: Path) -> Iterator[Path]:
+    """The module ``a.b.c``: its file, and the ``__init__.py`` of every package on the way."""
+    folder = root
+    for part in parts:
+        module = folder / f"{part}.py"
+        folder = folder / part
+        if (folder / "__init__.py").is_file():
+            yield folder / "__init__.py"
+        elif module.is_file():
+            yield module
+            return
+        elif not folder.is_dir():
+            return

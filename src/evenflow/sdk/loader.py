@@ -1,0 +1,114 @@
+"""A DAG file, loaded: its DAGs, and the local modules that it needs.
+
+``root`` is put in front of ``sys.path``, so a DAG file imports its neighbours by their path below ``root``: ``from lib.tables
+import TABLES`` for ``root/lib/tables.py``. The file itself is loaded under a name of its own (``evenflow_dag_...``), so that a DAG
+file called ``json.py`` does not hide a module; the name depends on its path below ``root`` only, so that classes which it defines
+are found again by other processes that load it elsewhere.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from evenflow.errors import DagError, DagFileError, DuplicateId
+from evenflow.sdk import scope
+from evenflow.sdk.dag import DAG
+from evenflow.sdk.imports import local_imports
+
+MODULE_PREFIX = "evenflow_dag_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedFile:
+    """``modules`` are the files below the root that the DAG file needs, itself included, found in its imports and in what they
+    loaded.
+    """
+
+    path: Path
+    dags: dict[str, DAG]
+    modules: list[Path]
+    module_names: list[str]  # in sys.modules: the DAG file and the local modules that are loaded
+
+
+def load_file(path: Path, root: Path) -> LoadedFile:
+    """Runs the file. A DAG belongs to it when its code, or a function that it called, made the DAG; not a module that it imported.
+
+    Raises :class:`DagFileError`, with file and line, for what the author got wrong about DAGs; any other exception of the file
+    passes through.
+    """
+    path, root = path.resolve(), root.resolve()
+    if not path.is_relative_to(root):
+        raise DagError(f"The DAG file {path} is not below {root}. Move it there, or give the folder that it is in.")
+    if sys.path[:1] != [str(root)]:
+        sys.path.insert(0, str(root))
+    dags: dict[str, DAG] = {}
+
+    def collect(dag: DAG) -> None:
+        if _loading_file() == str(path):
+            if dag.dag_id in dags:
+                raise DuplicateId(f"This file has two DAGs with the id {dag.dag_id!r}. Give one of them another dag_id.")
+            dags[dag.dag_id] = dag
+
+    name = module_name(path, root)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        with scope.observed(collect):
+            # Not by the import system, whose bytecode cache misses an edit in the same second that leaves the size as it was.
+            exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, DagError):
+            raise DagFileError(path.relative_to(root).as_posix(), _line_in(error, path), str(error)) from error
+        if isinstance(error, ModuleNotFoundError):
+            _explain_missing(error, path, root)
+        raise
+    loaded = {name: file for name in list(sys.modules) if (file := _local_file(name, root))}
+    return LoadedFile(
+        path=path,
+        dags=dags,
+        modules=sorted(local_imports(path, root) | set(loaded.values())),
+        module_names=sorted([name, *loaded]),
+    )
+
+
+def module_name(path: Path, root: Path) -> str:
+    """The name in ``sys.modules`` of a DAG file."""
+    return MODULE_PREFIX + re.sub(r"\W", "_", path.relative_to(root).with_suffix("").as_posix())
+
+
+def _loading_file() -> str | None:
+    """The file whose top level is being run: that of the innermost module frame that is no text given to ``exec``."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and (frame.f_code.co_name != "<module>" or frame.f_code.co_filename.startswith("<")):
+        frame = frame.f_back
+    return frame.f_code.co_filename if frame is not None else None
+
+
+def _local_file(name: str, root: Path) -> Path | None:
+    """The file of a loaded module that was found by its path below ``root``."""
+    file = getattr(sys.modules[name], "__file__", None)
+    expected = root.joinpath(*name.split("."))
+    return next((path for path in (expected.with_suffix(".py"), expected / "__init__.py") if file == str(path)), None)
+
+
+def _line_in(error: BaseException, path: Path) -> int | None:
+    """The line of the DAG file in which the error arose, as deep as it goes into that file."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return lines[-1] if lines else None
+
+
+def _explain_missing(error: ModuleNotFoundError, path: Path, root: Path) -> None:
+    missing = (error.name or "").partition(".")[0]
+    beside = path.parent
+    if missing and beside != root and ((beside / f"{missing}.py").exists() or (beside / missing).is_dir()):
+        dotted = ".".join((*beside.relative_to(root).parts, missing))
+        error.add_note(f"{missing} lies beside the DAG file, but modules are found from {root}. Import {dotted} instead.")

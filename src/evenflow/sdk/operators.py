@@ -1,0 +1,156 @@
+"""Operators: what a task does. Subclass ``BaseOperator`` and write ``execute`` for one of your own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+
+from evenflow.errors import BadArgument
+from evenflow.sdk import scope
+from evenflow.sdk.options import OPTION_NAMES, TaskOptions
+from evenflow.sdk.signature import Signature
+from evenflow.sdk.task import Task
+
+if TYPE_CHECKING:
+    from evenflow.sdk.context import Context
+    from evenflow.sdk.dag import DAG
+    from evenflow.sdk.mapping import MappedOperator
+    from evenflow.sdk.taskgroup import TaskGroup
+
+    _Registering = type
+else:
+
+    class _Registering(type):
+        """Adds an operator to its DAG when its whole ``__init__`` has run, so that none is added half made."""
+
+        def __call__(cls, *args, **kwargs):
+            operator = super().__call__(*args, **kwargs)
+            if not scope.is_detached():
+                operator.join_dag(*(getattr(operator, name) for name in cls.template_fields))
+            return operator
+
+
+class BaseOperator(Task, metaclass=_Registering):
+    """A task that runs ``execute``.
+
+    ``template_fields`` names the attributes that may hold results of other tasks, also deep inside lists, tuples and dicts: they
+    are replaced by their values before ``execute`` runs. A subclass passes its ``**options`` on to ``super().__init__``.
+    """
+
+    operator_name: ClassVar[str] = ""  # what people see as the kind of the task; the class name if empty
+    template_fields: ClassVar[Sequence[str]] = ()
+
+    def __init__(
+        self, *, task_id: str, dag: DAG | None = None, task_group: TaskGroup | None = None, **options: Unpack[TaskOptions]
+    ) -> None:
+        super().__init__(
+            task_id=task_id, operator=self.operator_name or type(self).__name__, dag=dag, group=task_group, options=options
+        )
+
+    def execute(self, context: Context) -> Any:
+        """Does the work. What it returns is the result of the task."""
+        raise NotImplementedError(f"{type(self).__name__} has no execute(self, context)")
+
+    def make_instance(self, arguments: Mapping[str, Any]) -> BaseOperator:
+        return copy.copy(self)
+
+    @classmethod
+    def partial(cls, *, task_id: str, **arguments: Any) -> Partial:
+        """The arguments that all instances of a mapped task share; go on with ``.expand(...)``."""
+        return Partial(cls, task_id, arguments)
+
+
+class Partial:
+    """An operator with some of its arguments, to be mapped over others."""
+
+    def __init__(self, operator: type[BaseOperator], task_id: str, arguments: dict[str, Any]) -> None:
+        self.operator, self.task_id, self.arguments = operator, task_id, arguments
+
+    def expand(self, **inputs: Any) -> MappedOperator:
+        """One instance of the task for each combination of the ``inputs``, the last of them varying fastest.
+
+        An input is a list, a dict (its items are (key, value) tuples), or the result of a task.
+        """
+        from evenflow.sdk.mapping import MappedOperator
+
+        options = {name: value for name, value in self.arguments.items() if name in OPTION_NAMES}
+        dag, group = self.arguments.get("dag"), self.arguments.get("task_group")
+        shared = {
+            name: value for name, value in self.arguments.items() if name not in options and name not in ("dag", "task_group")
+        }
+        for name in inputs:
+            if name in shared:
+                raise BadArgument(f"Task {self.task_id!r}: {name!r} is given to both partial() and expand(). Remove one.")
+        _check_constructor(self.operator, self.task_id, shared, inputs)
+
+        def build(mapped: Mapping[str, Any]) -> BaseOperator:
+            return self.operator(task_id=self.task_id, **shared, **mapped)
+
+        return MappedOperator(
+            task_id=self.task_id,
+            operator=self.operator.operator_name or self.operator.__name__,
+            dag=dag,
+            group=group,
+            options=options,
+            shared=shared,
+            inputs=inputs,
+            build=build,
+        )
+
+
+def _check_constructor(operator: type[BaseOperator], task_id: str, shared: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+    for name in inputs:
+        if name in OPTION_NAMES or name in ("task_id", "dag", "task_group"):
+            raise BadArgument(f"Task {task_id!r}: {name!r} is the same for all instances of a task. Give it to partial().")
+    Signature.of(operator).check((), {"task_id": task_id, **shared, **inputs}, f"Task {task_id!r}")
+
+
+class EmptyOperator(BaseOperator):
+    """Does nothing, for edges to meet. The scheduler finishes it itself, no worker sees it."""
+
+    operator_name = "empty"
+    is_empty = True
+
+    def execute(self, context: Context) -> None:
+        return None
+
+
+class PythonOperator(BaseOperator):
+    """Calls ``python_callable(*op_args, **op_kwargs)``.
+
+    A parameter of the function that is named after an entry of the context (``ds``, ``ti``, ``params``, ...) and is not given gets
+    that entry; a function with ``**kwargs`` gets them all.
+    """
+
+    operator_name = "python"
+    template_fields: ClassVar[Sequence[str]] = ("op_args", "op_kwargs")
+    injected: ClassVar[frozenset[str]] = frozenset()  # parameters that the operator itself fills in
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        python_callable: Callable[..., Any],
+        op_args: Sequence[Any] = (),
+        op_kwargs: Mapping[str, Any] | None = None,
+        dag: DAG | None = None,
+        task_group: TaskGroup | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> None:
+        super().__init__(task_id=task_id, dag=dag, task_group=task_group, **options)
+        if not callable(python_callable):
+            raise BadArgument(f"{self.qualified_name}: python_callable must be a function, not {python_callable!r}.")
+        self.python_callable = python_callable
+        self.signature = Signature.of(python_callable, self.injected)
+        if scope.is_detached():
+            self.op_args, self.op_kwargs = tuple(op_args), dict(op_kwargs or {})
+        else:
+            self.op_args, self.op_kwargs = self.signature.check(op_args, op_kwargs or {}, self.qualified_name)
+
+    def execute(self, context: Context) -> Any:
+        return self.call(context)
+
+    def call(self, context: Context, **injected: Any) -> Any:
+        """The function's result, ``injected`` being what the operator fills in."""
+        return self.python_callable(*self.op_args, **self.signature.fill(self.op_args, {**self.op_kwargs, **injected}, context))

@@ -1,0 +1,190 @@
+"""The settings that every task takes, whatever it does: their names and types for authors, their values checked."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypedDict
+
+from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE
+from evenflow.core.retry import MAX_DELAY_S
+from evenflow.core.trigger_rules import TriggerRule
+from evenflow.core.weights import INT32_MAX, INT32_MIN, WeightRule
+from evenflow.errors import BadId, BadSetting
+from evenflow.sdk.limits import MAX_ID_LENGTH, MAX_RETRIES
+
+
+class TaskOptions(TypedDict, total=False):
+    """What ``@task(...)``, every operator and ``default_args`` take. Durations are a timedelta or seconds."""
+
+    retries: int
+    retry_delay: timedelta | float
+    retry_exponential_backoff: bool | float  # the factor from one delay to the next; True is 2
+    max_retry_delay: timedelta | float | None
+    execution_timeout: timedelta | float | None
+    pool: str
+    pool_slots: int
+    priority_weight: int
+    weight_rule: WeightRule | str
+    queue: str
+    executor: str
+    trigger_rule: TriggerRule | str
+    max_active_tis_per_dag: int | None
+    max_active_tis_per_dagrun: int | None
+    doc: str
+    doc_md: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Checked :class:`TaskOptions`; the fields are those of ``TaskSpec``, but for the weight, whose rule is not applied yet."""
+
+    retries: int = 0
+    retry_delay: float = 300.0
+    retry_exponential_backoff: float = 0.0
+    max_retry_delay: float | None = None
+    execution_timeout: float | None = None
+    pool: str = DEFAULT_POOL
+    pool_slots: int = 1
+    priority_weight: int = 1
+    weight_rule: WeightRule = WeightRule.DOWNSTREAM
+    queue: str = DEFAULT_QUEUE
+    executor: str = DEFAULT_EXECUTOR
+    trigger_rule: TriggerRule = TriggerRule.ALL_SUCCESS
+    max_active_tis_per_dag: int | None = None
+    max_active_tis_per_dagrun: int | None = None
+    doc: str = ""
+
+
+OPTION_NAMES = frozenset(TaskOptions.__annotations__)
+
+
+def check_options(options: Mapping[str, Any], where: str) -> Settings:
+    """Raises :class:`BadSetting`, its message beginning with ``where``, for a name that is no setting or a value that is not
+    allowed.
+    """
+    values: dict[str, Any] = {}
+    for name, value in options.items():
+        check = _CHECKS.get(name)
+        if check is None:
+            raise BadSetting(f"{where}: there is no setting {name!r}. {_suggestion(name, _CHECKS)}")
+        try:
+            values["doc" if name == "doc_md" else name] = check(value)
+        except _Refused as refused:
+            raise BadSetting(f"{where}: {name} must be {refused}, not {value!r}.") from None
+    return Settings(**values)
+
+
+def check_id(kind: str, value: Any, where: str = "") -> str:
+    """Raises :class:`BadId` unless ``value`` has the form that Airflow asks of a ``kind`` of id (DAG, task or group)."""
+    pattern, allowed = _GROUP_ID if kind == "group" else _KEY
+    shown = f"{where}: the" if where else "The"
+    if not isinstance(value, str):
+        raise BadId(f"{shown} {kind} id must be a string, not {value!r}.")
+    if len(value) > MAX_ID_LENGTH:
+        raise BadId(f"{shown} {kind} id {value[:40]!r}... has {len(value)} characters; at most {MAX_ID_LENGTH} are allowed.")
+    if not pattern.fullmatch(value):
+        raise BadId(f"{shown} {kind} id {value!r} may have {allowed} only, at least one. Try {_repaired(value, kind)!r}.")
+    return value
+
+
+_KEY = re.compile(r"[\w.-]+"), "letters, digits, '_', '-' and '.'"
+_GROUP_ID = re.compile(r"[\w-]+"), "letters, digits, '_' and '-'"
+
+
+def _repaired(value: str, kind: str) -> str:
+    return re.sub(r"[^\w-]" if kind == "group" else r"[^\w.-]", "_", value) or f"my_{kind.lower()}"
+
+
+def _suggestion(name: str, known: Mapping[str, Any]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    return f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(known)}."
+
+
+class _Refused(Exception):
+    """Says what the value must be."""
+
+
+def _integer(low: int, high: int = INT32_MAX) -> Callable[[Any], int]:
+    wanted = f"an integer from {low} to {high}" if high != INT32_MAX else f"an integer of at least {low}"
+
+    def check(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise _Refused(wanted)
+        return value
+
+    return check
+
+
+def _seconds(low: float, high: float = math.inf) -> Callable[[Any], float]:
+    bounds = f"from {low:g} to {high:g}" if high < math.inf else "above 0" if low else "of at least 0"
+
+    def check(value: Any) -> float:
+        seconds = value.total_seconds() if isinstance(value, timedelta) else value
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not low <= seconds <= high or seconds == math.inf:
+            raise _Refused(f"a timedelta or a number of seconds {bounds}")
+        return float(seconds)
+
+    return check
+
+
+def _optional(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else check(value)
+
+
+def _choice(choices: type[WeightRule] | type[TriggerRule]) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        try:
+            return choices(value)
+        except ValueError:
+            raise _Refused(f"one of {', '.join(choices)}") from None
+
+    return check
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID_LENGTH:
+        raise _Refused(f"a string of 1 to {MAX_ID_LENGTH} characters")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Refused("a string")
+    return value
+
+
+def _backoff(value: Any) -> float:
+    if isinstance(value, bool):
+        return 2.0 if value else 0.0
+    if not isinstance(value, (int, float)) or not (value == 0 or 1 <= value <= _MAX_BACKOFF):
+        raise _Refused(f"True, False or a factor from 1 to {_MAX_BACKOFF:g}")
+    return float(value)
+
+
+_MAX_BACKOFF = 100.0  # from a second to a day in four tries
+_MIN_TIMEOUT_S = 0.001  # the resolution of the timers that enforce it
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "retries": _integer(0, MAX_RETRIES),
+    "retry_delay": _seconds(0, MAX_DELAY_S),
+    "retry_exponential_backoff": _backoff,
+    "max_retry_delay": _optional(_seconds(0, MAX_DELAY_S)),
+    "execution_timeout": _optional(_seconds(_MIN_TIMEOUT_S)),
+    "pool": _name,
+    "pool_slots": _integer(1),
+    "priority_weight": _integer(INT32_MIN),
+    "weight_rule": _choice(WeightRule),
+    "queue": _name,
+    "executor": _name,
+    "trigger_rule": _choice(TriggerRule),
+    "max_active_tis_per_dag": _optional(_integer(1)),
+    "max_active_tis_per_dagrun": _optional(_integer(1)),
+    "doc": _text,
+    "doc_md": _text,
+}

@@ -1,0 +1,237 @@
+"""One try, run: references resolved, the operator executed, what came of it told as data."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Literal, Protocol
+
+from evenflow.core.model import UNMAPPED
+from evenflow.errors import BadArgument, TaskFailedForGood, TaskSkipped, XComError
+from evenflow.sdk import xcom
+from evenflow.sdk.context import Context, DagRun, TaskInstance, current, make_context
+from evenflow.sdk.dag import DAG
+from evenflow.sdk.limits import MAX_REASON_CHARS
+from evenflow.sdk.mapping import MappedOperator, item_key
+from evenflow.sdk.params import ParamRef, RunParams
+from evenflow.sdk.task import Task
+from evenflow.sdk.xcomarg import RETURN_VALUE, Reference, XComArg, resolve
+
+Outcome = Literal["success", "failed", "failed_for_good", "skipped"]
+
+
+class Channel(Protocol):
+    """What a try says to the outside. Values are what ``xcom.encode`` makes: as ``json`` reads and writes them."""
+
+    def xcom_pull(self, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
+        """(found, value); ``map_index`` is -1 of a task that is not mapped, None asks for a list of all instances in map order."""
+        ...
+
+    def xcom_push(self, key: str, value: Any) -> None: ...
+
+    def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryContext:
+    """What the scheduler says of a try."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    run_after: datetime
+    map_index: int = UNMAPPED
+    try_number: int = 1
+    max_tries: int = 1
+    run_type: str = "manual"
+    params: dict[str, Any] = field(default_factory=dict)
+    logical_date: datetime | None = None
+    data_interval_start: datetime | None = None
+    data_interval_end: datetime | None = None
+    map_length: int | None = None
+
+    @classmethod
+    def from_assignment(cls, assignment: Mapping[str, Any]) -> TryContext:
+        """From the fields of a ``wire.messages.Assignment``, of which others are ignored."""
+        values = {name: assignment[name] for name in cls.__dataclass_fields__ if name in assignment}
+        for name in ("run_after", "logical_date", "data_interval_start", "data_interval_end"):
+            if values.get(name) is not None:
+                values[name] = datetime.fromisoformat(values[name])
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryResult:
+    """What became of a try. ``result`` is the JSON of what it returned, None when that was None or it has not succeeded."""
+
+    outcome: Outcome
+    reason: str | None = None
+    error_types: list[str] = field(default_factory=list)  # qualified names, most derived first
+    result: bytes | None = None
+
+
+def run_try(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
+    """Runs the task in this process. Never raises: what is raised inside decides the outcome, and its traceback goes to stderr.
+
+    ``sys.exit()`` and ``sys.exit(0)`` are a success without a result; any other exit is a failure.
+    """
+    try:
+        return TryResult(outcome="success", result=_execute(dag, ctx, channel))
+    except TaskSkipped as error:
+        return TryResult(
+            outcome="skipped", reason=_bounded(str(error) or "The task raised TaskSkipped."), error_types=_types(error)
+        )
+    except SystemExit as error:
+        if error.code in (None, 0):
+            return TryResult(outcome="success")
+        return _failure("failed", error, f"SystemExit: the task called sys.exit({error.code!r}).")
+    except BaseException as error:
+        _print_traceback(error)
+        return _failure("failed_for_good" if isinstance(error, TaskFailedForGood) else "failed", error, _reason(error))
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> bytes | None:
+    task = dag.get_task(ctx.task_id)
+    values = _Values(task, ctx, channel)
+    context = _context_of(dag, task, ctx, values, channel)
+    arguments = task.elements(ctx.map_index, ctx.map_length, values.of) if isinstance(task, MappedOperator) else {}
+    operator = task.make_instance(arguments)
+    for name in operator.template_fields:
+        setattr(operator, name, resolve(getattr(operator, name), values.of))
+    token = current.set(context)
+    try:
+        result = operator.execute(context)
+    finally:
+        current.reset(token)
+    what = f"The result of task {ctx.task_id!r}"
+    encoded = xcom.encode(result, what)
+    text = None if encoded is None else xcom.to_json(encoded, what)
+    for item in sorted(task.mapped_items):
+        channel.xcom_push(item_key(item), _item_of(result, encoded, item, ctx.task_id))
+    return text
+
+
+def _item_of(result: Any, encoded: Any, item: str, task_id: str) -> Any:
+    if not isinstance(result, dict) or item not in result:
+        raise XComError(
+            f"Another task maps over result[{item!r}] of task {task_id!r}, whose result is {result!r:.80}: it has no such item. "
+            f"Return a dict with the key {item!r}."
+        )
+    return xcom.encode(result[item], f"The item {item!r} of the result of task {task_id!r}")
+
+
+class _Values:
+    """The values that references stand for, each pulled once; also the task's own ``ti.xcom_pull`` and ``ti.xcom_push``."""
+
+    def __init__(self, task: Task, ctx: TryContext, channel: Channel) -> None:
+        self.task, self.ctx, self.channel = task, ctx, channel
+        self.pulled: dict[tuple[str, str], tuple[bool, Any]] = {}
+
+    def of(self, reference: Reference) -> Any:
+        match reference:
+            case ParamRef(name=name):
+                return RunParams(self.ctx.params)[name]
+            case XComArg():
+                return self._result(reference)
+            case _:
+                raise BadArgument(f"{self.task.qualified_name}: {reference!r} is of a kind that cannot be resolved.")
+
+    def _result(self, arg: XComArg) -> Any:
+        source = arg.task
+        address = (source.task_id, arg.key)
+        if address not in self.pulled:
+            self.pulled[address] = self.pull(source.task_id, arg.key, None if source.is_mapped else UNMAPPED)
+        found, value = self.pulled[address]
+        if source.is_mapped:
+            return [self._item(arg, element) for element in value] if found else []
+        if not found and arg.key != RETURN_VALUE:
+            raise XComError(f"Task {self.ctx.task_id!r} wants {arg!r}, but that task has pushed nothing under the key {arg.key!r}.")
+        return self._item(arg, value if found else None)
+
+    def _item(self, arg: XComArg, value: Any) -> Any:
+        for item in arg.path:
+            try:
+                value = value[item]
+            except (KeyError, IndexError, TypeError) as error:
+                raise XComError(
+                    f"Task {self.ctx.task_id!r} wants {arg!r}, but {value!r:.80} has no item {item!r} ({type(error).__name__}). "
+                    f"Check what task {arg.task.task_id!r} returns."
+                ) from None
+        return value
+
+    def pull(self, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
+        found, encoded = self.channel.xcom_pull(task_id, key, map_index)
+        return found, xcom.decode(encoded, f"The XCom {key!r} of task {task_id!r}") if found else None
+
+    def push(self, key: str, value: Any) -> None:
+        if not isinstance(key, str) or not key or key == RETURN_VALUE or key.startswith(f"{RETURN_VALUE}."):
+            raise XComError(
+                f"Task {self.ctx.task_id!r} cannot push under the key {key!r}: it must be a string, and {RETURN_VALUE!r} is for "
+                "the result."
+            )
+        what = f"The XCom {key!r} of task {self.ctx.task_id!r}"
+        encoded = xcom.encode(value, what)
+        xcom.to_json(encoded, what)
+        self.channel.xcom_push(key, encoded)
+
+
+def _context_of(dag: DAG, task: Task, ctx: TryContext, values: _Values, channel: Channel) -> Context:
+    run = DagRun(
+        dag_id=ctx.dag_id,
+        run_id=ctx.run_id,
+        run_type=ctx.run_type,
+        run_after=ctx.run_after,
+        logical_date=ctx.logical_date,
+        data_interval_start=ctx.data_interval_start,
+        data_interval_end=ctx.data_interval_end,
+    )
+    instance = TaskInstance(
+        dag_id=ctx.dag_id,
+        run_id=ctx.run_id,
+        task_id=ctx.task_id,
+        map_index=ctx.map_index,
+        try_number=ctx.try_number,
+        max_tries=ctx.max_tries,
+        task=task,
+        xcoms=values,
+        report_progress=channel.progress,
+    )
+    return make_context(dag, task, run, instance, ctx.params)
+
+
+def _failure(outcome: Outcome, error: BaseException, reason: str) -> TryResult:
+    return TryResult(outcome=outcome, reason=_bounded(reason), error_types=_types(error))
+
+
+def _reason(error: BaseException) -> str:
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its text cannot be made)"
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _bounded(reason: str) -> str:
+    """At most 2,000 characters; NUL, which PostgreSQL's text cannot hold, and lone surrogates are shown as escapes."""
+    shown = reason.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+    return shown if len(shown) <= MAX_REASON_CHARS else shown[: MAX_REASON_CHARS - 3] + "..."
+
+
+def _types(error: BaseException) -> list[str]:
+    names = [(cls.__module__, cls.__qualname__) for cls in type(error).__mro__ if cls is not object]
+    return [name if module == "builtins" else f"{module}.{name}" for module, name in names]
+
+
+def _print_traceback(error: BaseException) -> None:
+    """From the first line of the author's code on: how Evenflow got there helps nobody."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("evenflow.sdk."):
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace or error.__traceback__)

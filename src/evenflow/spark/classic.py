@@ -1,0 +1,114 @@
+"""A classic session: this process is the driver, with a JVM of its own.
+
+The JVM, and through it Spark's Python daemon, inherits the task's stdout and stderr, so all of it is in the task's log. It
+also ends with the task, however that ends. When the process exits or dies, the JVM reads the end of its stdin and exits; when
+the task's process group is killed, the JVM goes with it. The Python daemon has a process group of its own, but watches a pipe
+from the JVM and takes its workers along.
+
+The JVM outlives the session, as ever with pyspark: the texts of Spark's exceptions are fetched from it when they are printed,
+and that is after the session has ended. But where one process has several sessions, each begins with a JVM of its own,
+because memory and settings of a JVM are fixed when it starts.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import SparkUnavailable
+from evenflow.spark.environment import environment
+from evenflow.spark.java import find_java
+from evenflow.spark.scratch import scratch_directory
+from evenflow.spark.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    JVM = subprocess.Popen[bytes] | None  # None: somebody else's, named by PYSPARK_GATEWAY_PORT
+
+DEATH_SHOWS_WITHIN_S = 1.0  # between a broken pipe and the exit of the process at its other end
+JVM_ENDS_WITHIN_S = 10.0  # its session is stopped already; it takes 0.2 s
+
+
+@contextmanager
+def classic_session(target: Target, app_name: str) -> Iterator[SparkSession]:
+    """A session on a local master or a cluster. Raises :class:`SparkUnavailable` when its JVM dies or another session is active."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is not None:
+        raise SparkUnavailable("This process has a running SparkContext, and Spark allows one. Stop it before the task starts.")
+    _end_jvm()
+    java = find_java()
+    with scratch_directory() as scratch, environment({"JAVA_HOME": str(java.home), "SPARK_LOCAL_DIRS": str(scratch)}):
+        warehouse = {"spark.sql.warehouse.dir": str(scratch / "warehouse")} if target.local else {}
+        options: dict[str, Any] = {**warehouse, **target.conf}
+        spark = SparkSession.builder.master(target.url).appName(app_name).config(map=options).getOrCreate()
+        with _stopped_at_the_end(spark):
+            yield spark
+
+
+@contextmanager
+def _stopped_at_the_end(spark: SparkSession) -> Iterator[None]:
+    """When the JVM died this says so; what py4j raises then speaks of empty answers and refused connections."""
+    jvm = _jvm()
+    try:
+        yield
+    except Exception as error:
+        code = _exit_code(jvm, error)
+        if code is None:
+            raise
+        ended = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        raise SparkUnavailable(
+            f"Spark's JVM {ended} while the task used it; its last words are in the log. If it ran out of memory, give it more: "
+            "conf={'spark.driver.memory': '4g'} in the task, or ?driver_memory=4g in the connection."
+        ) from error
+    finally:
+        if jvm is not None and jvm.poll() is not None:
+            spark.sparkContext._jsc = None  # so that stop() does all but talk to the JVM
+            spark.sparkContext.stop()
+        else:
+            spark.stop()
+
+
+def _jvm() -> JVM:
+    from pyspark import SparkContext
+
+    assert SparkContext._gateway is not None
+    jvm: JVM = SparkContext._gateway.proc
+    return jvm
+
+
+def _exit_code(jvm: JVM, error: Exception) -> int | None:
+    """None while the JVM lives. A broken conversation is heard before the other side's exit, so that gets a moment to follow."""
+    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+
+    broken = isinstance(error, (Py4JError, OSError)) and not isinstance(error, Py4JJavaError)
+    if jvm is None or not broken:
+        return None
+    try:
+        return jvm.wait(DEATH_SHOWS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _end_jvm() -> None:
+    """Ends the JVM of an earlier session in this process, if there was one."""
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is None:
+        return
+    jvm = _jvm()
+    SparkContext._gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    if jvm is None:
+        return
+    assert jvm.stdin is not None
+    jvm.stdin.close()
+    try:
+        jvm.wait(JVM_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()

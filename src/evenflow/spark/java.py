@@ -1,0 +1,95 @@
+"""Finding a Java that Spark runs on, or saying exactly what to type to get one."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenflow.errors import JavaNotFound
+
+OLDEST = 17  # what Spark 4 is compiled for
+ANSWER_WITHIN_S = 20.0  # `java -version` takes 0.1 s; a cold disk or a loaded machine takes a few
+
+USUAL_PLACES = (
+    "/usr/lib/jvm/*",  # Debian, Ubuntu, Fedora, Arch, Alpine
+    "/opt/homebrew/opt/openjdk*",  # macOS, Apple silicon
+    "/usr/local/opt/openjdk*",  # macOS, Intel
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+)
+
+INSTALL = f"""Install one:
+  Debian, Ubuntu:  sudo apt-get install -y openjdk-{OLDEST}-jre-headless   (newer releases: default-jre-headless)
+  Fedora, RHEL:    sudo dnf install -y java-latest-openjdk-headless
+  macOS:           brew install openjdk@{OLDEST}
+or set JAVA_HOME to the directory of a Java {OLDEST} or newer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    home: Path
+    version: int  # 17 for both "17.0.15" and "17-ea"; 8 for "1.8.0_392"
+
+
+def find_java(environ: Mapping[str, str] | None = None, places: tuple[str, ...] = USUAL_PLACES) -> Java:
+    """The first Java of :data:`OLDEST` or newer in JAVA_HOME, then on PATH, then in the usual ``places`` (glob patterns).
+
+    Raises :class:`JavaNotFound`, which lists what was found instead and how to install one.
+    """
+    environ = os.environ if environ is None else environ
+    unfit: list[str] = []
+    asked: set[Path] = set()
+    for executable in _candidates(environ, places):
+        if executable in asked:
+            continue
+        asked.add(executable)
+        java = _ask(executable)
+        if isinstance(java, Java) and java.version >= OLDEST:
+            return java
+        unfit.append(f"Java {java.version} at {java.home}" if isinstance(java, Java) else java)
+    found = f"found {', '.join(unfit)}" if unfit else "found none in JAVA_HOME, on PATH or in the usual places"
+    raise JavaNotFound(f"Spark needs Java {OLDEST} or newer; {found}. {INSTALL}")
+
+
+def _candidates(environ: Mapping[str, str], places: tuple[str, ...]) -> Iterator[Path]:
+    """Executables named ``java``, links resolved, in the order in which they are preferred."""
+    if home := environ.get("JAVA_HOME"):
+        yield Path(home, "bin", "java").resolve()
+    if on_path := shutil.which("java", path=environ.get("PATH", os.defpath)):
+        yield Path(on_path).resolve()
+    for pattern in places:
+        for directory in sorted(glob.glob(pattern)):
+            executable = Path(directory, "bin", "java")
+            if executable.is_file():
+                yield executable.resolve()
+
+
+def _ask(executable: Path) -> Java | str:
+    """What ``java -version`` says, or why it says nothing."""
+    command = [str(executable), "-XshowSettings:properties", "-version"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=ANSWER_WITHIN_S, check=False)
+    except FileNotFoundError:
+        return f"nothing at {executable}"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{executable}, which does not run ({type(error).__name__})"
+    text = answer.stderr + answer.stdout
+    if sys.platform == "darwin" and "Unable to locate a Java Runtime" in text:  # Apple's placeholder in /usr/bin
+        return f"only Apple's placeholder at {executable}"
+    version = parse_version(text)
+    if answer.returncode != 0 or version is None:
+        return f"{executable}, which does not say its version (exit code {answer.returncode})"
+    home = re.search(r"^\s*java\.home = (.+)$", text, re.MULTILINE)
+    return Java(Path(home[1].strip()) if home else executable.parent.parent, version)
+
+
+def parse_version(text: str) -> int | None:
+    """The feature release in the output of ``java -version``, e.g. 17; None when there is none."""
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(found[1]) if found else None

@@ -1,0 +1,80 @@
+"""A SparkSession for one task, where its connection says, ended with the task."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import SparkNotInstalled, SparkUnavailable
+from evenflow.sdk.connections import Connection, env_name
+from evenflow.spark.classic import classic_session
+from evenflow.spark.environment import environment
+from evenflow.spark.progress import Progress, classic_progress, connect_progress
+from evenflow.spark.shipping import ship_local_modules
+from evenflow.spark.target import Target, target_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LISTENS_WITHIN_S = 10.0  # a master or server that takes longer to accept a TCP connection does not work either
+
+
+@contextmanager
+def session_for(conn: Connection, *, app_name: str, conf: Mapping[str, str], progress: Progress) -> Iterator[SparkSession]:
+    """A session on the target of ``conn``, configured by Evenflow's defaults, ``conn``'s extras and ``conf``, the last one wins.
+
+    ``progress`` is told about running stages, from another thread when the session is classic. Raises :class:`SparkNotInstalled`,
+    :class:`JavaNotFound`, :class:`SparkUnavailable`, :class:`SettingsError`; errors of Spark itself pass through.
+    """
+    target = target_of(conn, conf, cpus=_cpus())
+    _require_pyspark(target)
+    _require_listener(target, conn.conn_id)
+    ship_local_modules()
+    start, tell = (_connect_session, connect_progress) if target.connect else (classic_session, classic_progress)
+    with environment(target.environ), start(target, app_name) as spark, tell(spark, progress):
+        yield spark
+
+
+@contextmanager
+def _connect_session(target: Target, app_name: str) -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
+    options: dict[str, Any] = dict(target.conf)
+    spark = SparkSession.builder.remote(target.url).appName(app_name).config(map=options).create()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _require_pyspark(target: Target) -> None:
+    needed = ["pyspark", "grpc", "pandas", "pyarrow"] if target.connect else ["pyspark"]
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise SparkNotInstalled(
+            f"This task needs a SparkSession, and {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed "
+            "in the worker's environment. Type: pip install 'evenflow[spark]'"
+        )
+
+
+def _require_listener(target: Target, conn_id: str) -> None:
+    """Spark would retry for minutes before it says that nobody is there."""
+    if target.address is None:
+        return
+    host, port = target.address
+    try:
+        socket.create_connection((host, port), timeout=LISTENS_WITHIN_S).close()
+    except OSError as error:
+        what = "Spark Connect server" if target.connect else "Spark master"
+        raise SparkUnavailable(
+            f"No {what} answers at {host}:{port}, where connection {conn_id!r} points ({error.strerror or error}). "
+            f"Start one there, or set {env_name(conn_id)} to where it is."
+        ) from error
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

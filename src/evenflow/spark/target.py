@@ -1,0 +1,149 @@
+"""Where a Spark task runs, decided by its connection alone: a local master, a standalone cluster, or a Spark Connect server.
+
+    spark-local://?cores=2&driver_memory=2g      this machine; ``local[2]`` says the same, as Spark writes it
+    spark://host:7077?spark.executor.memory=4g   a standalone cluster; the driver is the task's process
+    sc://host:15002/?token=...                   a Spark Connect server; the driver is there
+
+Extras that begin with ``spark.`` are Spark configuration. A task's own ``conf`` wins over them, and they over the defaults
+here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, urlsplit
+
+from evenflow.errors import SettingsError
+from evenflow.sdk.connections import Connection
+
+DRIVER_MEMORY = "1g"  # several Spark tasks fit on a laptop; a big job says so in its connection or conf
+FEWEST_SHUFFLE_PARTITIONS = 4  # below, one skewed partition keeps all other cores idle
+CONNECT_PORT = 15002
+MASTER_PORT = 7077
+
+LOCAL_EXTRAS = frozenset({"cores", "driver_memory", "log_level", "ui"})
+CLUSTER_EXTRAS = frozenset({"driver_memory", "log_level", "python", "ui"})
+
+_QUIET = {
+    "spark.ui.showConsoleProgress": "false",  # a progress bar drawn with carriage returns has no place in a log
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+}
+_ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``url`` goes to ``builder.remote`` when ``connect``, else to ``builder.master``; ``address`` is where it must listen."""
+
+    url: str
+    connect: bool = False
+    local: bool = False
+    conf: dict[str, str] = field(default_factory=dict)
+    environ: dict[str, str] = field(default_factory=dict)  # of the driver, while the session lives
+    address: tuple[str, int] | None = None
+
+
+def target_of(conn: Connection, conf: Mapping[str, str], *, cpus: int) -> Target:
+    """The target that ``conn`` names, with a task's ``conf``; ``cpus`` is what this process may use.
+
+    Raises :class:`SettingsError` on an unknown scheme or extra.
+    """
+    literal = re.fullmatch(r"local(?:\[(\d+|\*)\])?", conn.uri)
+    if literal:
+        return _local(literal[1] or "1", {}, conf, cpus)
+    match conn.scheme:
+        case "spark-local":
+            _check_extras(conn, LOCAL_EXTRAS)
+            cores = conn.extra.get("cores", "*")
+            if not re.fullmatch(r"\*|[1-9]\d*", cores):
+                raise SettingsError(f"Connection {conn.conn_id!r} says cores={cores!r}; write a number above 0, or * for all.")
+            return _local(cores, conn.extra, conf, cpus)
+        case "spark":
+            _check_extras(conn, CLUSTER_EXTRAS)
+            return _cluster(conn, conf)
+        case "sc":
+            return _connect(conn, conf)
+        case scheme:
+            raise SettingsError(
+                f"Connection {conn.conn_id!r} has the scheme {scheme!r}, which is not one of Spark's. "
+                "Write spark-local://, spark://HOST:7077 or sc://HOST:15002."
+            )
+
+
+def _local(cores: str, extra: Mapping[str, str], conf: Mapping[str, str], cpus: int) -> Target:
+    partitions = max(FEWEST_SHUFFLE_PARTITIONS, 2 * (cpus if cores == "*" else int(cores)))
+    return Target(
+        url=f"local[{cores}]",
+        local=True,
+        conf={**_ON_LOOPBACK, "spark.sql.shuffle.partitions": str(partitions), **_driver(extra), **conf},
+        # The second keeps Spark from warning that the host name resolves to a loopback address.
+        environ={"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+
+
+def _cluster(conn: Connection, conf: Mapping[str, str]) -> Target:
+    host, port = _host(conn), conn.port or MASTER_PORT
+    return Target(
+        url=f"spark://{_bracketed(host)}:{port}",
+        conf={**(_ON_LOOPBACK if _is_loopback(host) else {}), **_driver(conn.extra), **conf},
+        environ={"PYSPARK_PYTHON": conn.extra["python"]} if "python" in conn.extra else {},
+        address=(host, port),
+    )
+
+
+def _connect(conn: Connection, conf: Mapping[str, str]) -> Target:
+    host, port = _host(conn), conn.port or CONNECT_PORT
+    written = urlsplit(conn.uri).path.strip("/")  # ";token=..." where Spark itself wants it
+    params = [f";{key}={quote(value)}" for key, value in conn.extra.items() if not key.startswith("spark.")]
+    return Target(
+        url=f"sc://{_bracketed(host)}:{port}/{written}{''.join(params)}",
+        connect=True,
+        conf={**_spark_conf(conn.extra), **conf},
+        address=(host, port),
+    )
+
+
+def _driver(extra: Mapping[str, str]) -> dict[str, str]:
+    """Configuration of a driver that this process starts."""
+    return {
+        **_QUIET,
+        "spark.ui.enabled": extra.get("ui", "false"),
+        "spark.driver.memory": extra.get("driver_memory", DRIVER_MEMORY),
+        "spark.log.level": extra.get("log_level", "WARN").upper(),
+        **_spark_conf(extra),
+    }
+
+
+def _spark_conf(extra: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in extra.items() if key.startswith("spark.")}
+
+
+def _check_extras(conn: Connection, known: frozenset[str]) -> None:
+    unknown = sorted(key for key in conn.extra if key not in known and not key.startswith("spark."))
+    if unknown:
+        raise SettingsError(
+            f"Connection {conn.conn_id!r} ({conn.scheme}://) has unknown extras: {', '.join(unknown)}. "
+            f"It knows {', '.join(sorted(known))} and everything that begins with 'spark.'."
+        )
+
+
+def _host(conn: Connection) -> str:
+    if not conn.host:
+        raise SettingsError(f"Connection {conn.conn_id!r} names no host. Write {conn.scheme}://HOST:PORT.")
+    return conn.host
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

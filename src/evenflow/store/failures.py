@@ -1,0 +1,24 @@
+"""What the database's errors mean to those above, who do not know the driver."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from evenflow.errors import DatabaseUnavailable, XComError
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether the database could not be reached, broke off, or took too long: the same request may succeed later."""
+    return isinstance(error, (PoolTimeout, psycopg.OperationalError, DatabaseUnavailable))
+
+
+def is_bad_value(error: Exception) -> bool:
+    """Whether the database refused a value of the request: a NUL character in a text, a number out of range."""
+    return isinstance(error, psycopg.DataError)
+
+
+def not_storable(what: str, error: psycopg.DataError) -> XComError:
+    """The error of a value that is not JSON, or is JSON but not for PostgreSQL (NUL characters, numbers of 100,000 digits)."""
+    said = error.diag.message_detail or error.diag.message_primary or str(error)
+    return XComError(f"{what} cannot be stored: {said.rstrip('.')}. Return plain JSON without NUL characters, or a path to a file.")

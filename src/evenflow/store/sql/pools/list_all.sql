@@ -1,0 +1,5 @@
+-- Pools with their slots.
+select p.name, p.description, l.capacity as slots, l.used
+from pool p
+join concurrency_limit l on l.run_key = 0 and l.kind = 'pool' and l.name = p.name
+order by p.name

@@ -1,0 +1,99 @@
+"""What people read: rows as the SQL names them. Each is one short statement, so that no reader holds back vacuum."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+
+from evenflow.store.sql import sql
+
+Conn = AsyncConnection[Any]
+Row = dict[str, Any]
+
+
+class CurrentVersion(NamedTuple):
+    version_key: int
+    spec: str
+    is_active: bool
+    is_paused: bool
+    file: str
+    bundle: str
+
+
+class InstanceState(NamedTuple):
+    """Both null while the task instance has no row."""
+
+    state: str | None
+    try_number: int | None
+
+
+async def _rows(conn: Conn, name: str, **names: Any) -> list[Row]:
+    return await (await conn.cursor(row_factory=dict_row).execute(sql(name), names)).fetchall()
+
+
+async def list_dags(conn: Conn, *, dag_id: str | None = None, retired: bool = False, limit: int = 1, offset: int = 0) -> list[Row]:
+    """DAGs by name; ``retired`` ones, whose file is gone, too if wanted."""
+    return await _rows(conn, "views/list_dags", dag_id=dag_id, retired=retired, limit=limit, offset=offset)
+
+
+async def read_spec(conn: Conn, dag_id: str) -> CurrentVersion | None:
+    row = await (await conn.execute(sql("views/read_spec"), {"dag_id": dag_id})).fetchone()
+    return None if row is None else CurrentVersion(*row)
+
+
+async def list_runs(
+    conn: Conn,
+    *,
+    dag_id: str | None = None,
+    run_id: str | None = None,
+    state: str | None = None,
+    limit: int = 1,
+    offset: int = 0,
+) -> list[Row]:
+    """Runs, the newest first."""
+    return await _rows(conn, "views/list_runs", dag_id=dag_id, run_id=run_id, state=state, limit=limit, offset=offset)
+
+
+async def count_tasks(conn: Conn, run_key: int) -> dict[str, int]:
+    """Task instances by state, pending ones included; states without any are left out."""
+    return {row["state"]: row["n"] for row in await _rows(conn, "views/count_tasks", run_key=run_key)}
+
+
+async def list_progress(conn: Conn, run_key: int, *, limit: int) -> list[Row]:
+    return await _rows(conn, "views/list_progress", run_key=run_key, limit=limit)
+
+
+async def list_tasks(conn: Conn, run_key: int, *, task_id: str | None, state: str | None, limit: int, offset: int) -> list[Row]:
+    """Task instances in the order of the DAG and of their map index."""
+    return await _rows(conn, "views/list_tasks", run_key=run_key, task_id=task_id, state=state, limit=limit, offset=offset)
+
+
+async def find_instance(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_index: int) -> InstanceState | None:
+    """Null when there is no such run, or no such task in it."""
+    names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
+    row = await (await conn.execute(sql("views/find_instance"), names)).fetchone()
+    return None if row is None else InstanceState(*row)
+
+
+async def list_parse_errors(conn: Conn, *, limit: int, offset: int) -> list[Row]:
+    return await _rows(conn, "views/list_parse_errors", limit=limit, offset=offset)
+
+
+async def list_services(conn: Conn, *, lease_s: float, limit: int) -> list[Row]:
+    return await _rows(conn, "views/list_services", lease_s=lease_s, limit=limit)
+
+
+async def list_queues(conn: Conn) -> list[Row]:
+    return await _rows(conn, "views/list_queues")
+
+
+async def ping(conn: Conn) -> None:
+    """Returns when the database answers."""
+    await conn.execute(sql("views/ping"))
+
+
+async def read_health(conn: Conn) -> Row:
+    (row,) = await _rows(conn, "views/read_health")
+    return row

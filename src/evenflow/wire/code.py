@@ -1,0 +1,108 @@
+"""The code of a DAG version on its way: packed by the processor, kept by the API, unpacked by the worker.
+
+An archive is a gzipped tar of regular files. Its name is the hash of what it holds, not of its bytes: two machines that compress
+differently still agree. Packing the same files twice gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from evenflow.errors import CodeArchiveError
+
+MAX_ARCHIVE_BYTES = 32 * 2**20  # packed; hundreds of times what DAG files need, and one row in the database
+MAX_UNPACKED_BYTES = 256 * 2**20  # source compresses about 1:5, so this leaves room, and a zip bomb cannot fill a worker's disk
+MAX_FILES = 10_000
+MAX_PATH_BYTES = 255  # what a tar header and every file system hold
+
+
+def archive_hash(files: Mapping[str, bytes]) -> str:
+    """The name of an archive of ``files`` (path to content): SHA-256, hex, over ``path NUL sha256(content) LF``, paths sorted."""
+    total = hashlib.sha256()
+    for path in sorted(files):
+        total.update(f"{path}\0{hashlib.sha256(files[path]).hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """An archive of ``files``; paths are relative, separated by ``/``. Raises :class:`CodeArchiveError` when it is too large."""
+    if len(files) > MAX_FILES:
+        raise CodeArchiveError(f"This DAG's code has {len(files):,} files (limit {MAX_FILES:,}). Import fewer local modules.")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path in sorted(files):
+            entry = tarfile.TarInfo(_checked(path))
+            entry.size = len(files[path])
+            tar.addfile(entry, io.BytesIO(files[path]))
+    archive = gzip.compress(buffer.getvalue(), compresslevel=6, mtime=0)
+    if len(archive) > MAX_ARCHIVE_BYTES or buffer.tell() > MAX_UNPACKED_BYTES:
+        raise CodeArchiveError(
+            f"This DAG's code is {len(archive):,} bytes packed (limit {MAX_ARCHIVE_BYTES:,}). Keep data out of its modules."
+        )
+    return archive
+
+
+def read_archive(archive: bytes) -> dict[str, bytes]:
+    """What an archive holds, path to content. Raises :class:`CodeArchiveError` unless :func:`pack` could have made it."""
+    inflater = zlib.decompressobj(wbits=31)
+    try:
+        unpacked = inflater.decompress(archive, MAX_UNPACKED_BYTES)
+    except zlib.error as error:
+        raise CodeArchiveError(f"The archive is not gzip: {error}.") from None
+    if not inflater.eof or inflater.unused_data:
+        raise CodeArchiveError(f"The archive is cut off, has a tail, or unpacks to more than {MAX_UNPACKED_BYTES:,} bytes.")
+    files: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as tar:
+            for entry in tar:
+                path = _checked(entry.name)
+                if not entry.isreg():
+                    raise CodeArchiveError(f"The archive holds {path!r}, which is no regular file.")
+                if path in files or len(files) >= MAX_FILES:
+                    raise CodeArchiveError(f"The archive holds {path!r} twice, or more than {MAX_FILES:,} files.")
+                content = tar.extractfile(entry)
+                files[path] = content.read() if content else b""
+    except tarfile.TarError as error:
+        raise CodeArchiveError(f"The archive is not a tar: {error}.") from None
+    return files
+
+
+def unpack(archive: bytes, folder: Path, *, code_hash: str) -> None:
+    """Puts the files of ``archive`` into ``folder``, which appears at once and whole; nothing happens when it is there already.
+
+    Raises :class:`CodeArchiveError` when the archive is not the one that ``code_hash`` names.
+    """
+    files = read_archive(archive)
+    if (found := archive_hash(files)) != code_hash:
+        raise CodeArchiveError(f"The archive's content has hash {found}, not {code_hash}: it was damaged or changed on its way.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=".unpack-", dir=folder.parent))
+    try:
+        for path, content in files.items():
+            target = building / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        try:
+            os.rename(building, folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _checked(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    plain = path and "/".join(parts) == path and ".." not in parts and "\\" not in path and path.isprintable()
+    if not plain or path.startswith("/") or len(path.encode()) > MAX_PATH_BYTES:
+        raise CodeArchiveError(f"{path!r} cannot be a path in an archive: relative, plain, at most {MAX_PATH_BYTES} bytes.")
+    return path

@@ -1,0 +1,173 @@
+"""One try on this worker, from its assignment to the report of its exit."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evenflow.process.exits import Exit
+from evenflow.process.frames import Header
+from evenflow.process.owned_child import OwnedChild
+from evenflow.process.owned_template import OwnedTemplate
+from evenflow.wire.messages import Assignment, Report
+from evenflow.worker import limits
+from evenflow.worker.log_shipper import LogShipper
+from evenflow.worker.memory import MemoryWatch
+from evenflow.worker.proxy import TryApi, TryProxy
+from evenflow.worker.reporter import Reporter
+from evenflow.worker.templates import CannotLoad, DagFile, TemplatePool
+from evenflow.worker.verdict import Verdict, judge, read_result
+
+# What the process of a try is told of its assignment: everything but the token.
+_JOB_FIELDS = tuple(name for name in Assignment.__struct_fields__ if name != "token")
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What all tries of a worker use."""
+
+    api: TryApi
+    templates: TemplatePool
+    reporter: Reporter
+    logs: LogShipper
+    memory: MemoryWatch
+
+
+class Attempt:
+    """Implements :class:`evenflow.process.owned_child.ChildEvents`. ``on_end`` is called once, when its process is gone."""
+
+    def __init__(self, assignment: Assignment, tools: Tools, on_end: Callable[[Attempt], None]) -> None:
+        self.assignment = assignment
+        self._tools, self._on_end = tools, on_end
+        self._loop = asyncio.get_running_loop()
+        self._log = tools.logs.open(assignment.token, self._log_is_full)
+        self._proxy: TryProxy | None = None
+        self._child: OwnedChild | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._started_at: float | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._said: Verdict | None = None
+        self._ended_for: str | None = None
+        self._abandoned = False
+
+    @property
+    def epoch(self) -> int:
+        return self.assignment.epoch
+
+    def begin(self) -> None:
+        file = DagFile(self.assignment.code_hash, self.assignment.file)
+        template = self._tools.templates.ready(file)
+        if template is not None:
+            self._fork(template)
+        else:
+            self._loading = self._loop.create_task(self._begin_cold(file))
+
+    def end(self, reason: str) -> None:
+        """End the process group: SIGTERM, after a grace SIGKILL. The exit is reported with ``reason``. Again is no harm."""
+        if self._ended_for is None:
+            self._ended_for = reason
+            if self._child is not None:
+                self._child.send_signal(signal.SIGTERM)
+                self._after(limits.TERM_GRACE, self._kill)
+            elif self._loading is not None:
+                self._loading.cancel()
+                self._conclude(Verdict("failed", f"{reason}, before it was started"))
+
+    def abandon(self) -> None:
+        """The try is not this worker's any more: kill it at once and say nothing."""
+        self._abandoned = True
+        self._tools.reporter.abandon(self.epoch)
+        if self._child is not None:
+            self._kill()
+        elif self._loading is not None:
+            self._loading.cancel()
+            self._finish()
+
+    # -- its process
+
+    def started(self, pid: int) -> None:
+        self._started_at = self._loop.time()
+        self._tools.reporter.started(self.epoch, self.assignment.token)
+        timeout = self.assignment.execution_timeout
+        if timeout is not None:
+            self._after(timeout, lambda: self.end(f"execution_timeout of {timeout:g} s exceeded"))
+
+    def frame(self, header: Header, body: bytes) -> None:
+        if header.get("tell") == "result":
+            if self._ended_for is None:  # else it came too late: the reason of its end stands
+                self._said = read_result(header, body)
+            return
+        if self._proxy is None:
+            assert self._child is not None
+            self._proxy = TryProxy(self._tools.api, self.assignment.token, self._child.send)
+        self._proxy.serve(header, body)
+
+    def output(self, data: bytes) -> None:
+        self._log.write(data)
+
+    def exited(self, end: Exit) -> None:
+        if self._started_at is None and self._ended_for is None:
+            self._conclude(Verdict("cannot_start", end.lost))
+            return
+        evidence = self._tools.memory.evidence() if end.status == -signal.SIGKILL else None
+        self._conclude(judge(self._said, end, ended_for=self._ended_for, out_of_memory=evidence))
+
+    # -- inside
+
+    async def _begin_cold(self, file: DagFile) -> None:
+        try:
+            while (template := self._tools.templates.ready(file)) is None:
+                await self._tools.templates.load(file)
+        except CannotLoad as error:
+            self._log.write(error.output.encode())
+            self._conclude(Verdict("cannot_start", str(error)))
+        else:
+            self._fork(template)
+
+    def _fork(self, template: OwnedTemplate) -> None:
+        job = {name: getattr(self.assignment, name) for name in _JOB_FIELDS}
+        try:
+            self._child = template.begin(job, self)
+        except OSError as error:
+            self._conclude(Verdict("cannot_start", f"the worker's host could not start a process: {error}"))
+
+    def _kill(self) -> None:
+        assert self._child is not None
+        self._child.send_signal(signal.SIGKILL)
+
+    def _log_is_full(self, full: bool) -> None:
+        if self._child is not None:
+            if full:
+                self._child.pause_output()
+            else:
+                self._child.resume_output()
+
+    def _after(self, seconds: float, action: Callable[[], None]) -> None:
+        self._timers.append(self._loop.call_later(seconds, action))
+
+    def _conclude(self, verdict: Verdict) -> None:
+        if not self._abandoned:
+            self._tools.reporter.exited(
+                self.epoch,
+                Report(
+                    token=self.assignment.token,
+                    kind="exit",
+                    outcome=verdict.outcome,
+                    ran_s=None if self._started_at is None else self._loop.time() - self._started_at,
+                    exit_code=verdict.exit_code,
+                    reason=verdict.reason,
+                    error_types=verdict.error_types,
+                    result=verdict.result,
+                ),
+            )
+        self._finish()
+
+    def _finish(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        if self._proxy is not None:
+            self._proxy.close()
+        self._log.close()
+        self._on_end(self)

@@ -1,0 +1,172 @@
+"""The worker as a service: registered, beating, claiming; running tries; drained or stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import structlog
+
+from evenflow.client.execution import ExecutionClient
+from evenflow.errors import SettingsError
+from evenflow.process import prctl
+from evenflow.process.environment import user_environment
+from evenflow.process.presence import Presence
+from evenflow.wire.messages import Beat, BeatAnswer, ClaimAnswer, Register
+from evenflow.worker import limits
+from evenflow.worker.attempt import Tools
+from evenflow.worker.claims import Claims
+from evenflow.worker.code_cache import CodeCache
+from evenflow.worker.log_shipper import LogShipper
+from evenflow.worker.memory import MemoryWatch, kernel_counters
+from evenflow.worker.reporter import Reporter
+from evenflow.worker.templates import TemplatePool
+from evenflow.worker.tries import Tries
+
+_KILLED = "ended on request: the task was cancelled, or this try is not its current one any more"
+
+log = structlog.get_logger(__name__)
+
+
+class WorkerService:
+    """Runs up to ``slots`` tries of ``queues`` at once. ``home`` holds the code cache; ``token`` is a worker's service token."""
+
+    def __init__(self, api_url: str, token: str, *, name: str, slots: int, queues: list[str], home: Path) -> None:
+        if slots < 1 or not queues:
+            raise SettingsError(f"Worker {name!r} has {slots} slots and the queues {queues}; it needs at least one of each.")
+        self.name = name
+        self._api_url, self._token, self._home = api_url, token, home
+        self._slots, self._queues = slots, queues
+        self._state: Literal["active", "draining"] = "active"
+        self._loops: list[asyncio.Task[None]] = []
+        self._claiming: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        prctl.adopt_orphans()
+        self._client = ExecutionClient(self._api_url, self._token)
+        code = CodeCache(self._home / "code", self._client)
+        await asyncio.to_thread(code.prune)
+        self._memory = MemoryWatch(kernel_counters())
+        self._templates = TemplatePool(code, user_environment(os.environ))
+        self._reporter = Reporter(self._client)
+        self._logs = LogShipper(self._client)
+        tools = Tools(self._client, self._templates, self._reporter, self._logs, self._memory)
+        self._tries = Tries(self._slots, tools)
+        self._claims = Claims(self._client, self._queues, self._tries, self._claim_answered)
+        self._presence = Presence(self._client, self._identity(), beat=self._beat, answered=self._beat_answered, lost=self._lost)
+        try:
+            await self._presence.join()
+        except BaseException:
+            await self._client.close()
+            raise
+        loops = {
+            "presence": self._presence.keep(),
+            "reports": self._reporter.run(),
+            "logs": self._logs.run(),
+            "claims": self._claim(),
+        }
+        self._loops = [asyncio.create_task(loop, name=loop_name) for loop_name, loop in loops.items()]
+
+    async def drain(self) -> None:
+        self._state = "draining"
+        await self._presence.beat_now()
+        await self._claims.drain()
+        await self._tries.over()
+        await self._reporter.delivered()
+        await self._logs.shipped()
+
+    async def stop(self) -> None:
+        self._halt_claims()
+        self._tries.abandon_all()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limits.LAST_WORDS):
+                await self._tries.over()
+                await self._reporter.delivered()
+                await self._logs.shipped()
+        await self._templates.close()
+        await self._presence.leave()
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        await self._client.close()
+
+    async def failed(self) -> BaseException:
+        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
+        ended = done.pop()
+        return ended.exception() or RuntimeError(f"{ended.get_name()} ended by itself.")
+
+    def _identity(self) -> Register:
+        return Register(
+            kind="worker",
+            name=self.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=version("evenflow"),
+            detail=self._detail(),
+        )
+
+    def _detail(self) -> dict[str, Any]:
+        return {"slots": self._slots, "queues": self._queues, "running": len(self._tries.epochs)}
+
+    # -- beats
+
+    def _beat(self) -> Beat:
+        return Beat(state=self._state, epochs=[*self._tries.epochs, *self._reporter.unacknowledged], detail=self._detail())
+
+    def _beat_answered(self, answer: BeatAnswer) -> None:
+        self._memory.look()
+        self._templates.end_idle()
+        self._tries.end(answer.kill, _KILLED)
+        reported = set(self._reporter.unacknowledged)
+        self._tries.accept(assignment for assignment in answer.resend if assignment.epoch not in reported)
+        if answer.state == "draining":
+            self._told_to_drain()
+
+    def _lost(self) -> None:
+        """R-CS7: the control plane gives the tries to others soon, so none may go on here."""
+        log.warning("killing all tries", tries=len(self._tries.epochs))
+        self._tries.abandon_all()
+        if self._claiming is not None:
+            self._claiming.cancel()
+
+    # -- claims
+
+    async def _claim(self) -> None:
+        while True:
+            service_id = await self._presence.joined()
+            self._claiming = asyncio.create_task(self._claims.run(service_id), name="claims")
+            try:
+                await asyncio.wait({self._claiming})
+            finally:
+                self._claiming.cancel()
+            if not self._claiming.cancelled():
+                self._claiming.result()
+                break
+        await asyncio.Event().wait()  # drained; only a failure may end a loop
+
+    def _claim_answered(self, answer: ClaimAnswer) -> None:
+        self._tries.accept(answer.assignments)
+        self._tries.end(answer.kill, _KILLED)
+        match answer.state:
+            case "lost":
+                self._presence.lose()
+            case "draining":
+                self._told_to_drain()
+            case "active":
+                pass
+
+    def _told_to_drain(self) -> None:
+        if self._state == "active":
+            log.info("told to drain", worker=self.name)
+            self._state = "draining"
+            self._claims.halt()
+
+    def _halt_claims(self) -> None:
+        self._claims.halt()
+        if self._claiming is not None:
+            self._claiming.cancel()

@@ -1,0 +1,73 @@
+"""What runs inside a worker's template and its children: ``python -m evenflow.worker.task_process FD``.
+
+The template loads one DAG file; each child runs one try of one of its tasks. A child has one connection, to its worker, on which it
+asks and tells:
+
+    {"ask": "pull", "task_id", "key", "map_index"}      -> {"found": bool} + value
+    {"ask": "push", "key"} + value                      -> {}
+    {"tell": "progress", "label", "done", "total", "detail"}
+    {"tell": "result", "outcome", "reason", "error_types"} + value, or no body for none
+
+A question that cannot be answered gets {"error": text}. Values are JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from evenflow.errors import XComError
+from evenflow.process.frames import Header, Link
+from evenflow.process.template import NotPrepared, serve_template
+from evenflow.process.tracebacks import describe_failure
+from evenflow.sdk.loader import LoadedFile, load_file
+from evenflow.sdk.runner import TryContext, run_try
+
+
+def prepare(config: Header) -> LoadedFile:
+    root = Path(config["root"]).resolve()
+    file = root / config["file"]
+    try:
+        return load_file(file, root)
+    except BaseException as error:
+        failure = describe_failure(error, file, root)
+        raise NotPrepared(f"cannot import DAG file {config['file']}: {failure.summary}", failure.trace) from error
+
+
+def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
+    dag = loaded.dags.get(job["dag_id"])
+    if dag is None or job["task_id"] not in dag.tasks:
+        what = f"DAG {job['dag_id']!r}" if dag is None else f"task {job['task_id']!r} of DAG {job['dag_id']!r}"
+        reason = f"{job['file']} does not define {what} on this worker; a DAG file must define the same DAGs wherever it is loaded"
+        return {"tell": "result", "outcome": "cannot_start", "reason": reason, "error_types": []}, b""
+    result = run_try(dag, TryContext.from_assignment(job), LinkChannel(link))
+    header = {"tell": "result", "outcome": result.outcome, "reason": result.reason, "error_types": result.error_types}
+    return header, result.result or b""
+
+
+class LinkChannel:
+    """The runner's way to the outside, over the link to the worker."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def xcom_pull(self, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
+        answer, value = self._ask({"ask": "pull", "task_id": task_id, "key": key, "map_index": map_index})
+        return answer["found"], json.loads(value) if answer["found"] else None
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self._ask({"ask": "push", "key": key}, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+    def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None:
+        self._link.send({"tell": "progress", "label": label, "done": done, "total": total, "detail": detail})
+
+    def _ask(self, question: Header, value: bytes = b"") -> tuple[Header, bytes]:
+        answer, body = self._link.ask(question, value)
+        if "error" in answer:
+            raise XComError(answer["error"])
+        return answer, body
+
+
+if __name__ == "__main__":
+    serve_template(prepare, run)

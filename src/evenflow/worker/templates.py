@@ -1,0 +1,103 @@
+"""Warm template processes, one for each DAG file of each version of the code that this worker runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
+from evenflow.process.owned_template import OwnedTemplate, TemplateFailed
+from evenflow.worker import limits
+from evenflow.worker.code_cache import CodeCache
+
+MODULE = "evenflow.worker.task_process"
+
+
+class DagFile(NamedTuple):
+    code_hash: str
+    file: str
+
+
+class CannotLoad(EvenflowError):
+    """The code of a task cannot be had or loaded here. ``output`` is what belongs into the log of a try that wanted it."""
+
+    def __init__(self, reason: str, output: str = "") -> None:
+        super().__init__(reason)
+        self.output = output
+
+
+class TemplatePool:
+    """Least recently used first; one with children is never ended."""
+
+    def __init__(self, code: CodeCache, env: Mapping[str, str]) -> None:
+        self._code, self._env = code, env
+        self._loop = asyncio.get_running_loop()
+        self._templates: dict[DagFile, OwnedTemplate] = {}
+        self._used_at: dict[DagFile, float] = {}
+        self._loading: dict[DagFile, asyncio.Task[OwnedTemplate]] = {}
+        self._turn = asyncio.Semaphore(limits.LOADS_AT_ONCE)
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def ready(self, file: DagFile) -> OwnedTemplate | None:
+        """The file's template if it can fork now. Forking must follow before anything is awaited."""
+        template = self._templates.get(file)
+        if template is None or not template.alive:
+            return None
+        del self._templates[file]  # to the end: used last
+        self._templates[file] = template
+        self._used_at[file] = self._loop.time()
+        return template
+
+    async def load(self, file: DagFile) -> None:
+        """Make the file's template ready. Raises :class:`CannotLoad`; several callers share one attempt and its failure."""
+        loading = self._loading.get(file)
+        if loading is None:
+            loading = self._loading[file] = self._loop.create_task(self._start(file))
+            loading.add_done_callback(lambda done: self._loaded(file, done))
+        await asyncio.shield(loading)
+
+    def end_idle(self) -> None:
+        """End what has been idle for too long, and the longest idle above the limit. Call it now and then."""
+        idle = [file for file, template in self._templates.items() if not template.children]
+        now = self._loop.time()
+        for position, file in enumerate(idle):
+            if position < len(idle) - limits.IDLE_TEMPLATES or now - self._used_at[file] > limits.IDLE_TEMPLATE:
+                self._end(self._templates.pop(file))
+
+    async def close(self) -> None:
+        """End all of them and their children."""
+        for loading in self._loading.values():
+            loading.cancel()
+        for template in self._templates.values():
+            self._end(template)
+        self._templates.clear()
+        await asyncio.gather(*self._loading.values(), *self._closing, return_exceptions=True)
+
+    async def _start(self, file: DagFile) -> OwnedTemplate:
+        try:
+            root = await self._code.fetch(file.code_hash)
+            async with self._turn:
+                config = {"root": str(root), "file": file.file}
+                return await OwnedTemplate.start(MODULE, config, env=self._env, load_timeout_s=limits.LOAD_TIMEOUT)
+        except TemplateFailed as error:
+            reason = str(error) if str(error).startswith("cannot import") else f"cannot import DAG file {file.file}: {error}"
+            raise CannotLoad(reason, error.output) from error
+        except (ApiUnavailable, ApiRefused, CodeArchiveError, OSError) as error:
+            raise CannotLoad(f"cannot get the code of {file.file} (version {file.code_hash[:12]}): {error}") from error
+
+    def _loaded(self, file: DagFile, loading: asyncio.Task[OwnedTemplate]) -> None:
+        if loading.cancelled():
+            del self._loading[file]
+        elif loading.exception() is not None:
+            self._loop.call_later(limits.FAILURE_KEPT, self._loading.pop, file, None)
+        else:
+            del self._loading[file]
+            self._templates[file] = loading.result()
+            self._used_at[file] = self._loop.time()
+            self.end_idle()
+
+    def _end(self, template: OwnedTemplate) -> None:
+        closing = self._loop.create_task(template.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)

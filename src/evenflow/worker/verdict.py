@@ -1,0 +1,50 @@
+"""What became of a try, from what its process said and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from signal import SIGKILL
+
+import msgspec
+
+from evenflow.process.exits import Exit, describe_exit
+from evenflow.process.frames import Header
+from evenflow.wire.messages import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    outcome: Outcome
+    reason: str | None = None
+    error_types: list[str] = field(default_factory=list)
+    exit_code: int | None = None
+    result: bytes | None = None  # JSON
+
+
+class _Result(msgspec.Struct):
+    outcome: Outcome
+    reason: str | None
+    error_types: list[str]
+
+
+def read_result(header: Header, body: bytes) -> Verdict:
+    """What the process says became of its try. Raises :class:`ValueError` for a frame that user code must have forged."""
+    try:
+        said = msgspec.convert(header, _Result)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+    return Verdict(said.outcome, said.reason, said.error_types, result=body or None)
+
+
+def judge(said: Verdict | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None) -> Verdict:
+    """``ended_for`` is why this worker ended the process, ``out_of_memory`` the kernel's evidence, each if any."""
+    exit_code = None if end.lost else end.status
+    if said is not None:
+        return replace(said, exit_code=exit_code)
+    if ended_for is not None:
+        reason = ended_for
+    elif end.status == -SIGKILL and not end.lost and out_of_memory:
+        reason = f"killed by SIGKILL because memory ran out: {out_of_memory}"
+    else:
+        reason = describe_exit(end)
+    return Verdict("failed", reason, exit_code=exit_code)

@@ -1,0 +1,307 @@
+"""DAG files: seen, leased, parsed; and what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from evenflow.client.execution import ExecutionClient
+from evenflow.client.rest import RestClient
+from evenflow.core.model import DagSpec, Schedule, TaskSpec
+from evenflow.wire import messages as m
+from evenflow.wire.code import pack
+from tests.api.world import CODE, CODE_HASH, SPEC, World
+
+ONE = DagSpec(dag_id="one", tasks=(TaskSpec(task_id="a", operator="python", max_active_tis_per_dag=3),))
+TWO = DagSpec(dag_id="two", tasks=(TaskSpec(task_id="a", operator="bash"),), max_active_runs=None)
+
+
+async def see(processor: ExecutionClient, **files: str) -> None:
+    seen = [m.FileSeen(file=f"{name}.py", fingerprint=fingerprint) for name, fingerprint in files.items()]
+    await processor.files_seen(m.FilesSeen(bundle="main", files=seen))
+
+
+async def lease(processor: ExecutionClient, limit: int = 10, lease_s: float = 60.0) -> list[str]:
+    answer = await processor.lease_files(m.FilesLease(service_id=1, bundle="main", limit=limit, lease_s=lease_s))
+    return [leased.file for leased in answer.files]
+
+
+async def parsed(processor: ExecutionClient, name: str, fingerprint: str, *specs: DagSpec | str, **other: object) -> m.ParsedAnswer:
+    texts = [spec.to_json() if isinstance(spec, DagSpec) else spec for spec in specs]
+    message = m.ParsedFile(
+        bundle="main", file=f"{name}.py", fingerprint=fingerprint, seconds=0.1, specs=texts, **{"code_hash": CODE_HASH, **other}
+    )
+    return await processor.file_parsed(message)
+
+
+@pytest.fixture(autouse=True)
+async def _code(processor: ExecutionClient) -> None:
+    await processor.put_code(CODE_HASH, pack(CODE))
+
+
+# -- leasing -----------------------------------------------------------------------------------------------------------
+
+
+async def test_files_are_leased_once_least_recently_parsed_first(processor: ExecutionClient, world: World) -> None:
+    """R-HA8"""
+    await see(processor, a="1", b="1", c="1", d="1")
+    world.db.execute("update dag_file set parsed = '1', parsed_at = now() where file = 'd.py'")
+    world.db.execute("update dag_file set parsed = '0', parsed_at = now() - interval '1 hour' where file = 'a.py'")
+    world.db.execute("update dag_file set parsed = '0', parsed_at = now() - interval '2 hours' where file = 'b.py'")
+    assert await lease(processor, limit=2) == ["c.py", "b.py"]
+    assert await lease(processor) == ["a.py"], "leased ones are skipped, and d.py has not changed"
+    assert await lease(processor) == []
+    world.db.execute("update dag_file set lease_until = now() - interval '1 second' where file = 'b.py'")
+    assert await lease(processor) == ["b.py"]
+
+
+async def test_several_processors_share_the_files(processor: ExecutionClient) -> None:
+    """R-HA8"""
+    await see(processor, **{f"f{n}": "1" for n in range(60)})
+    leased = [file for files in await asyncio.gather(*(lease(processor, limit=7) for _ in range(12))) for file in files]
+    assert len(leased) == len(set(leased))
+    assert len(leased) == 60
+
+
+async def test_a_changed_file_is_leased_again(processor: ExecutionClient) -> None:
+    await see(processor, a="1")
+    assert await lease(processor) == ["a.py"]
+    await parsed(processor, "a", "1", ONE)
+    assert await lease(processor) == []
+    await see(processor, a="2")
+    assert await lease(processor) == ["a.py"]
+
+
+# -- parsing -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_file_becomes_dags_and_versions(processor: ExecutionClient, world: World) -> None:
+    await see(processor, a="1")
+    world.db.execute("listen dag")
+    world.db.execute("listen inbox")
+    assert await parsed(processor, "a", "1", ONE, TWO) == m.ParsedAnswer()
+    assert {n.channel for n in world.db.notifies(timeout=5, stop_after=2)} == {"dag", "inbox"}
+    rows = world.all("select dag_id, version_number, spec_hash, code_hash, v.file from dag_version v order by dag_id")
+    assert rows == [("one", 1, ONE.hash(), CODE_HASH, "a.py"), ("two", 1, TWO.hash(), CODE_HASH, "a.py")]
+    assert world.all("select dag_id, task_index, task_id, operator from task join dag_version using (version_key) order by 1") == [
+        ("one", 0, "a", "python"),
+        ("two", 0, "a", "bash"),
+    ]
+    assert world.all("select dag_id, bundle, file, is_paused, is_active, next_run_at from dag order by dag_id") == [
+        ("one", "main", "a.py", False, True, None),
+        ("two", "main", "a.py", False, True, None),
+    ]
+    assert world.one("select parsed, parse_seconds, lease_until, error from dag_file") == ("1", pytest.approx(0.1), None, None)
+
+
+async def test_the_same_result_twice_makes_one_version(processor: ExecutionClient, world: World) -> None:
+    await see(processor, a="1")
+    await asyncio.gather(*(parsed(processor, "a", "1", ONE) for _ in range(6)))
+    assert world.one("select count(*) from dag_version") == 1
+    changed = dataclasses.replace(ONE, description="new")
+    await see(processor, a="2")
+    await parsed(processor, "a", "2", changed)
+    await see(processor, a="3")
+    await parsed(processor, "a", "3", ONE)
+    assert world.all("select version_number from dag_version order by 1") == [1, 2]
+    assert world.one("select version_number from dag join dag_version using (version_key)") == 1, "back to what it was"
+
+
+async def test_a_result_for_an_older_content_is_dropped(processor: ExecutionClient, world: World) -> None:
+    await see(processor, a="2")
+    assert await parsed(processor, "a", "1", ONE) == m.ParsedAnswer()
+    assert await parsed(processor, "gone", "1", ONE) == m.ParsedAnswer()
+    assert world.one("select count(*) from dag") == 0
+    assert await lease(processor) == ["a.py"]
+
+
+async def test_unknown_code_is_asked_for(processor: ExecutionClient, world: World) -> None:
+    await see(processor, a="1")
+    assert (await parsed(processor, "a", "1", ONE, code_hash="f" * 64)).need_code
+    assert world.one("select count(*) from dag") == 0
+    assert (await parsed(processor, "a", "1", ONE, code_hash=None)).errors
+    assert world.one("select count(*) from dag") == 0
+
+
+async def test_a_parse_error_is_kept_and_the_dags_stay(
+    processor: ExecutionClient, world: World, api_url: str, operator_token: str
+) -> None:
+    await see(processor, a="1")
+    await parsed(processor, "a", "1", ONE)
+    await see(processor, a="2")
+    await parsed(processor, "a", "2", error="Traceback\0 ...\nSyntaxError: no", error_line=7)
+    assert world.one("select is_active from dag") is True
+    async with RestClient(api_url, operator_token) as rest:
+        (error,) = (await rest.list_parse_errors()).items
+        assert (error.file, error.error, error.error_line) == ("a.py", "Traceback ...\nSyntaxError: no", 7)
+        await see(processor, a="3")
+        await parsed(processor, "a", "3", ONE)
+        assert (await rest.list_parse_errors()).items == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"format": 99}', "format 99 is not known here"),
+        ('{"format": 1, "dag_id": 5, "tasks": []}', "cannot be read"),
+        ('{"format": 1, "dag_id": "x", "tasks": [], "colour": 1}', "cannot be read"),
+        ('{"format": 1, "dag_id": "a/b", "tasks": []}', "no slash"),
+        ('{"format": 1, "dag_id": "x\\u0000", "tasks": []}', "NUL"),
+        ('{"format": 1, "dag_id": "x", "tasks": [], "start_date": "soon"}', "no ISO 8601 time"),
+        ('{"format": 1, "dag_id": "x", "tasks": [], "start_date": "2026-01-01T00:00:00"}', "no UTC offset"),
+        ('{"format": 1, "dag_id": "x", "tasks": [], "schedule": {"kind": "cron", "cron": "99 * * * *"}}', "99"),
+        ('{"format": 1, "dag_id": "x", "tasks": [], "schedule": {"kind": "moon"}}', "schedule kind 'moon'"),
+    ],
+)
+async def test_specs_that_make_no_sense(processor: ExecutionClient, world: World, spec: str, said: str) -> None:
+    await see(processor, a="1")
+    (error,) = (await parsed(processor, "a", "1", spec, TWO)).errors
+    assert said in error
+    assert world.all("select dag_id from dag") == ["two"], "the others of the file are stored"
+    assert said in world.one("select error from dag_file")
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ({"pool": "gpu"}, "there is no pool 'gpu'. Make it with: evenflow pools set gpu SLOTS"),
+        ({"executor": "moon"}, "there is no executor 'moon'; there are: worker."),
+        ({"upstream": (5,)}, "depends on a task that does not exist"),
+        ({"upstream": (1,)}, "has a cycle"),
+        ({"pool_slots": 0}, "pool_slots is 0"),
+        ({"pool_slots": 2**40}, "pool_slots is 1,099,511,627,776"),
+        ({"retries": 40_000}, "retries is 40,000"),
+        ({"task_id": "last"}, "two tasks with one task_id"),
+        ({"task_id": "x" * 251}, "must have 1 to 250 printable characters"),
+    ],
+)
+async def test_tasks_that_make_no_sense(processor: ExecutionClient, world: World, task: dict[str, object], said: str) -> None:
+    await see(processor, a="1")
+    first = TaskSpec(**{"task_id": "first", "operator": "python", **task})
+    spec = DagSpec(dag_id="x", tasks=(first, TaskSpec(task_id="last", operator="python", upstream=(0,))))
+    (error,) = (await parsed(processor, "a", "1", spec)).errors
+    assert said in error
+    assert world.one("select count(*) from dag") == 0
+
+
+# -- whose DAG ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_dag_belongs_to_one_file(processor: ExecutionClient, world: World) -> None:
+    await see(processor, a="1", b="1")
+    await parsed(processor, "a", "1", ONE)
+    (error,) = (await parsed(processor, "b", "1", ONE, TWO)).errors
+    assert error == "The DAG 'one' is already defined in a.py (bundle 'main'). Rename one."
+    assert world.all("select dag_id, file from dag order by 1") == [("one", "a.py"), ("two", "b.py")]
+
+
+async def test_two_files_that_claim_one_dag_at_once(processor: ExecutionClient, world: World) -> None:
+    names = [f"f{n}" for n in range(8)]
+    await see(processor, **dict.fromkeys(names, "1"))
+    answers = await asyncio.gather(*(parsed(processor, name, "1", ONE) for name in names))
+    assert sorted(len(answer.errors) for answer in answers) == [0, *[1] * 7]
+
+
+@pytest.mark.parametrize("b_first", [True, False])
+async def test_a_dag_moves_to_another_file(processor: ExecutionClient, world: World, b_first: bool) -> None:
+    await see(processor, a="1", b="1")
+    await parsed(processor, "a", "1", ONE)
+    await parsed(processor, "b", "1", TWO)
+    await see(processor, a="2", b="2")
+    assert sorted(await lease(processor)) == ["a.py", "b.py"]
+    for name in "ba" if b_first else "ab":
+        await parsed(processor, name, "2", *([ONE, TWO] if name == "b" else []))
+    for again in await lease(processor):
+        assert (again, b_first) == ("b.py", True), "refused as long as a.py had it, it is parsed again"
+        await parsed(processor, "b", "2", ONE, TWO)
+    assert world.all("select dag_id, file, is_active from dag order by 1") == [("one", "b.py", True), ("two", "b.py", True)]
+    assert world.one("select count(*) from dag_file where error is not null") == 0
+
+
+async def test_dags_of_a_file_that_is_gone_are_retired(processor: ExecutionClient, world: World) -> None:
+    await see(processor, a="1", b="1")
+    await parsed(processor, "a", "1", ONE)
+    await parsed(processor, "b", "1", TWO)
+    await see(processor, b="1")
+    assert world.all("select dag_id, is_active from dag order by 1") == [("one", False), ("two", True)]
+    assert world.all("select file from dag_file") == ["b.py"]
+    await see(processor, a="1", b="1")
+    await parsed(processor, "a", "1", ONE)
+    assert world.all("select is_active from dag") == [True, True]
+
+
+async def test_a_dag_that_its_file_defines_no_more_is_retired(processor: ExecutionClient, world: World) -> None:
+    await see(processor, a="1")
+    await parsed(processor, "a", "1", ONE, TWO)
+    await see(processor, a="2")
+    await parsed(processor, "a", "2", TWO)
+    assert world.all("select dag_id, is_active from dag order by 1") == [("one", False), ("two", True)]
+
+
+# -- pausing, schedules, limits ----------------------------------------------------------------------------------------
+
+
+async def test_pausing_is_the_operators_after_the_first_time(processor: ExecutionClient, world: World) -> None:
+    await see(processor, a="1")
+    await parsed(processor, "a", "1", dataclasses.replace(ONE, is_paused_upon_creation=True))
+    assert world.one("select is_paused from dag") is True
+    world.db.execute("update dag set is_paused = false")
+    await see(processor, a="2")
+    await parsed(processor, "a", "2", dataclasses.replace(ONE, is_paused_upon_creation=True, description="x"))
+    assert world.one("select is_paused from dag") is False
+
+
+async def test_a_schedule_says_when_the_next_run_is_due(processor: ExecutionClient, world: World) -> None:
+    hourly = dataclasses.replace(ONE, schedule=Schedule(kind="cron", cron="0 * * * *"))
+    await see(processor, a="1")
+    await parsed(processor, "a", "1", hourly)
+    due, logical = world.one("select next_run_at, next_logical from dag")
+    assert due - logical == timedelta(hours=1)
+    assert timedelta(0) <= datetime.now(UTC) - due < timedelta(hours=1), "the newest interval that has ended"
+    version = world.one("select version_key from dag")
+    world.db.execute(
+        "insert into dag_run (dag_id, run_id, version_key, run_type, logical_date) values ('one', 's', %s, 'scheduled', %s)",
+        [version, logical],
+    )
+    await see(processor, a="2")
+    await parsed(processor, "a", "2", dataclasses.replace(hourly, description="x"))
+    assert world.one("select next_logical from dag") == logical + timedelta(hours=1), "its runs go on where they were"
+    await see(processor, a="3")
+    await parsed(processor, "a", "3", ONE)
+    assert world.one("select next_run_at, next_logical from dag") == (None, None)
+
+
+async def test_limits_follow_the_newest_version(processor: ExecutionClient, world: World) -> None:
+    def limits() -> list[tuple[str, str, int]]:
+        return world.all(
+            "select kind::text, name, capacity from concurrency_limit where kind in ('dag_task', 'dag_runs') order by 1, 2"
+        )
+
+    def task(limit: int | None) -> tuple[TaskSpec, ...]:
+        return (TaskSpec(task_id="a", operator="python", max_active_tis_per_dag=limit),)
+
+    await see(processor, a="1")
+    await parsed(processor, "a", "1", ONE, TWO, SPEC)
+    assert limits() == [("dag_runs", "one", 16), ("dag_runs", "sales", 16), ("dag_task", "one/a", 3)]
+    world.db.execute("update concurrency_limit set used = 2 where name = 'one/a'")
+    world.run(world.one("select version_key from dag where dag_id = 'two'"))
+    await see(processor, a="2")
+    await parsed(
+        processor,
+        "a",
+        "2",
+        dataclasses.replace(ONE, tasks=task(2), max_active_runs=None),
+        dataclasses.replace(TWO, max_active_runs=4),
+    )
+    assert limits() == [("dag_runs", "sales", 16), ("dag_runs", "two", 4), ("dag_task", "one/a", 2)]
+    assert world.one("select used from concurrency_limit where name = 'two'") == 1, "a new limit counts the runs that run"
+    assert world.one("select count(*) from wake") == 0
+    await see(processor, a="3")
+    await parsed(processor, "a", "3", dataclasses.replace(ONE, tasks=task(None)))
+    assert world.one("select capacity, used from concurrency_limit where name = 'one/a'") == (2**31 - 1, 2)
+    assert world.all("select name, released from wake join concurrency_limit using (limit_id)") == [("one/a", 0)]

@@ -1,0 +1,158 @@
+"""The edge: errors in one form, bodies with a limit, and a description that fits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from evenflow.api import limits
+from evenflow.api.execution.app import execution_routes
+from evenflow.api.rest.app import rest_application
+from evenflow.api.tokens import mint_service_token
+from evenflow.client import answers
+from evenflow.wire import messages as m
+from tests.api.world import World
+
+DESCRIPTION: dict[str, Any] = rest_application(None, tokens=None, log_directory=None).openapi()
+
+
+@pytest.fixture
+async def session(operator_token: str) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {operator_token}"}) as session:
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "code", "said"),
+    [
+        ("GET", "/api/v1/nothing", None, 404, "not_found", "There is nothing at /api/v1/nothing."),
+        ("GET", "/", None, 404, "not_found", "There is nothing at /."),
+        ("DELETE", "/api/v1/dags", None, 405, "method_not_allowed", "DELETE is not possible at /api/v1/dags."),
+        ("GET", "/api/v1/dags/nope", None, 404, "not_found", "There is no DAG 'nope'"),
+        ("PATCH", "/api/v1/dags/sales", b"{", 422, "bad_value", "JSON decode error"),
+        ("PATCH", "/api/v1/dags/sales", b'{"is_pausd": true}', 422, "bad_value", "body.is_paused: Field required; body.is_pausd"),
+        ("PATCH", "/api/v1/dags/sales", b'{"is_paused": "maybe"}', 422, "bad_value", "body.is_paused"),
+        ("POST", "/api/v1/dags/sales/runs", b'{"params": {"a": "\\u0000"}}', 422, "bad_params", "a"),
+        ("POST", "/api/v1/dags/sales/runs", b'{"logical_date": "2026-01-01T00:00:00"}', 422, "bad_value", "timezone"),
+        ("POST", "/api/v1/dags/sales/runs", b'{"priority": 3000000000}', 422, "bad_value", "body.priority"),
+        ("GET", "/api/v1/dags?offset=99999999999", None, 422, "bad_value", "query.offset"),
+        ("GET", "/api/v1/dags/a%00b", None, 422, "bad_value", "NUL"),
+    ],
+)
+async def test_errors_have_one_form(
+    session: aiohttp.ClientSession,
+    api_url: str,
+    world: World,
+    method: str,
+    path: str,
+    body: bytes | None,
+    status: int,
+    code: str,
+    said: str,
+) -> None:
+    world.version()
+    headers = {"Content-Type": "application/json"} if body else {}
+    async with session.request(method, f"{api_url}{path}", data=body, headers=headers) as answer:
+        assert answer.status == status
+        error = (await answer.json())["error"]
+    assert error["code"] == code
+    assert said in error["message"]
+
+
+async def test_a_body_above_the_limit_is_refused_before_it_is_read(session: aiohttp.ClientSession, api_url: str) -> None:
+    url = f"{api_url}/api/v1/dags/sales/runs"
+    async with session.post(url, data=b"x" * (limits.REST_BODY + 1)) as answer:
+        assert answer.status == 413
+        assert (await answer.json())["error"]["code"] == "too_large"
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 65_536
+
+    try:
+        async with session.post(url, data=endless()) as answer:
+            assert answer.status == 411
+    except aiohttp.ClientConnectionError:
+        pass  # it hung up while we were sending, and that is as good
+
+
+async def test_every_execution_route_limits_its_body(api_url: str, world: World) -> None:
+    tokens = {kind: mint_service_token(world.key, kind) for kind in ("worker", "processor", "triggerer")}
+    world.dispatch(world.run(world.version()), 1)
+    tokens["try"] = world.try_token(1)
+    async with aiohttp.ClientSession() as session:
+        for route in execution_routes(None, tokens=None, versions=None, claims=None, logs=None).routes:
+            path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
+            (method,) = route.methods - {"HEAD"}
+            headers = {"Authorization": f"Bearer {tokens[min(route.endpoint._kinds)]}", "Content-Length": str(100 * 2**20)}
+            async with session.request(method, f"{api_url}{path}", headers=headers, skip_auto_headers=["Content-Length"]) as answer:
+                assert answer.status == 413, path
+                assert msgspec.msgpack.decode(await answer.read(), type=m.Refusal).code == "too_large"
+
+
+async def test_a_streamed_body_is_limited_too(api_url: str, worker_token: str) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 65_536
+
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {worker_token}"}) as session:
+        try:
+            async with session.post(f"{api_url}/execution/v1/claim", data=endless()) as answer:
+                assert answer.status == 413
+        except aiohttp.ClientConnectionError:
+            pass  # it hung up while we were sending, and that is as good
+
+
+@pytest.mark.parametrize("body", [b"", b"\xc1", b"\x80", msgspec.msgpack.encode({"service_id": "one"})])
+async def test_messages_that_cannot_be_read(api_url: str, worker_token: str, body: bytes) -> None:
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {worker_token}"}) as session:
+        async with session.post(f"{api_url}/execution/v1/claim", data=body) as answer:
+            assert answer.status == 400
+            assert answer.headers["Content-Type"] == m.CONTENT_TYPE
+            assert msgspec.msgpack.decode(await answer.read(), type=m.Refusal).code == "bad_message"
+        async with session.get(f"{api_url}/execution/v1/claim") as answer:
+            assert answer.status == 405
+
+
+async def test_unknown_fields_are_ignored(api_url: str, worker_token: str) -> None:
+    """Both sides can be upgraded in any order."""
+    body = msgspec.msgpack.encode({"service_id": 1, "request_key": "k", "slots": 1, "queues": ["q"], "invented_later": 5})
+    headers = {"Authorization": f"Bearer {worker_token}"}
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.post(f"{api_url}/execution/v1/claim", data=body) as answer,
+    ):
+        assert answer.status == 200
+
+
+# -- the description ---------------------------------------------------------------------------------------------------
+
+
+async def test_the_description_is_served(api_url: str) -> None:
+    async with aiohttp.ClientSession() as session, session.get(f"{api_url}/api/v1/openapi.json") as answer:
+        assert await answer.json() == DESCRIPTION
+
+
+def test_every_operation_is_described() -> None:
+    operations = [(path, op) for path, methods in DESCRIPTION["paths"].items() for op in methods.values()]
+    ids = [op["operationId"] for _, op in operations]
+    assert len(ids) == len(set(ids))
+    for path, op in operations:
+        assert op["tags"], path
+        assert path.startswith("/health/") or op["security"], path
+        assert path.startswith("/health/") or {"401", "403", "404", "409", "413", "422", "503"} <= op["responses"].keys(), path
+    assert "HTTPValidationError" not in DESCRIPTION["components"]["schemas"]
+
+
+READ = [kind for kind in vars(answers).values() if isinstance(kind, type) and issubclass(kind, answers.Answer)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in READ if kind not in (answers.Answer, answers.LogText)])
+def test_the_client_reads_what_is_described(kind: type[answers.Answer]) -> None:
+    schemas = DESCRIPTION["components"]["schemas"]
+    described = next(schema for name, schema in schemas.items() if name.partition("_")[0] == kind.__name__)
+    assert {field.name for field in msgspec.structs.fields(kind)} == set(described["properties"])

@@ -1,0 +1,117 @@
+"""The statements on the way of every task read what they need and no more, however much there is (R-ST5)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from evenflow.store.sql import sql
+from tests.api.world import World
+
+WAITING = 20_000
+RUNNING = 2_000
+OWN = RUNNING // 20  # of one worker
+
+
+@pytest.fixture
+def busy(db: psycopg.Connection[Any]) -> World:
+    """Many tries that wait in three queues, many that run on twenty workers, and the plans that prepared statements settle on."""
+    world = World(db, b"")
+    run = world.run(world.version())
+    db.execute(
+        "insert into service (kind, name, host, pid, version) select 'worker', 'w' || n, 'h', 1, '0' from generate_series(1, 20) n"
+    )
+    db.execute(
+        "insert into dispatch (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots,"
+        " worker_id, claim_key)"
+        " select n, %(run)s, 1, n, 1, 1, n %% 5, (array['default', 'big', 'other'])[n %% 3 + 1], '{}', 1,"
+        " case when n <= %(running)s then n %% 20 + 1 end, case when n <= %(running)s then 'old' end"
+        " from generate_series(1, %(all)s) n",
+        {"run": run, "running": RUNNING, "all": RUNNING + WAITING},
+    )
+    db.execute(
+        "insert into task_instance (run_key, task_index, map_index, state, epoch)"
+        " select run_key, task_index, map_index, 'queued', epoch from dispatch"
+    )
+    db.execute("analyze")
+    db.execute("set plan_cache_mode = force_generic_plan")
+    return world
+
+
+def rows_read(world: World, name: str, types: str, **names: object) -> tuple[int, str]:
+    """How many rows of dispatch, task_instance and service the statement's scans saw, and its plan; nothing is kept."""
+    numbers = {key: f"${n}" for n, key in enumerate(names, 1)}
+    text = re.sub(r"%\((\w+)\)s", lambda match: numbers[match[1]], sql(name).decode())
+    with world.db.transaction(force_rollback=True):
+        world.db.execute(f"prepare hot ({types}) as {text}".encode())
+        arguments = ", ".join(["%s"] * len(names))
+        with psycopg.ClientCursor(world.db) as cursor:  # EXECUTE takes literals
+            cursor.execute(f"explain (analyze, format json) execute hot ({arguments})".encode(), list(names.values()))
+            ((plan,),) = cursor.fetchall()
+        world.db.execute("deallocate hot")
+    return sum(_seen(plan[0]["Plan"])), json.dumps(plan)
+
+
+def _seen(node: dict[str, Any]) -> Iterator[int]:
+    if node.get("Relation Name") in ("dispatch", "task_instance", "service") and node["Node Type"].endswith("Scan"):
+        filtered = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+        yield round((node["Actual Rows"] + filtered) * node["Actual Loops"])
+    for child in node.get("Plans", []):
+        yield from _seen(child)
+
+
+def test_a_claim_reads_what_it_takes(busy: World) -> None:
+    names = {"service_id": 1, "claim_key": "k", "slots": 50, "queues": ["default", "big"], "lease_s": 15.0}
+    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, text[], float8", **names)
+    assert read <= 4 * (50 + OWN), plan
+
+
+def test_a_claim_that_finds_nothing_reads_nothing(busy: World) -> None:
+    names = {"service_id": 1, "claim_key": "k", "slots": 50, "queues": ["none"], "lease_s": 15.0}
+    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, text[], float8", **names)
+    assert read <= 4 * OWN, plan
+
+
+def test_the_look_at_the_queues(busy: World) -> None:
+    read, plan = rows_read(busy, "dispatch/find_waiting", "text[]", queues=["default", "big", "none"])
+    assert read <= 3, plan
+    read, plan = rows_read(busy, "dispatch/read_kills", "bigint[]", workers=[1, 2])
+    assert read <= 2 * OWN, plan
+
+
+def test_a_beat_reads_its_own_tries(busy: World) -> None:
+    names = {"service_id": 1, "epochs": list(range(20, RUNNING, 20)), "resend_after_s": 2.0}
+    read, plan = rows_read(busy, "dispatch/compare_listed", "bigint, bigint[], float8", **names)
+    assert read <= OWN + 1, plan
+    read, plan = rows_read(
+        busy,
+        "services/beat",
+        "bigint, text, text, jsonb",
+        service_id=1,
+        kind="worker",
+        state="active",
+        detail="{}",
+    )
+    assert read <= 20, plan
+
+
+def test_a_batch_of_reports_reads_its_own_tries(busy: World) -> None:
+    (run,) = busy.all("select run_key from dag_run")
+    batch = [
+        {"run_key": run, "task_index": 1, "map_index": n, "epoch": n, "kind": "exit", "age_s": 0, "payload": {}, "result": "[1]"}
+        for n in range(1, 101)
+    ]
+    read, plan = rows_read(busy, "dispatch/insert_reports", "json", reports=json.dumps(batch))
+    assert read <= 200, plan
+
+
+def test_logs_look_at_their_own_tries(busy: World) -> None:
+    (run,) = busy.all("select run_key from dag_run")
+    names = {"epochs": [1, 2, 3], "run_keys": [run] * 3, "tasks": [1] * 3, "maps": [1, 2, 3]}
+    read, plan = rows_read(busy, "dispatch/find_current", "bigint[], bigint[], int[], int[]", **names)
+    assert read <= 3, plan

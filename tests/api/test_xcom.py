@@ -1,0 +1,121 @@
+"""XComs, as a running try pushes and pulls them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evenflow.api import limits
+from evenflow.client.execution import ExecutionClient
+from evenflow.errors import ApiRefused
+from evenflow.wire import messages as m
+from tests.api.world import World
+
+
+async def pull(
+    client: ExecutionClient, token: str, task_id: str, map_index: int | None = None, key: str = "return_value"
+) -> object:
+    answer = await client.pull_xcom(token, m.XComPull(task_id=task_id, key=key, map_index=map_index))
+    return json.loads(answer.value) if answer.value is not None else ("found null" if answer.found else "nothing")
+
+
+async def finish(client: ExecutionClient, world: World, epoch: int, result: object) -> None:
+    report = m.Report(token=world.try_token(epoch), kind="exit", outcome="success", result=json.dumps(result).encode())
+    assert (await client.report(m.Reports(reports=[report]))).accepted == 1
+    world.end(epoch)
+
+
+async def test_a_value_of_the_run_is_pulled(client: ExecutionClient, world: World) -> None:
+    version = world.version()
+    run, other = world.run(version), world.run(version, "r2")
+    for epoch, key in ((1, run), (2, other)):
+        world.dispatch(key, epoch)
+        await finish(client, world, epoch, {"of": epoch, "text": "ä☃"})
+    world.dispatch(run, 3, task=2)
+    assert await pull(client, world.try_token(3), "extract") == {"of": 1, "text": "ä☃"}
+    assert await pull(client, world.try_token(3), "extract", key="other") == "nothing"
+
+
+async def test_values_of_a_mapped_task_come_in_map_order(client: ExecutionClient, world: World) -> None:
+    run = world.run(world.version())
+    for index in (2, 0, 10, 1):
+        world.dispatch(run, 100 + index, task=1, map_index=index)
+        await finish(client, world, 100 + index, {"index": index})
+    world.dispatch(run, 3, task=2)
+    token = world.try_token(3)
+    assert await pull(client, token, "clean") == [{"index": n} for n in (0, 1, 2, 10)]
+    assert await pull(client, token, "clean", map_index=10) == {"index": 10}
+    assert await pull(client, token, "clean", map_index=5) == "nothing"
+    assert await pull(client, token, "clean", key="other") == []
+
+
+async def test_pushing_again_replaces(client: ExecutionClient, world: World) -> None:
+    world.dispatch(world.run(world.version()), 1)
+    token = world.try_token(1)
+    for value in (b"[1, 2]", b"null", b'{"a": 1}'):
+        await client.push_xcom(token, m.XComPush(key="k", value=value))
+        assert await pull(client, token, "extract", key="k") == (json.loads(value) if value != b"null" else None)
+    assert world.one("select value, length, epoch from xcom") == ({"a": 1}, 1, 1)
+
+
+async def test_what_an_earlier_try_pushed_is_gone(client: ExecutionClient, world: World) -> None:
+    run = world.run(world.version())
+    world.dispatch(run, 5)
+    await client.push_xcom(world.try_token(5), m.XComPush(key="k", value=b"1"))
+    world.end(5)
+    world.dispatch(run, 3, tries=2)  # epochs of two schedulers need not grow
+    assert await pull(client, world.try_token(3), "extract", key="k") == "nothing"
+    await client.push_xcom(world.try_token(3), m.XComPush(key="k", value=b"2"))
+    assert await pull(client, world.try_token(3), "extract", key="k") == 2
+
+
+async def test_pulling_from_a_task_that_does_not_exist(client: ExecutionClient, world: World) -> None:
+    world.dispatch(world.run(world.version()), 1)
+    with pytest.raises(ApiRefused, match="DAG 'sales' has no task 'exract' to pull from"):
+        await pull(client, world.try_token(1), "exract")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("k", b'"' + b"x" * limits.XCOM_VALUE + b'"', "The XCom 'k' is 262,146 bytes as JSON, above the limit of 262,144"),
+        ("k", b"{", "The XCom 'k' cannot be stored"),
+        ("k", b'"\\u0000"', "The XCom 'k' cannot be stored"),
+        ("k", b"\xff", "The XCom 'k' is not JSON"),
+        ("", b"1", "An XCom key has 1 to 250 characters"),
+        ("x" * 251, b"1", "An XCom key has 1 to 250 characters"),
+        ("a\0b", b"1", "cannot"),
+    ],
+)
+async def test_what_cannot_be_pushed(client: ExecutionClient, world: World, key: str, value: bytes, said: str) -> None:
+    world.dispatch(world.run(world.version()), 1)
+    with pytest.raises(ApiRefused, match=said):
+        await client.push_xcom(world.try_token(1), m.XComPush(key=key, value=value))
+    assert world.one("select count(*) from xcom") == 0
+
+
+async def test_a_list_of_values_has_a_limit(client: ExecutionClient, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = world.run(world.version())
+    for index in range(3):
+        world.dispatch(run, index + 1, task=1, map_index=index)
+        await finish(client, world, index + 1, "x" * 100)
+    world.dispatch(run, 9, task=2)
+    monkeypatch.setattr(limits, "XCOM_LIST", 306)
+    assert await pull(client, world.try_token(9), "clean") == ["x" * 100] * 3
+    monkeypatch.setattr(limits, "XCOM_LIST", 305)
+    with pytest.raises(ApiRefused, match="The list of all values 'return_value' of task 'clean' is above the limit"):
+        await pull(client, world.try_token(9), "clean")
+
+
+async def test_the_newest_progress_replaces_the_one_before(client: ExecutionClient, world: World) -> None:
+    run = world.run(world.version())
+    world.dispatch(run, 1)
+    token = world.try_token(1)
+    await client.send_progress(token, m.Progress(label="reading", done=1, total=10))
+    await client.send_progress(token, m.Progress(label="writing", done=2, total=5, detail={"stage": 3}))
+    assert world.all("select run_key, epoch, payload from task_progress") == [
+        (run, 1, {"label": "writing", "done": 2, "total": 5, "detail": {"stage": 3}})
+    ]
+    with pytest.raises(ApiRefused, match="The progress is above the limit"):
+        await client.send_progress(token, m.Progress(label="x" * 9_000, done=0, total=0))

@@ -1,0 +1,202 @@
+"""Help, exit codes and errors of every command, and what needs no services."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenflow.cli.app import _COMMANDS, build_app, run
+from evenflow.cli.params import parse_params
+from evenflow.cli.terminal import duration
+from evenflow.errors import ParamError
+from evenflow.runtime.exits import Exit
+
+NOUNS = ("dags", "runs", "tasks", "pools", "db", "tokens")
+
+
+def leaves() -> list[tuple[str, ...]]:
+    app = build_app()
+    found: list[tuple[str, ...]] = []
+    for name, *_ in _COMMANDS:
+        inner = [verb for verb in app[name] if not verb.startswith("-")] if name in NOUNS else []
+        found += [(name, verb) for verb in inner] or [(name,)]
+    return found
+
+
+@pytest.mark.parametrize("command", leaves(), ids=" ".join)
+def test_every_command_explains_itself(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command, "--help"]) == Exit.OK
+    shown = capsys.readouterr().out
+    assert f"Usage: evenflow {' '.join(command)}" in shown.replace("pytest", "evenflow")
+    assert len(shown.splitlines()) > 3
+
+
+def prints_data(command: tuple[str, ...]) -> bool:
+    return command[0] in (*NOUNS, "status", "doctor", "version", "run") and command[-1] not in ("psql", "watch")
+
+
+@pytest.mark.parametrize("command", [command for command in leaves() if prints_data(command)], ids=" ".join)
+def test_every_command_that_prints_data_takes_json(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    run([*command, "--help"])
+    assert "--json" in capsys.readouterr().out
+
+
+def test_the_list_of_commands_loads_nothing_that_it_does_not_need() -> None:
+    script = """if True:
+        import sys
+        from evenflow.cli.app import run
+        assert run(["--help"]) == 0
+        heavy = {"pydantic", "psycopg", "aiohttp", "msgspec", "fastapi", "structlog", "rich.markdown"} & set(sys.modules)
+        assert not heavy, heavy
+    """
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["bogus"], ["run"], ["up", "--port", "many"], ["tokens", "create", "boss"], ["dags", "show"]]
+)
+def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == Exit.USAGE
+    assert "Error" in capsys.readouterr().err
+
+
+def test_versions(evenflow) -> None:
+    assert json.loads(evenflow("version", "--json").stdout)["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert evenflow("version").stdout.startswith("evenflow ")
+
+
+def test_a_database_that_is_down(evenflow, tmp_path: Path) -> None:
+    done = evenflow("db", "check", DATABASE_URL=f"postgresql:///x?host={tmp_path}")
+    assert done.returncode == Exit.UNREACHABLE
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"Error: PostgreSQL at postgresql:///x?host={tmp_path} cannot be reached: No such file or directory. "
+        "Start the server (the embedded one: evenflow db start) or correct EVENFLOW_DATABASE_URL.\n"
+    )
+
+
+def test_a_traceback_is_shown_when_it_is_asked_for(evenflow, tmp_path: Path) -> None:
+    done = evenflow("db", "check", DATABASE_URL=f"postgresql:///x?host={tmp_path}", DEBUG="1")
+    assert "Traceback (most recent call last)" in done.stderr
+
+
+def test_a_wrong_setting(evenflow) -> None:
+    done = evenflow("status", API_PORT="many")
+    assert done.returncode == Exit.USAGE
+    assert done.stderr.startswith("Error: EVENFLOW_API_PORT: input should be a valid integer")
+
+
+def test_nobody_is_there(evenflow) -> None:
+    done = evenflow("dags", "list", TOKEN="x", API_URL="http://127.0.0.1:1")
+    assert done.returncode == Exit.UNREACHABLE
+    assert "The Evenflow API at http://127.0.0.1:1 cannot be reached" in done.stderr
+    assert "evenflow up" in done.stderr
+
+
+def test_no_token(evenflow, home: Path) -> None:
+    done = evenflow("dags", "list", HOME=str(home / "elsewhere"))
+    assert done.returncode == Exit.USAGE
+    assert "There is no token to show the API" in done.stderr
+
+
+def test_the_embedded_database(evenflow, home: Path) -> None:
+    assert evenflow("db", "start").returncode == 0
+    assert evenflow("db", "check").returncode == Exit.UNREACHABLE
+    assert json.loads(evenflow("db", "migrate", "--json").stdout)["applied"][0] == {"version": 1, "name": "initial"}
+    assert evenflow("db", "migrate").stdout == "nothing to do, the schema is at version 1\n"
+    assert "schema version 1, fine" in evenflow("db", "check").stdout
+    assert json.loads(evenflow("db", "url", "--json").stdout)["url"].startswith("postgresql://evenflow:")
+    assert evenflow("db", "psql", "--", "-Atc", "select name from pool").stdout == "default_pool\n"
+    assert evenflow("db", "psql", "--", "-c", "nonsense").returncode == Exit.USAGE
+    assert evenflow("db", "stop").stdout == "the embedded PostgreSQL is stopped\n"
+    assert evenflow("db", "stop").stdout == "the embedded PostgreSQL does not run\n"
+
+
+def test_the_embedded_one_is_not_touched_when_another_is_named(evenflow, database_url: str) -> None:
+    assert "schema version" in evenflow("db", "check", DATABASE_URL=database_url).stdout
+    done = evenflow("db", "stop", DATABASE_URL=database_url)
+    assert done.returncode == Exit.USAGE
+    assert "not the embedded one. Unset EVENFLOW_DATABASE_URL" in done.stderr
+
+
+def test_tokens(evenflow, database_url: str) -> None:
+    token = evenflow("tokens", "create", "worker", DATABASE_URL=database_url).stdout.strip()
+    assert token.count(".") == 2
+    assert json.loads(evenflow("tokens", "create", "operator", "--json", DATABASE_URL=database_url).stdout)["kind"] == "operator"
+
+
+def test_doctor_finds_everything_well(evenflow, database_url: str) -> None:
+    done = evenflow("doctor", "--json", DATABASE_URL=database_url, API_PORT="0")
+    findings = {finding["what"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert done.returncode == Exit.OK, findings
+    assert {name: findings[name]["verdict"] for name in ("Database", "Schema", "Clock", "LISTEN", "Home")} == dict.fromkeys(
+        ("Database", "Schema", "Clock", "LISTEN", "Home"), "ok"
+    )
+
+
+def test_doctor_names_the_cure(evenflow, empty_database_url: str) -> None:
+    done = evenflow("doctor", DATABASE_URL=empty_database_url, API_URL="http://127.0.0.1:1", WORKRES="3")
+    assert done.returncode == Exit.UNREACHABLE
+    for text in ("Type: evenflow db migrate", "EVENFLOW_WORKRES is no setting. Did you mean EVENFLOW_WORKERS?", "does not answer"):
+        assert text in done.stdout
+    assert "2 of these must be cured before Evenflow works." in done.stdout
+
+
+def test_a_service_without_a_token_says_how_to_get_one(evenflow) -> None:
+    done = evenflow("worker", API_URL="http://127.0.0.1:1")
+    assert done.returncode == Exit.USAGE
+    assert "evenflow tokens create worker. Then set EVENFLOW_TOKEN." in done.stderr
+
+
+def test_a_service_on_a_database_that_is_not_migrated(evenflow, empty_database_url: str) -> None:
+    done = evenflow("scheduler", DATABASE_URL=empty_database_url)
+    assert done.returncode == Exit.UNREACHABLE
+    assert "Type: evenflow db migrate" in done.stderr
+
+
+def test_up_in_a_folder_that_does_not_exist(evenflow) -> None:
+    done = evenflow("up", "--dags", "nowhere")
+    assert done.returncode == Exit.USAGE
+    assert "nowhere does not exist. Make it, or name another with --dags." in done.stderr
+
+
+def test_run_of_a_file_that_does_not_exist(evenflow) -> None:
+    done = evenflow("run", "nowhere.py")
+    assert (done.returncode, done.stderr) == (Exit.USAGE, "Error: There is no file nowhere.py.\n")
+
+
+def test_params() -> None:
+    given = ["n=3", "name=Ada", "list=[1, 2]", 'quoted="3"', "empty=", "equation=a=b", "yes=true"]
+    assert parse_params(given) == {
+        "n": 3,
+        "name": "Ada",
+        "list": [1, 2],
+        "quoted": "3",
+        "empty": "",
+        "equation": "a=b",
+        "yes": True,
+    }
+    for wrong in (["n"], ["=3"], ["n=1", "n=2"]):
+        with pytest.raises(ParamError):
+            parse_params(wrong)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, ""),
+        (-1, "0.0 s"),
+        (0.44, "0.4 s"),
+        (12.3, "12 s"),
+        (59.7, "1 m 00 s"),
+        (184, "3 m 04 s"),
+        (7500, "2 h 05 m"),
+        (273_600, "3 d 4 h"),
+    ],
+)
+def test_durations(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text

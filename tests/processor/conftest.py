@@ -1,0 +1,49 @@
+"""A real API on a real database, and processors on folders that tests write to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from evenflow.api.service import ApiService
+from evenflow.api.tokens import mint_service_token
+from evenflow.processor.service import ProcessorService
+from tests.processor.bundle import Bundle
+
+StartProcessor = Callable[..., Awaitable[ProcessorService]]
+
+
+@pytest.fixture
+async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
+    service = ApiService(database_url, host="127.0.0.1", port=0, log_dir=tmp_path / "logs", name="api")
+    await service.start()
+    yield service
+    await service.stop()
+
+
+@pytest.fixture
+def bundle(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> Bundle:
+    folder = tmp_path / "dags"
+    folder.mkdir()
+    return Bundle(db, folder)
+
+
+@pytest.fixture
+async def start_processor(api: ApiService, bundle: Bundle) -> AsyncIterator[StartProcessor]:
+    """Starts processors of the bundle; they are stopped after the test."""
+    key = bytes(bundle.one("select value from secret where name = 'token_key'"))
+    async with AsyncExitStack() as stack:
+
+        async def start(name: str = "p", folder: Path = bundle.folder) -> ProcessorService:
+            url, token = f"http://127.0.0.1:{api.port}", mint_service_token(key, "processor")
+            service = ProcessorService(url, token, name=name, bundle="main", folder=folder)
+            await service.start()
+            stack.push_async_callback(service.stop)
+            return service
+
+        yield start

@@ -1,0 +1,159 @@
+"""What a DAG says about itself: options, schedule, params, ids."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from evenflow import DAG, EmptyOperator, Param, dag
+from evenflow.core.model import DagSpec, Schedule
+from evenflow.core.model import Param as ParamSpec
+from evenflow.errors import BadId, BadSchedule, BadSetting
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def test_everything_that_is_said_is_in_the_spec() -> None:
+    spec = DAG(
+        "sales.daily",
+        schedule="0 6 * * MON-FRI",
+        start_date=datetime(2026, 1, 1, tzinfo=BERLIN),
+        end_date=datetime(2026, 12, 31),
+        catchup=True,
+        params={"n": Param(3, type="integer", description="how many"), "plain": [1]},
+        tags=["b", "a", "b"],
+        max_active_runs=2,
+        max_active_tasks=None,
+        description="Sales",
+        doc_md="# Sales",
+        owner="us",
+        is_paused_upon_creation=True,
+    ).to_spec()
+    assert spec == DagSpec(
+        dag_id="sales.daily",
+        tasks=(),
+        params={
+            "n": ParamSpec(default=3, schema={"type": "integer"}, description="how many"),
+            "plain": ParamSpec(default=[1]),
+        },
+        schedule=Schedule(kind="cron", cron="0 6 * * MON-FRI", timezone="Europe/Berlin"),
+        start_date="2026-01-01T00:00:00+01:00",
+        end_date="2026-12-31T00:00:00+01:00",
+        catchup=True,
+        max_active_runs=2,
+        max_active_tasks=None,
+        tags=("a", "b"),
+        owner="us",
+        description="Sales",
+        doc="# Sales",
+        is_paused_upon_creation=True,
+    )
+    assert DagSpec.from_json(spec.to_json()) == spec
+
+
+def test_nothing_said_is_a_manual_dag_with_airflows_defaults() -> None:
+    spec = DAG("d").to_spec()
+    assert spec == DagSpec(dag_id="d", tasks=())
+    assert (spec.max_active_runs, spec.max_active_tasks, spec.catchup, spec.schedule.kind) == (16, 16, False, "manual")
+
+
+def test_the_owner_may_stand_in_default_args() -> None:
+    assert DAG("d", default_args={"owner": "us", "retries": 2}).to_spec().owner == "us"
+
+
+@pytest.mark.parametrize(
+    ("start", "timezone_name"), [(None, "UTC"), (datetime(2026, 1, 1), "UTC"), (datetime(2026, 1, 1, tzinfo=UTC), "UTC")]
+)
+def test_without_a_named_zone_schedules_are_in_utc(start: datetime | None, timezone_name: str) -> None:
+    assert DAG("d", schedule="@daily", start_date=start).to_spec().schedule.timezone == timezone_name
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "part"),
+    [
+        ({"shedule": "@daily"}, BadSetting, "DAG 'd': there is no option 'shedule'. There are: schedule,"),
+        ({"schedule": "61 * * * *"}, BadSchedule, "DAG 'd': '61 * * * *' is not a schedule: the minute 61"),
+        (
+            {"schedule": timedelta(hours=1)},
+            BadSetting,
+            "DAG 'd': schedule must be a cron expression, a preset such as '@daily', or None",
+        ),
+        (
+            {"schedule": "@daily", "start_date": datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=2)))},
+            BadSetting,
+            "ZoneInfo('Europe/Berlin')",
+        ),
+        ({"start_date": "2026-01-01"}, BadSetting, "DAG 'd': start_date must be a datetime"),
+        ({"start_date": datetime(2026, 1, 2), "end_date": datetime(2026, 1, 1)}, BadSetting, "is before start_date"),
+        ({"schedule": "@daily", "catchup": True}, BadSetting, "catchup=True needs a start_date"),
+        ({"max_active_runs": 0}, BadSetting, "max_active_runs must be an integer of at least 1, or None for no limit, not 0"),
+        ({"max_active_tasks": True}, BadSetting, "max_active_tasks must be an integer"),
+        ({"tags": "a"}, BadSetting, "tags must be a list of strings, not 'a' of type str"),
+        ({"tags": [1]}, BadSetting, "tags must be strings, not 1"),
+        ({"catchup": "yes"}, BadSetting, "catchup must be True or False"),
+        (
+            {"default_args": {"retrys": 1}},
+            BadSetting,
+            "DAG 'd', default_args: there is no setting 'retrys'. Did you mean 'retries'?",
+        ),
+        ({"params": {"n": Param(0, minimum=1)}}, BadSetting, "DAG 'd', parameter 'n': the default must be at least 1, not 0."),
+        ({"params": {"n": Param(1, format="date")}}, BadSetting, "DAG 'd', parameter 'n': the keyword 'format' is not supported."),
+        ({"params": {"n": datetime(2026, 1, 1)}}, BadSetting, "is no JSON value"),
+        ({"params": {"n": float("nan")}}, BadSetting, "is no JSON value"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_it_must_be(options: dict[str, Any], error: type[Exception], part: str) -> None:
+    with pytest.raises(error) as raised:
+        DAG("d", **options)
+    assert part in str(raised.value)
+    assert str(raised.value).startswith("DAG 'd'")
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "part"),
+    [
+        ("", "at least one"),
+        ("a b", "Try 'a_b'."),
+        ("a/b", "letters, digits, '_', '-' and '.'"),
+        ("x" * 251, "has 251 characters; at most 250 are allowed"),
+        (7, "must be a string, not 7"),
+    ],
+)
+def test_ids_are_as_in_airflow(dag_id: Any, part: str) -> None:
+    with pytest.raises(BadId) as raised:
+        DAG(dag_id)
+    assert part in str(raised.value)
+
+
+def test_letters_of_every_language_are_letters() -> None:
+    assert DAG("größe.λ-1").dag_id == "größe.λ-1"
+
+
+def test_the_decorated_function_names_the_dag_and_its_arguments_are_params() -> None:
+    @dag(schedule="@daily", tags=["x"])
+    def sales(country: str, limit: int = 10) -> None:
+        """Sales of a country."""
+        EmptyOperator(task_id="t")
+
+    made = sales()
+    spec = made.to_spec()
+    assert (spec.dag_id, spec.doc, spec.tags) == ("sales", "Sales of a country.", ("x",))
+    assert spec.params == {"country": ParamSpec(required=True), "limit": ParamSpec(default=10)}
+    assert sales("de").to_spec().params["country"] == ParamSpec(default="de")
+    assert [task.task_id for task in spec.tasks] == ["t"]
+
+
+def test_the_decorator_takes_an_id_or_nothing() -> None:
+    @dag
+    def plain() -> None: ...
+
+    @dag("named")
+    def one() -> None: ...
+
+    @dag(dag_id="named_too")
+    def two() -> None: ...
+
+    assert [made.dag_id for made in (plain(), one(), two())] == ["plain", "named", "named_too"]

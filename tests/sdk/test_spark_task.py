@@ -1,0 +1,77 @@
+"""``@task.spark`` without a Spark: the session is stood in for, the connection and the arguments are real."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from evenflow import DAG, Connection, task
+from evenflow.sdk.runner import run_try
+
+from .recording import Recorder, context
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What ``session_for`` was asked for."""
+    calls: list[dict[str, Any]] = []
+
+    @contextmanager
+    def session_for(conn: Connection, **given: Any) -> Iterator[str]:
+        calls.append({"conn": conn, **given})
+        given["progress"]("stage 1", 1, 2, {})
+        yield "the session"
+        calls.append({"stopped": True})
+
+    module = ModuleType("evenflow.spark.session")
+    module.session_for = session_for  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "evenflow.spark.session", module)
+    monkeypatch.delenv("EVENFLOW_CONN_SPARK_DEFAULT", raising=False)
+    return calls
+
+
+def test_the_function_gets_the_session_and_its_arguments(dag: DAG, asked: list[dict[str, Any]]) -> None:
+    """R-SP1"""
+
+    @task
+    def path() -> str:
+        return "p"
+
+    @task.spark(conf={"a": "b"})
+    def count(spark: Any, path: str, ds: str) -> list[Any]:
+        return [spark, path, ds]
+
+    count(path())
+    assert dag.to_spec().tasks[1].operator == "spark"
+    recorder = Recorder({("path", "return_value", -1): "p"})
+    assert run_try(dag, context("count"), recorder).result == b'["the session","p","2026-03-04"]'
+    assert asked[0]["conn"] == Connection(conn_id="spark_default", uri="local[*]")
+    assert (asked[0]["app_name"], asked[0]["conf"]) == ("d.count", {"a": "b"})
+    assert asked[1] == {"stopped": True}
+    assert recorder.reported == [("stage 1", 1, 2, {})]
+
+
+def test_the_connection_chooses_where(dag: DAG, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SP1"""
+    monkeypatch.setenv("EVENFLOW_CONN_CLUSTER", "spark://master:7077")
+
+    @task.spark(conn_id="cluster", app_name="mine")
+    def count(path: str, *, spark: Any) -> str:
+        return path
+
+    count("p")
+    count.partial().expand(path=["q"])
+    assert run_try(dag, context("count"), Recorder()).result == b'"p"'
+    assert run_try(dag, context("count__1", map_index=0), Recorder()).result == b'"q"'
+    assert (asked[0]["conn"].uri, asked[0]["app_name"]) == ("spark://master:7077", "mine")
+
+
+def test_only_the_default_connection_has_a_default(dag: DAG, asked: list[dict[str, Any]]) -> None:
+    task.spark(conn_id="cluster", task_id="t")(lambda spark: 1)()
+    assert "ConnectionNotFound: Connection 'cluster' is not defined" in (run_try(dag, context("t"), Recorder()).reason or "")
+    assert asked == []

@@ -1,0 +1,57 @@
+"""A real API on a real database, and real workers with real processes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from evenflow.api.service import ApiService
+from evenflow.api.tokens import mint_service_token
+from evenflow.worker.service import WorkerService
+from tests.worker.world import World
+
+StartWorker = Callable[..., Awaitable[WorkerService]]
+
+
+@pytest.fixture
+async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
+    service = ApiService(database_url, host="127.0.0.1", port=0, log_dir=tmp_path / "logs", name="api")
+    await service.start()
+    yield service
+    await service.stop()
+
+
+@pytest.fixture
+def world(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> World:
+    return World(db, tmp_path / "logs")
+
+
+@pytest.fixture
+def worker_token(world: World) -> str:
+    return mint_service_token(bytes(world.one("select value from secret where name = 'token_key'")), "worker")
+
+
+@pytest.fixture
+async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> AsyncIterator[StartWorker]:
+    """Starts workers; those that a test has not stopped are stopped after it."""
+    async with AsyncExitStack() as stack:
+
+        async def start(
+            *, slots: int = 4, queues: tuple[str, ...] = ("default",), api_url: str = f"http://127.0.0.1:{api.port}"
+        ) -> WorkerService:
+            service = WorkerService(api_url, worker_token, name="w", slots=slots, queues=list(queues), home=tmp_path / "home")
+            await service.start()
+            stack.push_async_callback(service.stop)
+            return service
+
+        yield start
+
+
+@pytest.fixture
+async def worker(start_worker: StartWorker) -> WorkerService:
+    return await start_worker()

@@ -1,0 +1,61 @@
+"""The code cache: one fetch a version, checked, whole or not there, and not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from evenflow.errors import CodeArchiveError
+from evenflow.wire.code import archive_hash, pack
+from evenflow.worker import limits
+from evenflow.worker.code_cache import CodeCache
+
+FILES = {"dag.py": b"x = 1\n", "lib/a.py": b""}
+HASH = archive_hash(FILES)
+
+
+class FakeCode:
+    def __init__(self, archive: bytes) -> None:
+        self.archive, self.fetched = archive, 0
+
+    async def get_code(self, code_hash: str) -> bytes:
+        self.fetched += 1
+        await asyncio.sleep(0)
+        return self.archive
+
+
+async def test_fetched_once_and_kept(tmp_path: Path) -> None:
+    api = FakeCode(pack(FILES))
+    folder = await CodeCache(tmp_path / "code", api).fetch(HASH)
+    assert {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.py")} == FILES
+    assert await CodeCache(tmp_path / "code", api).fetch(HASH) == folder
+    assert api.fetched == 1
+
+
+async def test_two_at_once_make_one_folder(tmp_path: Path) -> None:
+    api = FakeCode(pack(FILES))
+    first, second = CodeCache(tmp_path / "code", api), CodeCache(tmp_path / "code", api)
+    assert len(set(await asyncio.gather(first.fetch(HASH), second.fetch(HASH)))) == 1
+    assert [entry.name for entry in (tmp_path / "code").iterdir()] == [HASH]
+
+
+async def test_an_archive_that_is_not_what_was_asked_for(tmp_path: Path) -> None:
+    cache = CodeCache(tmp_path / "code", FakeCode(pack({"dag.py": b"x = 2\n"})))
+    with pytest.raises(CodeArchiveError, match="has hash"):
+        await cache.fetch(HASH)
+    assert not (tmp_path / "code" / HASH).exists()
+
+
+async def test_the_least_recently_used_are_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "STORED_CODE", 2)
+    cache = CodeCache(tmp_path / "code", FakeCode(pack(FILES)))
+    cache.prune()
+    await cache.fetch(HASH)
+    for age, name in enumerate(("new", "old", "older"), start=1):
+        (tmp_path / "code" / name).mkdir()
+        os.utime(tmp_path / "code" / name, (age * -1000 + 10**9, age * -1000 + 10**9))
+    cache.prune()
+    assert sorted(entry.name for entry in (tmp_path / "code").iterdir()) == sorted([HASH, "new"])

@@ -1,0 +1,175 @@
+"""DAG code on its way into a process: what cannot be imported, what dies, what hangs; and templates that come and go."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.worker import limits
+from evenflow.worker.service import WorkerService
+from evenflow.worker.templates import DagFile
+from tests.worker.conftest import StartWorker
+from tests.worker.world import World, number_in, runs, until, wait_for
+
+SPEC = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python"),))
+
+
+async def test_import_error(world: World, worker: WorkerService) -> None:
+    """R-CS5: "cannot start", with a reason that says what is missing, where; the traceback is in the try's log."""
+    epoch = world.task("pass", head="import os\nimport foo_that_is_missing\n")
+    ended = await world.exit_of(epoch)
+    assert ended["outcome"] == "cannot_start"
+    expected = "cannot import DAG file dag.py: ModuleNotFoundError: No module named 'foo_that_is_missing' (line 3)"
+    assert ended["reason"] == expected
+    log = await world.logged(epoch, "ModuleNotFoundError")
+    assert 'File "dag.py", line 3' in log
+    assert "evenflow/process" not in log
+
+
+async def test_an_error_in_a_module(world: World, worker: WorkerService) -> None:
+    files = {"dag.py": b"import lib.names\n", "lib/names.py": b"\n\nX = 1 / 0\n"}
+    ended = await world.exit_of(world.dispatch(world.run(world.version(SPEC, files))))
+    assert ended["reason"] == "cannot import DAG file dag.py: ZeroDivisionError: division by zero (lib/names.py line 3)"
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("import os; os._exit(3)", "the process ended with exit code 3"),
+        ("import sys; sys.exit(3)", "it called sys.exit(3) (line 2)"),
+        ("import ctypes; ctypes.string_at(0)", "crashed with SIGSEGV"),
+        ("def f(:", "SyntaxError: invalid syntax (line 2)"),
+    ],
+)
+async def test_a_file_that_ends_its_template(world: World, worker: WorkerService, head: str, reason: str) -> None:
+    ended = await world.exit_of(world.task("pass", head=f"{head}\n"))
+    assert ended["outcome"] == "cannot_start"
+    assert ended["reason"].startswith(f"cannot import DAG file dag.py: {reason}")
+
+
+async def test_a_file_that_hangs_while_it_is_imported(
+    world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log shows where it hangs."""
+    monkeypatch.setattr(limits, "LOAD_TIMEOUT", 1.0)
+    epoch = world.task("pass", head="import time\ntime.sleep(600)\n")
+    ended = await world.exit_of(epoch)
+    assert ended["outcome"] == "cannot_start"
+    assert ended["reason"].startswith("cannot import DAG file dag.py: it was not loaded after 1 s")
+    assert 'dag.py", line 3' in await world.logged(epoch, "Fatal Python error: Aborted")
+
+
+async def test_a_burst_meets_a_broken_file_once(world: World, start_worker: StartWorker, tmp_path: Path) -> None:
+    await start_worker(slots=10)
+    count = tmp_path / "count"
+    epochs = [world.task("pass", head=f"open({str(count)!r}, 'a').write('.')\n1 / 0\n") for _ in range(10)]
+    for epoch in epochs:
+        assert (await world.exit_of(epoch))["outcome"] == "cannot_start"
+    assert count.read_text() == "."
+
+
+async def test_code_that_nobody_has(world: World, worker: WorkerService) -> None:
+    version = world.version(SPEC, {"dag.py": b"from evenflow import DAG\n"})
+    world.db.execute("alter table dag_version drop constraint dag_version_code_hash_fkey")
+    world.db.execute("delete from code")
+    ended = await world.exit_of(world.dispatch(world.run(version)))
+    assert ended["outcome"] == "cannot_start"
+    assert ended["reason"].startswith("cannot get the code of dag.py (version ")
+
+
+async def test_code_that_is_not_what_its_name_says(world: World, worker: WorkerService) -> None:
+    version = world.version(SPEC, {"dag.py": b"from evenflow import DAG\n"})
+    world.version(SPEC, {"dag.py": b"raise SystemExit"})
+    world.db.execute("update code set archive = (select max(archive) from code)")
+    world.db.execute("update code set archive = (select min(archive) from code)")
+    ends = [await world.exit_of(world.dispatch(world.run(v))) for v in (version, version + 1)]
+    assert sum("has hash" in str(ended.get("reason")) for ended in ends) == 1
+
+
+async def test_a_template_is_shared_by_tries_of_its_file(world: World, worker: WorkerService) -> None:
+    """The file is imported once, and its tries see what it made then."""
+    run = world.run(world.version(SPEC, {"dag.py": _FILE_WITH_A_STAMP}))
+    stamps = set()
+    for _ in range(3):
+        epoch = world.dispatch(run)
+        await world.exit_of(epoch)
+        stamps.add(world.xcom(epoch))
+        world.end(epoch)
+    assert len(stamps) == 1
+
+
+async def test_a_template_that_dies_takes_its_tries_along(world: World, worker: WorkerService, tmp_path: Path) -> None:
+    """They fail with a reason, nothing of them is left, and the next try gets a new template."""
+    pids = tmp_path / "child"
+    epoch = world.task(
+        "import os, subprocess, time\n"
+        "subprocess.Popen(['sleep', '600'], start_new_session=False)\n"
+        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}}.')\n"
+        "print(os.getppid(), flush=True)\n"
+        "time.sleep(600)"
+    )
+    pid = await until(lambda: number_in(pids), "the task's start")
+    template = int(await world.logged(epoch, "\n"))
+    group = [process for process in _processes_of_group(pid)]
+    assert len(group) == 2
+    os.kill(template, signal.SIGKILL)
+    ended = await world.exit_of(epoch)
+    assert ended["outcome"] == "failed"
+    assert ended["reason"].startswith("the template process that this one was forked from ended: killed by SIGKILL")
+    for process in group:
+        await until(lambda process=process: not runs(process), f"the end of {process}")
+    assert (await world.exit_of(world.task("pass")))["outcome"] == "success"
+
+
+async def test_idle_templates_are_ended(world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those above the limit, the longest unused first; none that has work."""
+    monkeypatch.setattr(limits, "IDLE_TEMPLATES", 1)
+    busy = world.task("import os; print(os.getppid(), flush=True)\n" + wait_for(tmp_path / "go"))
+    template = int(await world.logged(busy, "\n"))
+    parents = []
+    for number in range(3):
+        epoch = world.task(f"import os; return [os.getppid(), {number}]")
+        await world.exit_of(epoch)
+        parents.append(world.xcom(epoch)[0])
+    await until(lambda: not runs(parents[0]) and not runs(parents[1]), "the end of idle templates")
+    assert runs(parents[2])
+    assert runs(template)
+    (tmp_path / "go").touch()
+    assert (await world.exit_of(busy))["outcome"] == "success"
+
+
+async def test_the_end_of_the_worker_ends_its_templates_and_tries(world: World, worker: WorkerService) -> None:
+    epoch = world.task("import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(600)")
+    template, pid = map(int, (await world.logged(epoch, "\n")).split())
+    # As when the worker dies: the kernel closes its sockets.
+    file = next(iter(worker._templates._templates))
+    assert isinstance(file, DagFile)
+    worker._templates._templates[file]._socket.shutdown(2)
+    await until(lambda: not runs(template) and not runs(pid), "the end of both")
+
+
+def _processes_of_group(group: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(stat.read_text().rpartition(")")[2].split()[2]) == group:
+                found.append(int(stat.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+_FILE_WITH_A_STAMP = b"""
+import time
+from evenflow import DAG, task
+stamp = time.time_ns()
+with DAG("d"):
+    @task
+    def t():
+        return stamp
+    t()
+"""

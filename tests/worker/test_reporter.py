@@ -1,0 +1,137 @@
+"""Reports: at once when nothing is in flight, in batches when there is, and every exit until it is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.process import patience
+from evenflow.wire.messages import Report, Reports, ReportsAnswer
+from evenflow.worker import limits
+from evenflow.worker.reporter import Reporter
+from tests.worker.world import until
+
+
+class FakeReports:
+    """``gate`` holds requests back while it is clear; ``broken`` is raised while it is set."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[tuple[str, str]]] = []
+        self.stored: list[Report] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.broken: Exception | None = None
+        self.poison: str | None = None  # a token whose report makes the whole batch unreadable
+
+    async def report(self, message: Reports) -> ReportsAnswer:
+        self.batches.append([(report.token, report.kind) for report in message.reports])
+        await self.gate.wait()
+        if self.broken is not None:
+            raise self.broken
+        if any(report.token == self.poison for report in message.reports):
+            raise ApiRefused(400, "unreadable")
+        refused = {n: "too large" for n, report in enumerate(message.reports) if report.result == b"large"}
+        self.stored += [report for n, report in enumerate(message.reports) if n not in refused]
+        return ReportsAnswer(
+            accepted=len(message.reports) - len(refused), refused=list(refused.values()), refused_at=list(refused)
+        )
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> FakeReports:
+    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
+    return FakeReports()
+
+
+@asynccontextmanager
+async def reporting(api: FakeReports) -> AsyncIterator[Reporter]:
+    reporter = Reporter(api)
+    running = asyncio.create_task(reporter.run())
+    yield reporter
+    running.cancel()
+
+
+def an_exit(token: str, result: bytes | None = None) -> Report:
+    return Report(token=token, kind="exit", outcome="success", result=result)
+
+
+async def test_the_first_goes_alone_and_the_rest_together(api: FakeReports) -> None:
+    api.gate.clear()
+    async with reporting(api) as reporter:
+        reporter.exited(1, an_exit("1"))
+        await until(lambda: api.batches, "the first request")
+        for epoch in (2, 3, 4):
+            reporter.exited(epoch, an_exit(str(epoch)))
+        assert reporter.unacknowledged == [1, 2, 3, 4]
+        api.gate.set()
+        await asyncio.wait_for(reporter.delivered(), 10)
+    assert api.batches == [[("1", "exit")], [("2", "exit"), ("3", "exit"), ("4", "exit")]]
+    assert reporter.unacknowledged == []
+
+
+async def test_a_start_is_left_out_when_the_exit_is_at_hand(api: FakeReports) -> None:
+    async with reporting(api) as reporter:
+        reporter.started(1, "1")
+        reporter.started(2, "2")
+        reporter.exited(1, an_exit("1"))
+        await until(lambda: len(api.stored) == 2, "both reports")
+    assert sorted(kind for batch in api.batches for _, kind in batch) == ["exit", "started"]
+    assert ("1", "started") not in api.batches[0]
+
+
+async def test_an_exit_waits_for_the_api_however_long(api: FakeReports) -> None:
+    api.broken = ApiUnavailable("away")
+    async with reporting(api) as reporter:
+        reporter.exited(1, an_exit("1"))
+        await until(lambda: len(api.batches) > 3, "several attempts")
+        assert reporter.unacknowledged == [1]
+        reporter.exited(2, an_exit("2"))
+        api.broken = None
+        await asyncio.wait_for(reporter.delivered(), 10)
+    assert [report.token for report in api.stored] == ["1", "2"]
+    assert api.stored[0].age_s > api.stored[1].age_s
+
+
+async def test_a_result_that_is_refused_fails_the_try(api: FakeReports) -> None:
+    async with reporting(api) as reporter:
+        reporter.exited(1, an_exit("1", b"large"))
+        reporter.exited(2, an_exit("2", b"1"))
+        await asyncio.wait_for(reporter.delivered(), 10)
+    outcomes = {report.token: (report.outcome, report.reason) for report in api.stored}
+    assert outcomes == {"2": ("success", None), "1": ("failed", "too large")}
+
+
+async def test_one_bad_report_does_not_hold_up_the_others(api: FakeReports) -> None:
+    api.poison = "2"
+    async with reporting(api) as reporter:
+        for epoch in (1, 2, 3):
+            reporter.exited(epoch, an_exit(str(epoch)))
+        await asyncio.wait_for(reporter.delivered(), 10)
+    assert [report.token for report in api.stored] == ["1", "3"]
+
+
+async def test_a_batch_has_limits(api: FakeReports, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REPORTS", 3)
+    monkeypatch.setattr(limits, "REPORTS_SIZE", 10)
+    async with reporting(api) as reporter:
+        for epoch in range(4):
+            reporter.exited(epoch, an_exit(str(epoch)))
+        reporter.exited(4, an_exit("4", b"12345678"))
+        reporter.exited(5, an_exit("5", b"12345678"))
+        reporter.exited(6, an_exit("6", b"a result above the limit goes alone"))
+        await asyncio.wait_for(reporter.delivered(), 10)
+    assert [len(batch) for batch in api.batches] == [3, 2, 1, 1]
+    assert len(api.stored) == 7
+
+
+async def test_a_token_that_expired_keeps_the_exits(api: FakeReports) -> None:
+    """Whether the worker can go on is for its heartbeat to say."""
+    api.broken = ApiRefused(401, "expired")
+    async with reporting(api) as reporter:
+        reporter.exited(1, an_exit("1"))
+        await until(lambda: len(api.batches) > 2, "several attempts")
+    assert reporter.unacknowledged == [1]
