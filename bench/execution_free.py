@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 import measure
+import psycopg
 import specs
+from shapes import total_tasks, upstream
+
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.store import dags
 from evenflow.store.connect import UNBOUNDED, connect, connect_async
 from evenflow.store.migrate import migrate
-from shapes import total_tasks, upstream
 
 HERE = Path(__file__).parent
 TIMEOUT_S = 300
@@ -164,7 +164,7 @@ class Bench:
 
     def _wal(self, conn: psycopg.Connection[Any]) -> tuple[int, int]:
         row = conn.execute(
-            "select pg_current_wal_insert_lsn() - '0/0', (select xact_commit from pg_stat_database where datname = current_database())"
+            "select pg_current_wal_insert_lsn() - '0/0', xact_commit from pg_stat_database where datname = current_database()"
         ).fetchone()
         assert row is not None
         return int(row[0]), int(row[1])
@@ -179,8 +179,7 @@ class Bench:
                     [f"bench_{repeat}_", plan.runs, plan.spec.dag_id],
                 )
             conn.execute("select pg_notify('inbox', '')")
-            begin = time.time()
-        return begin
+            return time.time()
 
     def _result(self, conn: psycopg.Connection[Any], begin: float, done: list[list[Any]]) -> dict[str, Any]:
         tasks = total_tasks(self.shape)
@@ -216,9 +215,7 @@ class Bench:
         """From the end of a task to the start of its successor."""
         graphs = {group["name"]: group["graph"] for group in self.shape["groups"]}
         ends = {(d[1], d[2]): d[5] for d in done}
-        return [
-            d[4] - ends[d[1], before] for d in done if (before := upstream(graphs[d[0]], d[2])) is not None
-        ]
+        return [d[4] - ends[d[1], before] for d in done if (before := upstream(graphs[d[0]], d[2])) is not None]
 
     def _slots(self, begin: float, done: list[list[Any]]) -> dict[str, Any]:
         """How much of the pool ``wide`` was idle while a runnable task waited, until the last of them started."""

@@ -17,9 +17,10 @@ from typing import Any
 import measure
 import psutil
 import specs
+from shapes import total_tasks, upstream
+
 from evenflow.client.rest import RestClient
 from evenflow.runtime import presence
-from shapes import total_tasks, upstream
 
 TIMEOUT_S = 600
 SLOTS = 16
@@ -155,7 +156,9 @@ async def _run(evenflow: Evenflow, repeat: int) -> dict[str, Any]:
 
 
 def run(case: str, shape: dict[str, Any], *, runs: int, schedulers: int) -> Iterator[dict[str, Any]]:
-    """The results of ``runs`` runs on one ``evenflow up``; the first is cold. Memory is looked at in the others, for it costs CPU."""
+    """The results of ``runs`` runs on one ``evenflow up``. The first is cold, and memory is not looked at in it, for that
+    costs CPU.
+    """
     if schedulers != 1:
         raise SystemExit("Real shapes run what `evenflow up` starts, which is one scheduler. Leave out --schedulers.")
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as directory:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import execution_free  # noqa: E402
-import real  # noqa: E402
-from shapes import SHAPES  # noqa: E402
+import execution_free
+import real
+from shapes import SHAPES
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -1,12 +1,13 @@
 """A worker that executes nothing: claims and reports through the functions of a real one, holds each try as long as the shape says.
 
-Whenever it has ended as many as it was told it prints a line of JSON: per finished try (group, run_key, task_index, map_index, claimed,
-ended), seconds since 1970. It runs until it is terminated.
+Whenever it has ended as many as it was told it prints a line of JSON: per finished try (group, run_key, task_index, map_index,
+claimed, ended), seconds since 1970. It runs until it is terminated.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import json
 import sys
@@ -82,10 +83,8 @@ class SimulatedWorker:
 
     async def _idle(self) -> None:
         timeout = max(0.0, self._running[0][0] - time.time()) if self._running else 1.0
-        try:
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), timeout)
-        except TimeoutError:
-            pass
 
 
 async def main() -> None:

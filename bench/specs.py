@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from evenflow.core.model import DEFAULT_POOL, DagSpec, MapInput, Mapping, TaskSpec
 from shapes import upstream
+
+from evenflow.core.model import DEFAULT_POOL, DagSpec, MapInput, Mapping, TaskSpec
 
 UNBOUNDED = 1_000_000  # slots of the "default" pool of shapes
 
@@ -43,9 +44,7 @@ def _spec(group: dict[str, Any], dag_id: str, dag_number: int) -> DagSpec:
         tasks: tuple[TaskSpec, ...] = (TaskSpec(task_id="t", mapping=mapping, pool=_pool(group, 0), **common),)
     else:
         tasks = tuple(
-            TaskSpec(
-                task_id=f"t{i}", upstream=() if (u := upstream(graph, i)) is None else (u,), pool=_pool(group, i), **common
-            )
+            TaskSpec(task_id=f"t{i}", upstream=() if (u := upstream(graph, i)) is None else (u,), pool=_pool(group, i), **common)
             for i in range(n)
         )
     return DagSpec(dag_id=dag_id, tasks=tasks, max_active_runs=None, max_active_tasks=group.get("run_cap"))
@@ -62,7 +61,9 @@ def _pool(group: dict[str, Any], task_number: int) -> str:
 
 
 def dag_file(shape: dict[str, Any], times: str) -> str:
-    """A DAG file for the shape. Every task appends ``dag_id task_id map_index begin end`` (seconds since 1970) to the file ``times``."""
+    """A DAG file for the shape. Every task appends ``dag_id task_id map_index begin end``, seconds since 1970, to the file
+    ``times``.
+    """
     lines = [
         "import os, time",
         "from evenflow import dag, get_current_context, task",
@@ -89,7 +90,8 @@ def dag_file(shape: dict[str, Any], times: str) -> str:
         options = f"pool={first.pool!r}, pool_slots={first.pool_slots}, max_active_tis_per_dag={first.max_active_tis_per_dag}"
         options += f", priority_weight={first.priority_weight}, weight_rule='absolute'"
         if first.mapping is not None:
-            lines += [f"    @task({options})", "    def t(x):", f"        body({sleep_s})", f"    t.expand(x=list(range({group['n']})))"]
+            lines += [f"    @task({options})", "    def t(x):", f"        body({sleep_s})"]
+            lines += [f"    t.expand(x=list(range({group['n']})))"]
         else:
             lines += [f"    @task({options})", "    def t():", f"        body({sleep_s})"]
             lines += [f"    ts = [t.override(task_id=f't{{i}}')() for i in range({len(spec.tasks)})]"]

@@ -50,7 +50,7 @@ def build_dag(dag_id: str, instance: Mapping[str, Any]) -> DAG:
     with DAG(
         dag_id,
         description=str(instance.get("description", "")),
-        params={"speedup": Param(speedup, type="number", exclusiveMinimum=0, description="How much faster than it was recorded.")},
+        params={"speedup": Param(speedup, type="number", minimum=0.001, description="How much faster than it was recorded.")},
         max_active_tasks=None,
         tags=["wfformat"],
     ) as dag:

@@ -80,7 +80,7 @@ def running_evenflow(home: Path | None = None, *arguments: str) -> Iterator[Runn
 def start_evenflow(home: Path, *arguments: str) -> RunningEvenflow:
     dags = home / "dags"
     dags.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "evenflow", "up", "--port", "0", "--dags", str(dags), "--slots", "4", *arguments]
+    command = [sys.executable, "-m", "evenflow", "up", "--dags", str(dags), "--slots", "4", *arguments]
     with open(home / "up.log", "ab") as log:
         process = subprocess.Popen(command, env=environment(home), cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
@@ -131,7 +131,7 @@ def processes_of(home: Path) -> list[psutil.Process]:
 def environment(home: Path) -> dict[str, str]:
     """None of our own settings but those of ``home``."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("EVENFLOW_")}
-    return {**clean, "EVENFLOW_HOME": str(home), "EVENFLOW_DRAIN_TIMEOUT": "5", "COLUMNS": "150"}
+    return {**clean, "EVENFLOW_HOME": str(home), "EVENFLOW_API_PORT": "0", "EVENFLOW_DRAIN_TIMEOUT": "5", "COLUMNS": "150"}
 
 
 def _wait_until_ready(home: Path, process: subprocess.Popen[bytes]) -> Presence:

@@ -63,9 +63,9 @@ def components(graph: Graph) -> Iterator[list[str]]:
                 if calls:
                     low[calls[-1][0]] = min(low[calls[-1][0]], low[node])
                 if low[node] == index[node]:
-                    cut = path.index(node)
-                    component = path[cut:]
-                    del path[cut:]
+                    component = [path.pop()]
+                    while component[-1] != node:
+                        component.append(path.pop())
                     on_path.difference_update(component)
                     yield component
 

@@ -104,7 +104,8 @@ class XComError(EvenflowError):
 class XComTooLarge(XComError):
     def __init__(self, what: str, size: int, limit: int) -> None:
         super().__init__(
-            f"{what} is {size:,} bytes as JSON, above the limit of {limit:,}. Write it to storage and return its path or URL instead."
+            f"{what} is {size:,} bytes as JSON, above the limit of {limit:,}. "
+            "Write it to storage and return its path or URL instead."
         )
         self.size, self.limit = size, limit
 
@@ -139,8 +140,10 @@ class DatabaseUnavailable(EvenflowError):
 
 class DatabaseTooOld(EvenflowError):
     def __init__(self, found: str, needed: int) -> None:
-        super().__init__(f"PostgreSQL {found} is too old: Evenflow needs {needed} or newer. Upgrade the server, or unset "
-                         "EVENFLOW_DATABASE_URL to use the embedded one.")
+        super().__init__(
+            f"PostgreSQL {found} is too old: Evenflow needs {needed} or newer. Upgrade the server, or unset "
+            "EVENFLOW_DATABASE_URL to use the embedded one."
+        )
 
 
 class DatabaseNotMigrated(EvenflowError):
@@ -151,8 +154,10 @@ class DatabaseNotMigrated(EvenflowError):
 
 class DatabaseTooNew(EvenflowError):
     def __init__(self, found: int, supported: int) -> None:
-        super().__init__(f"The database is at schema version {found}, newer than the {supported} that this Evenflow knows. "
-                         "Upgrade Evenflow on this host.")
+        super().__init__(
+            f"The database is at schema version {found}, newer than the {supported} that this Evenflow knows. "
+            "Upgrade Evenflow on this host."
+        )
 
 
 class AlreadyRunning(EvenflowError):

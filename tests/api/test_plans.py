@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import psycopg
@@ -43,6 +43,24 @@ def busy(db: psycopg.Connection[Any]) -> World:
     return world
 
 
+def test_looking_for_runs_reads_those_that_show(busy: World) -> None:
+    """Among many runs of another DAG."""
+    version = busy.one("select version_key from dag_version")
+    busy.db.execute(
+        "insert into dag_run (dag_id, run_id, version_key, run_type)"
+        " select 'other', n::text, %s, 'manual' from generate_series(1, 20000) n",
+        [version],
+    )
+    busy.db.execute("analyze dag_run")
+    busy.db.execute("set plan_cache_mode = auto")
+    every = {"dag_id": None, "run_id": None, "state": None, "limit": 10, "offset": 0}
+    for asked, most in (({"dag_id": "sales"}, 1), ({"dag_id": "other", "run_id": "777"}, 1), ({}, 10), ({"state": "queued"}, 10)):
+        with psycopg.ClientCursor(busy.db) as cursor:
+            cursor.execute(b"explain (analyze, format json) " + sql("views/list_runs"), {**every, **asked})
+            ((plan,),) = cursor.fetchall()
+        assert sum(_seen(plan[0]["Plan"], {"dag_run"})) <= most, (asked, plan)
+
+
 def rows_read(world: World, name: str, types: str, **names: object) -> tuple[int, str]:
     """How many rows of dispatch, task_instance and service the statement's scans saw, and its plan; nothing is kept."""
     numbers = {key: f"${n}" for n, key in enumerate(names, 1)}
@@ -57,12 +75,12 @@ def rows_read(world: World, name: str, types: str, **names: object) -> tuple[int
     return sum(_seen(plan[0]["Plan"])), json.dumps(plan)
 
 
-def _seen(node: dict[str, Any]) -> Iterator[int]:
-    if node.get("Relation Name") in ("dispatch", "task_instance", "service") and node["Node Type"].endswith("Scan"):
+def _seen(node: dict[str, Any], tables: Collection[str] = ("dispatch", "task_instance", "service")) -> Iterator[int]:
+    if node.get("Relation Name") in tables and node["Node Type"].endswith("Scan"):
         filtered = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
         yield round((node["Actual Rows"] + filtered) * node["Actual Loops"])
     for child in node.get("Plans", []):
-        yield from _seen(child)
+        yield from _seen(child, tables)
 
 
 def test_a_claim_reads_what_it_takes(busy: World) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from evenflow.cli import run_lines, run_live, run_watch, terminal
+from evenflow.cli import run_lines, run_live, run_summary, run_watch, terminal
 from evenflow.cli.run_live import LiveView, StateBar, most_telling
 from evenflow.cli.run_tasks import Snapshot, task_rows
 from evenflow.cli.run_watch import watch_run
-from evenflow.client.answers import Page, RunDetail, TaskInstance, TryProgress
+from evenflow.client.answers import LogText, Page, RunDetail, TaskInstance, TryProgress
 from evenflow.errors import ApiUnavailable
 from evenflow.runtime.exits import Exit
 
@@ -71,6 +71,9 @@ class Script:
     async def list_tasks(self, dag_id: str, run_id: str, *, state: str | None = None, limit: int = 100) -> Page[TaskInstance]:
         return Page(items=[i for i in self._now.instances if state in (None, i.state)], limit=limit, offset=0, more=False)
 
+    async def read_log(self, dag_id: str, run_id: str, task_id: str, *, map_index: int) -> LogText:
+        return LogText(text=f"Working\n\n{task_id} wrote /tmp/report.html\n", offset=0, complete=True)
+
     async def cancel_run(self, dag_id: str, run_id: str) -> None:
         self.cancelled += 1
         self._snapshots = [snapshot("failed", instance("a", "failed", reason="cancelled"), reason="cancelled by me")]
@@ -79,7 +82,7 @@ class Script:
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     console = Console(file=io.StringIO(), width=120, highlight=False)
-    for module in (terminal, run_live, run_watch):
+    for module in (terminal, run_live, run_summary, run_watch):
         monkeypatch.setattr(module, "output", console)
     monkeypatch.setattr(run_watch, "POLL_S", 0.001)
     monkeypatch.setattr(run_lines.time, "strftime", lambda _: "12:00:00")
@@ -90,22 +93,26 @@ async def test_a_run_that_succeeds(screen: Callable[[], str]) -> None:
     client = Script(
         snapshot("queued"),
         snapshot("running", instance("extract", "running"), instance("load", "none", started_at=None)),
-        snapshot("running", instance("extract", "success", ended_at=NOW + timedelta(seconds=3)), instance("load", "running")),
+        snapshot("running", instance("extract", "success", ended_at=NOW), instance("load", "running")),
         snapshot(
             "success",
-            instance("extract", "success", ended_at=NOW + timedelta(seconds=3)),
-            instance("load", "success", ended_at=NOW),
+            instance("extract", "success", ended_at=NOW),
+            instance("load", "success", ended_at=NOW + timedelta(seconds=3)),
         ),
     )
     assert await watch_run(client, "census", "manual__1", interrupt="cancel") == Exit.OK
     assert screen() == (
         "12:00:00 census manual__1 is queued\n"
         "12:00:00 census manual__1 is running\n"
-        "12:00:00   ✓ extract success in 3.0 s\n"
+        "12:00:00   ✓ extract success in 0.0 s\n"
         "12:00:00 census manual__1 is success\n"
-        "12:00:00   ✓ load success in 0.0 s\n"
+        "12:00:00   ✓ load success in 3.0 s\n"
         "\n"
         "✓ census succeeded in 12 s, 2 tasks\n"
+        "\n"
+        "  load:\n"
+        "  Working\n"
+        "  load wrote /tmp/report.html\n"
     )
 
 

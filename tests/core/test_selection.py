@@ -51,7 +51,8 @@ class Store:
 
     def queue(self, node_id: int, parked_on: int) -> list[Lane]:
         return sorted(
-            (x for x in self.lanes.values() if x.node_id == node_id and x.parked_on == parked_on and x.ready), key=lambda x: x.order
+            (x for x in self.lanes.values() if x.node_id == node_id and x.parked_on == parked_on and x.ready),
+            key=lambda x: x.order,
         )
 
     def snapshot(self) -> Snapshot:
@@ -96,7 +97,9 @@ class Store:
         return dict(out)
 
     def check_invariant(self) -> None:
-        """Every lane with ready tasks is open, paused, parked on a full limit, or behind a better open lane of its node and limit."""
+        """Every lane with ready tasks is open, paused, parked on a full limit, or behind a better open lane of its node and
+        limit.
+        """
         for lane in self.lanes.values():
             if lane.ready and lane.parked_on not in (OPEN, PAUSED) and self.room(lane.parked_on) > 0:
                 assert any(x.order < lane.order and lane.parked_on in x.locals for x in self.queue(lane.node_id, OPEN)), (
@@ -135,7 +138,8 @@ def add_lane(store: Store, r: random.Random, key: int, step: int) -> None:
 
 @pytest.mark.parametrize("seed", range(150))
 def test_decisions_equal_an_exhaustive_scan(seed: int) -> None:
-    """R-ST2, R-ST3: after every round the starts are those of a scan of every ready task in strict order, and nothing more could start.
+    """R-ST2, R-ST3: after every round the starts are those of a scan of every ready task in strict order, and nothing more
+    could start.
 
     Tasks end, lanes appear, vanish and pause, capacities rise and fall between the rounds; some limits are overdrawn then.
     """

@@ -7,44 +7,33 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from evenflow.cli.app import build_app
+from tests.house.examples import Example, commands_of, examples
 from tests.house.project import name_of, project_files
-
-
-class Example(NamedTuple):
-    page: Path
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{name_of(self.page)}:{self.line}"
-
 
 SPARK = (pytest.mark.spark, pytest.mark.timeout(300))  # a JVM for each task, on a machine that may be busy
 
 
-def examples(language: str) -> list[Example]:
-    found = []
-    for page in (path for path in project_files() if path.suffix == ".md"):
-        text = page.read_text(encoding="utf-8")
-        blocks = re.finditer(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-        found += [Example(page, text.count("\n", 0, block.start()) + 1, block[1]) for block in blocks]
-    return found
-
-
+TEXTS = [path for path in project_files() if path.suffix == ".md"]
 PYTHON = [
-    pytest.param(example, id=str(example), marks=SPARK if "task.spark" in example.text else ()) for example in examples("python")
+    pytest.param(example, id=str(example), marks=SPARK if "task.spark" in example.text else ())
+    for page in TEXTS
+    for example in examples(page, "python")
 ]
 COMMANDS = [
-    pytest.param(shlex.split(command, comments=True), id=f"{example}: {command}")
-    for example in examples("console")
-    for command in re.findall(r"^\$ (evenflow .*)$", example.text, flags=re.MULTILINE)
+    pytest.param(shlex.split(command, comments=True), id=f"{name_of(page)}: {command}")
+    for page in TEXTS
+    for command in commands_of(page)
 ]
-MAKE = {target for example in examples("console") for target in re.findall(r"^\$ make ([\w-]+)", example.text, flags=re.MULTILINE)}
+MAKE = {
+    target
+    for page in TEXTS
+    for example in examples(page, "console")
+    for target in re.findall(r"^\$ make ([\w-]+)", example.text, flags=re.MULTILINE)
+}
 
 # Loads a file as the processor does and tries its DAGs; a file without DAGs is only run.
 RUN = """

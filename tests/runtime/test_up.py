@@ -40,15 +40,33 @@ greeting()
 """
 
 
+def home_with_greeting() -> Path:
+    home = make_home()
+    (home / "dags").mkdir()
+    (home / "dags" / "greeting.py").write_text(GREETING)
+    return home
+
+
 @pytest.fixture
 def home() -> Iterator[Path]:
-    directory = make_home()
-    (directory / "dags").mkdir()
-    (directory / "dags" / "greeting.py").write_text(GREETING)
+    """For tests that start and end it themselves."""
+    directory = home_with_greeting()
     yield directory
     for process in processes_of(directory):
         process.kill()
     remove_home(directory)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[RunningEvenflow]:
+    """One that has run ``greeting``, for tests that leave it running."""
+    home = home_with_greeting()
+    with running_evenflow(home) as running:
+        assert evenflow_json(home, "run", "greeting")["run"]["state"] == "success"
+        yield running
+        assert running.end() == 0, running.log
+        assert processes_of(home) == []
+    remove_home(home)
 
 
 def wait_for(condition: Callable[[], bool], what: Callable[[], str], at_most_s: float = 30.0) -> None:
@@ -62,31 +80,23 @@ def service(running: RunningEvenflow, kind: str) -> psutil.Process:
     return next(child for child in running.children() if child.cmdline()[-1] == kind)
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_stops_it_with_nothing_left_behind(home: Path, signum: signal.Signals) -> None:
-    with running_evenflow(home) as running:
-        assert len(running.children()) == 4
-        assert running.end(signum) == 0, running.log
-    assert processes_of(home) == []
-
-
-def test_it_runs_a_dag_and_again_after_a_restart(home: Path) -> None:
+def test_it_runs_a_dag_and_again_after_ctrl_c_and_leaves_nothing_behind(home: Path) -> None:
     for number in (1, 2):
         with running_evenflow(home) as running:
+            assert len(running.children()) == 4
             assert evenflow_json(home, "run", "greeting")["run"]["state"] == "success"
             assert len(evenflow_json(home, "runs", "list", "greeting")["runs"]) == number
-            log = running.evenflow("tasks", "logs", "greeting", "answer").stdout
-            assert "hello yourself" in log
-            assert running.end() == 0
+            assert "hello yourself" in running.evenflow("tasks", "logs", "greeting", "answer").stdout
+            assert running.end(signal.SIGINT) == 0, running.log
+        assert processes_of(home) == []
 
 
-def test_a_second_one_on_the_same_home_is_told_where_the_first_is(home: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_stop_it_as_well(home: Path, signum: signal.Signals) -> None:
     with running_evenflow(home) as running:
-        second = running.evenflow("up")
-        assert second.returncode == 2
-        assert f"already runs on {home}: {running.api_url} (pid {running.process.pid}" in second.stderr
-        assert running.evenflow("status").returncode == 0
-        running.end()
+        assert running.end(signum) == 0, running.log
+    assert processes_of(home) == []
 
 
 def test_after_a_kill_its_services_are_gone_and_the_next_one_takes_over(home: Path) -> None:
@@ -105,26 +115,6 @@ def test_after_a_kill_its_services_are_gone_and_the_next_one_takes_over(home: Pa
     assert processes_of(home) == []
 
 
-@pytest.mark.parametrize("kind", ["scheduler", "api", "processor", "worker"])
-def test_a_service_that_dies_is_started_again(home: Path, kind: str) -> None:
-    with running_evenflow(home) as running:
-        assert evenflow_json(home, "run", "greeting")["run"]["state"] == "success"
-        service(running, kind).kill()
-        wait_for(lambda: "is back" in running.log, lambda: running.log)
-        assert evenflow_json(home, "run", "greeting")["run"]["state"] == "success"
-        assert running.end() == 0
-
-
-def test_what_runs_user_code_never_learns_the_password_of_the_database(home: Path) -> None:
-    with running_evenflow(home) as running:
-        password = (home / "postgres.password").read_text().strip()
-        for kind in ("processor", "worker"):
-            process = service(running, kind)
-            for one in (process, *process.children(recursive=True)):
-                assert password not in " ".join([*one.environ().values(), *one.cmdline()])
-        running.end()
-
-
 def test_a_port_that_is_taken(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(AssertionError) as caught:
         start_evenflow(home, "--port", str(other.getsockname()[1]))
@@ -139,17 +129,46 @@ def test_a_file_runs_without_anything_running(home: Path) -> None:
     assert processes_of(home) == []
 
 
-def test_a_file_runs_as_it_is_now_in_the_evenflow_that_runs(home: Path) -> None:
-    elsewhere = home / "elsewhere" / "farewell.py"
+def test_a_second_one_on_the_same_home_is_told_where_the_first_is(shared: RunningEvenflow) -> None:
+    second = shared.evenflow("up")
+    assert second.returncode == 2
+    assert f"already runs on {shared.home}: {shared.api_url} (pid {shared.process.pid}" in second.stderr
+    assert shared.evenflow("status").returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["scheduler", "api", "processor", "worker"])
+def test_a_service_that_dies_is_started_again(shared: RunningEvenflow, kind: str) -> None:
+    told = len(shared.log)
+    service(shared, kind).kill()
+    wait_for(lambda: "is back" in shared.log[told:], lambda: shared.log)
+    assert (
+        f"{kind}-1 ended" in shared.log[told:] or f"{kind} ended (killed by SIGKILL) and is started again in" in shared.log[told:]
+    )
+    assert evenflow_json(shared.home, "run", "greeting")["run"]["state"] == "success"
+
+
+def test_what_runs_user_code_never_learns_the_password_of_the_database(shared: RunningEvenflow) -> None:
+    password = (shared.home / "postgres.password").read_text().strip()
+    for kind in ("processor", "worker"):
+        process = service(shared, kind)
+        for one in (process, *process.children(recursive=True)):
+            assert password not in " ".join([*one.environ().values(), *one.cmdline()])
+
+
+def test_a_file_runs_as_it_is_now_in_the_evenflow_that_runs(shared: RunningEvenflow) -> None:
+    elsewhere = shared.home / "elsewhere" / "farewell.py"
     elsewhere.parent.mkdir()
-    with running_evenflow(home) as running:
-        elsewhere.write_text(GREETING.replace("greeting", "farewell"))
-        assert evenflow_json(home, "run", str(elsewhere))["run"]["dag_id"] == "farewell"
-        elsewhere.write_text(GREETING.replace("greeting", "farewell").replace("hello", "goodbye"))
-        assert evenflow_json(home, "run", str(elsewhere))["run"]["state"] == "success"
-        assert "goodbye yourself" in running.evenflow("tasks", "logs", "farewell", "answer").stdout
-        (home / "dags" / "greeting.py").write_text("import no_such_module\n" + GREETING)
-        broken = running.evenflow("run", "dags/greeting.py")
-        assert broken.returncode == 2
-        assert "No module named 'no_such_module'" in broken.stderr
-        assert running.end() == 0
+    elsewhere.write_text(GREETING.replace("greeting", "farewell"))
+    assert evenflow_json(shared.home, "run", str(elsewhere))["run"]["dag_id"] == "farewell"
+    elsewhere.write_text(GREETING.replace("greeting", "farewell").replace("hello", "goodbye"))
+    assert evenflow_json(shared.home, "run", str(elsewhere))["run"]["state"] == "success"
+    assert "goodbye yourself" in shared.evenflow("tasks", "logs", "farewell", "answer").stdout
+
+
+def test_a_file_that_cannot_be_read_says_why(shared: RunningEvenflow) -> None:
+    broken = shared.dags / "broken.py"
+    broken.write_text("import no_such_module\n" + GREETING.replace("greeting", "broken"))
+    done = shared.evenflow("run", "dags/broken.py")
+    assert done.returncode == 2
+    assert "No module named 'no_such_module'" in done.stderr
+    broken.unlink()

@@ -17,6 +17,25 @@ from evenflow.scheduler.catalog import Catalog
 from evenflow.store.connect import connect
 from evenflow.store.rows import execute
 
+WRONG_LANES = """
+select l.lane_id, l.ready, l.end_map_index - l.next_map_index + count(r.task_index)
+from lane l left join ready_task r using (lane_id)
+group by l.lane_id
+having l.ready <> l.end_map_index - l.next_map_index + count(r.task_index)
+"""
+
+# Of each run that has begun: what it says is unfinished, its unfinished rows, and its mapped instances without a row.
+UNFINISHED = """
+select r.run_key, r.unfinished,
+       (select count(*) from task_instance i
+        where i.run_key = r.run_key and i.state not in ('success', 'failed', 'skipped', 'upstream_failed', 'removed')),
+       (select coalesce(sum(m.length - (select count(*) from task_instance i
+                                        where i.run_key = m.run_key and i.task_index = m.task_index)), 0)
+        from mapped_task m where m.run_key = r.run_key and m.rest = 'scheduled')
+from dag_run r
+where r.started_at is not null
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Try:
@@ -38,8 +57,8 @@ class World:
         """The version's key."""
         self.conn.execute("insert into code values ('none', '') on conflict do nothing")
         (version,) = self.conn.execute(
-            "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file) values (%s, 1, %s, %s, 'none', 'x.py')"
-            " returning version_key",
+            "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file)"
+            " values (%s, 1, %s, %s, 'none', 'x.py') returning version_key",
             [spec.dag_id, spec.to_json(), spec.hash()],
         ).fetchone()
         self.conn.cursor().executemany(
@@ -99,7 +118,8 @@ class World:
 
     def _report(self, t: Try, kind: str, payload: dict[str, Any] | None) -> dict[str, Any]:
         (task_index,) = self.conn.execute(
-            "select task_index from task join dag_run using (version_key) where run_key = %s and task_id = %s", [t.run_key, t.task_id]
+            "select task_index from task join dag_run using (version_key) where run_key = %s and task_id = %s",
+            [t.run_key, t.task_id],
         ).fetchone()
         report = {
             "run_key": t.run_key,
@@ -153,18 +173,8 @@ class World:
         ):
             assert used == holds[limit_id] + pending[limit_id], (kind, name, used, holds[limit_id])
             assert used <= capacity, (kind, name)
-        wrong = self.conn.execute(
-            "select l.lane_id, l.ready, l.end_map_index - l.next_map_index + count(r.task_index) from lane l"
-            " left join ready_task r using (lane_id) group by l.lane_id having l.ready <> l.end_map_index - l.next_map_index + count(r.task_index)"
-        ).fetchall()
-        assert wrong == []
-        for run_key, unfinished, rows, virtual in self.conn.execute(
-            "select r.run_key, r.unfinished, (select count(*) from task_instance i where i.run_key = r.run_key and i.state not in"
-            " ('success', 'failed', 'skipped', 'upstream_failed', 'removed')),"
-            " (select coalesce(sum(m.length - (select count(*) from task_instance i where i.run_key = m.run_key and i.task_index = m.task_index)), 0)"
-            "  from mapped_task m where m.run_key = r.run_key and m.rest = 'scheduled')"
-            " from dag_run r where r.state in ('running', 'success', 'failed') and r.started_at is not null"
-        ):
+        assert self.conn.execute(WRONG_LANES).fetchall() == []
+        for run_key, unfinished, rows, virtual in self.conn.execute(UNFINISHED):
             assert unfinished == rows + virtual, run_key
 
 

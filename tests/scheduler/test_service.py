@@ -74,7 +74,8 @@ def test_three_schedulers_share_the_work_and_one_is_killed(world: Any, database_
         until(lambda: world.conn.execute("select count(*) from service where kind = 'scheduler'").fetchone() == (3,))
         runs = [world.trigger("d") for _ in range(60)]
         world.conn.execute("select pg_notify('inbox', '')")
-        until(lambda: work(world) or world.conn.execute("select count(*) > 40 from task_event where state = 'success'").fetchone()[0])
+        half_way = "select count(*) > 40 from task_event where state = 'success'"
+        until(lambda: work(world) or world.conn.execute(half_way).fetchone()[0])
         os.kill(schedulers[0].pid, signal.SIGKILL)
         until(lambda: work(world), within_s=60)
     finally:

@@ -91,6 +91,18 @@ async def test_a_try_that_was_taken_back_is_killed(world: World, worker: WorkerS
     await until(lambda: not runs(pid), "the end of the task")
 
 
+async def test_a_try_whose_assignment_was_lost_is_sent_again(world: World, worker: WorkerService) -> None:
+    """It was claimed, but the answer never arrived: the next beats reveal that."""
+    epoch = world.task("return 5", queue="asked by nobody")
+    world.db.execute(
+        "update dispatch set worker_id = (select max(service_id) from service where kind = 'worker'), claim_key = 'lost',"
+        " claimed_at = now() - interval '10 s' where epoch = %s",
+        [epoch],
+    )
+    assert (await world.exit_of(epoch))["outcome"] == "success"
+    assert world.xcom(epoch) == 5
+
+
 async def test_running_is_reported_while_it_runs_and_only_then(world: World, worker: WorkerService, pid_file: Path) -> None:
     """R-CS2. A task that has ended before needs no report of its start."""
     epoch = world.task(sleeper(pid_file))
@@ -125,9 +137,7 @@ async def test_queues(world: World, start_worker: StartWorker) -> None:
 async def test_drain(world: World, worker: WorkerService, tmp_path: Path) -> None:
     """Nothing new is claimed, what runs ends in its own time, and everything is delivered."""
     go = tmp_path / "go"
-    epoch = world.task(
-        "print('here', flush=True)\n" + wait_for(go) + "print('done')"
-    )
+    epoch = world.task("print('here', flush=True)\n" + wait_for(go) + "print('done')")
     await world.logged(epoch, "here")
     draining = asyncio.create_task(worker.drain())
     await until(lambda: world.one("select state from service where kind = 'worker'") == "draining", "the state")
@@ -165,9 +175,7 @@ async def test_an_exit_survives_the_loss_of_the_api(
     """R-CS3: the task ends while no API listens; its exit, result and log arrive when one does."""
     await start_worker()
     go = tmp_path / "go"
-    epoch = world.task(
-        "print('here', flush=True)\n" + wait_for(go) + "print('done')\nreturn 5"
-    )
+    epoch = world.task("print('here', flush=True)\n" + wait_for(go) + "print('done')\nreturn 5")
     await world.logged(epoch, "here")
     port = api.port
     await api.stop()

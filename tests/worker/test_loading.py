@@ -51,9 +51,7 @@ async def test_a_file_that_ends_its_template(world: World, worker: WorkerService
     assert ended["reason"].startswith(f"cannot import DAG file dag.py: {reason}")
 
 
-async def test_a_file_that_hangs_while_it_is_imported(
-    world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_file_that_hangs_while_it_is_imported(world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its log shows where it hangs."""
     monkeypatch.setattr(limits, "LOAD_TIMEOUT", 1.0)
     epoch = world.task("pass", head="import time\ntime.sleep(600)\n")
@@ -114,7 +112,7 @@ async def test_a_template_that_dies_takes_its_tries_along(world: World, worker: 
     )
     pid = await until(lambda: number_in(pids), "the task's start")
     template = int(await world.logged(epoch, "\n"))
-    group = [process for process in _processes_of_group(pid)]
+    group = _processes_of_group(pid)
     assert len(group) == 2
     os.kill(template, signal.SIGKILL)
     ended = await world.exit_of(epoch)
@@ -125,7 +123,9 @@ async def test_a_template_that_dies_takes_its_tries_along(world: World, worker: 
     assert (await world.exit_of(world.task("pass")))["outcome"] == "success"
 
 
-async def test_idle_templates_are_ended(world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_idle_templates_are_ended(
+    world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Those above the limit, the longest unused first; none that has work."""
     monkeypatch.setattr(limits, "IDLE_TEMPLATES", 1)
     busy = world.task("import os; print(os.getppid(), flush=True)\n" + wait_for(tmp_path / "go"))

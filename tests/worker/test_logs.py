@@ -25,11 +25,12 @@ async def test_a_log_grows_while_the_task_runs(world: World, worker: WorkerServi
         "print('from print')\n"
         "print('from stderr', file=sys.stderr)\n"
         "subprocess.run(['echo', 'from a child'])\n"
-        "logging.warning('from logging')\n" + wait_for(tmp_path / "go") + "print('no newline at the end', end='')"
+        "logging.getLogger('mine').info('from logging')\n" + wait_for(tmp_path / "go") + "print('no newline at the end', end='')"
     )
     log = await world.logged(epoch, "from logging")
     assert world.exits(epoch) == []
     assert log.splitlines()[:3] == ["from print", "from stderr", "from a child"]
+    assert log.splitlines()[3].endswith(" INFO mine: from logging")
     (tmp_path / "go").touch()
     await world.exit_of(epoch)
     await until(lambda: world.log(epoch).endswith("no newline at the end"), "the end of the log")
@@ -79,14 +80,14 @@ class FakeLogs:
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> FakeLogs:
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeLogs:
     monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
     return FakeLogs()
 
 
 @asynccontextmanager
-async def shipping(api: FakeLogs) -> AsyncIterator[LogShipper]:
-    shipper = LogShipper(api)
+async def shipping(fake: FakeLogs) -> AsyncIterator[LogShipper]:
+    shipper = LogShipper(fake)
     running = asyncio.create_task(shipper.run())
     yield shipper
     running.cancel()
@@ -96,59 +97,59 @@ def nothing(full: bool) -> None:
     pass
 
 
-async def test_an_answer_that_is_lost_doubles_nothing(api: FakeLogs) -> None:
-    api.answers_lost = 2
-    async with shipping(api) as shipper:
+async def test_an_answer_that_is_lost_doubles_nothing(fake: FakeLogs) -> None:
+    fake.answers_lost = 2
+    async with shipping(fake) as shipper:
         stream = shipper.open("a", nothing)
         stream.write(b"one ")
         stream.write(b"two ")
         stream.close()
         await asyncio.wait_for(shipper.shipped(), 10)
-    assert api.stored == {"a": b"one two "}
+    assert fake.stored == {"a": b"one two "}
 
 
-async def test_writes_within_a_moment_are_one_request(api: FakeLogs) -> None:
-    async with shipping(api) as shipper:
+async def test_writes_within_a_moment_are_one_request(fake: FakeLogs) -> None:
+    async with shipping(fake) as shipper:
         streams = [shipper.open(str(n), nothing) for n in range(3)]
         for number in range(30):
             streams[number % 3].write(b"x")
         await asyncio.wait_for(shipper.shipped(), 10)
-    assert len(api.requests) == 1
-    assert api.stored == {str(n): b"x" * 10 for n in range(3)}
+    assert len(fake.requests) == 1
+    assert fake.stored == {str(n): b"x" * 10 for n in range(3)}
 
 
-async def test_a_stream_that_is_full_asks_to_wait(api: FakeLogs) -> None:
+async def test_a_stream_that_is_full_asks_to_wait(fake: FakeLogs) -> None:
     """Nothing is dropped; once the API is back, the try may write again."""
-    api.broken = ApiUnavailable("away")
+    fake.broken = ApiUnavailable("away")
     told: list[bool] = []
-    async with shipping(api) as shipper:
+    async with shipping(fake) as shipper:
         stream = shipper.open("a", told.append)
         while not told:
             stream.write(b"x" * 1000)
         assert told == [True]
         assert limits.LOG_HELD <= stream.held < limits.LOG_HELD + 1000
         written = stream.held
-        api.broken = None
+        fake.broken = None
         await asyncio.wait_for(shipper.shipped(), 10)
     assert told == [True, False]
-    assert len(api.stored["a"]) == written
+    assert len(fake.stored["a"]) == written
 
 
-async def test_more_than_a_request_carries(api: FakeLogs, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_than_a_request_carries(fake: FakeLogs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LOG_REQUEST", 100)
     monkeypatch.setattr(limits, "LOG_CHUNK", 40)
-    async with shipping(api) as shipper:
+    async with shipping(fake) as shipper:
         for number in range(8):
             stream = shipper.open(str(number), nothing)
             stream.write(b"x" * 100)
             stream.close()
         await asyncio.wait_for(shipper.shipped(), 10)
-    assert api.stored == {str(number): b"x" * 100 for number in range(8)}
-    assert all(sum(len(chunk.data) for chunk in request.chunks) <= 140 for request in api.requests)
+    assert fake.stored == {str(number): b"x" * 100 for number in range(8)}
+    assert all(sum(len(chunk.data) for chunk in request.chunks) <= 140 for request in fake.requests)
 
 
-async def test_a_log_that_is_refused_holds_nothing_up(api: FakeLogs) -> None:
-    async with shipping(api) as shipper:
+async def test_a_log_that_is_refused_holds_nothing_up(fake: FakeLogs) -> None:
+    async with shipping(fake) as shipper:
         refused, good = shipper.open("refused", nothing), shipper.open("good", nothing)
         refused.write(b"x")
         good.write(b"y")
@@ -156,30 +157,30 @@ async def test_a_log_that_is_refused_holds_nothing_up(api: FakeLogs) -> None:
         await asyncio.wait_for(shipper.shipped(), 10)
         refused.write(b"more")
         await asyncio.wait_for(shipper.shipped(), 10)
-    assert api.stored == {"good": b"y"}
+    assert fake.stored == {"good": b"y"}
     assert refused.held == 0
 
 
-async def test_a_log_that_the_server_lost_goes_on_and_says_so(api: FakeLogs) -> None:
-    async with shipping(api) as shipper:
+async def test_a_log_that_the_server_lost_goes_on_and_says_so(fake: FakeLogs) -> None:
+    async with shipping(fake) as shipper:
         stream: LogStream = shipper.open("a", nothing)
         stream.write(b"first\n")
         stream.close()
         await asyncio.wait_for(shipper.shipped(), 10)
-        api.stored.clear()
+        fake.stored.clear()
         stream.write(b"second\n")
         await asyncio.wait_for(shipper.shipped(), 10)
-    assert api.stored["a"] == b"\n-- 6 bytes of this log were lost by the server. --\nsecond\n"
+    assert fake.stored["a"] == b"\n-- 6 bytes of this log were lost by the server. --\nsecond\n"
 
 
 @pytest.mark.parametrize("status", [500, 401])
-async def test_a_refusal_that_is_not_about_the_logs_loses_none(api: FakeLogs, status: int) -> None:
-    api.broken = ApiRefused(status, "not now")
-    async with shipping(api) as shipper:
+async def test_a_refusal_that_is_not_about_the_logs_loses_none(fake: FakeLogs, status: int) -> None:
+    fake.broken = ApiRefused(status, "not now")
+    async with shipping(fake) as shipper:
         stream = shipper.open("a", nothing)
         stream.write(b"x")
         stream.close()
-        await until(lambda: len(api.requests) > 1, "another attempt")
-        api.broken = None
+        await until(lambda: len(fake.requests) > 1, "another attempt")
+        fake.broken = None
         await asyncio.wait_for(shipper.shipped(), 10)
-    assert api.stored == {"a": b"x"}
+    assert fake.stored == {"a": b"x"}

@@ -36,9 +36,7 @@ class FakeReports:
             raise ApiRefused(400, "unreadable")
         refused = {n: "too large" for n, report in enumerate(message.reports) if report.result == b"large"}
         self.stored += [report for n, report in enumerate(message.reports) if n not in refused]
-        return ReportsAnswer(
-            accepted=len(message.reports) - len(refused), refused=list(refused.values()), refused_at=list(refused)
-        )
+        return ReportsAnswer(accepted=len(message.reports) - len(refused), refused=list(refused.values()), refused_at=list(refused))
 
 
 @pytest.fixture

@@ -8,13 +8,11 @@ import shlex
 import signal
 from typing import Literal, Protocol
 
-from rich.text import Text
-
 from evenflow.cli.run_lines import LineView, NoView
 from evenflow.cli.run_live import LiveView
+from evenflow.cli.run_summary import find_failures, find_last_words, print_summary
 from evenflow.cli.run_tasks import Snapshot
-from evenflow.cli.terminal import duration, output, print_json, say
-from evenflow.client.answers import TaskInstance
+from evenflow.cli.terminal import output, print_json, say
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.runtime.exits import Exit
@@ -24,7 +22,6 @@ POLL_BIG_S = 1.0  # of a run with so many instances that asking costs
 BIG = 200
 PAGE = 1000  # instances that are looked at; beyond, only what runs is shown by name
 AWAY_S = 30.0  # how long an API that restarts may be away
-FAILURES_SHOWN = 20
 
 Progress = Literal["auto", "none", "json"]
 
@@ -53,11 +50,11 @@ async def watch_run(
     if snapshot is None:
         say(f"The run goes on. To watch it: evenflow runs watch {shlex.join((dag_id, run_id))}", "yellow")
         return Exit.INTERRUPTED
-    failures = await _failures(client, snapshot)
+    failures = await find_failures(client, snapshot)
     if progress == "json":
         print_json({"run": snapshot.run, "failed_tasks": failures})
     else:
-        _summarise(snapshot, failures)
+        print_summary(snapshot, failures, await find_last_words(client, snapshot))
     return Exit.OK if snapshot.succeeded else Exit.RUN_FAILED
 
 
@@ -95,45 +92,6 @@ async def _look(client: RestClient, dag_id: str, run_id: str, view: View) -> Sna
                 raise
             view.note("The API is away; waiting for it.")
             await asyncio.sleep(POLL_S)
-
-
-async def _failures(client: RestClient, snapshot: Snapshot) -> list[TaskInstance]:
-    run = snapshot.run
-    return (await client.list_tasks(run.dag_id, run.run_id, state="failed", limit=FAILURES_SHOWN)).items
-
-
-def _summarise(snapshot: Snapshot, failures: list[TaskInstance]) -> None:
-    run = snapshot.run
-    for task in failures:
-        index = f"[{task.map_index}]" if task.map_index >= 0 else ""
-        tries = f" in try {task.try_number}" if task.try_number > 1 else ""
-        output.print()
-        output.print(
-            Text.assemble(
-                ("✗ ", "red"), (f"{task.task_id}{index}", "bold red"), f" failed{tries}: {task.reason or 'no reason given'}"
-            )
-        )
-        say(f"  {log_command(run.dag_id, run.run_id, task)}", "bright_black")
-    hidden = run.tasks_by_state.get("failed", 0) - len(failures)
-    if hidden > 0:
-        say(f"\nand {hidden} more: evenflow tasks list {run.dag_id} --run {run.run_id} --state failed", "bright_black")
-    output.print()
-    took = duration(snapshot.elapsed_s())
-    if snapshot.succeeded:
-        output.print(
-            Text.assemble(("✓ ", "green"), (f"{run.dag_id} succeeded", "bold green"), f" in {took}, {snapshot.total} tasks")
-        )
-    else:
-        reason = f": {run.reason}" if run.reason else ""
-        output.print(Text.assemble(("✗ ", "red"), (f"{run.dag_id} failed", "bold red"), f" after {took}{reason}"), soft_wrap=True)
-
-
-def log_command(dag_id: str, run_id: str, task: TaskInstance) -> str:
-    """What to type to read the log of a task's newest try."""
-    words = ["evenflow", "tasks", "logs", dag_id, task.task_id, "--run", run_id]
-    if task.map_index >= 0:
-        words += ["--map-index", str(task.map_index)]
-    return shlex.join(words)
 
 
 def _view(progress: Progress) -> View:

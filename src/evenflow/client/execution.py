@@ -86,7 +86,12 @@ class ExecutionClient:
         patience_s: float | None = None,
     ) -> T:
         response = await self._send(path, message, token=token, waits_s=waits_s, patience_s=patience_s)
-        return msgspec.msgpack.decode(response.body, type=answer)
+        try:
+            return msgspec.msgpack.decode(response.body, type=answer)
+        except msgspec.MsgspecError as error:
+            raise ApiRefused(
+                response.status, f"The answer of the API to {path} cannot be read: {error}. Upgrade the older of the two sides."
+            ) from None
 
     async def _tell(self, path: str, message: m.Message, *, token: str | None = None) -> None:
         await self._send(path, message, token=token)

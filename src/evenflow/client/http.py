@@ -72,7 +72,7 @@ class HttpClient:
                     method, f"{self.api_url}{path}", data=body, headers=headers, params=params, timeout=timeout
                 ) as answer:
                     response = Response(answer.status, answer.headers, await answer.read())
-                if response.status not in RETRIED or loop.time() + backoff >= deadline:
+                if response.status not in RETRIED or not idempotent or loop.time() + backoff >= deadline:
                     return response
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
                 if loop.time() + backoff >= deadline:
@@ -86,7 +86,7 @@ class HttpClient:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=60.0)
-            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
+            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar())
         return self._session
 
     def _unavailable(self, error: Exception) -> ApiUnavailable:

@@ -121,8 +121,8 @@ class RestClient:
         return (await self._http.request("GET", "/health/ready")).status == 200
 
     async def _get(self, path: str, answer: type[T], **query: object) -> T:
-        response = _checked(await self._http.request("GET", f"{PREFIX}{path}", params=_query(**query)))
-        return msgspec.json.decode(response.body, type=answer)
+        response = await self._http.request("GET", f"{PREFIX}{path}", params=_query(**query))
+        return _decoded(response, answer)
 
     async def _send(self, method: str, path: str, body: dict[str, Any] | None, answer: type[T]) -> T:
         response = await self._http.request(
@@ -132,7 +132,16 @@ class RestClient:
             content_type="application/json",
             idempotent=method != "POST",
         )
+        return _decoded(response, answer)
+
+
+def _decoded(response: Response, answer: type[T]) -> T:
+    try:
         return msgspec.json.decode(_checked(response).body, type=answer)
+    except msgspec.MsgspecError as error:
+        raise ApiRefused(
+            response.status, f"The answer of the API cannot be read: {error}. Upgrade the older of the two sides."
+        ) from None
 
 
 def _checked(response: Response) -> Response:

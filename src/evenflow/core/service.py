@@ -10,8 +10,8 @@ class Service(Protocol):
 
     ``start`` returns when the service is ready to do its work, or raises an :class:`EvenflowError`. ``drain`` stops taking new
     work and returns when all work in hand is done. ``stop`` ends it now, leaving nothing behind that another process could not
-    pick up; it is called exactly once after ``start``, with or without a ``drain`` before. ``failed`` returns when the service cannot
-    go on by itself, with the reason; while all is well it waits.
+    pick up; it is called exactly once after ``start``, with or without a ``drain`` before. ``failed`` returns when the service
+    cannot go on by itself, with the reason; while all is well it waits.
     """
 
     name: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from evenflow.processor.ignore import IGNORE_FILE, Rule, is_ignored, read_rules
 from evenflow.sdk.imports import local_imports
 
 Stamp = tuple[int, int, int]  # mtime_ns, size, inode: the content is read again only when it changes
+
+SETTLED_NS = 2 * 10**9  # the coarsest clock of a file system ticks every two seconds
 
 _WORDS = (b"dag", b"evenflow")  # a file without both, in any case, defines no DAG
 
@@ -35,6 +38,7 @@ class Scan:
 @dataclass(frozen=True, slots=True)
 class _Content:
     stamp: Stamp
+    settled: bool  # read long enough after the last change that a later one must have another stamp
     digest: str
     may_define_dags: bool
 
@@ -44,7 +48,7 @@ class _Imports:
     """Of a DAG file: what they were found from, and what they are."""
 
     names: frozenset[str]  # all Python files: a new one may be what an import means
-    stamps: dict[str, Stamp | None]  # by the paths of the imported modules and of the file itself
+    digests: dict[str, str]  # by the paths of the imported modules and of the file itself
 
 
 class DagFolder:
@@ -65,7 +69,9 @@ class DagFolder:
         root = self._folder.resolve(strict=True)  # the folder may be a link that deployments swap
         found = dict(_python_files(root, "", ()))
         stamps = {path: stamp for path, (stamp, _) in found.items()}
-        self._contents = {path: content for path, content in self._contents.items() if content.stamp == stamps.get(path)}
+        self._contents = {
+            path: content for path, content in self._contents.items() if content.settled and content.stamp == stamps.get(path)
+        }
         files = {}
         for path, (_, ignored) in found.items():
             content = None if ignored else self._content(root, path, stamps)
@@ -78,20 +84,27 @@ class DagFolder:
         modules = {file, *self._imported(root, file, stamps), *self._loaded.get(file, ())}
         total = hashlib.sha256()
         for path in sorted(modules):
-            content = self._content(root, path, stamps)
-            total.update(f"{path}\0{content.digest if content else ''}\n".encode())
+            total.update(f"{path}\0{self._digest(root, path, stamps)}\n".encode())
         return total.hexdigest()
 
     def _imported(self, root: Path, file: str, stamps: dict[str, Stamp]) -> set[str]:
         known = self._imports.get(file)
         names = frozenset(stamps)
-        if known is None or known.names != names or any(stamps.get(path) != stamp for path, stamp in known.stamps.items()):
+        if (
+            known is None
+            or known.names != names
+            or any(self._digest(root, path, stamps) != digest for path, digest in known.digests.items())
+        ):
             try:
                 modules = {path.relative_to(root).as_posix() for path in local_imports(root / file, root)}
             except (OSError, ValueError, RecursionError):  # loading it will say what is wrong with it
                 modules = {file}
-            known = self._imports[file] = _Imports(names, {path: stamps.get(path) for path in modules})
-        return set(known.stamps)
+            known = self._imports[file] = _Imports(names, {path: self._digest(root, path, stamps) for path in modules})
+        return set(known.digests)
+
+    def _digest(self, root: Path, path: str, stamps: dict[str, Stamp]) -> str:
+        content = self._content(root, path, stamps)
+        return content.digest if content else ""
 
     def _content(self, root: Path, path: str, stamps: dict[str, Stamp]) -> _Content | None:
         """None for a file that is not there, or cannot be read."""
@@ -104,7 +117,10 @@ class DagFolder:
                 return None
             lowered = data.lower()
             known = self._contents[path] = _Content(
-                stamps[path], hashlib.sha256(data).hexdigest(), all(word in lowered for word in _WORDS)
+                stamp=stamps[path],
+                settled=time.time_ns() - stamps[path][0] > SETTLED_NS,
+                digest=hashlib.sha256(data).hexdigest(),
+                may_define_dags=all(word in lowered for word in _WORDS),
             )
         return known
 

@@ -32,8 +32,19 @@ class Screen(Protocol):
 
 
 class Child:
-    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log_file: Path, screen: Screen) -> None:
+    """``needs`` are children without which this one cannot get ready: while one of them is not, its end is no failure."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log_file: Path,
+        screen: Screen,
+        needs: Sequence[Child] = (),
+    ) -> None:
         self.name = name
+        self._needs = needs
         self._command = command
         self._environment = environment
         self._screen = screen
@@ -54,6 +65,11 @@ class Child:
                 await self._ready
         except TimeoutError:
             raise ServiceFailed(f"The {self.name} is not ready after {START_TIMEOUT_S:g} s. Its log: {self._log.file}") from None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has been ready once."""
+        return self._ready.done()
 
     async def end(self, *, at_most_s: float) -> None:
         """Tell it to drain and stop; kill what is left of it ``at_most_s`` later. Does nothing when it was never started."""
@@ -79,7 +95,7 @@ class Child:
             exit_code = await self._run()
             if self._ending.is_set():
                 return
-            if not self._ready.done():
+            if not self._ready.done() and all(child.is_ready for child in self._needs):
                 self._ready.set_exception(
                     ServiceFailed(f"The {self.name} did not start: {self._log.last_words().rstrip('.')}. Its log: {self._log.file}")
                 )

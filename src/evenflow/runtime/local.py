@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from evenflow.runtime import presence
 from evenflow.runtime.child import Child, Screen, longest_end
 from evenflow.runtime.database import mint_tokens, open_database, prepare_home, reach_database
 from evenflow.runtime.secret_file import write_secret
-from evenflow.runtime.service_settings import Kind
+from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.settings import Settings
 
 
@@ -80,15 +80,16 @@ class LocalEvenflow:
 
     def _child(self, kind: Kind, name: str, port: int, database_url: str, tokens: Mapping[str, str]) -> Child:
         given = {"api_url": self.api_url, "api_port": port, "database_url": database_url, "token": tokens.get(kind, "")}
-        return service_child(kind, self._settings, self._screen, name=name, **given)
+        needs = self._children[Kind.API] if kind in RUNS_USER_CODE else []
+        return service_child(kind, self._settings, self._screen, needs, name=name, **given)
 
 
-def service_child(kind: Kind, settings: Settings, screen: Screen, *, name: str, **given: Any) -> Child:
+def service_child(kind: Kind, settings: Settings, screen: Screen, needs: Sequence[Child] = (), *, name: str, **given: Any) -> Child:
     """A child that runs this service with these settings, of which ``given`` are its own."""
     environ = {**os.environ, **settings.connection_environment()}
     environment = settings.for_service(name=name, log_format="json", **given).environment(kind, environ)
     command = [sys.executable, "-m", "evenflow.runtime.service", str(kind)]
-    return Child(name, command, environment, log_file(settings.home, name), screen)
+    return Child(name, command, environment, log_file(settings.home, name), screen, needs)
 
 
 @contextlib.asynccontextmanager

@@ -30,7 +30,8 @@ class InstanceState(NamedTuple):
 
 
 async def _rows(conn: Conn, name: str, **names: Any) -> list[Row]:
-    return await (await conn.cursor(row_factory=dict_row).execute(sql(name), names)).fetchall()
+    # Planned each time, with its values: a filter that is not asked for must not spoil the plan of one that is.
+    return await (await conn.cursor(row_factory=dict_row).execute(sql(name), names, prepare=False)).fetchall()
 
 
 async def list_dags(conn: Conn, *, dag_id: str | None = None, retired: bool = False, limit: int = 1, offset: int = 0) -> list[Row]:

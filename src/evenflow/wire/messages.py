@@ -1,8 +1,8 @@
 """What processes that run user code say to the execution API, and what it answers. MessagePack over HTTP, one struct a body.
 
-A *service token* lets a process register, beat, claim and deliver DAGs. A *try token* comes with an assignment and is good for that try
-alone: reports, logs and XComs carry it, so no try can speak for another. Times are ages in seconds at the moment of sending (by the
-sender's monotonic clock), so hosts need no common clock.
+A *service token* lets a process register, beat, claim and deliver DAGs. A *try token* comes with an assignment and is good for
+that try alone: reports, logs and XComs carry it, so no try can speak for another. Times are ages in seconds at the moment of
+sending (by the sender's monotonic clock), so hosts need no common clock.
 """
 
 from __future__ import annotations

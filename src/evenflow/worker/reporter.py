@@ -95,7 +95,7 @@ class Reporter:
         batch, size = starts, 0
         for entry in self._exits.values():
             size += len(entry.report.result or b"")
-            if len(batch) >= limits.REPORTS or size > limits.REPORTS_SIZE:
+            if len(batch) >= limits.REPORTS or (batch and size > limits.REPORTS_SIZE):
                 break
             batch.append(entry)
         return batch

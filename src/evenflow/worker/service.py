@@ -49,6 +49,7 @@ class WorkerService:
     async def start(self) -> None:
         prctl.adopt_orphans()
         self._client = ExecutionClient(self._api_url, self._token)
+        self._lifeline = ExecutionClient(self._api_url, self._token)  # a beat must not wait for a connection that others use
         code = CodeCache(self._home / "code", self._client)
         await asyncio.to_thread(code.prune)
         self._memory = MemoryWatch(kernel_counters())
@@ -58,11 +59,11 @@ class WorkerService:
         tools = Tools(self._client, self._templates, self._reporter, self._logs, self._memory)
         self._tries = Tries(self._slots, tools)
         self._claims = Claims(self._client, self._queues, self._tries, self._claim_answered)
-        self._presence = Presence(self._client, self._identity(), beat=self._beat, answered=self._beat_answered, lost=self._lost)
+        self._presence = Presence(self._lifeline, self._identity(), beat=self._beat, answered=self._beat_answered, lost=self._lost)
         try:
             await self._presence.join()
         except BaseException:
-            await self._client.close()
+            await self._close()
             raise
         loops = {
             "presence": self._presence.keep(),
@@ -93,12 +94,16 @@ class WorkerService:
         for loop in self._loops:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
-        await self._client.close()
+        await self._close()
 
     async def failed(self) -> BaseException:
         done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
         ended = done.pop()
         return ended.exception() or RuntimeError(f"{ended.get_name()} ended by itself.")
+
+    async def _close(self) -> None:
+        await self._client.close()
+        await self._lifeline.close()
 
     def _identity(self) -> Register:
         return Register(

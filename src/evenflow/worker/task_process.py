@@ -14,6 +14,7 @@ A question that cannot be answered gets {"error": text}. Values are JSON.
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,12 @@ from evenflow.process.tracebacks import describe_failure
 from evenflow.sdk.loader import LoadedFile, load_file
 from evenflow.sdk.runner import TryContext, run_try
 
+# What user code logs with Python's logging goes to its log, from INFO on; a DAG file may configure it otherwise.
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 
 def prepare(config: Header) -> LoadedFile:
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     root = Path(config["root"]).resolve()
     file = root / config["file"]
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evenflow.api import limits
 from evenflow.api.claims import Claims
 from evenflow.api.execution.endpoint import Call
-from evenflow.api.refusals import Forbidden, too_large
+from evenflow.api.refusals import Forbidden, Refused
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.store import dispatch, services
 from evenflow.store.connect import AsyncPool
@@ -36,7 +36,7 @@ class ServiceRoutes:
         message: Beat = call.message
         service_id = int(call.path["service_id"])
         if len(message.epochs) > limits.LISTED_EPOCHS:
-            raise too_large("The list of tries", limits.LISTED_EPOCHS)
+            raise Refused(413, "too_large", f"A beat lists {len(message.epochs):,} tries; the limit is {limits.LISTED_EPOCHS:,}.")
         async with self._pool.connection() as conn:
             state = await services.beat(conn, service_id=service_id, kind=call.kind, state=message.state, detail=message.detail)
             if state is None:

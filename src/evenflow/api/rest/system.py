@@ -35,6 +35,7 @@ async def get_status(conn: Connection) -> Status:
 
 @routes.get("/pools")
 async def list_pools(conn: Connection) -> Page[Pool]:
+    """Pools with their slots, and how many are taken."""
     rows = await pools.list_pools(conn)
     return Page[Pool].model_validate({"items": rows, "limit": len(rows), "offset": 0, "more": False})
 

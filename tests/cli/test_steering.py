@@ -1,0 +1,201 @@
+"""Looking at a running Evenflow and steering it, from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from evenflow.cli import terminal
+from evenflow.cli.app import run
+from tests.running import RunningEvenflow, environment
+
+DAGS = """
+import time
+from evenflow import Param, dag, task
+
+@task
+def numbers(count: int) -> list[int]:
+    print("counting to", count)
+    return list(range(count))
+
+@task(retries=0)
+def check(number: int) -> None:
+    print("number", number)
+    if number == 7:
+        raise ValueError("seven is unlucky")
+
+@dag(schedule="0 3 1 1 *", tags=["test"], description="Counts.")
+def steered(count: int = Param(3, type="integer", description="How far.")):
+    check.expand(number=numbers(count))
+
+@task
+def wait() -> None:
+    print("waiting", flush=True)
+    time.sleep(600)
+
+@dag()
+def endless():
+    wait()
+
+steered()
+endless()
+"""
+
+
+@pytest.fixture(scope="module")
+def up(evenflow_up: RunningEvenflow) -> RunningEvenflow:
+    """With the DAGs above, and one run of ``steered`` that failed."""
+    (evenflow_up.dags / "steered.py").write_text(DAGS)
+    done = evenflow_up.evenflow("run", "dags/steered.py", "--dag", "steered", "--param", "count=9", "--run-id", "unlucky")
+    assert done.returncode == 1, done.stderr
+    assert "✗ check[7] failed: ValueError: seven is unlucky" in done.stdout
+    assert "evenflow tasks logs steered check --run unlucky --map-index 7" in done.stdout
+    return evenflow_up
+
+
+class CommandLine:
+    """Commands in this process: a hundred of them are quick, and what they print is what a process prints."""
+
+    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
+        self._captured = captured
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        self._captured.readouterr()
+        code = run(arguments)
+        shown = self._captured.readouterr()
+        return code, shown.out, shown.err
+
+    def show(self, *arguments: str) -> str:
+        code, out, err = self(*arguments)
+        assert code == 0, err
+        return out
+
+    def ask(self, *arguments: str) -> Any:
+        return json.loads(self(*arguments, "--json")[1])
+
+    def refused(self, *arguments: str) -> str:
+        code, out, err = self(*arguments)
+        assert (code, out) == (2, "")
+        return err
+
+
+@pytest.fixture
+def cli(up: RunningEvenflow, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    for name in os.environ:
+        if name.startswith("EVENFLOW_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("EVENFLOW_HOME", str(up.home))
+    monkeypatch.chdir(up.home)
+    for console in (terminal.output, terminal.errors):
+        monkeypatch.setattr(console, "width", 150)
+    return CommandLine(capsys)
+
+
+def test_dags(cli: CommandLine) -> None:
+    assert {dag["dag_id"] for dag in cli.ask("dags", "list")["dags"]} >= {"steered", "endless"}
+    assert "0 3 1 1 *" in cli.show("dags", "list")
+    dag = cli.ask("dags", "show", "steered")
+    assert [task["task_id"] for task in dag["tasks"]] == ["numbers", "check"]
+    shown = cli.show("dags", "show", "steered")
+    for text in ("Counts.", "How far.", "check []", "numbers", "steered.py"):
+        assert text in shown
+    assert "There is no DAG 'nope'. To see all, type: evenflow dags list" in cli.refused("dags", "show", "nope")
+
+
+def test_pausing(cli: CommandLine) -> None:
+    assert cli.show("dags", "pause", "steered") == "steered is paused; what runs goes on\n"
+    assert "steered  paused" in cli.show("dags", "list")
+    assert "The DAG 'steered' is paused, so its run would wait." in cli.refused("run", "steered")
+    assert "The DAG is paused, so the run waits." in cli.show("dags", "trigger", "steered", "--run-id", "patient")
+    assert cli.show("dags", "unpause", "steered").startswith("steered is active; its next run is at ")
+    assert cli("runs", "watch", "steered", "patient")[0] == 0
+
+
+def test_runs(cli: CommandLine) -> None:
+    assert [run["run_id"] for run in cli.ask("runs", "list", "steered", "--state", "failed")["runs"]] == ["unlucky"]
+    shown = cli.show("runs", "show", "steered", "unlucky")
+    for text in ("failed", "count=9", "success"):
+        assert text in shown
+    assert cli.ask("runs", "show", "steered", "unlucky")["tasks_by_state"] == {"success": 9, "failed": 1}
+    assert "unlucky" in cli.show("runs", "list")
+    assert "has not run yet. To run it: evenflow run endless" in cli.refused("runs", "show", "endless")
+
+
+def test_tasks_and_their_logs(cli: CommandLine) -> None:
+    tasks = cli.ask("tasks", "list", "steered", "--run", "unlucky")["tasks"]
+    assert [(task["task_id"], task["map_index"]) for task in tasks] == [("numbers", -1), *(("check", index) for index in range(9))]
+    assert "check[7]" in cli.show("tasks", "list", "steered", "--run", "unlucky", "--state", "failed")
+    assert "counting to 9\n" in cli.show("tasks", "logs", "steered", "numbers", "--run", "unlucky")
+    log = cli.ask("tasks", "logs", "steered", "check", "--run", "unlucky", "--map-index", "7", "-f")
+    assert "seven is unlucky" in log["log"]
+    assert log["complete"]
+    assert "is mapped: say which instance" in cli.refused("tasks", "logs", "steered", "check", "--run", "unlucky")
+    assert "has no task 'nope'" in cli.refused("tasks", "logs", "steered", "nope", "--run", "unlucky")
+
+
+def test_parameters_are_checked_before_anything_runs(cli: CommandLine) -> None:
+    assert "count" in cli.refused("run", "steered", "--param", "count=many")
+    assert "nope" in cli.refused("dags", "trigger", "steered", "--param", "nope=1")
+
+
+def test_a_file_with_several_dags(cli: CommandLine) -> None:
+    message = cli.refused("run", "dags/steered.py")
+    assert "steered.py defines several DAGs: endless, steered. Say which one: --dag endless" in message
+    assert "defines no DAG 'nope'" in cli.refused("run", "dags/steered.py", "--dag", "nope")
+
+
+def test_ctrl_c_cancels_a_run(up: RunningEvenflow, cli: CommandLine) -> None:
+    command = [sys.executable, "-m", "evenflow", "run", "endless", "--run-id", "interrupted"]
+    watching = subprocess.Popen(command, env=environment(up.home), cwd=up.home, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while "waiting" not in cli("tasks", "logs", "endless", "wait", "--run", "interrupted")[1]:
+        assert time.monotonic() < deadline
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(30) == 1
+    shown = watching.stdout.read()
+    watching.stdout.close()
+    assert "Cancelling the run" in shown
+    assert "✗ endless failed" in shown
+    assert cli.ask("runs", "show", "endless", "interrupted")["cancelled_by"]
+
+
+def test_cancelling(cli: CommandLine) -> None:
+    assert cli.ask("run", "endless", "--detach", "--run-id", "long")["state"] in ("queued", "running")
+    assert cli.show("runs", "cancel", "endless", "long") == "long is being cancelled\n"
+    assert cli("runs", "watch", "endless", "long")[0] == 1
+    assert "has ended already" in cli.refused("runs", "cancel", "endless", "long")
+
+
+def test_status(cli: CommandLine) -> None:
+    kinds = {service["kind"] for service in cli.ask("status")["services"] if service["healthy"]}
+    assert kinds == {"api", "scheduler", "processor", "worker"}
+    shown = cli.show("status")
+    for text in ("worker-1", "of 4 slots", "active", "PostgreSQL 18"):
+        assert text in shown
+
+
+def test_pools(cli: CommandLine) -> None:
+    assert cli.show("pools", "set", "spare", "3", "--description", "for tests") == "spare has 3 slots, 0 of them used\n"
+    assert {"name": "spare", "description": "for tests", "slots": 3, "used": 0} in cli.ask("pools", "list")["pools"]
+    assert "default_pool" in cli.show("pools", "list")
+
+
+def test_doctor_sees_the_api(up: RunningEvenflow, cli: CommandLine) -> None:
+    findings = {finding["what"]: finding for finding in cli.ask("doctor")["findings"]}
+    assert findings["API"] == {"what": "API", "verdict": "ok", "found": f"{up.api_url} is ready", "cure": ""}
+
+
+def test_output_goes_on_when_its_reader_has_gone(up: RunningEvenflow, cli: CommandLine) -> None:
+    command = f"{sys.executable} -m evenflow dags list --json | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment(up.home), cwd=up.home, capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

@@ -1,0 +1,152 @@
+"""The whole census, on real Spark, over a tree small enough to know what must come out."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from census import bronze, gold, listing, quality, tables
+
+from evenflow import Connection
+from evenflow.core.states import RunState
+from evenflow.sdk.loader import load_file
+from evenflow.sdk.testrun import RunOutcome
+from evenflow.spark.session import session_for
+from tests.examples.conftest import EXAMPLES
+
+SHOP = {
+    "shop/__init__.py": '"""A shop."""\nfrom . import stock\n',
+    "shop/stock.py": "import json\nimport shop\nfrom shop.models import Item\n",
+    "shop/models.py": "from dataclasses import dataclass\n\n\nclass Item:\n    def price(self):\n        from .till import tax\n",
+    "shop/till.py": "import typing\nif typing.TYPE_CHECKING:\n    from .models import Item\nimport not_installed.at_all\n",
+    "shop/broken.py": "def f(:\n",
+    "shop/native.abi3.so": "",
+    "other.py": "import shop.native, shop.models as m\nfrom shop import *\n",
+    "run-me.py": "import shop\n",  # read, but no module
+}
+SHADOWED = {"shop/till.py": "import other\n"}  # the shop's own till is found first
+EDGES = {  # (source, target): does it run on import?
+    ("shop", "shop.stock"): True,
+    ("shop.stock", "json"): True,
+    ("shop.stock", "shop"): True,
+    ("shop.stock", "shop.models"): True,
+    ("shop.models", "dataclasses"): True,
+    ("shop.models", "shop.till"): False,
+    ("shop.till", "typing"): True,
+    ("shop.till", "shop.models"): False,
+    ("other", "shop.native"): True,
+    ("other", "shop.models"): True,
+    ("other", "shop"): True,
+}
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("census") / "lake"
+
+
+@pytest.fixture(scope="module")
+def run(lake: Path) -> RunOutcome:
+    """One run for all tests of this module: three JVMs are enough."""
+    roots = []
+    for order, files in enumerate((SHOP, SHADOWED)):
+        root = lake.parent / f"root{order}"
+        roots.append(listing.Root(str(root), "packages", order))
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+    dag = load_file(EXAMPLES / "import_census.py", EXAMPLES).dags["import_census"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("EVENFLOW_CONN_SPARK_DEFAULT", raising=False)
+        patch.setattr(listing, "find_roots", lambda extra: roots)
+        patch.setattr(quality, "MOST_BAD", 0.2)  # one of eight is broken
+        patch.setattr(bronze, "BATCHES", 2)
+        return dag.test(params={"output": str(lake), "shards": 2})
+
+
+def test_it_succeeds_and_its_first_task_only_at_the_second_try(run: RunOutcome) -> None:
+    run.raise_on_failure()
+    assert run.state is RunState.SUCCESS
+    tries = Counter({task.task_id: task.tries for task in run.tasks})
+    assert [task_id for task_id, count in tries.items() if count > 1] == ["open_lake"]
+    assert len(run.dag.tasks) >= 8
+    assert [task_id for task_id, task in run.dag.tasks.items() if task.is_mapped] == ["list_files", "publish.draw_charts"]
+
+
+def test_bronze_has_every_file_and_bad_ones_are_counted(run: RunOutcome, lake: Path) -> None:
+    assert run.result("parse_files") == {"ok": 7, "error": 1, "compiled": 1}
+    [error] = tables.read(lake, "silver/errors")
+    assert error["path"].endswith("shop/broken.py")
+    assert (error["status"], error["reason"], error["error_line"]) == ("error", "SyntaxError: invalid syntax", 1)
+
+
+def test_silver_is_the_import_graph(run: RunOutcome, lake: Path) -> None:
+    edges = tables.read(lake, "silver/edges")
+    assert {(edge["source"], edge["target"]): edge["on_import"] for edge in edges} == EDGES
+    assert tables.read(lake, "silver/unresolved") == [{"name": "not_installed", "modules": 1, "statements": 1}]
+
+
+def test_gold_ranks_as_a_plain_power_iteration_does(run: RunOutcome, lake: Path) -> None:
+    nodes = [row["module"] for row in tables.read(lake, "silver/modules", ["module"])]
+    targets = {node: [target for source, target in EDGES if source == node] for node in nodes}
+    ranks = dict.fromkeys(nodes, 1 / len(nodes))
+    for _ in range(run.result("rank_modules")["rounds"]):
+        sunk = sum(rank for node, rank in ranks.items() if not targets[node])
+        taken = dict.fromkeys(nodes, (1 - gold.DAMPING + gold.DAMPING * sunk) / len(nodes))
+        for node, found in targets.items():
+            for target in found:
+                taken[target] += gold.DAMPING * ranks[node] / len(found)
+        ranks = taken
+    found = {row["module"]: row["rank"] for row in tables.read(lake, "gold/modules", ["module", "rank"])}
+    assert found == pytest.approx(ranks, abs=1e-12)
+
+
+def test_gold_knows_circles_of_imports_that_run_on_import(run: RunOutcome, lake: Path) -> None:
+    assert tables.read(lake, "gold/cycles") == [{"modules": 2, "first": "shop", "example": ["shop", "shop.stock", "shop"]}]
+    depth = {row["module"]: row["depth"] for row in tables.read(lake, "gold/depths")}
+    assert [depth[module] for module in ("json", "shop.till", "shop.models", "shop.stock", "shop", "other")] == [0, 1, 1, 2, 2, 3]
+
+
+def test_the_report_is_one_file_and_its_path_is_the_result(run: RunOutcome, lake: Path) -> None:
+    assert run.result("publish.write_report") == str(lake / "report.html")
+    text = (lake / "report.html").read_text()
+    assert "prefers-color-scheme: dark" in text
+    assert text.count("data:image/png;base64,") == 2 * 7
+    assert "http" not in text
+    assert "shop/broken.py" in text
+    assert (lake / "report.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_violated_check_is_named(run: RunOutcome, lake: Path, tmp_path: Path) -> None:
+    spoiled = tmp_path / "lake"
+    shutil.copytree(lake, spoiled)
+    edges = tables.read(lake, "silver/edges")
+    for part in (spoiled / "silver" / "edges").iterdir():
+        part.unlink()
+    tables.write(spoiled, "silver/edges", [*edges, {**edges[0], "target": "nowhere"}, {**edges[0], "target": edges[0]["source"]}])
+    with pytest.raises(quality.DataQualityError) as caught:
+        quality.check_lake(spoiled, listed=10)
+    assert str(caught.value) == (
+        "4 of 13 checks failed: bronze has every listed file (9 of 10); at most 2% of the files that were read are unreadable "
+        "(1 of 8); both ends of every edge are modules (1 of 13 are not); no module imports itself (1 do)"
+    )
+
+
+def test_a_limit_reads_a_sample_that_is_the_same_each_time(
+    run: RunOutcome, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bronze, "BATCHES", 2)
+    shutil.copytree(lake / "listing", tmp_path / "listing")
+    conf = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # as the tasks have it
+    samples = []
+    with session_for(Connection.parse("local", "local[1]"), app_name="sample", conf=conf, progress=lambda *_: None) as spark:
+        for _ in range(2):
+            counts = bronze.parse_files(spark, tmp_path, limit=3)
+            assert (sum(counts.values()), counts["unread"], counts["compiled"]) == (9, 5, 1)
+            rows = tables.read(tmp_path, "bronze/files", ["path", "status"])
+            samples.append({row["path"] for row in rows if row["status"] in ("ok", "error")})
+    assert samples[0] == samples[1]
