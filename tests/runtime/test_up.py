@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from tests.running import (
     RunningEvenflow,
+    environment,
     evenflow_json,
     make_home,
     processes_of,
@@ -126,6 +129,18 @@ def test_a_file_runs_without_anything_running(home: Path) -> None:
     """The main job: one command, from nothing to the end of the run."""
     done = evenflow_json(home, "run", "dags/greeting.py")
     assert done["run"]["state"] == "success"
+    assert processes_of(home) == []
+
+
+def test_a_command_that_is_terminated_leaves_nothing_behind(home: Path) -> None:
+    (home / "dags" / "greeting.py").write_text(GREETING.replace('return "hello"', "import time; time.sleep(600)"))
+    command = [sys.executable, "-m", "evenflow", "run", "dags/greeting.py", "--run-id", "long"]
+    running = subprocess.Popen(command, env=environment(home), cwd=home, stdout=subprocess.PIPE, text=True)
+    while "is running" not in running.stdout.readline():
+        assert running.poll() is None
+    running.terminate()
+    assert running.wait(60) == 143
+    running.stdout.close()
     assert processes_of(home) == []
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
+import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -140,6 +142,10 @@ def _folder_of(settings: Settings, file: Path | None) -> Path:
 
 
 async def _start(settings: Settings, contexts: AsyncExitStack) -> tuple[str, str]:
+    this_command = asyncio.current_task()
+    assert this_command is not None
+    for signum in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: end what was started, then this command
+        asyncio.get_running_loop().add_signal_handler(signum, this_command.cancel)
     evenflow = LocalEvenflow(settings, QuietScreen())
     contexts.push_async_callback(evenflow.stop)
     with errors.status("Starting Evenflow for this run", spinner="dots"):

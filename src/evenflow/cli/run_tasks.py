@@ -84,8 +84,8 @@ class TaskRow:
         return next((state for state in _TELLING if self.counts[state]), next(iter(self.counts)))
 
     def elapsed_s(self, now: datetime | None = None) -> float | None:
-        """From its first start to its last end, or until now."""
-        if self.started_at is None:
+        """From its first start to its last end, or until now; None while it waits."""
+        if self.started_at is None or not (self.finished or self.counts["running"]):
             return None
         end = self.ended_at if self.finished and self.ended_at else now or datetime.now(UTC)
         return (end - self.started_at).total_seconds()

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.cli.terminal import output
+from evenflow.runtime import lifecycle
 from evenflow.runtime.service_log import Line
 from evenflow.runtime.settings import Settings
 from evenflow.store.connect import redacted
@@ -47,7 +48,8 @@ class UpScreen:
         facts.add_row("  DAG folder", str(self._settings.dags))
         facts.add_row("  Database", database)
         facts.add_row("  Data, logs", str(self._settings.home))
-        facts.add_row("  Slots", f"{self._settings.workers} x {self._settings.slots}")
+        workers, slots = self._settings.workers, self._settings.slots
+        facts.add_row("  Slots", f"{workers * slots} on {workers} worker{'' if workers == 1 else 's'}")
         output.print()
         output.print(Text.assemble(("  Evenflow is ready", "bold green"), f" in {seconds:.1f} s, until Ctrl-C"))
         output.print()
@@ -61,14 +63,14 @@ class UpScreen:
         self._print("evenflow", Text(text, style="bold"))
 
     def log(self, service: str, line: Line) -> None:
-        if line.level < (self._level if self._is_ready else logging.WARNING):
+        if line.level < (self._level if self._is_ready else logging.WARNING) or _told_by_us(line):
             return
         style = "red" if line.level >= logging.ERROR else "yellow" if line.level >= logging.WARNING else ""
         text = Text(line.event, style=style)
         for name, value in line.details.items():
             if name == "exception":
                 text.append(f"\n{value}", style="red")
-            elif name not in _HIDDEN:
+            elif name not in _HIDDEN and value not in (None, False, ""):
                 text.append(f"  {name}=", style="bright_black").append(str(value), style="bright_black")
         self._print(service, text)
 
@@ -76,6 +78,11 @@ class UpScreen:
         color = _COLORS.get(service.partition("-")[0], "white")
         prefix = Text.assemble((time.strftime("%H:%M:%S "), "bright_black"), (f"{service:<{_NAME_WIDTH}} ", color))
         output.print(prefix + text, soft_wrap=True)
+
+
+def _told_by_us(line: Line) -> bool:
+    """That a service is ready, drains or has stopped: the supervisor says it shorter."""
+    return line.level <= logging.INFO and line.details.get("logger") == lifecycle.__name__
 
 
 def _next_steps(dags: Path) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ class Exit(IntEnum):
     UNREACHABLE = 3  # the database, the API or a service is not there: starting something helps
     BUG = 70  # a defect of Evenflow
     INTERRUPTED = 130  # Ctrl-C
+    TERMINATED = 143  # SIGTERM, or the terminal was closed
 
 
 _UNREACHABLE = (

@@ -46,3 +46,5 @@ async def up(settings: Settings, screen: Screen, on_ready: Callable[[LocalEvenfl
     finally:
         ending.cancel()
         await evenflow.stop()
+        if told_to_end.is_set():
+            screen.say("everything is stopped")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import select
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +105,7 @@ async def open_pool(
         min_size=min_size,
         max_size=max_size,
         timeout=POOL_TIMEOUT_S,
-        check=AsyncConnectionPool.check_connection,
+        check=_check_if_it_speaks,
         name=f"evenflow {name}",
         open=False,
     )
@@ -167,6 +168,16 @@ def _options(url: str, name: str, timeouts: Timeouts) -> dict[str, Any]:
         "options": f"{settings} {given.get('options') or ''}".rstrip(),
         **_CLIENT_KEEPALIVES,
     }
+
+
+async def _check_if_it_speaks(conn: psycopg.AsyncConnection[Any]) -> None:
+    """An idle connection has nothing to read; one that has was closed, or is about to be. Asking the server each time costs a
+    round trip.
+    """
+    socket = select.poll()
+    socket.register(conn.fileno(), select.POLLIN)
+    if socket.poll(0):
+        await AsyncConnectionPool.check_connection(conn)
 
 
 def _check_server(info: psycopg.ConnectionInfo) -> None:

@@ -163,6 +163,18 @@ create table mapped_task (
     primary key (run_key, task_index)
 );
 
+-- How many elements a result has when it is mapped over; null when it has none. Authors' tuples and dicts with other keys than strings
+-- travel as {"__type__": "tuple" or "dict", "value": [...]} (sdk/xcom.py, mapped_length).
+create function result_length(value jsonb) returns int language sql immutable as
+$$
+    select case
+        when jsonb_typeof(value) = 'array' then jsonb_array_length(value)
+        when jsonb_typeof(value) <> 'object' then null
+        when not value ? '__type__' then (select count(*)::int from jsonb_object_keys(value))
+        when value ->> '__type__' in ('tuple', 'dict') then jsonb_array_length(value -> 'value')
+    end
+$$;
+
 create table xcom (
     run_key     bigint not null,
     task_index  int not null,
@@ -239,7 +251,7 @@ create table lane (
     next_map_index  int not null default 0,
     end_map_index   int not null default 0
 );
-create index lane_order on lane (parked_on, node_id, run_priority desc, priority desc, run_after, lane_id);   -- selection/heads, selection/parked
+create index lane_order on lane (parked_on, node_id, run_priority desc, priority desc, run_after, lane_id);   -- selection/read_heads, selection/read_parked
 create index lane_of_run on lane (run_key, node_id, priority);                                                -- selection/find_lanes
 
 create table ready_task (
@@ -282,7 +294,6 @@ create table dispatch (
 );
 create index dispatch_waiting on dispatch (queue, class, priority desc, epoch) where worker_id is null;      -- dispatch/claim
 create index dispatch_of_worker on dispatch (worker_id) where worker_id is not null;                         -- dispatch/compare_listed
-create index dispatch_of_run on dispatch (run_key);                                                          -- runs/cancel
 
 create type report_kind as enum ('started', 'exit', 'lost', 'cancel');
 
@@ -307,8 +318,8 @@ create table timer (
     map_index   int not null,
     epoch       bigint not null                              -- void when the task has moved on
 );
-create index timer_due on timer (due_at);                                                                    -- reports/lock_runs
-create index timer_of_run on timer (run_key);                                                                -- reports/take_timers
+create index timer_due on timer (due_at);                                                                    -- inbox/lock_runs
+create index timer_of_run on timer (run_key);                                                                -- inbox/take_timers
 
 -------------------------------------------------------------------------------------------------------------- services
 

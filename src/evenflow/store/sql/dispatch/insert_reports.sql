@@ -9,12 +9,7 @@ with given as materialized (
     select epoch from dispatch where epoch in (select epoch from given where result is not null) for key share skip locked
 ), results as (
     insert into xcom (run_key, task_index, map_index, key, value, length, epoch)
-    select run_key, task_index, map_index, 'return_value', value,
-           case jsonb_typeof(value)
-               when 'array' then jsonb_array_length(value)
-               when 'object' then (select count(*) from jsonb_object_keys(value))
-           end,
-           epoch
+    select run_key, task_index, map_index, 'return_value', value, result_length(value), epoch
     from (
         select distinct on (epoch) run_key, task_index, map_index, result::jsonb as value, epoch
         from given

@@ -6,12 +6,7 @@ with current as (
     for key share of dispatch
 )
 insert into xcom (run_key, task_index, map_index, key, value, length, epoch)
-select run_key, task_index, map_index, %(key)s, value,
-       case jsonb_typeof(value)
-           when 'array' then jsonb_array_length(value)
-           when 'object' then (select count(*) from jsonb_object_keys(value))
-       end,
-       epoch
+select run_key, task_index, map_index, %(key)s, value, result_length(value), epoch
 from current
 on conflict (run_key, task_index, map_index, key) do update
 set value = excluded.value, length = excluded.length, epoch = excluded.epoch, created_at = now()
