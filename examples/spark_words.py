@@ -14,17 +14,17 @@ the same task runs on this machine on a cluster or on a connect server"""
 
 
 @task.spark
-def count_words(spark: SparkSession, text: str) -> dict[str, int]:
+def count_words(spark: SparkSession, text: str) -> list[tuple[str, int]]:
     from pyspark.sql import functions as F
 
     lines = spark.createDataFrame([(line,) for line in text.splitlines()], "line string")
     words = lines.select(F.explode(F.split("line", " ")).alias("word")).groupBy("word").count()
-    return {row["word"]: row["count"] for row in words.orderBy(F.desc("count"), "word").limit(3).collect()}
+    return [(row["word"], row["count"]) for row in words.orderBy(F.desc("count"), "word").limit(3).collect()]
 
 
 @task
-def tell(words: dict[str, int]) -> None:
-    for word, count in words.items():
+def tell(words: list[tuple[str, int]]) -> None:
+    for word, count in words:
         print(f"{count:3} {word}")
 
 

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import evenflow.api.limits
 import evenflow.core.limits
+import evenflow.processor.limits
 import evenflow.sdk.limits
 import evenflow.worker.limits
 from scripts.reference.markdown import prose, sentence, table
@@ -18,6 +19,7 @@ _MODULES = (
     ("On what an author writes", evenflow.sdk.limits),
     ("In the control plane", evenflow.core.limits),
     ("At the API", evenflow.api.limits),
+    ("In a processor", evenflow.processor.limits),
     ("In a worker", evenflow.worker.limits),
 )
 

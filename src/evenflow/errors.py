@@ -164,6 +164,10 @@ class AlreadyRunning(EvenflowError):
     """Another ``evenflow up`` runs on this home, or another program has the port."""
 
 
+class StartingOrStopping(AlreadyRunning):
+    """Another ``evenflow up`` or ``run`` has the home, but is not to be used: it has not started yet, or is about to end."""
+
+
 class ServiceFailed(EvenflowError):
     """A service that ``evenflow up`` started ended before it was ready."""
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.errors import AlreadyRunning
+from evenflow.errors import AlreadyRunning, StartingOrStopping
 from evenflow.runtime.local import choose_port
-from evenflow.runtime.presence import Presence, claim, find
+from evenflow.runtime.presence import Presence, claim, find, guest, withdraw
 
 HERE = Presence(pid=os.getpid(), api_url="http://127.0.0.1:1234", dags="/flows", bundle="flows-1")
 
@@ -52,6 +52,20 @@ def test_one_that_was_killed_is_forgotten(tmp_path: Path) -> None:
     assert find(tmp_path) is None
     with claim(tmp_path):
         assert find(tmp_path) is None
+
+
+def test_it_does_not_withdraw_from_its_guests(tmp_path: Path) -> None:
+    with claim(tmp_path) as publish:
+        publish(HERE)
+        with guest(tmp_path) as first, guest(tmp_path) as second:
+            assert first == second == HERE
+            assert not withdraw(tmp_path)
+            assert find(tmp_path) == HERE
+        assert withdraw(tmp_path)
+        with guest(tmp_path) as late:
+            assert late is None
+        with pytest.raises(StartingOrStopping), claim(tmp_path):
+            pass
 
 
 def test_a_port_that_is_taken() -> None:

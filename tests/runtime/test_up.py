@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from evenflow.runtime.presence import find
 from tests.running import (
     RunningEvenflow,
     environment,
@@ -141,6 +142,22 @@ def test_a_command_that_is_terminated_leaves_nothing_behind(home: Path) -> None:
     running.terminate()
     assert running.wait(60) == 143
     running.stdout.close()
+    assert processes_of(home) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [("greeting", "napping"), ("napping", "greeting")])
+def test_commands_side_by_side_share_one_evenflow_or_follow_one_another(home: Path, order: tuple[str, str]) -> None:
+    """The first to come starts it, and does not end it while the other uses it."""
+    (home / "dags" / "napping.py").write_text(
+        GREETING.replace("greeting", "napping").replace('return "hello"', "import time; time.sleep(4)")
+    )
+    first, second = ([sys.executable, "-m", "evenflow", "run", f"dags/{name}.py"] for name in order)
+    options = {"env": environment(home), "cwd": home, "stdout": subprocess.DEVNULL}
+    with subprocess.Popen(first, **options) as starting:
+        wait_for(lambda: find(home) is not None, lambda: "not started")
+        with subprocess.Popen(second, **options) as joining:
+            assert (joining.wait(60), starting.wait(60)) == (0, 0)
     assert processes_of(home) == []
 
 

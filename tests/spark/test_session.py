@@ -99,11 +99,7 @@ def test_a_dead_jvm_is_named_and_the_next_session_has_one_of_its_own() -> None:
         pytest.raises(AnalysisException) as wrong,
         session_for(LOCAL, app_name="x", conf={"spark.driver.memory": "600m"}, progress=_silent) as spark,
     ):
-        assert spark.conf.get("spark.driver.memory") == "600m"
-        assert spark.range(10).count() == 10
-        with pytest.raises(SparkUnavailable, match="has a running SparkContext"), _second_session():
-            raise AssertionError("two sessions in one process")
-        spark.table("nowhere")
+        _use_and_fail(spark)
     assert "The table or view `nowhere` cannot be found" in str(wrong.value), "the text is still there when the session is not"
 
 
@@ -120,6 +116,14 @@ def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 def _kill_and_use(jvm: subprocess.Popen[bytes], spark: SparkSession) -> None:
     jvm.kill()
     spark.range(10).count()
+
+
+def _use_and_fail(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.driver.memory") == "600m"
+    assert spark.range(10).count() == 10
+    with pytest.raises(SparkUnavailable, match="has a running SparkContext"), _second_session():
+        raise AssertionError("two sessions in one process")
+    spark.table("nowhere")
 
 
 @contextmanager

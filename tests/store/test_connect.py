@@ -58,7 +58,9 @@ def test_a_server_that_is_down(tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnavailable) as caught:
         connect(f"postgresql://me:secret@/evenflow?host={tmp_path}", name="test")
     message = str(caught.value)
-    assert message.startswith(f"PostgreSQL at postgresql://me@/evenflow?host={tmp_path} cannot be reached: No such file or directory. ")
+    assert message.startswith(
+        f"PostgreSQL at postgresql://me@/evenflow?host={tmp_path} cannot be reached: No such file or directory. "
+    )
     assert message.endswith("Start the server (the embedded one: evenflow db start) or correct EVENFLOW_DATABASE_URL.")
     assert "secret" not in message
 

@@ -69,6 +69,14 @@ async def test_a_task_holds_no_descriptor_of_the_worker(world: World, start_work
     assert world.xcom(epoch) == ["/dev/null", "pipe", "pipe", "socket"]
 
 
+async def test_nor_does_a_program_that_it_starts(world: World, start_worker: StartWorker, tmp_path: Path) -> None:
+    """A program could speak for the task over its link."""
+    await start_worker()
+    epoch = world.task(f"import os\nos.system('for fd in /proc/self/fd/*; do readlink $fd; done > {tmp_path / 'fds'}')")
+    assert (await world.exit_of(epoch))["outcome"] == "success"
+    assert "socket" not in (tmp_path / "fds").read_text()
+
+
 def test_the_environment_of_user_code() -> None:
     environ = {"PATH": "/bin", "EVENFLOW_HOME": "/data", "EVENFLOW_CONN_A": "spark://a", **SECRETS}
     assert user_environment(environ) == {"PATH": "/bin", "EVENFLOW_CONN_A": "spark://a"}

@@ -123,6 +123,20 @@ async def test_a_template_that_dies_takes_its_tries_along(world: World, worker: 
     assert (await world.exit_of(world.task("pass")))["outcome"] == "success"
 
 
+async def test_a_spare_process_that_dies_is_replaced(world: World, worker: WorkerService) -> None:
+    """The next try's process is forked ahead; nobody notices when it is killed while it waits."""
+    run = world.run(world.version(SPEC, {"dag.py": _FILE_WITH_A_STAMP}))
+    first = world.dispatch(run)
+    await world.exit_of(first)
+    world.end(first)
+    (template,) = worker._templates._templates.values()
+    spare = await until(lambda: template._spare and template._spare.pid, "the spare process")
+    os.kill(spare, signal.SIGKILL)
+    await until(lambda: template._spare is None, "the news of its end")
+    second = world.dispatch(run)
+    assert (await world.exit_of(second))["outcome"] == "success"
+
+
 async def test_idle_templates_are_ended(
     world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

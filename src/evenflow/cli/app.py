@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from asyncio import CancelledError
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Group, Parameter
@@ -72,8 +71,6 @@ def run(arguments: Sequence[str]) -> int:
         return _explain(error)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
-    except CancelledError:
-        return Exit.TERMINATED
     except BrokenPipeError:  # the reader of our output has gone, as head does
         return _silenced()
     except Exception:

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,17 +17,20 @@ from evenflow.cli.remote import find_api, find_token
 from evenflow.cli.terminal import errors
 from evenflow.client.answers import DagDetail, DagSummary
 from evenflow.client.rest import RestClient
-from evenflow.errors import ApiRefused, ApiUnavailable, SettingsError
-from evenflow.runtime import presence
+from evenflow.errors import ApiRefused, ApiUnavailable, SettingsError, StartingOrStopping
 from evenflow.runtime.database import reach_database
+from evenflow.runtime.exits import Exit
 from evenflow.runtime.fresh_file import folder_parsed, parse_anew
 from evenflow.runtime.local import LocalEvenflow, lent_processor
+from evenflow.runtime.presence import guest, withdraw
 from evenflow.runtime.service_log import Line
 from evenflow.runtime.settings import Settings, bundle_of
 from evenflow.store.connect import connect_async
 from evenflow.store.files import Conn
 
 PAGE = 1000
+POLL_S = 0.2
+BUSY_HOME_S = 60.0  # another command's Evenflow starts or stops in less
 _ONLY_BY_ID = (
     "A file can only be run where the database of its Evenflow is known, and {} is elsewhere. "
     "Put the file into the DAG folder there and run it by its DAG id, or set EVENFLOW_DATABASE_URL."
@@ -92,29 +95,55 @@ class Place:
 async def reach_evenflow(settings: Settings, file: Path | None, *, must_run: bool) -> AsyncIterator[Place]:
     """The Evenflow that runs, lent a processor for a file that lies outside its DAG folder. If none runs: one of its own, for as
     long as the context lasts, unless it ``must_run``."""
-    running = presence.find(settings.home)
-    elsewhere = running is None and "api_url" in settings.model_fields_set
     async with AsyncExitStack() as contexts:
-        if running is None and not elsewhere and not must_run:
-            settings = _with_folder(settings, _folder_of(settings, file)).model_copy(update={"api_port": 0})
-            api_url, token = await _start(settings, contexts)
-        else:
-            if file is not None and elsewhere and not settings.own_database_url:
-                raise SettingsError(_ONLY_BY_ID.format(settings.api_url))
-            if running is not None:
-                settings = settings.model_copy(update={"dags": Path(running.dags), "bundle": running.bundle})
-            api_url, token = find_api(settings), find_token(settings)
-        client = await contexts.enter_async_context(RestClient(api_url, token))
+        running = await _join_or_start(settings, file, contexts, must_run=must_run)
+        client = await contexts.enter_async_context(RestClient(running.api_url, running.token))
         if not await client.is_ready():
-            raise ApiUnavailable(f"The API at {api_url} answers, but cannot reach its database. Type: evenflow doctor")
+            raise ApiUnavailable(f"The API at {running.api_url} answers, but cannot reach its database. Type: evenflow doctor")
+        settings = running.settings
         if file is None:
-            yield Place(client, settings, None, is_local=not elsewhere)
+            yield Place(client, settings, None, is_local=running.is_local)
             return
+        if not running.is_local and not settings.own_database_url:
+            raise SettingsError(_ONLY_BY_ID.format(running.api_url))
         if not file.is_relative_to(settings.dags):
             settings = _with_folder(settings, file.parent)
-            await contexts.enter_async_context(lent_processor(settings, api_url, QuietScreen()))
+            await contexts.enter_async_context(lent_processor(settings, running.api_url, QuietScreen()))
         dag_file = DagFile(settings.bundle, file.relative_to(settings.dags).as_posix())
         yield Place(client, settings, dag_file, is_local=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """``settings`` have its DAG folder; ``is_local``: it runs on this home."""
+
+    api_url: str
+    token: str
+    settings: Settings
+    is_local: bool
+
+
+async def _join_or_start(settings: Settings, file: Path | None, contexts: AsyncExitStack, *, must_run: bool) -> _Running:
+    if "api_url" in settings.model_fields_set:
+        return _Running(settings.api_url, find_token(settings), settings, is_local=False)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + BUSY_HOME_S
+    while True:
+        joining = ExitStack()
+        presence = joining.enter_context(guest(settings.home))
+        if presence is not None:
+            contexts.push(joining)
+            settings = settings.model_copy(update={"dags": Path(presence.dags), "bundle": presence.bundle})
+            return _Running(find_api(settings), find_token(settings), settings, is_local=True)
+        joining.close()
+        if must_run:
+            return _Running(find_api(settings), find_token(settings), settings, is_local=False)
+        try:
+            return await _start(settings, file, contexts)
+        except StartingOrStopping:
+            if loop.time() > deadline:
+                raise
+            await asyncio.sleep(POLL_S)
 
 
 async def all_dags(client: RestClient) -> list[DagSummary]:
@@ -141,13 +170,44 @@ def _folder_of(settings: Settings, file: Path | None) -> Path:
     return settings.dags
 
 
-async def _start(settings: Settings, contexts: AsyncExitStack) -> tuple[str, str]:
-    this_command = asyncio.current_task()
-    assert this_command is not None
-    for signum in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: end what was started, then this command
-        asyncio.get_running_loop().add_signal_handler(signum, this_command.cancel)
+async def _start(settings: Settings, file: Path | None, contexts: AsyncExitStack) -> _Running:
+    settings = _with_folder(settings, _folder_of(settings, file)).model_copy(update={"api_port": 0})
     evenflow = LocalEvenflow(settings, QuietScreen())
-    contexts.push_async_callback(evenflow.stop)
-    with errors.status("Starting Evenflow for this run", spinner="dots"):
-        await evenflow.start()
-    return evenflow.api_url, evenflow.operator_token
+    async with AsyncExitStack() as started:
+        started.enter_context(_terminated_in_order())
+        started.push_async_callback(evenflow.stop)
+        with errors.status("Starting Evenflow for this run", spinner="dots"):
+            await evenflow.start()
+        started.push_async_callback(_see_guests_off, settings.home)
+        contexts.push_async_exit(started.pop_all())
+    return _Running(evenflow.api_url, evenflow.operator_token, settings, is_local=True)
+
+
+async def _see_guests_off(home: Path) -> None:
+    told = False
+    while not withdraw(home):
+        if not told:
+            errors.print("Another evenflow run uses this Evenflow, which therefore goes on until that has ended.", style="yellow")
+            told = True
+        await asyncio.sleep(POLL_S)
+
+
+@contextlib.contextmanager
+def _terminated_in_order() -> Iterator[None]:
+    """SIGTERM, or a terminal that is closed, ends this command as Ctrl-C does: what it started ends first."""
+    this_command, received = asyncio.current_task(), False
+
+    def on_signal() -> None:
+        nonlocal received
+        received = True
+        assert this_command is not None
+        this_command.cancel()
+
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(signum, on_signal)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if received:
+            raise SystemExit(Exit.TERMINATED) from None
+        raise

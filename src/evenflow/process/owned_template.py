@@ -43,17 +43,16 @@ class OwnedTemplate:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._output, their_output = os.pipe2(os.O_CLOEXEC)
         command = [sys.executable, "-P", "-m", module, str(theirs.fileno())]
-        with theirs:
+        with theirs, open(their_output, "wb") as printed:
             self._process = subprocess.Popen(
                 command,
                 env=env,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                stdout=their_output,
-                stderr=their_output,
+                stdout=printed,
+                stderr=printed,
                 start_new_session=True,  # Ctrl-C in a terminal is for the owner
             )
-        os.close(their_output)
         self.pid = self._process.pid
         self.alive = True
         self._closing = False

@@ -60,6 +60,7 @@ def serve_template(prepare: Callable[[Header], T], run: Callable[[T, Header, Lin
     called in each child with that and the child's job; its answer is the child's last frame.
     """
     owner = socket.socket(fileno=int(sys.argv.pop(1)))
+    owner.set_inheritable(False)
     # While user code is imported nobody reads the owner's socket, so the kernel must watch the owner.
     prctl.die_with_parent(signal.SIGKILL)
     faulthandler.enable()
@@ -89,9 +90,7 @@ class _Template:
         signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_IN_TEMPLATE)  # the owner decides: its end is this process's end
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        prctl.die_with_parent(0)
-        if os.getppid() == 1:
-            os._exit(0)
+        prctl.die_with_parent(0)  # from here on, the end of the socket says it
         gc.collect()
         gc.freeze()  # the collector of a child must not touch, and so copy, what it shares
         poll = select.poll()
@@ -154,7 +153,7 @@ class _Template:
         seen = set()
         for pid in _children(self._pid):
             if pid not in self._keys:
-                with contextlib.suppress(ProcessLookupError):
+                with contextlib.suppress(ProcessLookupError, PermissionError):  # gone, or another user's by now
                     if (session := os.getsid(pid)) in self._dying:
                         seen.add(session)
                         os.kill(pid, signal.SIGKILL)
@@ -178,7 +177,7 @@ def _send(owner: socket.socket, message: Header) -> None:
 
 def _receive(owner: socket.socket) -> tuple[bytes, list[int]]:
     fds = array.array("i")
-    data, ancillary, _, _ = owner.recvmsg(MESSAGE_LIMIT, socket.CMSG_SPACE(_FDS_PER_FORK * fds.itemsize))
+    data, ancillary, _, _ = owner.recvmsg(MESSAGE_LIMIT, socket.CMSG_SPACE(_FDS_PER_FORK * fds.itemsize), socket.MSG_CMSG_CLOEXEC)
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds.frombytes(content[: len(content) - len(content) % fds.itemsize])

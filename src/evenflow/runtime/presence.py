@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from evenflow.errors import AlreadyRunning
+from evenflow.errors import AlreadyRunning, StartingOrStopping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def claim(home: Path) -> Iterator[Callable[[Presence], None]]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise AlreadyRunning(_describe(home)) from None
+            raise _taken(home) from None
         _file(home).unlink(missing_ok=True)
         yield lambda presence: _publish(home, presence)
         _file(home).unlink(missing_ok=True)
@@ -59,9 +59,33 @@ def find(home: Path) -> Presence | None:
     return None
 
 
-def _open_lock(home: Path) -> int:
+@contextlib.contextmanager
+def guest(home: Path) -> Iterator[Presence | None]:
+    """Use the Evenflow that runs on ``home``, if one does. One that was started for a single command waits for its guests."""
+    lock = _open_lock(home, "guests.lock")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH)  # first, so that what is found then cannot withdraw
+        yield find(home)
+    finally:
+        os.close(lock)
+
+
+def withdraw(home: Path) -> bool:
+    """Be found no more, unless there are guests; then it returns False, and nothing has changed."""
+    lock = _open_lock(home, "guests.lock")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _file(home).unlink(missing_ok=True)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def _open_lock(home: Path, name: str = "up.lock") -> int:
     (home / "run").mkdir(parents=True, exist_ok=True)
-    return os.open(home / "run" / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(home / "run" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _file(home: Path) -> Path:
@@ -81,11 +105,11 @@ def _read(home: Path) -> Presence | None:
         return None
 
 
-def _describe(home: Path) -> str:
+def _taken(home: Path) -> AlreadyRunning:
     running = _read(home)
     if running is None:
-        return f"Evenflow is just being started or stopped on {home}. Wait a moment and try again."
-    return (
+        return StartingOrStopping(f"Evenflow is just being started or stopped on {home}. Wait a moment and try again.")
+    return AlreadyRunning(
         f"Evenflow already runs on {home}: {running.api_url} (pid {running.pid}, DAG folder {running.dags}). "
         f"Use that one, stop it (kill {running.pid}), or set EVENFLOW_HOME to another directory."
     )

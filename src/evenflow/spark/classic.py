@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import SparkUnavailable
+from evenflow.spark.archive import use_archive
 from evenflow.spark.environment import environment
 from evenflow.spark.java import find_java
 from evenflow.spark.scratch import scratch_directory
@@ -40,11 +41,11 @@ def classic_session(target: Target, app_name: str) -> Iterator[SparkSession]:
 
     if SparkContext._active_spark_context is not None:
         raise SparkUnavailable("This process has a running SparkContext, and Spark allows one. Stop it before the task starts.")
-    _end_jvm()
+    end_jvm()
     java = find_java()
     with scratch_directory() as scratch, environment({"JAVA_HOME": str(java.home), "SPARK_LOCAL_DIRS": str(scratch)}):
         warehouse = {"spark.sql.warehouse.dir": str(scratch / "warehouse")} if target.local else {}
-        options: dict[str, Any] = {**warehouse, **target.conf}
+        options: dict[str, Any] = {**warehouse, **use_archive(java), **target.conf}
         spark = SparkSession.builder.master(target.url).appName(app_name).config(map=options).getOrCreate()
         with _stopped_at_the_end(spark):
             yield spark
@@ -94,8 +95,8 @@ def _exit_code(jvm: JVM, error: Exception) -> int | None:
         return None
 
 
-def _end_jvm() -> None:
-    """Ends the JVM of an earlier session in this process, if there was one."""
+def end_jvm(within_s: float = JVM_ENDS_WITHIN_S) -> None:
+    """Ends the JVM of an earlier session in this process, if there was one; kills it when it has not ended ``within_s``."""
     from pyspark import SparkContext
 
     if SparkContext._gateway is None:
@@ -108,7 +109,7 @@ def _end_jvm() -> None:
     assert jvm.stdin is not None
     jvm.stdin.close()
     try:
-        jvm.wait(JVM_ENDS_WITHIN_S)
+        jvm.wait(within_s)
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()
