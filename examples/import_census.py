@@ -2,8 +2,8 @@
 
 A PySpark pipeline over input that every machine has. Files are listed in parallel (a mapped task), parsed on Spark (bronze), turned
 into an import graph (silver) and ranked by PageRank (gold). A task of its own checks the data before charts are drawn and
-``report.html`` and ``report.png`` are written. Everything lands under ``output``, by default ``.evenflow/census/RUN_ID`` in the
-directory where the worker runs.
+``report.html`` and ``report.png`` are written. Everything lands under ``output``; by default that is ``.evenflow/census/RUN_ID``
+where the worker runs, or a folder in the system's temporary directory if there is no ``.evenflow``.
 
     evenflow run examples/import_census.py
     evenflow run examples/import_census.py --param limit=500
@@ -12,6 +12,7 @@ directory where the worker runs.
 from __future__ import annotations
 
 import platform
+import tempfile
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,7 +46,8 @@ def open_lake(output: str, run_id: str, ti: TaskInstance) -> str:
     """
     if ti.try_number == 1:
         raise StorageNotReady("Simulated: the first try finds the storage not ready, so that you can watch a retry.")
-    lake = Path(output or Path(".evenflow", "census", run_id.replace(":", "-"))).resolve()
+    home = Path(".evenflow") if Path(".evenflow").is_dir() else Path(tempfile.gettempdir(), "evenflow")
+    lake = Path(output or home / "census" / run_id.replace(":", "-")).resolve()
     lake.mkdir(parents=True, exist_ok=True)
     probe = lake / "probe"
     probe.write_text(run_id)

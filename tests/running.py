@@ -65,14 +65,16 @@ class RunningEvenflow:
 def running_evenflow(home: Path | None = None, *arguments: str) -> Iterator[RunningEvenflow]:
     """Ready. On a temporary home it is ended and removed afterwards; on yours all that still runs is killed."""
     directory = home or make_home()
-    running = start_evenflow(directory, *arguments)
     try:
-        yield running
-        if home is None and running.process.poll() is None:
-            assert running.end() == 0, running.log
+        running = start_evenflow(directory, *arguments)
+        try:
+            yield running
+            if home is None and running.process.poll() is None:
+                assert running.end() == 0, running.log
+        finally:
+            running.process.kill()
+            running.process.wait()
     finally:
-        running.process.kill()
-        running.process.wait()
         if home is None:
             remove_home(directory)
 

@@ -38,7 +38,7 @@ def parse_files(spark: SparkSession, lake: Path, limit: int | None) -> dict[str,
     columns = [name.split()[0] for name in LISTED.split(", ")]
     batches = listed.select(*columns, wanted.alias("wanted")).repartition(BATCHES, F.xxhash64("path"))
     target = str(lake / "bronze" / "files")
-    batches.mapInArrow(read_batches, f"{LISTED}, {FACTS}").coalesce(OUTPUT_FILES).write.mode("overwrite").parquet(target)
+    batches.mapInArrow(read_batches, f"{LISTED}, {FACTS}").repartition(OUTPUT_FILES).write.mode("overwrite").parquet(target)
     return {row["status"]: row["count"] for row in spark.read.parquet(target).groupBy("status").count().collect()}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenflow.spark.progress import MOST_STAGES, Stage, StageTeller, _short
+from evenflow.spark.limits import PROGRESS_STAGES
+from evenflow.spark.progress import Stage, StageTeller, _short
 
 
 class Told:
@@ -38,10 +39,10 @@ def test_a_message_stays_small() -> None:
     told = Told()
     StageTeller(told).tell(Stage(n, "", 0, 1) for n in range(1000))
     assert told.lines == [("stage 0", 0, 1000)]
-    assert len(told.detail["stages"]) == MOST_STAGES
+    assert len(told.detail["stages"]) == PROGRESS_STAGES
 
 
-def test_a_place_in_sparks_own_code_is_left_out() -> None:
+def test_names_of_stages_are_for_people() -> None:
     assert _short("parquet at NativeMethodAccessorImpl.java:0") == "parquet"
     assert _short("$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768") == ""
-    assert _short("count at /dags/etl.py:12") == "count at /dags/etl.py:12"
+    assert _short("count at /dags/etl.py:12") == "count at etl.py:12"

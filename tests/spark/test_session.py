@@ -69,7 +69,6 @@ def task_at_work(log: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[psut
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("kill", [os.killpg, os.kill], ids=["process group", "Python process alone"])
 def test_nothing_survives_a_kill(kill: Callable[[int, int], None], tmp_path: Path) -> None:
     """The worker kills a try with SIGKILL; the JVM, Spark's Python daemon and its workers must end too."""
@@ -87,7 +86,6 @@ def test_nothing_survives_a_kill(kill: Callable[[int, int], None], tmp_path: Pat
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_dead_jvm_is_named_and_the_next_session_has_one_of_its_own() -> None:
     from pyspark import SparkContext
     from pyspark.errors import AnalysisException

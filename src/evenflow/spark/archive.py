@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 from evenflow.errors import SparkUnavailable
 from evenflow.sdk.connections import Connection
 from evenflow.spark.java import Java, find_java
+from evenflow.spark.limits import ARCHIVE_WRITTEN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-WRITTEN_WITHIN_S = 180.0  # it takes 10 s on an idle machine
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"  # hundreds of warnings of classes that cannot be archived
 
 
@@ -58,7 +58,7 @@ def make_archive() -> Path:
     try:
         with session_for(local, app_name="archive", conf=conf, progress=lambda *_: None) as spark:
             _exercise(spark, f"{spark.conf.get('spark.sql.warehouse.dir')}/archive")
-        end_jvm(within_s=WRITTEN_WITHIN_S)
+        end_jvm(within_s=ARCHIVE_WRITTEN)
         if not partial.is_file():
             raise SparkUnavailable(f"The JVM wrote no class-data archive to {partial}. Is there room for 200 MB?")
         partial.replace(path)

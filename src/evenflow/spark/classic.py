@@ -21,6 +21,7 @@ from evenflow.errors import SparkUnavailable
 from evenflow.spark.archive import use_archive
 from evenflow.spark.environment import environment
 from evenflow.spark.java import find_java
+from evenflow.spark.limits import JVM_DEATH_SHOWS, JVM_ENDS
 from evenflow.spark.scratch import scratch_directory
 from evenflow.spark.target import Target
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     JVM = subprocess.Popen[bytes] | None  # None: somebody else's, named by PYSPARK_GATEWAY_PORT
-
-DEATH_SHOWS_WITHIN_S = 1.0  # between a broken pipe and the exit of the process at its other end
-JVM_ENDS_WITHIN_S = 10.0  # its session is stopped already; it takes 0.2 s
 
 
 @contextmanager
@@ -90,12 +88,12 @@ def _exit_code(jvm: JVM, error: Exception) -> int | None:
     if jvm is None or not broken:
         return None
     try:
-        return jvm.wait(DEATH_SHOWS_WITHIN_S)
+        return jvm.wait(JVM_DEATH_SHOWS)
     except subprocess.TimeoutExpired:
         return None
 
 
-def end_jvm(within_s: float = JVM_ENDS_WITHIN_S) -> None:
+def end_jvm(within_s: float = JVM_ENDS) -> None:
     """Ends the JVM of an earlier session in this process, if there was one; kills it when it has not ended ``within_s``."""
     from pyspark import SparkContext
 

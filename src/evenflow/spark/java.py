@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenflow.errors import JavaNotFound
-
-OLDEST = 17  # what Spark 4 is compiled for
-ANSWER_WITHIN_S = 20.0  # `java -version` takes 0.1 s; a cold disk or a loaded machine takes a few
+from evenflow.spark.limits import JAVA_ANSWERS, OLDEST_JAVA
 
 USUAL_PLACES = (
     "/usr/lib/jvm/*",  # Debian, Ubuntu, Fedora, Arch, Alpine
@@ -25,10 +23,10 @@ USUAL_PLACES = (
 )
 
 INSTALL = f"""Install one:
-  Debian, Ubuntu:  sudo apt-get install -y openjdk-{OLDEST}-jre-headless   (newer releases: default-jre-headless)
+  Debian, Ubuntu:  sudo apt-get install -y openjdk-{OLDEST_JAVA}-jre-headless   (newer releases: default-jre-headless)
   Fedora, RHEL:    sudo dnf install -y java-latest-openjdk-headless
-  macOS:           brew install openjdk@{OLDEST}
-or set JAVA_HOME to the directory of a Java {OLDEST} or newer."""
+  macOS:           brew install openjdk@{OLDEST_JAVA}
+or set JAVA_HOME to the directory of a Java {OLDEST_JAVA} or newer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str] | None = None, places: tuple[str, ...] = USUAL_PLACES) -> Java:
-    """The first Java of :data:`OLDEST` or newer in JAVA_HOME, then on PATH, then in the usual ``places`` (glob patterns).
+    """The first Java 17 or newer in JAVA_HOME, then on PATH, then in the usual ``places`` (glob patterns).
 
     Raises :class:`JavaNotFound`, which lists what was found instead and how to install one.
     """
@@ -50,11 +48,11 @@ def find_java(environ: Mapping[str, str] | None = None, places: tuple[str, ...] 
             continue
         asked.add(executable)
         java = _ask(executable)
-        if isinstance(java, Java) and java.version >= OLDEST:
+        if isinstance(java, Java) and java.version >= OLDEST_JAVA:
             return java
         unfit.append(f"Java {java.version} at {java.home}" if isinstance(java, Java) else java)
     found = f"found {', '.join(unfit)}" if unfit else "found none in JAVA_HOME, on PATH or in the usual places"
-    raise JavaNotFound(f"Spark needs Java {OLDEST} or newer; {found}. {INSTALL}")
+    raise JavaNotFound(f"Spark needs Java {OLDEST_JAVA} or newer; {found}. {INSTALL}")
 
 
 def _candidates(environ: Mapping[str, str], places: tuple[str, ...]) -> Iterator[Path]:
@@ -74,7 +72,7 @@ def _ask(executable: Path) -> Java | str:
     """What ``java -version`` says, or why it says nothing."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=ANSWER_WITHIN_S, check=False)
+        answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=JAVA_ANSWERS, check=False)
     except FileNotFoundError:
         return f"nothing at {executable}"
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -13,14 +13,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from evenflow.spark.limits import PROGRESS_POLL, PROGRESS_STAGES
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 Progress = Callable[[str, int, int, dict[str, Any]], None]  # label, done, total, detail
-
-POLL_S = 0.5  # a person sees no difference below; one poll costs the driver 1 ms a stage
-MOST_STAGES = 20  # told at once: a screenful, and a bound for the message
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +50,18 @@ class StageTeller:
         at_work = [stage for stage in stages if stage.done < stage.total] or stages
         label = f"stage {at_work[0].stage_id}" + (f": {at_work[0].name}" if at_work[0].name else "")
         done, total = sum(stage.done for stage in stages), sum(stage.total for stage in stages)
-        self._progress(label, done, total, {"stages": [asdict(stage) for stage in at_work[:MOST_STAGES]]})
+        self._progress(label, done, total, {"stages": [asdict(stage) for stage in at_work[:PROGRESS_STAGES]]})
 
 
 @contextmanager
 def classic_progress(spark: SparkSession, progress: Progress) -> Iterator[None]:
-    """Tells ``progress`` of the jobs of a classic session every :data:`POLL_S`, from a thread that ends before this returns."""
+    """Tells ``progress`` of the jobs of a classic session every half second, from a thread that ends before this returns."""
     teller, ended = StageTeller(progress), threading.Event()
 
     def poll() -> None:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-        while not ended.wait(POLL_S):
+        while not ended.wait(PROGRESS_POLL):
             try:
                 teller.tell(_running_stages(spark))
             except (Py4JError, OSError):
@@ -106,8 +105,8 @@ def _running_stages(spark: SparkSession) -> list[Stage]:
 
 
 def _short(name: str) -> str:
-    """Spark names a stage after the call and its place, ``parquet at NativeMethodAccessorImpl.java:0``. A place inside Spark says
-    nothing, nor does the call when it is a lambda of Spark's.
+    """Spark names a stage after the call and its place. A place inside Spark, ``parquet at NativeMethodAccessorImpl.java:0``, says
+    nothing, nor does a call that is a lambda of Spark's; of a place in the author's code the file and line are enough.
     """
     call = re.sub(r" at \S+\.(java|scala):\d+$", "", name)
-    return "" if call.startswith("$anonfun$") else call
+    return "" if call.startswith("$anonfun$") else re.sub(r" at \S*/([^/\s]+:\d+)$", r" at \1", call)

@@ -13,14 +13,13 @@ from evenflow.errors import SparkNotInstalled, SparkUnavailable
 from evenflow.sdk.connections import Connection, env_name
 from evenflow.spark.classic import classic_session
 from evenflow.spark.environment import environment
+from evenflow.spark.limits import LISTENS
 from evenflow.spark.progress import Progress, classic_progress, connect_progress
 from evenflow.spark.shipping import ship_local_modules
 from evenflow.spark.target import Target, target_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-LISTENS_WITHIN_S = 10.0  # a master or server that takes longer to accept a TCP connection does not work either
 
 
 @contextmanager
@@ -67,7 +66,7 @@ def _require_listener(target: Target, conn_id: str) -> None:
         return
     host, port = target.address
     try:
-        socket.create_connection((host, port), timeout=LISTENS_WITHIN_S).close()
+        socket.create_connection((host, port), timeout=LISTENS).close()
     except OSError as error:
         what = "Spark Connect server" if target.connect else "Spark master"
         raise SparkUnavailable(

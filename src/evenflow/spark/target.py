@@ -19,9 +19,8 @@ from urllib.parse import quote, urlsplit
 
 from evenflow.errors import SettingsError
 from evenflow.sdk.connections import Connection
+from evenflow.spark.limits import DRIVER_MEMORY, SHUFFLE_PARTITIONS
 
-DRIVER_MEMORY = "1g"  # several Spark tasks fit on a laptop; a big job says so in its connection or conf
-FEWEST_SHUFFLE_PARTITIONS = 4  # below, one skewed partition keeps all other cores idle
 CONNECT_PORT = 15002
 MASTER_PORT = 7077
 
@@ -76,7 +75,7 @@ def target_of(conn: Connection, conf: Mapping[str, str], *, cpus: int) -> Target
 
 
 def _local(cores: str, extra: Mapping[str, str], conf: Mapping[str, str], cpus: int) -> Target:
-    partitions = max(FEWEST_SHUFFLE_PARTITIONS, 2 * (cpus if cores == "*" else int(cores)))
+    partitions = max(SHUFFLE_PARTITIONS, 2 * (cpus if cores == "*" else int(cores)))
     return Target(
         url=f"local[{cores}]",
         local=True,

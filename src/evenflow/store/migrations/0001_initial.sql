@@ -164,7 +164,7 @@ create table mapped_task (
 );
 
 -- How many elements a result has when it is mapped over; null when it has none. Authors' tuples and dicts with other keys than strings
--- travel as {"__type__": "tuple" or "dict", "value": [...]} (sdk/xcom.py, mapped_length).
+-- travel as {"__type__": "tuple" or "dict", "value": [...]}; mapped_length in the SDK is the same rule.
 create function result_length(value jsonb) returns int language sql immutable as
 $$
     select case
@@ -353,7 +353,6 @@ create table task_event (
     state       task_state not null,
     detail      jsonb
 ) partition by range (run_key);
-create index task_event_of_run on task_event (run_key);
 create table task_event_default partition of task_event default;
 
 create table run_event (
@@ -364,7 +363,6 @@ create table run_event (
     actor    text not null,
     detail   jsonb
 );
-create index run_event_of_run on run_event (run_key);
 
 -------------------------------------------------------------------------------------------------------- what is always there
 

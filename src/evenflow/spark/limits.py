@@ -1,0 +1,22 @@
+"""Every limit of a Spark session, each with its reason. Times are in seconds."""
+
+from __future__ import annotations
+
+# -- Java --------------------------------------------------------------------------------------------------------------
+
+OLDEST_JAVA = 17  # what Spark 4 is compiled for
+JAVA_ANSWERS = 20.0  # `java -version` takes 0.1 s; a cold disk or a loaded machine takes a few
+JVM_ENDS = 10.0  # when its session is stopped; it takes 0.2 s
+JVM_DEATH_SHOWS = 1.0  # between a broken pipe and the exit of the process at its other end
+ARCHIVE_WRITTEN = 180.0  # it takes 10 s on an idle machine
+
+# -- a session ---------------------------------------------------------------------------------------------------------
+
+DRIVER_MEMORY = "1g"  # several Spark tasks fit on a laptop; a big job says so in its connection or conf
+SHUFFLE_PARTITIONS = 4  # at least: with fewer, one skewed partition keeps all other cores idle
+LISTENS = 10.0  # a master or server that takes longer to accept a TCP connection does not work either
+
+# -- progress ----------------------------------------------------------------------------------------------------------
+
+PROGRESS_POLL = 0.5  # a person sees no difference below; one poll costs the driver 1 ms a stage
+PROGRESS_STAGES = 20  # told at once: a screenful, and well under the 8 KiB that the API takes
