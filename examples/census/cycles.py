@@ -24,6 +24,8 @@ def find_cycles(lake: Path) -> dict[str, Any]:
     for edge in tables.read(lake, "silver/edges"):
         if edge["on_import"]:
             graph[edge["source"]].append(edge["target"])
+    for targets in graph.values():
+        targets.sort()  # so that the examples are the same each time
     found = list(components(graph))
     depth = depths(graph, found)
     size = {module: len(component) for component in found for module in component}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 
+from evenflow.process import prctl
 from evenflow.spark.java import find_java
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -68,7 +69,14 @@ def _running(log: Path, command: list[str]) -> Iterator[Path]:
     with log.open("wb") as out:
         program = [str(SPARK_HOME / "bin" / command[0]), *command[1:]]
         process = subprocess.Popen(
-            program, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environ, cwd=log.parent, start_new_session=True
+            program,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=environ,
+            cwd=log.parent,
+            start_new_session=True,
+            preexec_fn=lambda: prctl.die_with_parent(signal.SIGKILL),  # a test run that is killed leaves no server behind
         )
     try:
         yield log

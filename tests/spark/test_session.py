@@ -23,6 +23,8 @@ from evenflow.spark.session import session_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.timeout(240)  # of which a JVM's start on a busy machine may take a minute
+
 LOCAL = Connection.parse("spark_default", "spark-local://?cores=1")
 TASK = """
 import sys
@@ -43,7 +45,7 @@ with session_for(local, app_name="forever", conf={}, progress=lambda *_: None) a
 """
 
 
-def until(condition: Callable[[], bool], what: str, within_s: float = 60.0) -> None:
+def until(condition: Callable[[], bool], what: str, within_s: float = 100.0) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
