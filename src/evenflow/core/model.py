@@ -9,8 +9,6 @@ hash of DAGs that do not use it; one whose meaning changes raises ``FORMAT``.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass, field
 from typing import Any, NewType
 
@@ -122,15 +120,21 @@ class DagSpec:
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no blanks, defaults left out (``format`` always in)."""
+        import json  # here and below: not on the way of `import evenflow`
+
         return json.dumps({"format": self.format, **_sparse(self)}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     def hash(self) -> str:
         """SHA-256 of :meth:`to_json`, hex."""
+        import hashlib
+
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> DagSpec:
         """The inverse of :meth:`to_json`. Raises :class:`DagError` on a format that this Evenflow does not know."""
+        import json
+
         raw = json.loads(text)
         if raw.get("format") != FORMAT:
             raise DagError(
