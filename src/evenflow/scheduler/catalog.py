@@ -40,9 +40,6 @@ class Recent(Generic[K, V]):
             self._items.popitem(last=False)
         return value
 
-    def forget(self, key: K) -> None:
-        self._items.pop(key, None)
-
 
 class Numbers:
     """Fresh numbers of a sequence, a block at a time. Those that a rolled-back transaction used are not used again."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
-from evenflow.store.dispatch import int_array
+from evenflow.store.columns import numbers
 from evenflow.store.notify import INBOX
 from evenflow.store.sql import sql
 
@@ -44,7 +44,7 @@ class NextRun(NamedTuple):
 
 async def read_versions(conn: Conn, keys: Iterable[int]) -> list[VersionRow]:
     cursor = conn.cursor(row_factory=args_row(VersionRow))
-    return await (await cursor.execute(sql("dags/read_versions"), {"keys": int_array(keys)})).fetchall()
+    return await (await cursor.execute(sql("dags/read_versions"), {"keys": numbers(keys)})).fetchall()
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
+from evenflow.store.columns import numbers
 from evenflow.store.failures import not_storable
 from evenflow.store.sql import sql
 
@@ -70,13 +71,13 @@ async def claim(conn: Conn, *, service_id: int, claim_key: str, slots: int, queu
 async def read_tries(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[ClaimedTry]:
     """Those of ``epochs`` that this worker holds."""
     cursor = conn.cursor(row_factory=args_row(ClaimedTry))
-    names = {"service_id": service_id, "epochs": int_array(epochs)}
+    names = {"service_id": service_id, "epochs": numbers(epochs)}
     return await (await cursor.execute(sql("dispatch/read_claimed"), names)).fetchall()
 
 
 async def compare_listed(conn: Conn, *, service_id: int, epochs: Iterable[int], resend_after_s: float) -> ListDifference:
     """How a worker's list of its tries differs from what the database says it holds."""
-    names = {"service_id": service_id, "epochs": int_array(epochs), "resend_after_s": resend_after_s}
+    names = {"service_id": service_id, "epochs": numbers(epochs), "resend_after_s": resend_after_s}
     rows = await (await conn.execute(sql("dispatch/compare_listed"), names, prepare=True)).fetchall()
     return ListDifference([epoch for epoch, kill, _ in rows if kill], [epoch for epoch, _, resend in rows if resend])
 
@@ -85,7 +86,7 @@ async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable
     """The queues among ``queues`` that have work, and (worker, epoch) of what is to be killed on ``workers``."""
     async with conn.pipeline():
         waiting = await conn.execute(sql("dispatch/find_waiting"), {"queues": list(queues)}, prepare=True)
-        kills = await conn.execute(sql("dispatch/read_kills"), {"workers": int_array(workers)}, prepare=True)
+        kills = await conn.execute(sql("dispatch/read_kills"), {"workers": numbers(workers)}, prepare=True)
     return {queue for (queue,) in await waiting.fetchall()}, await kills.fetchall()
 
 
@@ -104,7 +105,7 @@ async def insert_reports(conn: Conn, reports: str) -> None:
 
 async def find_current(conn: Conn, tries: Sequence[tuple[int, int, int, int]]) -> set[int]:
     """Of tries (epoch, run_key, task_index, map_index): the epochs that have not been superseded by a later try of their task."""
-    names = dict(zip(("epochs", "run_keys", "tasks", "maps"), map(int_array, zip(*tries, strict=True)), strict=True))
+    names = dict(zip(("epochs", "run_keys", "tasks", "maps"), map(numbers, zip(*tries, strict=True)), strict=True))
     return {epoch for (epoch,) in await (await conn.execute(sql("dispatch/find_current"), names, prepare=True)).fetchall()}
 
 
@@ -117,8 +118,3 @@ async def write_progress(conn: Conn, *, epoch: int, payload: str) -> bool:
     """Whether the try still runs; ``payload`` is JSON."""
     cursor = await conn.execute(sql("dispatch/write_progress"), {"epoch": epoch, "payload": payload}, prepare=True)
     return await cursor.fetchone() is not None
-
-
-def int_array(numbers: Iterable[int]) -> str:
-    """``{1,2,3}``: many times cheaper than a list, which psycopg adapts element by element."""
-    return f"{{{','.join(map(str, numbers))}}}"
