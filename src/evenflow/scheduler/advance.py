@@ -4,7 +4,8 @@ Lock runs that have something to say, take their reports and due timers, move ta
 what became ready compete, in the same transaction, for what was released. Successors of a task that ends therefore never see
 its slot free without being able to take it (fast-follow, R-HA16), and most of them never touch a lane on disk.
 
-Who gets the executor's lock creates runs and runs the round; who does not applies reports and leaves lanes and wakes to the holder.
+Who gets the executor's lock creates runs and runs the round. Who does not applies reports, starts what fits into the room that it
+has made itself, and leaves the rest to the holder, as lanes and wakes.
 Locks are taken in the order executor, run, report and timer, dispatch, counter, task instance, lane, limit.
 """
 
@@ -12,9 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN
+from evenflow.core.limits import NEW_RUNS_PER_TURN, REPORTS_PER_TURN, RUNS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
-from evenflow.scheduler import candidates
 from evenflow.scheduler.batch import Batch, Run
 from evenflow.scheduler.cancel import cancel_run, cancelled
 from evenflow.scheduler.catalog import Catalog
@@ -22,57 +22,88 @@ from evenflow.scheduler.creation import create_runs
 from evenflow.scheduler.readiness import propagate
 from evenflow.scheduler.reports import apply_reports, apply_timers
 from evenflow.scheduler.round import Round
+from evenflow.scheduler.starts import Starts
+from evenflow.scheduler.swap import leave, swap
 from evenflow.store import inbox, runs, selection
 from evenflow.store.notify import DISPATCH, INBOX
-from evenflow.store.rows import Conn
+from evenflow.store.rows import Conn, Rows
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a transaction did. ``again``: there is more to do at once."""
+    """What a transaction did. ``selected``: it ran a round. ``again``: there is more to do at once."""
 
-    lead: bool
+    selected: bool
     again: bool
-    reports: int = 0
-    stale: int = 0
-    starts: int = 0
-    moves: int = 0
+    reports: int
+    stale: int
+    moves: int
+    started: Starts
+
+    @property
+    def starts(self) -> int:
+        return self.started.count
 
 
-def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN) -> Progress:
+def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, sweep: bool = True) -> Progress:
     """Apply what waits, select, commit. Raises what the database raises; nothing is half done then.
 
-    After an exception the catalog may remember what was rolled back: the caller makes a new one.
+    With the setting ``fast_follow`` off only a ``sweep`` selects. After an exception the catalog may remember what was rolled back:
+    the caller makes a new one.
     """
     with conn.pipeline() as pipeline, conn.transaction():
         turn = inbox.try_executor(conn)
         locked = inbox.lock_runs(conn, limit=max_runs).all()
-        lead, now = turn.all()[0]
-        batch = Batch(conn, catalog, now)
+        lead, now_s, fast_follow = turn.all()[0]
+        batch = Batch(conn, catalog, now_s)
+        selects = lead and (fast_follow or sweep)
+        work = _Work(conn) if selects else None
         reports, stale, again = _apply(batch, locked, lead)
-        if lead:
-            batch.wake(selection.apply_pauses(conn))
-            for limit, released in selection.fold_wakes(conn).all():
-                batch.released[limit] += released
-            again |= create_runs(batch)
+        if work:
+            again |= work.take(batch)
         batch.end_dispatches()
-        again |= _count_down(batch)
-        if lead:
-            again |= Round(batch).run()
+        finished = _count_down(batch)
+        starts = Starts(batch)
+        if work:
+            selection_round = Round(batch, starts)
+            again |= _end_runs(batch, finished)
+            again |= selection_round.run()
         else:
-            candidates.store_all(batch)
+            again |= _end_runs(batch, finished)
+            swap(batch, starts) if fast_follow else leave(batch, starts)
         batch.write()
         if batch.ended_runs:
             runs.finish(conn, batch.ended_runs)
             runs.delete_limits(conn, [run_key for run_key, _, _ in batch.ended_runs])
         if batch.dispatches or batch.kills:
             inbox.notify(conn, DISPATCH)
-        if not lead and (batch.released or batch.ready or batch.expanded):
+        if fast_follow and not lead and (batch.released or batch.ready or batch.expanded):
             inbox.notify(conn, INBOX)
         pipeline.sync()
         for guard in batch.guards:
             guard.check()
-    return Progress(lead, again, reports, stale, batch.starts, len(batch.events))
+    return Progress(selects, again, reports, stale, len(batch.events), starts)
+
+
+class _Work:
+    """What else the holder of the executor's lock does before a round: runs to create, wakes, pauses. Making it asks for all."""
+
+    def __init__(self, conn: Conn) -> None:
+        self._queued = runs.take_queued(conn, limit=NEW_RUNS_PER_TURN)
+        self._wakes = selection.fold_wakes(conn)
+        self._pauses = selection.take_pauses(conn)
+
+    def take(self, batch: Batch) -> bool:
+        """Whether there may be more."""
+        for limit, released, at_s in self._wakes.all():
+            batch.released[limit] += released
+            batch.released_at[limit] = max(at_s, batch.released_at.get(limit, 0.0))
+        changed, more = dict(self._pauses.all()), create_runs(batch, self._queued.all())
+        if changed:
+            batch.wake(selection.apply_pauses(batch.conn, changed))
+            for run in batch.runs.values():
+                run.is_paused = changed.get(run.dag_id, run.is_paused)
+        return more
 
 
 def _apply(batch: Batch, locked: list[inbox.LockedRun], lead: bool) -> tuple[int, int, bool]:
@@ -86,9 +117,8 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], lead: bool) -> tuple[int
     cancels = {r.run_key: r for r in reports if r.kind == "cancel"}
     for row in locked:
         cancelled = row.cancelled_by is not None or row.run_key in cancels
-        batch.runs[row.run_key] = Run(
-            row.run_key, row.dag_id, row.version_key, row.priority, row.run_after_us, row.is_paused, cancelled
-        )
+        version = batch.catalog.version(batch.conn, row.version_key)
+        batch.runs[row.run_key] = Run(row.run_key, row.dag_id, version, row.priority, row.run_after_us, row.is_paused, cancelled)
     states = {row.run_key: RunState(row.state) for row in locked}
     for run_key, report in cancels.items():
         actor = str((report.payload or {}).get("actor", "an operator"))
@@ -99,13 +129,16 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], lead: bool) -> tuple[int
     return len(reports), stale, len(reports) == REPORTS_PER_TURN
 
 
-def _count_down(batch: Batch) -> bool:
-    """Takes what has finished off its runs, and ends those of which nothing is left. Whether that lets queued runs start."""
+def _count_down(batch: Batch) -> Rows[runs.RunStanding] | None:
+    """Takes what has finished off its runs."""
     counts = [(run_key, n, leaves) for run_key, (n, leaves) in batch.finished.items()]
-    if not counts:
-        return False
+    return runs.count_down(batch.conn, counts) if counts else None
+
+
+def _end_runs(batch: Batch, finished: Rows[runs.RunStanding] | None) -> bool:
+    """Ends the runs of which nothing is left. Whether that lets queued runs start."""
     room = False
-    for standing in runs.count_down(batch.conn, counts).all():
+    for standing in finished.all() if finished else ():
         if standing.unfinished > 0:
             continue
         if standing.cancelled_by is not None:

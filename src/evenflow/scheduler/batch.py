@@ -6,32 +6,38 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from evenflow.core.graph import Graph
 from evenflow.core.limits import MAX_REASON
-from evenflow.core.model import UNMAPPED, TaskSpec
+from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
-from evenflow.scheduler.catalog import Catalog
+from evenflow.scheduler.catalog import Catalog, Version
 from evenflow.store import runs, tasks
 from evenflow.store.rows import Conn, Guard
 
 Key = tuple[int, int, int]  # run_key, task_index, map_index
 
+_STATES = {state.value: state for state in TaskState}
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Run:
     """What deciding about a run's tasks needs of it."""
 
     run_key: int
     dag_id: str
-    version_key: int
+    version: Version
     priority: int
     run_after_us: int
     is_paused: bool = False
     cancelled: bool = False
     new: bool = False  # created in this transaction
+    ready_at_s: float = 0.0  # when the last thing was said that makes its tasks ready here, seconds since 1970
+
+    @property
+    def graph(self) -> Graph:
+        return self.version.graph
 
 
 @dataclass(slots=True)
@@ -47,8 +53,8 @@ class Item:
     epoch: int
     try_number: int
     losses: int = 0
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
+    started_at: str | None = None  # instants, as the database writes them
+    ended_at: str | None = None
 
     @property
     def key(self) -> Key:
@@ -68,7 +74,7 @@ class Expansion:
 class Batch:
     conn: Conn
     catalog: Catalog
-    now: datetime
+    now_s: float  # when the transaction began, seconds since 1970
     runs: dict[int, Run] = field(default_factory=dict)  # locked or created here
     items: dict[Key, Item] = field(default_factory=dict)
     wave: list[Item] = field(default_factory=list)  # finished, not yet counted downstream
@@ -76,6 +82,7 @@ class Batch:
     gone: set[Key] = field(default_factory=set)  # rows of mapped tasks that have been expanded
     expanded: list[Expansion] = field(default_factory=list)
     released: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # by limit; 0 only wakes
+    released_at: dict[int, float] = field(default_factory=dict)  # when the last of it was, seconds since 1970
     ended_epochs: list[int] = field(default_factory=list)
     dispatches: list[tasks.Dispatch] = field(default_factory=list)
     retries: list[tasks.Retry] = field(default_factory=list)
@@ -86,29 +93,18 @@ class Batch:
     finished: dict[int, list[int]] = field(default_factory=dict)  # run_key: [instances, failed leaves]
     kills: list[int] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
-    starts: int = 0
-
-    def run(self, item: Item) -> Run:
-        return self.runs[item.run_key]
-
-    def task(self, item: Item) -> TaskSpec:
-        return self.graph(item.run_key).task(item.task_index)
-
-    def graph(self, run_key: int) -> Graph:
-        return self.catalog.graph(self.conn, self.runs[run_key].version_key)
 
     def item(self, run_key: int, task_index: int, map_index: int, state: str, epoch: int, try_number: int) -> Item:
         """The task instance, as this transaction has it; the arguments say how the database has it."""
         key = (run_key, task_index, map_index)
         found = self.items.get(key)
         if found is None:
-            now = TaskState(state)
+            now = _STATES[state]
             found = self.items[key] = Item(run_key, task_index, map_index, now, epoch, now, epoch, try_number)
         return found
 
     def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED) -> Item:
-        item = Item(run_key, task_index, map_index, None, 0, TaskState.NONE, 0, 0)
-        self.items[item.key] = item
+        item = self.items[run_key, task_index, map_index] = Item(run_key, task_index, map_index, None, 0, TaskState.NONE, 0, 0)
         return item
 
     def apply(self, item: Item, event: TaskEvent, detail: dict[str, Any] | None = None) -> None:
@@ -146,11 +142,14 @@ class Batch:
         entry[0] += finished
         entry[1] += failed_leaves
 
-    def release(self, holds: list[int], pool_slots: int) -> None:
-        """Give back what a dispatch held: the pool comes first."""
-        self.released[holds[0]] += pool_slots
-        for limit in holds[1:]:
-            self.released[limit] += 1
+    def release(self, holds: list[int], pool_slots: int, at_s: float) -> None:
+        """Give back what a dispatch held: the pool comes first. ``at_s`` says when that happened, seconds since 1970."""
+        released, released_at, count = self.released, self.released_at, pool_slots
+        for limit in holds:
+            released[limit] += count
+            count = 1
+            if released_at.get(limit, 0.0) < at_s:
+                released_at[limit] = at_s
 
     def wake(self, limits: Iterable[int]) -> None:
         """Have the round look at what is parked on these limits, although nothing was released."""
@@ -170,7 +169,7 @@ class Batch:
         born: list[tasks.Instance] = []
         moves: list[tasks.Move] = []
         for (run_key, task_index, map_index), item in self.items.items():
-            if item.key in self.gone:
+            if (run_key, task_index, map_index) in self.gone:
                 continue
             if item.was_state is None:
                 born.append(tasks.Instance(run_key, task_index, map_index, item.state, item.epoch, item.try_number))

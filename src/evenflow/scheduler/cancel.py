@@ -32,7 +32,7 @@ def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
         item = batch.item(run.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
         if item.state is TaskState.QUEUED and row.worker_id is None and row.holds is not None:
             batch.ended_epochs.append(row.epoch)
-            batch.release(row.holds, row.pool_slots or 0)
+            batch.release(row.holds, row.pool_slots or 0, batch.now_s)
             batch.apply(item, TaskEvent.CANCEL)
             batch.explain(item, f"The run was cancelled by {actor} before it started.")
         elif item.state in (TaskState.QUEUED, TaskState.RUNNING):

@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from evenflow.core.model import UNMAPPED
-from evenflow.core.selection import OPEN, PAUSED, Lane, Node
+from evenflow.core.selection import OPEN, PAUSED, Lane
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.batch import Batch, Item, Run
+from evenflow.scheduler.catalog import Place
 from evenflow.store import selection
 from evenflow.store.selection import StoredLane
 
@@ -22,8 +23,7 @@ class Candidates:
     """Ready tasks that no limit tells apart, or the instances ``next_map_index .. end`` of a task that has just been expanded."""
 
     run: Run
-    node: Node
-    priority: int
+    place: Place
     lane: Lane
     items: list[Item] = field(default_factory=list)
     mapped: int = UNMAPPED
@@ -55,22 +55,19 @@ def group(batch: Batch) -> dict[LaneKey, Candidates]:
 
 
 def _lane_of(batch: Batch, out: dict[LaneKey, Candidates], run_key: int, task_index: int, mapped: int) -> Candidates:
-    conn, catalog, run = batch.conn, batch.catalog, batch.runs[run_key]
-    spec = batch.graph(run_key).task(task_index)
-    node = catalog.node(conn, spec.pool, spec.executor, spec.queue, spec.pool_slots)
-    limits: list[int | None] = []
-    if spec.max_active_tis_per_dagrun is not None:
-        limits.append(catalog.run_limit(run_key, spec.task_id))
-    if spec.max_active_tis_per_dag is not None:
-        limits.append(catalog.dag_task_limit(conn, run.dag_id, spec.task_id))
-    limits.append(catalog.run_limit(run_key, ""))
-    local = tuple(limit for limit in limits if limit is not None)
-    key = (run_key, node.node_id, spec.priority_weight, local, mapped)
+    run = batch.runs[run_key]
+    place = batch.catalog.place(batch.conn, run.version, task_index)
+    limits = batch.catalog.run_limits(run_key)
+    local: tuple[int, ...] = ()
+    if limits:
+        names = ("",) if place.run_limit is None else (place.run_limit, "")
+        local = tuple(limits[name] for name in names if name in limits)
+    key = (run_key, place.node.node_id, place.priority, local, mapped)
     found = out.get(key)
     if found is None:
-        order = (-run.priority, -spec.priority_weight, run.run_after_us, NEVER + len(out))
-        lane = Lane(-1 - len(out), node.node_id, order, local, 0, PAUSED if run.is_paused else OPEN)
-        found = out[key] = Candidates(run, node, spec.priority_weight, lane, mapped=mapped)
+        order = (-run.priority, -place.priority, run.run_after_us, NEVER + len(out))
+        lane = Lane(-1 - len(out), place.node.node_id, order, local, 0, PAUSED if run.is_paused else OPEN)
+        found = out[key] = Candidates(run, place, lane, mapped=mapped)
     return found
 
 
@@ -85,10 +82,10 @@ def store(batch: Batch, lanes: Collection[Candidates]) -> None:
         rows.append(
             StoredLane(
                 lane_id,
-                c.node.node_id,
+                c.place.node.node_id,
                 c.run.run_key,
                 c.run.priority,
-                c.priority,
+                c.place.priority,
                 c.run.run_after_us,
                 list(c.lane.locals),
                 c.lane.ready,
@@ -96,6 +93,7 @@ def store(batch: Batch, lanes: Collection[Candidates]) -> None:
                 c.next_map_index,
                 c.end,
                 c.lane.parked_on,
+                c.run.ready_at_s,
             )
         )
         ready += schedule(batch, lane_id, c.items)
@@ -110,15 +108,3 @@ def schedule(batch: Batch, lane_id: int, items: list[Item]) -> list[tuple[int, i
     for item in items:
         batch.apply(item, TaskEvent.READY)
     return [(lane_id, item.task_index, item.map_index) for item in items]
-
-
-def store_all(batch: Batch) -> None:
-    """Without the executor's lock: everything that is ready becomes a stored lane, everything released a wake for the holder."""
-    candidates = group(batch).values()
-    store(batch, candidates)
-    if paused := {c.run.dag_id for c in candidates if c.run.is_paused}:
-        selection.reapply_pauses(batch.conn, sorted(paused))
-    if candidates:
-        batch.wake([0])
-    if batch.released:
-        selection.insert_wakes(batch.conn, batch.released)

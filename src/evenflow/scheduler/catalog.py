@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from evenflow.core.graph import Graph
@@ -56,42 +57,66 @@ class Numbers:
         return self._next - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a task of a version waits when it is ready."""
+
+    node: Node
+    priority: int
+    run_limit: str | None  # name of the max_active_tis_per_dagrun limit that it has in its run
+
+
+@dataclass(slots=True)
+class Version:
+    """A DAG version's graph, and the places of its tasks as far as they were asked for."""
+
+    graph: Graph
+    places: list[Place | None]
+
+
 class Catalog:
-    """Graphs by version, nodes, ids of limits, and blocks of fresh numbers. All methods may ask the database on a miss."""
+    """Versions, nodes, ids of limits, and blocks of fresh numbers. All methods may ask the database on a miss."""
 
     def __init__(self) -> None:
-        self._graphs: Recent[int, Graph] = Recent(GRAPHS)
+        self._versions: Recent[int, Version] = Recent(GRAPHS)
         self._run_limits: Recent[int, dict[str, int]] = Recent(RUNS)
-        self._dag_task_limits: Recent[tuple[str, str], int] = Recent(RUNS)
-        self._nodes: dict[tuple[str, str, str, int], Node] = {}
-        self.nodes_by_id: dict[int, Node] = {}
+        self._nodes: dict[int, Node] = {}
         self.epochs = Numbers("epoch_seq")
         self.lane_ids = Numbers("lane_seq")
 
-    def graph(self, conn: Conn, version_key: int) -> Graph:
-        found = self._graphs.get(version_key)
-        return found or self._graphs.put(version_key, Graph.of(DagSpec.from_json(runs.read_spec(conn, version_key))))
-
-    def node(self, conn: Conn, pool: str, executor: str, queue: str, weight: int) -> Node:
-        """Raises :class:`DagError` when the pool or the executor does not exist (any more)."""
-        key = (pool, executor, queue, weight)
-        found = self._nodes.get(key)
+    def version(self, conn: Conn, version_key: int) -> Version:
+        found = self._versions.get(version_key)
         if found is None:
-            row = selection.find_node(conn, *key)
-            if row is None:
-                raise DagError(f"There is no pool {pool!r}, or no executor {executor!r}.")
-            found = self._nodes[key] = Node(*row, queue, weight)
-            self.nodes_by_id[found.node_id] = found
+            graph = Graph.of(DagSpec.from_json(runs.read_spec(conn, version_key)))
+            found = self._versions.put(version_key, Version(graph, [None] * graph.n))
         return found
 
-    def node_by_id(self, conn: Conn, node_id: int) -> Node:
-        if node_id not in self.nodes_by_id:
-            for found in selection.read_nodes(conn).all():
-                self.nodes_by_id[found[0]] = Node(*found)
-        return self.nodes_by_id[node_id]
+    def place(self, conn: Conn, version: Version, task_index: int) -> Place:
+        """Raises :class:`DagError` when a pool, executor or limit of the task does not exist (any more)."""
+        return version.places[task_index] or self._find_place(conn, version, task_index)
+
+    def _find_place(self, conn: Conn, version: Version, task_index: int) -> Place:
+        task, task_limit = version.graph.task(task_index), None
+        if task.max_active_tis_per_dag is not None:
+            name = f"{version.graph.spec.dag_id}/{task.task_id}"
+            task_limit = selection.find_task_limit(conn, name)
+            if task_limit is None:
+                raise DagError(f"Task {name} has max_active_tis_per_dag, but its limit does not exist.")
+        row = selection.find_node(conn, task.pool, task.executor, task.queue, task.pool_slots, task_limit)
+        if row is None:
+            raise DagError(f"There is no pool {task.pool!r}, or no executor {task.executor!r}.")
+        node = self._nodes.setdefault(row[0], Node(*row, task.queue, task.pool_slots, task_limit))
+        run_limit = None if task.max_active_tis_per_dagrun is None else task.task_id
+        found = version.places[task_index] = Place(node, task.priority_weight, run_limit)
+        return found
+
+    def nodes(self, conn: Conn, node_ids: Collection[int]) -> dict[int, Node]:
+        if missing := [n for n in node_ids if n not in self._nodes]:
+            self._nodes.update((node.node_id, node) for node in selection.read_nodes(conn, missing).all())
+        return {n: self._nodes[n] for n in node_ids}
 
     def load_run_limits(self, conn: Conn, run_keys: Iterable[int]) -> None:
-        """Make :meth:`run_limit` answer for these runs."""
+        """Make :meth:`run_limits` answer for these runs."""
         missing = [k for k in run_keys if self._run_limits.get(k) is None]
         if missing:
             found: dict[int, dict[str, int]] = {k: {} for k in missing}
@@ -103,18 +128,8 @@ class Catalog:
     def add_run_limits(self, run_key: int, limits: dict[str, int]) -> None:
         self._run_limits.put(run_key, limits)
 
-    def run_limit(self, run_key: int, name: str) -> int | None:
-        """The limit of a run: ``""`` is its max_active_tasks, a task id its max_active_tis_per_dagrun."""
+    def run_limits(self, run_key: int) -> dict[str, int]:
+        """The limits of a run by name: ``""`` is its max_active_tasks, a task id its max_active_tis_per_dagrun."""
         limits = self._run_limits.get(run_key)
         assert limits is not None, "load_run_limits comes first"
-        return limits.get(name)
-
-    def dag_task_limit(self, conn: Conn, dag_id: str, task_id: str) -> int:
-        found = self._dag_task_limits.get((dag_id, task_id))
-        if found is None:
-            name = f"{dag_id}/{task_id}"
-            row = selection.find_dag_task_limits(conn, [name])
-            if name not in row:
-                raise DagError(f"Task {task_id!r} of DAG {dag_id!r} has max_active_tis_per_dag, but its limit does not exist.")
-            found = self._dag_task_limits.put((dag_id, task_id), row[name])
-        return found
+        return limits

@@ -11,19 +11,20 @@ from evenflow.scheduler.readiness import propagate, settle
 from evenflow.store import runs
 
 
-def create_runs(batch: Batch) -> bool:
+def create_runs(batch: Batch, queued: list[runs.QueuedRun]) -> bool:
     """Starts queued runs up to the limits of one transaction. Whether there may be more."""
-    queued = runs.take_queued(batch.conn, limit=NEW_RUNS_PER_TURN).all()
+    queued = [row for row in queued if row.run_key not in batch.runs]  # one that is cancelled right now
     if not queued:
         return False
     taken: list[tuple[Run, Graph, int]] = []
     instances = 0
     for row in queued:
-        graph = batch.catalog.graph(batch.conn, row.version_key)
+        version = batch.catalog.version(batch.conn, row.version_key)
+        graph = version.graph
         if taken and instances + graph.n > NEW_INSTANCES_PER_TURN:
             break
         instances += graph.n
-        run = Run(row.run_key, row.dag_id, row.version_key, row.priority, row.run_after_us, new=True)
+        run = Run(row.run_key, row.dag_id, version, row.priority, row.run_after_us, new=True, ready_at_s=row.due_at_s)
         batch.runs[run.run_key] = run
         taken.append((run, graph, row.slot_limit or 0))
         if row.slot_limit:

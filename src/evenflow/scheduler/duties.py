@@ -15,7 +15,7 @@ from importlib.metadata import version
 from evenflow.core.limits import BEAT_S, LEASE_S, SWEEP_S
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.scheduler.schedules import create_scheduled
-from evenflow.scheduler.turns import Tally
+from evenflow.scheduler.tally import Tally
 from evenflow.store import inbox, presence
 from evenflow.store.notify import INBOX
 from evenflow.store.rows import Conn

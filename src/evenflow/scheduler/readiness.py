@@ -25,11 +25,14 @@ def propagate(batch: Batch, expansions: list[Item] | None = None) -> None:
         wave, batch.wave = batch.wave, []
         for item in wave:
             run_key = item.run_key
-            graph = batch.graph(run_key)
+            graph = batch.runs[run_key].graph
             failed = item.state in (TaskState.FAILED, TaskState.UPSTREAM_FAILED)
             batch.count(run_key, 1, int(failed and graph.leaf[item.task_index]))
+            downstream = graph.downstream[item.task_index]
+            if not downstream:
+                continue
             success, fail, skip = counted_as(item.state)
-            for task_index in graph.downstream[item.task_index]:
+            for task_index in downstream:
                 if graph.counted[task_index]:
                     delta = deltas[run_key, task_index]
                     delta[1] += success
@@ -57,7 +60,7 @@ def _decide(batch: Batch, deltas: Deltas, single: dict[tuple[int, int], Upstream
     for run_key, task_index in keys:
         item = batch.items.get((run_key, task_index, UNMAPPED))
         if item is not None and item.state is TaskState.NONE and item.key not in batch.gone:
-            rule = batch.graph(run_key).rules[task_index]
+            rule = batch.runs[run_key].graph.rules[task_index]
             settle(batch, item, evaluate(rule, standing[run_key, task_index]), expansions)
     return expansions
 
@@ -72,8 +75,9 @@ def settle(batch: Batch, item: Item, verdict: Verdict, expansions: list[Item]) -
         case Verdict.UPSTREAM_FAIL:
             batch.apply(item, TaskEvent.UPSTREAM_FAIL)
         case Verdict.READY:
-            spec = batch.task(item)
-            if batch.run(item).cancelled:
+            run = batch.runs[item.run_key]
+            spec = run.graph.task(item.task_index)
+            if run.cancelled:
                 batch.apply(item, TaskEvent.CANCEL)
             elif spec.mapping is not None:
                 expansions.append(item)
@@ -89,7 +93,7 @@ def _expand(batch: Batch, items: list[Item], deltas: Deltas) -> None:
         return
     wanted: set[tuple[int, int, str, bool]] = set()
     for item in items:
-        graph = batch.graph(item.run_key)
+        graph = batch.runs[item.run_key].graph
         for source in _inputs(batch, item):
             if source.task is not None:
                 wanted.add((item.run_key, source.task, source.key, graph.mapped[source.task]))
@@ -111,12 +115,12 @@ def _expand(batch: Batch, items: list[Item], deltas: Deltas) -> None:
             batch.gone.add(item.key)  # the row that stood for it
             batch.expanded.append(Expansion(run_key, item.task_index, length))
             batch.count(run_key, 1 - length)
-            for task_index in batch.graph(run_key).downstream[item.task_index]:
+            for task_index in batch.runs[run_key].graph.downstream[item.task_index]:
                 deltas[run_key, task_index][0] += length - 1
 
 
 def _inputs(batch: Batch, item: Item) -> tuple[MapInput, ...]:
-    mapping = batch.task(item).mapping
+    mapping = batch.runs[item.run_key].graph.task(item.task_index).mapping
     assert mapping is not None
     return mapping.inputs
 
@@ -124,6 +128,6 @@ def _inputs(batch: Batch, item: Item) -> tuple[MapInput, ...]:
 def _unmappable(batch: Batch, item: Item, length: int | None) -> str:
     if length is not None:
         return f"It would have {length:,} instances, above the limit of {MAX_MAP_LENGTH:,}. Map over fewer, larger parts."
-    graph = batch.graph(item.run_key)
+    graph = batch.runs[item.run_key].graph
     sources = ", ".join(graph.task(i.task).task_id for i in _inputs(batch, item) if i.task is not None)
     return f"It cannot be mapped: {sources} returned no list or dict. Return one, an empty one for nothing to do."

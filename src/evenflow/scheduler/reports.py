@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from evenflow.core.limits import MAX_LOSSES
+from evenflow.core.model import TaskSpec
 from evenflow.core.retry import next_delay
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.batch import Batch, Item
@@ -19,7 +19,7 @@ class Verdict:
     """All reports of one try: the first one gives the try, an exit outweighs a loss, and the first exit counts."""
 
     first: TakenReport
-    started_at: datetime | None = None
+    started_at: str | None = None
     exit: TakenReport | None = None
     lost: TakenReport | None = None
 
@@ -32,6 +32,9 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
         if report.task_index is None or report.state is None:
             stale += 1
             continue
+        run = batch.runs[report.run_key]
+        if run.ready_at_s < report.at_s:
+            run.ready_at_s = report.at_s
         verdict = verdicts.get(report.epoch)
         if verdict is None:
             verdict = verdicts[report.epoch] = Verdict(report)
@@ -61,19 +64,20 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
 def apply_timers(batch: Batch, timers: Iterable[TakenTimer]) -> None:
     """Retries that are due become ready, unless their task has moved on."""
     for timer in timers:
-        if TaskState(timer.state) is TaskState.UP_FOR_RETRY:
+        if timer.state == TaskState.UP_FOR_RETRY:
+            run = batch.runs[timer.run_key]
+            run.ready_at_s = max(run.ready_at_s, timer.due_at_s)
             batch.ready.append(
                 batch.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
             )
 
 
-def _apply_exit(batch: Batch, item: Item, report: TakenReport, started_at: datetime | None) -> None:
+def _apply_exit(batch: Batch, item: Item, report: TakenReport, started_at: str | None) -> None:
     payload = report.payload or {}
     if report.outcome == "cannot_start":
         _lose(batch, item, report, str(payload.get("reason", "it could not be started")), avoid=report.worker_id or 0)
         return
-    ran = timedelta(seconds=report.ran_s or 0.0)
-    item.started_at = started_at or (report.at - ran if item.state is TaskState.QUEUED else None)
+    item.started_at = started_at or (report.began_at if item.state is TaskState.QUEUED else None)
     item.ended_at = report.at
     _end(batch, report)
     match report.outcome:
@@ -91,9 +95,9 @@ def _apply_exit(batch: Batch, item: Item, report: TakenReport, started_at: datet
 
 def _failure(batch: Batch, item: Item) -> TaskEvent:
     """Failed: is there a try left?"""
-    if batch.run(item).cancelled:
+    if batch.runs[item.run_key].cancelled:
         return TaskEvent.CANCEL
-    return TaskEvent.RETRY if item.try_number <= batch.task(item).retries else TaskEvent.FAIL
+    return TaskEvent.RETRY if item.try_number <= _spec(batch, item).retries else TaskEvent.FAIL
 
 
 def _fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, object]) -> None:
@@ -101,14 +105,14 @@ def _fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, object]
     if reason := payload.get("reason"):
         batch.explain(item, str(reason))
     if event is TaskEvent.RETRY:
-        spec = batch.task(item)
+        spec = _spec(batch, item)
         batch.retries.append(tasks.Retry(next_delay(spec, item.try_number), *item.key, item.epoch))
 
 
 def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
     """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often."""
-    if report.losses < MAX_LOSSES and not batch.run(item).cancelled:
-        spec = batch.task(item)
+    if report.losses < MAX_LOSSES and not batch.runs[item.run_key].cancelled:
+        spec = _spec(batch, item)
         batch.ended_epochs.append(report.epoch)
         item.epoch = batch.catalog.epochs.take(batch.conn)
         item.losses += 1
@@ -134,4 +138,8 @@ def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: 
 
 def _end(batch: Batch, report: TakenReport) -> None:
     batch.ended_epochs.append(report.epoch)
-    batch.release(report.holds, report.pool_slots)
+    batch.release(report.holds, report.pool_slots, report.at_s)
+
+
+def _spec(batch: Batch, item: Item) -> TaskSpec:
+    return batch.runs[item.run_key].graph.task(item.task_index)

@@ -9,32 +9,40 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from evenflow.core.limits import HEADS_PER_NODE, LANES_PER_ROUND
+from evenflow.core.limits import LANES_PER_ROUND
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection import OPEN, Lane, Node, Snapshot, saturated, select
-from evenflow.core.states import TaskEvent
 from evenflow.scheduler import candidates as lanes_in_memory
-from evenflow.scheduler.batch import Batch, Item
+from evenflow.scheduler.batch import Batch
 from evenflow.scheduler.candidates import Candidates, LaneKey
-from evenflow.store import selection, tasks
+from evenflow.scheduler.starts import Starts
+from evenflow.store import selection
 from evenflow.store.rows import Rows
-from evenflow.store.selection import StoredLane
-
-FIRST_START = 1  # dispatch class; 0 is a return
+from evenflow.store.selection import LimitRoom, StoredLane, heads_read
 
 
 class Round:
-    """One round of one transaction."""
+    """One round of one transaction. Making it sends what it reads first; :meth:`run` waits for that."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
+    def __init__(self, batch: Batch, starts: Starts) -> None:
+        self.batch, self.starts = batch, starts
         self.candidates: dict[LaneKey, Candidates] = lanes_in_memory.group(batch)
         self.in_memory = {c.lane.key: c for c in self.candidates.values()}
         self.stored: dict[int, StoredLane] = {}
         self.lanes: dict[int, Lane] = {}  # of what is stored, as the round changes them
+        self.nodes: dict[int, Node] = {}
+        self.room: dict[int, LimitRoom] = {}
         self.advanced: dict[int, int] = defaultdict(int)  # mapped instances started, by stored lane
         self.joined: list[tuple[int, int, int]] = []
-        self.used: dict[int, int] = defaultdict(int)
+        conn = batch.conn
+        self._heads = selection.read_heads(conn, batch.released)
+        woken = self._woken = [limit for limit in batch.released if limit]
+        self._parked = selection.read_parked(conn, woken) if woken else None
+        # Only a run that existed before can have lanes that these tasks belong to.
+        kin = {(c.run.run_key, c.lane.node_id, c.place.priority) for c in self.candidates.values() if _may_join(c)}
+        self._kin = selection.find_lanes(conn, kin) if kin else None
+        limits = {limit for c in self.candidates.values() for limit in (*c.place.node.limits, *c.lane.locals)}
+        self._limits = selection.read_limits(conn, limits) if limits else None
 
     def run(self) -> bool:
         """Decide and write. Whether another round should follow at once."""
@@ -51,59 +59,68 @@ class Round:
         self._write_lanes()
         lanes_in_memory.store(batch, self.candidates.values())
         self._use_limits()
-        if decision and decision.rewake:
-            selection.insert_wakes(batch.conn, dict.fromkeys(decision.rewake, 0))
-        return decision is not None and decision.again
+        if decision is None:
+            return False
+        self.starts.lanes_touched += decision.touched
+        if decision.rewake:
+            selection.insert_wakes(batch.conn, dict.fromkeys(decision.rewake, 0), {}, batch.now_s)
+        return decision.again
 
     # -- what the round decides from -------------------------------------------------------------------------------
 
     def _load(self) -> Snapshot | None:
-        """The snapshot, or None when nothing waits anywhere."""
         batch, conn = self.batch, self.batch.conn
-        heads = selection.read_heads(conn, batch.released, heads=HEADS_PER_NODE)
-        woken = [limit for limit in batch.released if limit]
-        parked = selection.read_parked(conn, woken, heads=HEADS_PER_NODE) if woken else None
-        # Only a run that existed before can have lanes that these tasks belong to.
-        plain = [c for c in self.candidates.values() if c.mapped == UNMAPPED and not c.run.new]
-        kin = selection.find_lanes(conn, {(c.run.run_key, c.node.node_id, c.priority) for c in plain}) if plain else None
-
         open_lanes: dict[int, list[Lane]] = defaultdict(list)
-        for row in heads.all():
+        for row in self._all(self._heads):
             open_lanes[row.node_id].append(self._adopt(row))
-        horizon = {node_id: lanes[-1].order for node_id, lanes in open_lanes.items() if len(lanes) == HEADS_PER_NODE}
-        parked_lanes: dict[tuple[int, int], list[Lane]] = defaultdict(list)
-        self._park(parked_lanes, parked)
-        behind = {limit for lanes in open_lanes.values() for lane in lanes for limit in lane.locals} - set(woken)
+        ahead = heads_read(len(open_lanes))
+        horizon = {node_id: lanes[-1].order for node_id, lanes in open_lanes.items() if len(lanes) >= ahead}
+        parked: dict[tuple[int, int], list[Lane]] = {}
+        more = self._park(parked, self._parked)
+        behind = {limit for lanes in open_lanes.values() for lane in lanes for limit in lane.locals} - set(self._woken)
         if behind:
-            self._park(parked_lanes, selection.read_parked(conn, behind, heads=HEADS_PER_NODE))
-        if kin:
-            self._join(kin.all())
+            more |= self._park(parked, selection.read_parked(conn, behind))
+        self._join(self._all(self._kin))
         if not self.lanes and not self.candidates:
             return None
         for c in self.candidates.values():
             if c.lane.parked_on == OPEN:
-                open_lanes[c.node.node_id].append(c.lane)
-        nodes = {n: batch.catalog.node_by_id(conn, n) for n in {*open_lanes, *(n for _, n in parked_lanes)}}
+                open_lanes[c.lane.node_id].append(c.lane)
+        self.nodes = batch.catalog.nodes(conn, {*open_lanes, *(n for _, n in parked)})
+        self._read_room()
+        released = batch.released
         return Snapshot(
-            free=self._free(nodes.values()),
-            nodes=nodes,
+            free={limit: room.free + released.get(limit, 0) for limit, room in self.room.items()},
+            nodes=self.nodes,
             open=open_lanes,
             horizon=horizon,
-            parked=parked_lanes,
-            parked_more={key for key, lanes in parked_lanes.items() if len(lanes) == HEADS_PER_NODE},
+            parked=parked,
+            parked_more=more,
+            patience={limit: room.patience_s for limit, room in self.room.items() if room.patience_s is not None},
         )
+
+    def _all(self, rows: Rows[StoredLane] | None) -> list[StoredLane]:
+        found = rows.all() if rows else []
+        self.starts.rows_read += len(found)
+        return found
 
     def _adopt(self, row: StoredLane) -> Lane:
         lane = self.lanes.get(row.lane_id)
         if lane is None:
             order = (-row.run_priority, -row.priority, row.run_after_us, row.lane_id)
-            lane = self.lanes[row.lane_id] = Lane(row.lane_id, row.node_id, order, row.locals, row.ready, row.parked_on)
-            self.stored[row.lane_id] = row
+            waited_s = self.batch.now_s - row.since_s
+            lane = Lane(row.lane_id, row.node_id, order, row.locals, row.ready, row.parked_on, waited_s)
+            self.lanes[row.lane_id], self.stored[row.lane_id] = lane, row
         return lane
 
-    def _park(self, parked: dict[tuple[int, int], list[Lane]], rows: Rows[StoredLane] | None) -> None:
-        for row in rows.all() if rows else ():
-            parked[row.parked_on, row.node_id].append(self._adopt(row))
+    def _park(self, parked: dict[tuple[int, int], list[Lane]], rows: Rows[StoredLane] | None) -> set[tuple[int, int]]:
+        """Adds what is parked; answers the queues of which there is more."""
+        found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
+        for row in self._all(rows):
+            found[row.parked_on, row.node_id].append(self._adopt(row))
+        parked.update(found)
+        ahead = heads_read(len(found))
+        return {key for key, lanes in found.items() if len(lanes) >= ahead}
 
     def _join(self, rows: Iterable[StoredLane]) -> None:
         """Candidates that belong to a stored lane wait there; if it is among those loaded, they may start at once with it."""
@@ -115,14 +132,15 @@ class Round:
                 lane.ready += joining.lane.ready
                 self.joined += lanes_in_memory.schedule(self.batch, row.lane_id, joining.items)
 
-    def _free(self, nodes: Iterable[Node]) -> dict[int, int]:
-        limits = {limit for node in nodes for limit in (node.pool_limit, node.executor_limit)}
-        limits.update(limit for lane in self.lanes.values() for limit in lane.locals)
-        limits.update(limit for c in self.candidates.values() for limit in c.lane.locals)
-        if not limits:
-            return {}
-        released = self.batch.released
-        return {limit: free + released.get(limit, 0) for limit, free in selection.read_limits(self.batch.conn, limits).all()}
+    def _read_room(self) -> None:
+        for room in self._limits.all() if self._limits else ():
+            self.room[room.limit_id] = room
+        missing = {limit for node in self.nodes.values() for limit in node.limits}
+        missing.update(limit for lane in self.lanes.values() for limit in lane.locals)
+        missing.difference_update(self.room)
+        if missing:
+            self.room.update((room.limit_id, room) for room in selection.read_limits(self.batch.conn, missing).all())
+        self.starts.rows_read += len(self.room)
 
     # -- what it decided -------------------------------------------------------------------------------------------
 
@@ -132,7 +150,7 @@ class Round:
         for lane, count in grants:
             if lane.key < 0:
                 c = self.in_memory[lane.key]
-                self._start(c.node, lane, c.priority, c.take(batch, count))
+                self.starts.add(c.place.node, lane, c.place.priority, c.take(batch, count), c.run.ready_at_s)
                 continue
             row = self.stored[lane.key]
             if row.task_index is None:
@@ -141,27 +159,21 @@ class Round:
                 first = row.next_map_index + self.advanced[lane.key]
                 self.advanced[lane.key] += count
                 items = [batch.new_item(row.run_key, row.task_index, i) for i in range(first, first + count)]
-                self._start(batch.catalog.nodes_by_id[row.node_id], lane, row.priority, items)
+                self.starts.add(self.nodes[row.node_id], lane, row.priority, items, self._startable_at(lane))
         if counts:
-            for ready in selection.take_ready(batch.conn, counts).all():
-                row = self.stored[ready.lane_id]
+            taken = selection.take_ready(batch.conn, counts).all()
+            self.starts.rows_read += len(taken)
+            for ready in taken:
+                row, lane = self.stored[ready.lane_id], self.lanes[ready.lane_id]
                 item = batch.item(row.run_key, *ready[1:])
-                self._start(batch.catalog.nodes_by_id[row.node_id], self.lanes[ready.lane_id], row.priority, [item])
+                self.starts.add(self.nodes[row.node_id], lane, row.priority, [item], self._startable_at(lane))
 
-    def _start(self, node: Node, lane: Lane, priority: int, items: list[Item]) -> None:
-        batch, used, count = self.batch, self.used, len(items)
-        holds = [node.pool_limit, *lane.locals, node.executor_limit]
-        used[node.pool_limit] += count * node.weight
-        for limit in holds[1:]:
-            used[limit] += count
-        for item in items:
-            item.epoch = batch.catalog.epochs.take(batch.conn)
-            item.try_number += 1
-            batch.apply(item, TaskEvent.GRANT)
-            batch.dispatches.append(
-                tasks.Dispatch(item.epoch, *item.key, item.try_number, FIRST_START, priority, node.queue, holds, node.weight, 0)
-            )
-        batch.starts += count
+    def _startable_at(self, lane: Lane) -> float:
+        """When the last thing happened that lets the lane start: it became ready, or one of its limits got room."""
+        since = self.stored[lane.key].since_s
+        for limit in (*self.nodes[lane.node_id].limits, *lane.locals):
+            since = max(since, self.batch.released_at.get(limit, 0.0), self.room[limit].released_at_s)
+        return since
 
     def _write_lanes(self) -> None:
         changed: list[tuple[int, int, int, int]] = []
@@ -179,7 +191,11 @@ class Round:
 
     def _use_limits(self) -> None:
         """One update per limit, and none where starts and releases cancel out."""
-        released = self.batch.released
-        deltas = {k: d for k in self.used.keys() | released.keys() if k and (d := self.used.get(k, 0) - released.get(k, 0))}
+        used, released = self.starts.used, self.batch.released
+        deltas = {k: d for k in used.keys() | released.keys() if k and (d := used.get(k, 0) - released.get(k, 0))}
         if deltas:
-            selection.use_limits(self.batch.conn, deltas)
+            selection.use_limits(self.batch.conn, deltas, self.batch.released_at, self.batch.now_s)
+
+
+def _may_join(c: Candidates) -> bool:
+    return c.mapped == UNMAPPED and not c.run.new

@@ -15,7 +15,8 @@ import psycopg
 
 from evenflow.errors import DatabaseUnavailable
 from evenflow.scheduler.duties import Presence, all_duties, perform_due
-from evenflow.scheduler.turns import Tally, take_turns
+from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turns import take_turns
 from evenflow.store import inbox
 from evenflow.store.connect import connect
 from evenflow.store.migrate import check

@@ -5,7 +5,6 @@ statement does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 
 def numbers(values: Iterable[int]) -> str:
@@ -27,8 +26,9 @@ def texts(values: Iterable[str | None]) -> str:
     return "{" + ",".join("NULL" if v is None else '"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"' for v in values) + "}"
 
 
-def instants(values: Iterable[datetime | None]) -> str:
-    return "{" + ",".join("NULL" if v is None else v.isoformat() for v in values) + "}"
+def instants(values: Iterable[str | None]) -> str:
+    """An array literal of instants as the database writes them."""
+    return "{" + ",".join("NULL" if v is None else v for v in values) + "}"
 
 
 def arrays(values: Iterable[Sequence[int]]) -> str:

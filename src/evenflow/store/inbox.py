@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from evenflow.store.columns import numbers
@@ -13,7 +12,8 @@ EXECUTOR_LOCK = 0x45564E46  # "EVNF": the advisory lock of the one executor that
 
 class Turn(NamedTuple):
     lead: bool  # whether this transaction has the executor's lock
-    now: datetime  # when it began, by the database
+    now_s: float  # when it began, by the database, seconds since 1970
+    fast_follow: bool  # whether a round follows in the transaction that applies
 
 
 class LockedRun(NamedTuple):
@@ -33,10 +33,11 @@ class TakenReport(NamedTuple):
     run_key: int
     epoch: int
     kind: str
-    at: datetime
+    at: str  # an instant, as the database writes it
+    began_at: str  # the same, less how long it ran
+    at_s: float  # seconds since 1970
     outcome: str | None
-    ran_s: float | None
-    payload: dict[str, Any] | None
+    payload: dict[str, Any] | None  # None for a success
     task_index: int | None
     map_index: int
     holds: list[int]
@@ -55,6 +56,7 @@ class TakenTimer(NamedTuple):
     state: str
     epoch: int
     try_number: int
+    due_at_s: float  # seconds since 1970
 
 
 def try_executor(conn: Conn) -> Rows[Turn]:

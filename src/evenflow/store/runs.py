@@ -19,6 +19,7 @@ class QueuedRun(NamedTuple):
     priority: int
     run_after_us: int
     slot_limit: int | None  # the DAG's max_active_runs limit
+    due_at_s: float  # when it could start at the earliest, seconds since 1970
 
 
 class RunStanding(NamedTuple):

@@ -73,7 +73,7 @@ create table dag (
     updated_at     timestamptz not null default now()
 );
 create index dag_due on dag (next_run_at) where next_run_at is not null;              -- runs/take_due_dags
-create index dag_pause_pending on dag (dag_id) where is_paused <> pause_applied;       -- selection/apply_pauses
+create index dag_pause_pending on dag (dag_id) where is_paused <> pause_applied;       -- selection/take_pauses
 
 create table dag_file (
     bundle         text not null,
@@ -210,12 +210,14 @@ create unlogged table task_progress (
 create type limit_kind as enum ('pool', 'executor', 'dag_task', 'dag_runs', 'run', 'run_task');
 
 create table concurrency_limit (
-    limit_id  bigint generated always as identity primary key,
-    kind      limit_kind not null,
-    run_key   bigint not null default 0,
-    name      text not null,
-    capacity  int not null check (capacity >= 0),
-    used      int not null default 0,                        -- holds + releases not yet folded
+    limit_id     bigint generated always as identity primary key,
+    kind         limit_kind not null,
+    run_key      bigint not null default 0,
+    name         text not null,
+    capacity     int not null check (capacity >= 0),
+    used         int not null default 0,                     -- holds + releases not yet folded
+    patience_s   real check (patience_s >= 0),               -- pool: how long a task that does not fit lets smaller ones pass; null for ever
+    released_at  timestamptz not null default now(),         -- when it last had more room than before
     unique (run_key, kind, name)
 ) with (fillfactor = 70);
 
@@ -224,14 +226,15 @@ create table pool (
     description  text not null default ''
 );
 
--- A class of tasks that the global limits treat alike.
+-- What tells ready tasks apart beyond their run.
 create table node (
     node_id         int generated always as identity primary key,
     pool_limit      bigint not null references concurrency_limit,
     executor_limit  bigint not null references concurrency_limit,
     queue           text not null,
     weight          int not null,                            -- pool slots of one task
-    unique (pool_limit, executor_limit, queue, weight)
+    task_limit      bigint references concurrency_limit,     -- max_active_tis_per_dag
+    unique nulls not distinct (pool_limit, executor_limit, queue, weight, task_limit)
 );
 
 create sequence lane_seq increment by 1000;                  -- as epoch_seq
@@ -244,12 +247,13 @@ create table lane (
     run_priority    int not null,
     priority        int not null,
     run_after       timestamptz not null,
-    locals          bigint[] not null,                       -- local limits, narrowest first
+    locals          bigint[] not null,                       -- limits of its run, narrowest first
     parked_on       bigint not null default 0,
     ready           int not null,                            -- rows in ready_task + untouched mapped instances
     task_index      int,                                     -- the mapped task whose untouched instances it also stands for
     next_map_index  int not null default 0,
-    end_map_index   int not null default 0
+    end_map_index   int not null default 0,
+    since           timestamptz not null default now()       -- when the first of its tasks became ready
 );
 create index lane_order on lane (parked_on, node_id, run_priority desc, priority desc, run_after, lane_id);   -- selection/read_heads, selection/read_parked
 create index lane_of_run on lane (run_key, node_id, priority);                                                -- selection/find_lanes
@@ -266,7 +270,8 @@ create table ready_task (
 create table wake (
     wake_id   bigint generated always as identity primary key,
     limit_id  bigint not null,
-    released  int not null
+    released  int not null,
+    at        timestamptz not null default now()
 );
 
 -------------------------------------------------------------------------------------------------------------- dispatch

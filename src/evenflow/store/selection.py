@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from evenflow.store.columns import arrays, numbers
+from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_HEADS
+from evenflow.core.selection import Node
+from evenflow.store.columns import arrays, floats, numbers
 from evenflow.store.rows import Conn, Rows, execute
 from evenflow.store.runs import RunLimit
 
@@ -22,7 +24,15 @@ class StoredLane(NamedTuple):
     task_index: int | None  # the mapped task whose untouched instances it stands for
     next_map_index: int
     end_map_index: int
-    parked_on: int = 0
+    parked_on: int
+    since_s: float  # when the first of its tasks became ready, seconds since 1970
+
+
+class LimitRoom(NamedTuple):
+    limit_id: int
+    free: int  # capacity minus use
+    patience_s: float | None  # of a pool that does not backfill
+    released_at_s: float  # when it last had more room than before, seconds since 1970
 
 
 class ReadyTask(NamedTuple):
@@ -34,27 +44,42 @@ class ReadyTask(NamedTuple):
     try_number: int
 
 
-def _columns(deltas: Mapping[int, int]) -> dict[str, str]:
-    return {"limits": numbers(deltas), "released": numbers(deltas.values())}
+_AHEAD = {"least": LEAST_HEADS, "most": MOST_HEADS, "lanes": LANES_PER_ROUND}
 
 
-def fold_wakes(conn: Conn) -> Rows[tuple[int, int]]:
-    """Deletes the wakes; answers (limit_id, released)."""
+def heads_read(queues: int) -> int:
+    """How many lanes of each queue :func:`read_heads` and :func:`read_parked` answer when so many queues have some."""
+    return max(LEAST_HEADS, min(MOST_HEADS, LANES_PER_ROUND // max(1, queues)))
+
+
+def fold_wakes(conn: Conn) -> Rows[tuple[int, int, float]]:
+    """Deletes the wakes; answers (limit_id, released, when the last of it was)."""
     return Rows(execute(conn, "selection/fold_wakes"), tuple)
 
 
-def insert_wakes(conn: Conn, released: Mapping[int, int]) -> None:
-    execute(conn, "selection/insert_wakes", _columns(released))
+def insert_wakes(conn: Conn, released: Mapping[int, int], at: Mapping[int, float], now_s: float) -> None:
+    """Releases for the next round, with when they happened, seconds since 1970; ``now_s`` where ``at`` is silent."""
+    instants = (at.get(limit, now_s) for limit in released)
+    params = {"limits": numbers(released), "released": numbers(released.values()), "at": floats(instants)}
+    execute(conn, "selection/insert_wakes", params)
 
 
-def read_heads(conn: Conn, released: Mapping[int, int], *, heads: int) -> Rows[StoredLane]:
-    """The best ``heads`` open lanes of each node that can start one."""
-    return Rows(execute(conn, "selection/read_heads", {**_columns(released), "heads": heads}), StoredLane._make)
+def read_heads(conn: Conn, released: Mapping[int, int]) -> Rows[StoredLane]:
+    """The best open lanes of each node that can start one, or whose pool may be kept for one."""
+    params = {"limits": numbers(released), "released": numbers(released.values()), **_AHEAD}
+    return Rows(execute(conn, "selection/read_heads", params), StoredLane._make)
 
 
-def read_parked(conn: Conn, limits: Iterable[int], *, heads: int) -> Rows[StoredLane]:
-    """The best ``heads`` lanes parked on each of these limits, per node, best first."""
-    return Rows(execute(conn, "selection/read_parked", {"limits": numbers(limits), "heads": heads}), StoredLane._make)
+def read_parked(conn: Conn, limits: Iterable[int]) -> Rows[StoredLane]:
+    """The best lanes parked on each of these limits, per node, best first."""
+    return Rows(execute(conn, "selection/read_parked", {"limits": numbers(limits), **_AHEAD}), StoredLane._make)
+
+
+def find_waiting(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int]]:
+    """Which of these limits somebody waits for: open lanes behind those of their node, lanes parked on those of their run, and an
+    executor that is full.
+    """
+    return Rows(execute(conn, "selection/find_waiting", {"limits": numbers(limits)}), tuple)
 
 
 def find_lanes(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[StoredLane]:
@@ -64,37 +89,39 @@ def find_lanes(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[StoredL
     return Rows(execute(conn, "selection/find_lanes", params), StoredLane._make)
 
 
-def read_limits(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int, int]]:
-    """(limit_id, capacity minus use)."""
-    return Rows(execute(conn, "selection/read_limits", {"limits": numbers(limits)}), tuple)
+def read_limits(conn: Conn, limits: Iterable[int]) -> Rows[LimitRoom]:
+    return Rows(execute(conn, "selection/read_limits", {"limits": numbers(limits)}), LimitRoom._make)
 
 
 def read_run_limits(conn: Conn, run_keys: Iterable[int]) -> Rows[RunLimit]:
     return Rows(execute(conn, "selection/read_run_limits", {"run_keys": numbers(run_keys)}), RunLimit._make)
 
 
-def use_limits(conn: Conn, deltas: Mapping[int, int]) -> None:
-    execute(conn, "selection/use_limits", {"limits": numbers(deltas), "deltas": numbers(deltas.values())})
+def use_limits(conn: Conn, deltas: Mapping[int, int], released_at: Mapping[int, float], now_s: float) -> None:
+    """Adds ``deltas`` to the use of limits; of those that fall, ``released_at`` says since when, seconds since 1970."""
+    instants = (released_at.get(limit, now_s) for limit in deltas)
+    params = {"limits": numbers(deltas), "deltas": numbers(deltas.values()), "released_at": floats(instants)}
+    execute(conn, "selection/use_limits", params)
 
 
-def find_node(conn: Conn, pool: str, executor: str, queue: str, weight: int) -> tuple[int, int, int] | None:
+def find_node(conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None) -> tuple[int, int, int] | None:
     """(node_id, pool_limit, executor_limit); ``None`` when the pool or the executor does not exist."""
-    params = {"pool": pool, "executor": executor, "queue": queue, "weight": weight}
+    params = {"pool": pool, "executor": executor, "queue": queue, "weight": weight, "task_limit": task_limit}
     return execute(conn, "selection/find_node", params).fetchone()
 
 
-def read_nodes(conn: Conn) -> Rows[tuple[int, int, int, str, int]]:
-    """All nodes as (node_id, pool_limit, executor_limit, queue, weight)."""
-    return Rows(execute(conn, "selection/read_nodes"), tuple)
+def read_nodes(conn: Conn, nodes: Iterable[int]) -> Rows[Node]:
+    return Rows(execute(conn, "selection/read_nodes", {"nodes": numbers(nodes)}), lambda row: Node(*row))
 
 
-def find_dag_task_limits(conn: Conn, names: Sequence[str]) -> dict[str, int]:
-    """max_active_tis_per_dag limits by name, ``dag_id/task_id``."""
-    return dict(execute(conn, "selection/find_dag_task_limits", {"names": list(names)}).fetchall())
+def find_task_limit(conn: Conn, name: str) -> int | None:
+    """The max_active_tis_per_dag limit of ``dag_id/task_id``."""
+    row = execute(conn, "selection/find_task_limit", {"name": name}).fetchone()
+    return None if row is None else int(row[0])
 
 
 def insert_lanes(conn: Conn, lanes: Sequence[StoredLane]) -> None:
-    ids, nodes, run_keys, run_priorities, priorities, run_afters, locals_, ready, tasks, next_, ends, parked = zip(
+    ids, nodes, run_keys, run_priorities, priorities, run_afters, locals_, ready, tasks, next_, ends, parked, since = zip(
         *lanes, strict=True
     )
     params = {
@@ -110,6 +137,7 @@ def insert_lanes(conn: Conn, lanes: Sequence[StoredLane]) -> None:
         "tasks": numbers(-1 if t is None else t for t in tasks),
         "next": numbers(next_),
         "ends": numbers(ends),
+        "since": floats(since),
     }
     execute(conn, "selection/insert_lanes", params)
 
@@ -142,11 +170,15 @@ def delete_run_lanes(conn: Conn, run_key: int) -> Rows[tuple[int]]:
     return Rows(execute(conn, "selection/delete_run_lanes", {"run_key": run_key}), tuple)
 
 
-def apply_pauses(conn: Conn) -> list[int]:
-    """Parks and opens the lanes of DAGs that were paused or unpaused; answers the limits to wake, [0] when lanes only opened."""
-    changed = execute(conn, "selection/apply_pauses").fetchall()
-    paused = [dag_id for dag_id, is_paused in changed if is_paused]
-    unpaused = [dag_id for dag_id, is_paused in changed if not is_paused]
+def take_pauses(conn: Conn) -> Rows[tuple[str, bool]]:
+    """DAGs that were paused or unpaused since the last look, as (dag_id, is_paused)."""
+    return Rows(execute(conn, "selection/take_pauses"), tuple)
+
+
+def apply_pauses(conn: Conn, changed: Mapping[str, bool]) -> list[int]:
+    """Parks the lanes of DAGs that are paused now, opens those of the others; answers the limits to wake, 0 when lanes opened."""
+    paused = [dag_id for dag_id, is_paused in changed.items() if is_paused]
+    unpaused = [dag_id for dag_id, is_paused in changed.items() if not is_paused]
     limits = [0] if unpaused else []
     if paused:
         limits += [row[0] for row in execute(conn, "selection/park_paused", {"dag_ids": paused})]

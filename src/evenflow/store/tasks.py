@@ -5,7 +5,6 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 from evenflow.store.columns import arrays, floats, instants, numbers, texts, words
@@ -65,8 +64,8 @@ class Move(NamedTuple):
     epoch: int
     try_number: int
     losses: int  # to add
-    started_at: datetime | None
-    ended_at: datetime | None
+    started_at: str | None  # instants, as the database writes them
+    ended_at: str | None
 
 
 class Dispatch(NamedTuple):

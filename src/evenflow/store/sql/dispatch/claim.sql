@@ -26,8 +26,8 @@ with best as materialized (
 ), taken as (
     update dispatch d
     set worker_id = worker.service_id, claim_key = %(claim_key)s, claimed_at = now()
-    from worker, best
-    where d.epoch = best.epoch
+    from worker
+    where d.epoch = any(array(select epoch from best))
     returning d.*
 ), mine as (
     select * from taken
@@ -40,7 +40,11 @@ select s.state, exists (select from best) and not exists (select from worker) as
        r.logical_date, r.data_interval_start, r.data_interval_end, m.length
 from service s
 left join mine d on true
-left join dag_run r on r.run_key = d.run_key
-left join mapped_task m on m.run_key = d.run_key and m.task_index = d.task_index and d.map_index >= 0
+left join lateral (select * from dag_run where dag_run.run_key = d.run_key offset 0) as r on true
+left join lateral (
+    select length from mapped_task
+    where mapped_task.run_key = d.run_key and mapped_task.task_index = d.task_index and d.map_index >= 0
+    offset 0
+) as m on true
 where s.service_id = %(service_id)s and s.kind = 'worker'
 order by d.class, d.priority desc, d.epoch

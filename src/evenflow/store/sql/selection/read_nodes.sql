@@ -1,2 +1,2 @@
--- All nodes: tens to hundreds.
-select node_id, pool_limit, executor_limit, queue, weight from node
+-- These nodes.
+select node_id, pool_limit, executor_limit, queue, weight, task_limit from node where node_id = any(%(nodes)s::int[])

@@ -1,0 +1,61 @@
+"""Selecting without the executor's lock: what became ready takes the room that this transaction itself has made.
+
+Such a start raises the use of no limit, so it needs no limit row, and any number of schedulers do it at the same time (R-ST7).
+It is right as long as nobody waits for that room: then the order leaves no one else to choose. Limits that somebody waits for are
+left to the holder of the lock, as is all that does not fit. A lane that another transaction stores at this very moment is not seen
+here: of two rounds at the same time neither knows what the other made ready (R-ST3).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from evenflow.core.limits import LANES_PER_ROUND
+from evenflow.core.selection import OPEN, Lane, Snapshot, select
+from evenflow.scheduler import candidates as lanes_in_memory
+from evenflow.scheduler.batch import Batch
+from evenflow.scheduler.candidates import Candidates
+from evenflow.scheduler.starts import Starts
+from evenflow.store import selection
+
+
+def swap(batch: Batch, starts: Starts) -> None:
+    """Starts what it may; the rest is left."""
+    found = list(lanes_in_memory.group(batch).values())
+    if any(released > 0 for released in batch.released.values()):
+        _start(batch, starts, [c for c in found if c.lane.parked_on == OPEN])
+    _leave(batch, starts, found)
+
+
+def leave(batch: Batch, starts: Starts) -> None:
+    """Everything that is ready becomes a stored lane, everything released a wake, for the next round."""
+    _leave(batch, starts, list(lanes_in_memory.group(batch).values()))
+
+
+def _leave(batch: Batch, starts: Starts, found: list[Candidates]) -> None:
+    lanes_in_memory.store(batch, found)
+    if paused := {c.run.dag_id for c in found if c.run.is_paused and c.lane.ready}:
+        selection.reapply_pauses(batch.conn, sorted(paused))
+    if any(c.lane.ready for c in found):
+        batch.wake([0])
+    left = {k: r - starts.used.get(k, 0) for k, r in batch.released.items()}
+    if wakes := {k: n for k, n in left.items() if n or not batch.released[k]}:
+        selection.insert_wakes(batch.conn, wakes, batch.released_at, batch.now_s)
+
+
+def _start(batch: Batch, starts: Starts, candidates: list[Candidates]) -> None:
+    own = {limit: room for limit, room in batch.released.items() if room > 0}
+    candidates = [c for c in candidates if all(limit in own for limit in (*c.place.node.limits, *c.lane.locals))]
+    if not candidates:
+        return
+    wanted = {limit for c in candidates for limit in (*c.place.node.limits, *c.lane.locals)}
+    waiting = {limit for (limit,) in selection.find_waiting(batch.conn, wanted).all()}
+    lanes: dict[int, list[Lane]] = defaultdict(list)
+    for c in candidates:
+        if waiting.isdisjoint((*c.place.node.limits, *c.lane.locals)):
+            lanes[c.lane.node_id].append(c.lane)
+    nodes = {c.lane.node_id: c.place.node for c in candidates}
+    by_key = {c.lane.key: c for c in candidates}
+    for lane, count in select(Snapshot(own, nodes, lanes), budget=LANES_PER_ROUND).grants:
+        c = by_key[lane.key]
+        starts.add(c.place.node, lane, c.place.priority, c.take(batch, count), c.run.ready_at_s)
