@@ -11,6 +11,7 @@ MAX_LOSSES = 3  # dispatches of one task instance that infrastructure may lose b
 MAX_REASON = 2_000  # characters of a reason: enough for a message, too little for a log
 
 RUNS_PER_TURN = 200  # runs whose reports one transaction applies: bounds its locks
+REPORTS_SEEN = 4_000  # of which the runs of one transaction are found: what three other schedulers hold is no obstacle
 REPORTS_PER_TURN = 1_000  # about 40 ms of work, so that nothing waits long for the next transaction
 NEW_RUNS_PER_TURN = 100  # runs created in one transaction
 NEW_INSTANCES_PER_TURN = 20_000  # task instances created in one transaction, but always one whole run

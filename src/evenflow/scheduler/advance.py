@@ -52,13 +52,13 @@ def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, swee
     the caller makes a new one.
     """
     with conn.pipeline() as pipeline, conn.transaction():
-        turn = inbox.try_executor(conn)
+        begun = inbox.begin_turn(conn)
         locked = inbox.lock_runs(conn, limit=max_runs).all()
-        lead, now_s, fast_follow = turn.all()[0]
-        batch = Batch(conn, catalog, now_s)
-        selects = lead and (fast_follow or sweep)
-        work = _Work(conn) if selects else None
-        reports, stale, again = _apply(batch, locked, lead)
+        turn = begun.all()[0]
+        batch = Batch(conn, catalog, turn.now_s, turn.lanes)
+        selects = turn.lead and (turn.fast_follow or sweep)
+        work = _Work(conn, turn) if selects else None
+        reports, stale, again = _apply(batch, locked, turn)
         if work:
             again |= work.take(batch)
         batch.end_dispatches()
@@ -70,54 +70,55 @@ def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, swee
             again |= selection_round.run()
         else:
             again |= _end_runs(batch, finished)
-            swap(batch, starts) if fast_follow else leave(batch, starts)
+            swap(batch, starts) if turn.fast_follow else leave(batch, starts)
         batch.write()
         if batch.ended_runs:
             runs.finish(conn, batch.ended_runs)
             runs.delete_limits(conn, [run_key for run_key, _, _ in batch.ended_runs])
         if batch.dispatches or batch.kills:
             inbox.notify(conn, DISPATCH)
-        if fast_follow and not lead and (batch.released or batch.ready or batch.expanded):
+        if turn.fast_follow and not turn.lead and (batch.released or batch.ready or batch.expanded):
             inbox.notify(conn, INBOX)
         pipeline.sync()
         for guard in batch.guards:
             guard.check()
-    return Progress(selects, again, reports, stale, len(batch.events), starts)
+    return Progress(selects, again, reports, stale, batch.moves, starts)
 
 
 class _Work:
     """What else the holder of the executor's lock does before a round: runs to create, wakes, pauses. Making it asks for all."""
 
-    def __init__(self, conn: Conn) -> None:
-        self._queued = runs.take_queued(conn, limit=NEW_RUNS_PER_TURN)
-        self._wakes = selection.fold_wakes(conn)
-        self._pauses = selection.take_pauses(conn)
+    def __init__(self, conn: Conn, turn: inbox.Turn) -> None:
+        self._queued = runs.take_queued(conn, limit=NEW_RUNS_PER_TURN) if turn.queued else None
+        self._wakes = selection.fold_wakes(conn) if turn.wakes else None
+        self._pauses = selection.take_pauses(conn) if turn.pauses else None
 
     def take(self, batch: Batch) -> bool:
         """Whether there may be more."""
-        for limit, released, at_s in self._wakes.all():
+        for limit, released, at_s in self._wakes.all() if self._wakes else ():
             batch.released[limit] += released
             batch.released_at[limit] = max(at_s, batch.released_at.get(limit, 0.0))
-        changed, more = dict(self._pauses.all()), create_runs(batch, self._queued.all())
-        if changed:
+        more = create_runs(batch, self._queued.all()) if self._queued else False
+        if self._pauses and (changed := dict(self._pauses.all())):
             batch.wake(selection.apply_pauses(batch.conn, changed))
             for run in batch.runs.values():
                 run.is_paused = changed.get(run.dag_id, run.is_paused)
         return more
 
 
-def _apply(batch: Batch, locked: list[inbox.LockedRun], lead: bool) -> tuple[int, int, bool]:
+def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn) -> tuple[int, int, bool]:
     """Reports and timers of the locked runs; answers how many reports, how many of them stale, and whether there may be more."""
     if not locked:
         return 0, 0, False
     run_keys = [row.run_key for row in locked]
-    taken = inbox.take_reports(batch.conn, run_keys, lead=lead, limit=REPORTS_PER_TURN)
-    timers = inbox.take_timers(batch.conn, run_keys).all()
+    taken = inbox.take_reports(batch.conn, run_keys, lead=turn.lead, limit=REPORTS_PER_TURN)
+    timers = inbox.take_timers(batch.conn, run_keys).all() if turn.timers else []
     reports = taken.all()
+    batch.catalog.load_versions(batch.conn, (row.version_key for row in locked))
     cancels = {r.run_key: r for r in reports if r.kind == "cancel"}
     for row in locked:
         cancelled = row.cancelled_by is not None or row.run_key in cancels
-        version = batch.catalog.version(batch.conn, row.version_key)
+        version = batch.catalog.version(row.version_key)
         batch.runs[row.run_key] = Run(row.run_key, row.dag_id, version, row.priority, row.run_after_us, row.is_paused, cancelled)
     states = {row.run_key: RunState(row.state) for row in locked}
     for run_key, report in cancels.items():

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from evenflow.core.graph import Graph
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
-from evenflow.scheduler.catalog import Catalog, Version
+from evenflow.scheduler.catalog import Catalog, Place, Version
 from evenflow.store import runs, tasks
 from evenflow.store.rows import Conn, Guard
 
 Key = tuple[int, int, int]  # run_key, task_index, map_index
+
+FIRST_START = 1  # dispatch class; 0 is a return
 
 _STATES = {state.value: state for state in TaskState}
 
@@ -40,8 +44,7 @@ class Run:
         return self.version.graph
 
 
-@dataclass(slots=True)
-class Item:
+class Item(Struct):
     """A task instance that this transaction changes. ``was_state`` is None for one that it creates."""
 
     run_key: int
@@ -55,6 +58,7 @@ class Item:
     losses: int = 0
     started_at: str | None = None  # instants, as the database writes them
     ended_at: str | None = None
+    last: tasks.Event | None = None  # its last move, which is written together with it
 
     @property
     def key(self) -> Key:
@@ -75,6 +79,7 @@ class Batch:
     conn: Conn
     catalog: Catalog
     now_s: float  # when the transaction began, seconds since 1970
+    lanes: bool  # whether any are stored
     runs: dict[int, Run] = field(default_factory=dict)  # locked or created here
     items: dict[Key, Item] = field(default_factory=dict)
     wave: list[Item] = field(default_factory=list)  # finished, not yet counted downstream
@@ -93,6 +98,7 @@ class Batch:
     finished: dict[int, list[int]] = field(default_factory=dict)  # run_key: [instances, failed leaves]
     kills: list[int] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
+    moves: int = 0
 
     def item(self, run_key: int, task_index: int, map_index: int, state: str, epoch: int, try_number: int) -> Item:
         """The task instance, as this transaction has it; the arguments say how the database has it."""
@@ -109,21 +115,47 @@ class Batch:
 
     def apply(self, item: Item, event: TaskEvent, detail: dict[str, Any] | None = None) -> None:
         """Move a task instance, and write it into history. A finished one joins the wave."""
-        item.state = move(item.state, event)
-        self.events.append(
-            tasks.Event(
+        state = item.state = move(item.state, event)
+        if item.last is not None:
+            self.events.append(item.last)
+        text = json.dumps(detail) if detail else None
+        item.last = tasks.Event(item.run_key, item.task_index, item.map_index, item.epoch, item.try_number, event, state, text)
+        self.moves += 1
+        if state in FINISHED:
+            self.wave.append(item)
+
+    def dispatch(
+        self,
+        item: Item,
+        event: TaskEvent,
+        place: Place,
+        holds: Sequence[int],
+        *,
+        avoid: int = 0,
+        detail: dict[str, Any] | None = None,
+    ) -> None:
+        """Move a task instance to the workers under a fresh epoch. Its history is written with its dispatch."""
+        item.epoch = self.catalog.epochs.take(self.conn)
+        self.apply(item, event, detail)
+        last, item.last = item.last, None
+        assert last is not None
+        self.dispatches.append(
+            tasks.Dispatch(
+                item.epoch,
                 item.run_key,
                 item.task_index,
                 item.map_index,
-                item.epoch,
                 item.try_number,
+                FIRST_START,
+                place.priority,
+                place.node.queue,
+                holds,
+                place.node.weight,
+                avoid,
                 event,
-                item.state,
-                json.dumps(detail) if detail else None,
+                last.detail,
             )
         )
-        if item.state in FINISHED:
-            self.wave.append(item)
 
     def explain(self, item: Item, reason: str) -> None:
         self.reasons.append((*item.key, reason[:MAX_REASON]))
@@ -171,8 +203,11 @@ class Batch:
         for (run_key, task_index, map_index), item in self.items.items():
             if (run_key, task_index, map_index) in self.gone:
                 continue
+            last = item.last
             if item.was_state is None:
                 born.append(tasks.Instance(run_key, task_index, map_index, item.state, item.epoch, item.try_number))
+                if last is not None:
+                    self.events.append(last)
             elif item.state is not item.was_state or item.epoch != item.was_epoch:
                 moves.append(
                     tasks.Move(
@@ -187,8 +222,12 @@ class Batch:
                         item.losses,
                         item.started_at,
                         item.ended_at,
+                        last.event if last else None,
+                        last.detail if last else None,
                     )
                 )
+        if self.events:
+            tasks.append_events(conn, self.events)
         if born:
             tasks.insert_instances(conn, born)
         if moves:
@@ -201,7 +240,5 @@ class Batch:
             tasks.kill_dispatches(conn, self.kills)
         if self.retries:
             tasks.insert_retries(conn, self.retries)
-        if self.events:
-            tasks.append_events(conn, self.events)
         if self.run_events:
             runs.append_events(conn, self.run_events)

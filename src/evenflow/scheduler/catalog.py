@@ -17,7 +17,7 @@ from evenflow.store.rows import Conn
 K = TypeVar("K")
 V = TypeVar("V")
 
-GRAPHS = 512  # versions; a graph of 1,000 tasks is about 1 MB
+VERSIONS = 512  # above the runs of one transaction; one of 1,000 tasks is about 1 MB
 RUNS = 20_000  # runs whose limit ids are remembered
 BLOCK = 1_000  # as the sequences' increment
 
@@ -78,17 +78,23 @@ class Catalog:
     """Versions, nodes, ids of limits, and blocks of fresh numbers. All methods may ask the database on a miss."""
 
     def __init__(self) -> None:
-        self._versions: Recent[int, Version] = Recent(GRAPHS)
+        self._versions: Recent[int, Version] = Recent(VERSIONS)
         self._run_limits: Recent[int, dict[str, int]] = Recent(RUNS)
         self._nodes: dict[int, Node] = {}
+        self._nodes_by_name: Recent[tuple[str, str, str, int, int | None], Node] = Recent(RUNS)
         self.epochs = Numbers("epoch_seq")
         self.lane_ids = Numbers("lane_seq")
 
-    def version(self, conn: Conn, version_key: int) -> Version:
+    def load_versions(self, conn: Conn, version_keys: Iterable[int]) -> None:
+        """Make :meth:`version` answer for these; at most ``VERSIONS`` of them."""
+        missing = {key for key in version_keys if self._versions.get(key) is None}
+        for version_key, spec in runs.read_specs(conn, missing).all() if missing else ():
+            graph = Graph.of(DagSpec.from_json(spec))
+            self._versions.put(version_key, Version(graph, [None] * graph.n))
+
+    def version(self, version_key: int) -> Version:
         found = self._versions.get(version_key)
-        if found is None:
-            graph = Graph.of(DagSpec.from_json(runs.read_spec(conn, version_key)))
-            found = self._versions.put(version_key, Version(graph, [None] * graph.n))
+        assert found is not None, "load_versions comes first"
         return found
 
     def place(self, conn: Conn, version: Version, task_index: int) -> Place:
@@ -102,12 +108,20 @@ class Catalog:
             task_limit = selection.find_task_limit(conn, name)
             if task_limit is None:
                 raise DagError(f"Task {name} has max_active_tis_per_dag, but its limit does not exist.")
-        row = selection.find_node(conn, task.pool, task.executor, task.queue, task.pool_slots, task_limit)
-        if row is None:
-            raise DagError(f"There is no pool {task.pool!r}, or no executor {task.executor!r}.")
-        node = self._nodes.setdefault(row[0], Node(*row, task.queue, task.pool_slots, task_limit))
+        node = self._node(conn, task.pool, task.executor, task.queue, task.pool_slots, task_limit)
         run_limit = None if task.max_active_tis_per_dagrun is None else task.task_id
         found = version.places[task_index] = Place(node, task.priority_weight, run_limit)
+        return found
+
+    def _node(self, conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None) -> Node:
+        key = (pool, executor, queue, weight, task_limit)
+        found = self._nodes_by_name.get(key)
+        if found is None:
+            row = selection.find_node(conn, *key)
+            if row is None:
+                raise DagError(f"There is no pool {pool!r}, or no executor {executor!r}.")
+            found = self._nodes_by_name.put(key, Node(*row, queue, weight, task_limit))
+            self._nodes[found.node_id] = found
         return found
 
     def nodes(self, conn: Conn, node_ids: Collection[int]) -> dict[int, Node]:

@@ -16,10 +16,11 @@ def create_runs(batch: Batch, queued: list[runs.QueuedRun]) -> bool:
     queued = [row for row in queued if row.run_key not in batch.runs]  # one that is cancelled right now
     if not queued:
         return False
+    batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
     taken: list[tuple[Run, Graph, int]] = []
     instances = 0
     for row in queued:
-        version = batch.catalog.version(batch.conn, row.version_key)
+        version = batch.catalog.version(row.version_key)
         graph = version.graph
         if taken and instances + graph.n > NEW_INSTANCES_PER_TURN:
             break

@@ -54,8 +54,8 @@ def _decide(batch: Batch, deltas: Deltas, single: dict[tuple[int, int], Upstream
         for row in counters.all():
             standing[row.run_key, row.task_index] = UpstreamCounts(row.total, row.success, row.failed, row.skipped)
     if stored is not None:
-        for instance in stored.all():
-            batch.item(*instance)
+        for found in stored.all():
+            batch.item(found.run_key, found.task_index, found.map_index, found.state, found.epoch, found.try_number)
     expansions: list[Item] = []
     for run_key, task_index in keys:
         item = batch.items.get((run_key, task_index, UNMAPPED))

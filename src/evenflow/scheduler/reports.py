@@ -112,24 +112,10 @@ def _fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, object]
 def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
     """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often."""
     if report.losses < MAX_LOSSES and not batch.runs[item.run_key].cancelled:
-        spec = _spec(batch, item)
         batch.ended_epochs.append(report.epoch)
-        item.epoch = batch.catalog.epochs.take(batch.conn)
         item.losses += 1
-        batch.dispatches.append(
-            tasks.Dispatch(
-                item.epoch,
-                *item.key,
-                item.try_number,
-                1,
-                spec.priority_weight,
-                spec.queue,
-                report.holds,
-                report.pool_slots,
-                avoid,
-            )
-        )
-        batch.apply(item, TaskEvent.REQUEUE, {"reason": reason})
+        place = batch.catalog.place(batch.conn, batch.runs[item.run_key].version, item.task_index)
+        batch.dispatch(item, TaskEvent.REQUEUE, place, report.holds, avoid=avoid, detail={"reason": reason})
         return
     item.ended_at = report.at
     _end(batch, report)

@@ -15,6 +15,7 @@ from evenflow.core.selection import OPEN, Lane, Node, Snapshot, saturated, selec
 from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.batch import Batch
 from evenflow.scheduler.candidates import Candidates, LaneKey
+from evenflow.scheduler.catalog import Place
 from evenflow.scheduler.starts import Starts
 from evenflow.store import selection
 from evenflow.store.rows import Rows
@@ -35,12 +36,14 @@ class Round:
         self.advanced: dict[int, int] = defaultdict(int)  # mapped instances started, by stored lane
         self.joined: list[tuple[int, int, int]] = []
         conn = batch.conn
-        self._heads = selection.read_heads(conn, batch.released)
-        woken = self._woken = [limit for limit in batch.released if limit]
-        self._parked = selection.read_parked(conn, woken) if woken else None
-        # Only a run that existed before can have lanes that these tasks belong to.
-        kin = {(c.run.run_key, c.lane.node_id, c.place.priority) for c in self.candidates.values() if _may_join(c)}
-        self._kin = selection.find_lanes(conn, kin) if kin else None
+        self._woken = [limit for limit in batch.released if limit]
+        self._heads = self._parked = self._kin = None
+        if batch.lanes:
+            self._heads = selection.read_heads(conn, batch.released)
+            self._parked = selection.read_parked(conn, self._woken) if self._woken else None
+            # Only a run that existed before can have lanes that these tasks belong to.
+            kin = {(c.run.run_key, c.lane.node_id, c.place.priority) for c in self.candidates.values() if _may_join(c)}
+            self._kin = selection.find_lanes(conn, kin) if kin else None
         limits = {limit for c in self.candidates.values() for limit in (*c.place.node.limits, *c.lane.locals)}
         self._limits = selection.read_limits(conn, limits) if limits else None
 
@@ -150,7 +153,7 @@ class Round:
         for lane, count in grants:
             if lane.key < 0:
                 c = self.in_memory[lane.key]
-                self.starts.add(c.place.node, lane, c.place.priority, c.take(batch, count), c.run.ready_at_s)
+                self.starts.add(c.place, lane, c.take(batch, count), c.run.ready_at_s)
                 continue
             row = self.stored[lane.key]
             if row.task_index is None:
@@ -159,14 +162,17 @@ class Round:
                 first = row.next_map_index + self.advanced[lane.key]
                 self.advanced[lane.key] += count
                 items = [batch.new_item(row.run_key, row.task_index, i) for i in range(first, first + count)]
-                self.starts.add(self.nodes[row.node_id], lane, row.priority, items, self._startable_at(lane))
+                self.starts.add(self._place(row), lane, items, self._startable_at(lane))
         if counts:
             taken = selection.take_ready(batch.conn, counts).all()
             self.starts.rows_read += len(taken)
             for ready in taken:
                 row, lane = self.stored[ready.lane_id], self.lanes[ready.lane_id]
                 item = batch.item(row.run_key, *ready[1:])
-                self.starts.add(self.nodes[row.node_id], lane, row.priority, [item], self._startable_at(lane))
+                self.starts.add(self._place(row), lane, [item], self._startable_at(lane))
+
+    def _place(self, row: StoredLane) -> Place:
+        return Place(self.nodes[row.node_id], row.priority, None)
 
     def _startable_at(self, lane: Lane) -> float:
         """When the last thing happened that lets the lane start: it became ready, or one of its limits got room."""

@@ -94,7 +94,7 @@ class SchedulerService:
         """Does ``work`` on a connection until it returns, which it does when the service stops; begins again when it raises."""
         while not self._stop.is_set():
             try:
-                with connect(self._url, name=f"{self.name} {what}") as conn:
+                with connect(self._url, name=f"{self.name} {what}", generic_plans=True) as conn:
                     work(conn)
             except (psycopg.OperationalError, DatabaseUnavailable) as error:
                 log.warning("%s: lost the database, trying again in %g s: %s", what, RETRY_S, " ".join(str(error).split()))

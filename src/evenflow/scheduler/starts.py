@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from evenflow.core.selection import Lane, Node
+from evenflow.core.selection import Lane
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.batch import Batch, Item
-from evenflow.store import tasks
-
-FIRST_START = 1  # dispatch class; 0 is a return
+from evenflow.scheduler.catalog import Place
 
 
 class Starts:
@@ -23,31 +21,14 @@ class Starts:
         self.lanes_touched = 0
         self.rows_read = 0  # by the round
 
-    def add(self, node: Node, lane: Lane, priority: int, items: list[Item], startable_at_s: float) -> None:
-        batch, used, count = self.batch, self.used, len(items)
+    def add(self, place: Place, lane: Lane, items: list[Item], startable_at_s: float) -> None:
+        batch, used, node, count = self.batch, self.used, place.node, len(items)
         holds = [*node.limits, *lane.locals]
         used[node.pool_limit] += count * node.weight
         for limit in holds[1:]:
             used[limit] += count
-        take, conn, queue, weight = batch.catalog.epochs.take, batch.conn, node.queue, node.weight
         for item in items:
-            item.epoch = take(conn)
             item.try_number += 1
-            batch.apply(item, TaskEvent.GRANT)
-            batch.dispatches.append(
-                tasks.Dispatch(
-                    item.epoch,
-                    item.run_key,
-                    item.task_index,
-                    item.map_index,
-                    item.try_number,
-                    FIRST_START,
-                    priority,
-                    queue,
-                    holds,
-                    weight,
-                    0,
-                )
-            )
+            batch.dispatch(item, TaskEvent.GRANT, place, holds)
         self.count += count
         self.delays.append((max(0.0, batch.now_s - startable_at_s), count))

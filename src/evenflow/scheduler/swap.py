@@ -49,7 +49,7 @@ def _start(batch: Batch, starts: Starts, candidates: list[Candidates]) -> None:
     if not candidates:
         return
     wanted = {limit for c in candidates for limit in (*c.place.node.limits, *c.lane.locals)}
-    waiting = {limit for (limit,) in selection.find_waiting(batch.conn, wanted).all()}
+    waiting = {limit for (limit,) in selection.find_waiting(batch.conn, wanted).all()} if batch.lanes else set()
     lanes: dict[int, list[Lane]] = defaultdict(list)
     for c in candidates:
         if waiting.isdisjoint((*c.place.node.limits, *c.lane.locals)):
@@ -58,4 +58,4 @@ def _start(batch: Batch, starts: Starts, candidates: list[Candidates]) -> None:
     by_key = {c.lane.key: c for c in candidates}
     for lane, count in select(Snapshot(own, nodes, lanes), budget=LANES_PER_ROUND).grants:
         c = by_key[lane.key]
-        starts.add(c.place.node, lane, c.place.priority, c.take(batch, count), c.run.ready_at_s)
+        starts.add(c.place, lane, c.take(batch, count), c.run.ready_at_s)

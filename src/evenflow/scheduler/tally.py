@@ -27,10 +27,12 @@ class Histogram:
 
 
 class Tally:
-    """Counts only rise. ``rounds`` are the turns that selected; ``startable_s``: for how long tasks could have started and had not."""
+    """Counts only rise. ``rounds`` are the turns that selected; ``startable_s`` is by how much tasks could have started earlier;
+    ``repairs``, of lost wake-ups, must stay 0.
+    """
 
     def __init__(self) -> None:
-        names = ("turns", "rounds", "reports", "stale", "starts", "moves", "lanes_touched", "rows_read")
+        names = ("turns", "rounds", "reports", "stale", "starts", "moves", "lanes_touched", "rows_read", "repairs")
         self._counts = dict.fromkeys(names, 0)
         self._startable, self._turn = Histogram(), Histogram()
 
@@ -47,6 +49,9 @@ class Tally:
         self._turn.add(took_s)
         for delay_s, count in started.delays:
             self._startable.add(delay_s + took_s, count)
+
+    def repair(self, count: int) -> None:
+        self._counts["repairs"] += count
 
     def read(self) -> dict[str, Any]:
         return {**self._counts, "startable_s": self._startable.read(), "turn_s": self._turn.read()}

@@ -1,19 +1,24 @@
 """Columns as PostgreSQL array literals. psycopg adapts a list element by element in Python, which costs more than the
-statement does.
+statement does; a JSON encoder writes numbers ten times as fast as ``str`` does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
+_encode = msgspec.json.Encoder().encode
+
 
 def numbers(values: Iterable[int]) -> str:
     """An array literal of integers."""
-    return "{" + ",".join(map(str, values)) + "}"
+    return "{" + _encode(tuple(values))[1:-1].decode() + "}"
 
 
 def floats(values: Iterable[float]) -> str:
-    return "{" + ",".join(map(repr, values)) + "}"
+    """An array literal of finite numbers."""
+    return "{" + _encode(tuple(values))[1:-1].decode() + "}"
 
 
 def words(values: Iterable[str]) -> str:
@@ -33,4 +38,4 @@ def instants(values: Iterable[str | None]) -> str:
 
 def arrays(values: Iterable[Sequence[int]]) -> str:
     """An array of array literals, for an unnest that casts each back: PostgreSQL has no arrays of unequal arrays."""
-    return "{" + ",".join('"{' + ",".join(map(str, v)) + '}"' for v in values) + "}"
+    return "{" + _encode(tuple(values))[1:-1].decode().replace("[", '"{').replace("]", '}"') + "}"

@@ -55,13 +55,16 @@ _SERVER_KEEPALIVES: dict[str, int] = {
 _PREAMBLE = re.compile(r"^(connection (failed|is bad): )?(connection to server .* failed: )?(FATAL:\s+)?")
 
 
-def connect(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> psycopg.Connection[Any]:
-    """A connection that ``pg_stat_activity`` shows as ``evenflow <name>``.
+def connect(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, generic_plans: bool = False) -> psycopg.Connection[Any]:
+    """A connection that ``pg_stat_activity`` shows as ``evenflow <name>``; with ``generic_plans`` the server plans a prepared
+    statement once and never by its parameters.
 
     Raises :class:`DatabaseUnavailable` when the server cannot be reached or refuses, :class:`DatabaseTooOld`, or
     :class:`SettingsError` when ``url`` is not one.
     """
     options = _options(url, name, timeouts)
+    if generic_plans:
+        options["options"] += " -c plan_cache_mode=force_generic_plan"
     try:
         conn = psycopg.connect(url, autocommit=True, **options)
     except psycopg.Error as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from evenflow.core.limits import REPORTS_SEEN
 from evenflow.store.columns import numbers
-from evenflow.store.rows import Conn, Rows, execute
+from evenflow.store.rows import Conn, Rows, execute, row_of
 
 EXECUTOR_LOCK = 0x45564E46  # "EVNF": the advisory lock of the one executor that there is
 
@@ -14,6 +15,11 @@ class Turn(NamedTuple):
     lead: bool  # whether this transaction has the executor's lock
     now_s: float  # when it began, by the database, seconds since 1970
     fast_follow: bool  # whether a round follows in the transaction that applies
+    wakes: bool  # whether there are any, and so on
+    queued: bool
+    pauses: bool
+    timers: bool
+    lanes: bool
 
 
 class LockedRun(NamedTuple):
@@ -59,22 +65,22 @@ class TakenTimer(NamedTuple):
     due_at_s: float  # seconds since 1970
 
 
-def try_executor(conn: Conn) -> Rows[Turn]:
-    return Rows(execute(conn, "inbox/try_executor", {"executor": EXECUTOR_LOCK}), Turn._make)
+def begin_turn(conn: Conn) -> Rows[Turn]:
+    return Rows(execute(conn, "inbox/begin_turn", {"executor": EXECUTOR_LOCK}), row_of(Turn))
 
 
 def lock_runs(conn: Conn, *, limit: int) -> Rows[LockedRun]:
-    return Rows(execute(conn, "inbox/lock_runs", {"limit": limit}), LockedRun._make)
+    return Rows(execute(conn, "inbox/lock_runs", {"limit": limit, "reports": REPORTS_SEEN}), row_of(LockedRun))
 
 
 def take_reports(conn: Conn, run_keys: list[int], *, lead: bool, limit: int) -> Rows[TakenReport]:
     """At most ``limit`` reports; the rest stays for the next transaction."""
     params = {"run_keys": numbers(run_keys), "lead": lead, "limit": limit}
-    return Rows(execute(conn, "inbox/take_reports", params), TakenReport._make)
+    return Rows(execute(conn, "inbox/take_reports", params), row_of(TakenReport))
 
 
 def take_timers(conn: Conn, run_keys: list[int]) -> Rows[TakenTimer]:
-    return Rows(execute(conn, "inbox/take_timers", {"run_keys": numbers(run_keys)}), TakenTimer._make)
+    return Rows(execute(conn, "inbox/take_timers", {"run_keys": numbers(run_keys)}), row_of(TakenTimer))
 
 
 def next_due(conn: Conn) -> float | None:

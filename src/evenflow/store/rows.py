@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
 
 import psycopg
 
@@ -12,6 +13,11 @@ from evenflow.store.sql import sql
 
 T = TypeVar("T")
 Conn = psycopg.Connection[Any]
+
+
+def row_of(kind: type[T]) -> Callable[[Iterable[Any]], T]:
+    """Makes a named tuple of a row, without the check of its length that ``_make`` does in Python."""
+    return cast(Callable[[Iterable[Any]], T], partial(tuple.__new__, kind))  # type: ignore[type-var]
 
 
 class Rows(Generic[T]):

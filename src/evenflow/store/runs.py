@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from psycopg.types.json import Json
 
 from evenflow.store.columns import numbers, texts, words
-from evenflow.store.rows import Conn, Rows, execute
+from evenflow.store.rows import Conn, Rows, execute, row_of
 
 
 class QueuedRun(NamedTuple):
@@ -57,16 +57,13 @@ class ScheduledRun(NamedTuple):
     run_after: datetime
 
 
-def read_spec(conn: Conn, version_key: int) -> str:
-    """The JSON of a version's DagSpec. Raises :class:`LookupError` when there is no such version."""
-    row = execute(conn, "runs/read_version", {"version_key": version_key}).fetchone()
-    if row is None:
-        raise LookupError(f"there is no DAG version {version_key}")
-    return str(row[0])
+def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]:
+    """The versions' DagSpecs as JSON."""
+    return Rows(execute(conn, "runs/read_specs", {"version_keys": numbers(version_keys)}), tuple)
 
 
 def take_queued(conn: Conn, *, limit: int) -> Rows[QueuedRun]:
-    return Rows(execute(conn, "runs/take_queued", {"limit": limit}), QueuedRun._make)
+    return Rows(execute(conn, "runs/take_queued", {"limit": limit}), row_of(QueuedRun))
 
 
 def start(conn: Conn, runs: Sequence[tuple[int, int, int]]) -> None:
@@ -86,7 +83,7 @@ def insert_limits(conn: Conn, limits: Sequence[tuple[str, int, str, int]]) -> Ro
     """Limits as (kind, run_key, name, capacity)."""
     kinds, run_keys, names, capacities = zip(*limits, strict=True)
     params = {"kinds": words(kinds), "run_keys": numbers(run_keys), "names": texts(names), "capacities": numbers(capacities)}
-    return Rows(execute(conn, "runs/insert_limits", params), RunLimit._make)
+    return Rows(execute(conn, "runs/insert_limits", params), row_of(RunLimit))
 
 
 def delete_limits(conn: Conn, run_keys: Sequence[int]) -> None:
@@ -97,7 +94,7 @@ def count_down(conn: Conn, finished: Sequence[tuple[int, int, int]]) -> Rows[Run
     """Takes (run_key, finished instances, failed leaves) off the runs; a negative number of finished adds instances."""
     run_keys, counts, leaves = zip(*finished, strict=True)
     params = {"run_keys": numbers(run_keys), "finished": numbers(counts), "failed_leaves": numbers(leaves)}
-    return Rows(execute(conn, "runs/count_down", params), RunStanding._make)
+    return Rows(execute(conn, "runs/count_down", params), row_of(RunStanding))
 
 
 def finish(conn: Conn, runs: Sequence[tuple[int, str, str | None]]) -> None:
@@ -118,7 +115,7 @@ def append_events(conn: Conn, events: Sequence[tuple[int, str, str, str]]) -> No
 
 
 def take_due_dags(conn: Conn, *, limit: int) -> list[DueDag]:
-    return list(map(DueDag._make, execute(conn, "runs/take_due_dags", {"limit": limit}).fetchall()))
+    return list(map(row_of(DueDag), execute(conn, "runs/take_due_dags", {"limit": limit}).fetchall()))
 
 
 def insert_scheduled(conn: Conn, run: ScheduledRun) -> bool:

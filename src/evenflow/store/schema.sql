@@ -218,8 +218,17 @@ create table concurrency_limit (
     used         int not null default 0,                     -- holds + releases not yet folded
     patience_s   real check (patience_s >= 0),               -- pool: how long a task that does not fit lets smaller ones pass; null for ever
     released_at  timestamptz not null default now(),         -- when it last had more room than before
+    lowered_at   timestamptz,                                -- when its capacity last fell, or it was made below its use
     unique (run_key, kind, name)
 ) with (fillfactor = 70);
+
+-- Whoever lowers a limit, the auditor learns of it. No statement of a round sets a capacity, so this costs the hot path nothing.
+create function note_lowered() returns trigger language plpgsql as
+$$ begin new.lowered_at := clock_timestamp(); return new; end $$;
+create trigger lowered before update of capacity on concurrency_limit
+    for each row when (new.capacity < old.capacity) execute function note_lowered();
+create trigger made_low before insert on concurrency_limit
+    for each row when (new.used > new.capacity) execute function note_lowered();
 
 create table pool (
     name         text primary key,
@@ -312,6 +321,7 @@ create table report (
     payload    jsonb,
     primary key (run_key, report_id)
 );
+create index report_oldest on report (report_id);                                                            -- inbox/lock_runs
 
 -- The only source of "later".
 create table timer (

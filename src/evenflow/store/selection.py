@@ -8,7 +8,7 @@ from typing import NamedTuple
 from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_HEADS
 from evenflow.core.selection import Node
 from evenflow.store.columns import arrays, floats, numbers
-from evenflow.store.rows import Conn, Rows, execute
+from evenflow.store.rows import Conn, Rows, execute, row_of
 from evenflow.store.runs import RunLimit
 
 
@@ -67,12 +67,12 @@ def insert_wakes(conn: Conn, released: Mapping[int, int], at: Mapping[int, float
 def read_heads(conn: Conn, released: Mapping[int, int]) -> Rows[StoredLane]:
     """The best open lanes of each node that can start one, or whose pool may be kept for one."""
     params = {"limits": numbers(released), "released": numbers(released.values()), **_AHEAD}
-    return Rows(execute(conn, "selection/read_heads", params), StoredLane._make)
+    return Rows(execute(conn, "selection/read_heads", params), row_of(StoredLane))
 
 
 def read_parked(conn: Conn, limits: Iterable[int]) -> Rows[StoredLane]:
     """The best lanes parked on each of these limits, per node, best first."""
-    return Rows(execute(conn, "selection/read_parked", {"limits": numbers(limits), **_AHEAD}), StoredLane._make)
+    return Rows(execute(conn, "selection/read_parked", {"limits": numbers(limits), **_AHEAD}), row_of(StoredLane))
 
 
 def find_waiting(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int]]:
@@ -86,15 +86,15 @@ def find_lanes(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[StoredL
     """Lanes of these (run_key, node_id, priority)."""
     run_keys, nodes, priorities = zip(*keys, strict=True)
     params = {"run_keys": numbers(run_keys), "nodes": numbers(nodes), "priorities": numbers(priorities)}
-    return Rows(execute(conn, "selection/find_lanes", params), StoredLane._make)
+    return Rows(execute(conn, "selection/find_lanes", params), row_of(StoredLane))
 
 
 def read_limits(conn: Conn, limits: Iterable[int]) -> Rows[LimitRoom]:
-    return Rows(execute(conn, "selection/read_limits", {"limits": numbers(limits)}), LimitRoom._make)
+    return Rows(execute(conn, "selection/read_limits", {"limits": numbers(limits)}), row_of(LimitRoom))
 
 
 def read_run_limits(conn: Conn, run_keys: Iterable[int]) -> Rows[RunLimit]:
-    return Rows(execute(conn, "selection/read_run_limits", {"run_keys": numbers(run_keys)}), RunLimit._make)
+    return Rows(execute(conn, "selection/read_run_limits", {"run_keys": numbers(run_keys)}), row_of(RunLimit))
 
 
 def use_limits(conn: Conn, deltas: Mapping[int, int], released_at: Mapping[int, float], now_s: float) -> None:
@@ -151,7 +151,7 @@ def insert_ready(conn: Conn, ready: Sequence[tuple[int, int, int]]) -> None:
 def take_ready(conn: Conn, counts: Mapping[int, int]) -> Rows[ReadyTask]:
     """The first tasks of lanes, by lane how many."""
     params = {"lanes": numbers(counts), "counts": numbers(counts.values())}
-    return Rows(execute(conn, "selection/take_ready", params), ReadyTask._make)
+    return Rows(execute(conn, "selection/take_ready", params), row_of(ReadyTask))
 
 
 def update_lanes(conn: Conn, lanes: Sequence[tuple[int, int, int, int]]) -> None:

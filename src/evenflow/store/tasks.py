@@ -7,11 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import astuple
+
 from evenflow.store.columns import arrays, floats, instants, numbers, texts, words
-from evenflow.store.rows import Conn, Guard, Rows, execute
+from evenflow.store.rows import Conn, Guard, Rows, execute, row_of
 
 
-class Instance(NamedTuple):
+class Instance(Struct, gc=False):
     run_key: int
     task_index: int
     map_index: int
@@ -52,7 +55,7 @@ class Unfinished(NamedTuple):
     pool_slots: int | None
 
 
-class Move(NamedTuple):
+class Move(Struct, gc=False):
     """One compare-and-set: from (was_state, was_epoch) to (state, epoch)."""
 
     run_key: int
@@ -66,9 +69,11 @@ class Move(NamedTuple):
     losses: int  # to add
     started_at: str | None  # instants, as the database writes them
     ended_at: str | None
+    event: str | None  # the move for its history, None when that is written elsewhere
+    detail: str | None  # JSON
 
 
-class Dispatch(NamedTuple):
+class Dispatch(Struct, gc=False):
     epoch: int
     run_key: int
     task_index: int
@@ -80,9 +85,11 @@ class Dispatch(NamedTuple):
     holds: Sequence[int]  # limits, the pool first
     pool_slots: int
     avoid: int  # a worker, 0 for none
+    event: str  # the move for its history
+    detail: str | None  # JSON
 
 
-class Event(NamedTuple):
+class Event(Struct, gc=False):
     run_key: int
     task_index: int
     map_index: int
@@ -113,17 +120,19 @@ def count_upstreams(conn: Conn, deltas: Iterable[Counter]) -> Rows[Counter]:
         "failed": numbers(failed),
         "skipped": numbers(skipped),
     }
-    return Rows(execute(conn, "tasks/count_upstreams", params), Counter._make)
+    return Rows(execute(conn, "tasks/count_upstreams", params), row_of(Counter))
 
 
 def read_instances(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Instance]:
     """The unmapped rows of these (run_key, task_index)."""
     run_keys, tasks = zip(*keys, strict=True)
-    return Rows(execute(conn, "tasks/read_instances", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), Instance._make)
+    return Rows(
+        execute(conn, "tasks/read_instances", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), lambda row: Instance(*row)
+    )
 
 
 def read_unfinished(conn: Conn, run_key: int) -> Rows[Unfinished]:
-    return Rows(execute(conn, "tasks/read_unfinished", {"run_key": run_key}), Unfinished._make)
+    return Rows(execute(conn, "tasks/read_unfinished", {"run_key": run_key}), row_of(Unfinished))
 
 
 def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Rows[ResultLength]:
@@ -135,11 +144,13 @@ def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Ro
         "keys": texts(names),
         "mapped": words("t" if m else "f" for m in mapped),
     }
-    return Rows(execute(conn, "tasks/result_lengths", params), ResultLength._make)
+    return Rows(execute(conn, "tasks/result_lengths", params), row_of(ResultLength))
 
 
 def move(conn: Conn, moves: Sequence[Move]) -> Guard:
-    run_keys, tasks, maps, was_states, was_epochs, states, epochs, tries, losses, started, ended = zip(*moves, strict=True)
+    run_keys, tasks, maps, was_states, was_epochs, states, epochs, tries, losses, started, ended, events, details = zip(
+        *map(astuple, moves), strict=True
+    )
     params = {
         "run_keys": numbers(run_keys),
         "tasks": numbers(tasks),
@@ -152,12 +163,14 @@ def move(conn: Conn, moves: Sequence[Move]) -> Guard:
         "losses": numbers(losses),
         "started": instants(started),
         "ended": instants(ended),
+        "events": instants(events),
+        "details": texts(details),
     }
     return Guard(execute(conn, "tasks/move", params), len(moves), f"Moving task instances such as {moves[0]}")
 
 
 def insert_instances(conn: Conn, instances: Sequence[Instance]) -> None:
-    run_keys, tasks, maps, states, epochs, tries = zip(*instances, strict=True)
+    run_keys, tasks, maps, states, epochs, tries = zip(*map(astuple, instances), strict=True)
     params = {
         "run_keys": numbers(run_keys),
         "tasks": numbers(tasks),
@@ -189,7 +202,9 @@ def set_reasons(conn: Conn, reasons: Sequence[tuple[int, int, int, str]]) -> Non
 
 
 def insert_dispatches(conn: Conn, dispatches: Sequence[Dispatch]) -> None:
-    epochs, run_keys, tasks, maps, tries, classes, priorities, queues, holds, slots, avoid = zip(*dispatches, strict=True)
+    epochs, run_keys, tasks, maps, tries, classes, priorities, queues, holds, slots, avoid, events, details = zip(
+        *map(astuple, dispatches), strict=True
+    )
     params = {
         "epochs": numbers(epochs),
         "run_keys": numbers(run_keys),
@@ -202,6 +217,8 @@ def insert_dispatches(conn: Conn, dispatches: Sequence[Dispatch]) -> None:
         "holds": arrays(holds),
         "slots": numbers(slots),
         "avoid": numbers(avoid),
+        "events": words(events),
+        "details": texts(details),
     }
     execute(conn, "tasks/insert_dispatches", params)
 
@@ -228,7 +245,7 @@ def insert_retries(conn: Conn, retries: Sequence[Retry]) -> None:
 
 
 def append_events(conn: Conn, events: Sequence[Event]) -> None:
-    run_keys, tasks, maps, epochs, tries, names, states, details = zip(*events, strict=True)
+    run_keys, tasks, maps, epochs, tries, names, states, details = zip(*map(astuple, events), strict=True)
     params = {
         "run_keys": numbers(run_keys),
         "tasks": numbers(tasks),

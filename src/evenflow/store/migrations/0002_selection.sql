@@ -2,7 +2,15 @@
 
 alter table concurrency_limit
     add column patience_s real check (patience_s >= 0),
-    add column released_at timestamptz not null default now();
+    add column released_at timestamptz not null default now(),
+    add column lowered_at timestamptz;
+
+create function note_lowered() returns trigger language plpgsql as
+$$ begin new.lowered_at := clock_timestamp(); return new; end $$;
+create trigger lowered before update of capacity on concurrency_limit
+    for each row when (new.capacity < old.capacity) execute function note_lowered();
+create trigger made_low before insert on concurrency_limit
+    for each row when (new.used > new.capacity) execute function note_lowered();
 
 alter table node
     add column task_limit bigint references concurrency_limit,
@@ -10,6 +18,8 @@ alter table node
     add unique nulls not distinct (pool_limit, executor_limit, queue, weight, task_limit);
 
 alter table wake add column at timestamptz not null default now();
+
+create index report_oldest on report (report_id);
 
 alter table lane add column since timestamptz not null default now();
 

@@ -1,11 +1,11 @@
--- Runs that have reports or due timers, the oldest report first. SKIP LOCKED: one scheduler applies a run at a time and nobody waits;
--- NO KEY: rows that refer to the run may be inserted meanwhile.
+-- Runs that have reports or due timers, the oldest report first, found among so many reports. SKIP LOCKED: one scheduler applies a run at
+-- a time and nobody waits; NO KEY: rows that refer to the run may be inserted meanwhile.
 select r.run_key, r.dag_id, r.version_key, r.state::text, r.priority,
        (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, r.cancelled_by, d.is_paused
 from (
     select run_key, min(first) as first
     from (
-        select run_key, min(report_id) as first from report group by run_key
+        (select run_key, report_id as first from report order by report_id limit %(reports)s)
         union all
         (select run_key, 0 from timer where due_at <= now() order by due_at limit %(limit)s)
     ) as waiting

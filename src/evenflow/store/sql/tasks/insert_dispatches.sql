@@ -1,6 +1,14 @@
--- Tries for workers to claim. holds arrive as one array literal each.
+-- Tries for workers to claim, and the moves that made them. holds arrive as one array literal each.
+with given as materialized (
+    select epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds::bigint[], pool_slots, nullif(avoid, 0) as avoid,
+           event, detail::jsonb
+    from unnest(%(epochs)s::bigint[], %(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[], %(tries)s::smallint[],
+                %(classes)s::smallint[], %(priorities)s::int[], %(queues)s::text[], %(holds)s::text[], %(slots)s::int[],
+                %(avoid)s::bigint[], %(events)s::text[], %(details)s::text[])
+         as c (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots, avoid, event, detail)
+), recorded as (
+    insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state, detail)
+    select run_key, task_index, map_index, epoch, try_number, event, 'queued', detail from given
+)
 insert into dispatch (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots, avoid)
-select epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds::bigint[], pool_slots, nullif(avoid, 0)
-from unnest(%(epochs)s::bigint[], %(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[], %(tries)s::smallint[], %(classes)s::smallint[],
-            %(priorities)s::int[], %(queues)s::text[], %(holds)s::text[], %(slots)s::int[], %(avoid)s::bigint[])
-     as c (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots, avoid)
+select epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots, avoid from given
