@@ -1,189 +1,79 @@
-"""Shapes without execution: real schedulers and a real PostgreSQL, durability on, and a worker that only claims and reports."""
+"""Shapes without execution: real schedulers and a real PostgreSQL, durability on, and a worker that only claims and reports.
+
+The c shapes end when the last task that was never blocked has ended; how far the blocked ones have come by then is a figure, not a
+condition. So each run of them has a database and processes of its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import measure
 import psycopg
-import specs
-from shapes import total_tasks, upstream
+from crew import Crew, Usage
+from floor import Reference
+from server import Server, fresh_database, open_connection, serve
+from shapes import Shape, total_tasks, upstream
+from stored_shape import store_shape, trigger
 
-from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.store import dags
-from evenflow.store.connect import UNBOUNDED, connect, connect_async
-from evenflow.store.migrate import migrate
-
-HERE = Path(__file__).parent
 TIMEOUT_S = 300
+RUNNABLE = "run"  # the group of the c shapes that nothing blocks
+REFERENCE_BATCH = {"a_i": 100, "a_ii": 100, "a_iii": 500, "a_iv": 500}
+REFERENCE_TASKS = 5_000  # half a second
+MOST_DAGS = 20_000  # beyond, storing the DAGs takes minutes: rounds.py makes such backlogs in seconds
 
-
-@contextmanager
-def fresh_server() -> Iterator[tuple[EmbeddedPostgres, str]]:
-    """An embedded server of its own, as users have it, and the URL of its migrated database."""
-    with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as directory:
-        home = Path(directory)
-        home.chmod(0o755)
-        server = EmbeddedPostgres(home)
-        with server.lease() as url:
-            yield server, url
-
-
-def fresh_database(server: EmbeddedPostgres, name: str) -> str:
-    with connect(server.url("postgres"), name="bench", timeouts=UNBOUNDED) as conn:
-        conn.execute(f"drop database if exists {name} with (force)")
-        conn.execute(f"create database {name}")
-    url = server.url(name)
-    with connect(url, name="bench", timeouts=UNBOUNDED) as conn:
-        migrate(conn)
-    return url
-
-
-async def store_shape(url: str, shape: dict[str, Any]) -> dict[str, specs.Planned]:
-    """The DAGs and pools of the shape, as the API stores them."""
-    plans = {p.spec.dag_id: p for p in specs.plan(shape)}
-    async with await connect_async(url, name="bench", timeouts=UNBOUNDED) as conn, conn.transaction():
-        for name, slots in specs.pools(shape).items():
-            await conn.execute(
-                "insert into concurrency_limit (kind, name, capacity) values ('pool', %s, %s)"
-                " on conflict (run_key, kind, name) do update set capacity = excluded.capacity",
-                [name, slots],
-            )
-            await conn.execute("insert into pool (name) values (%s) on conflict do nothing", [name])
-        await dags.insert_code(conn, "none", b"")
-        for plan in plans.values():
-            spec = plan.spec
-            version = await dags.insert_version(
-                conn,
-                dag_id=spec.dag_id,
-                spec=spec.to_json(),
-                spec_hash=spec.hash(),
-                code_hash="none",
-                file="bench.py",
-                tasks=[(t.task_id, t.operator) for t in spec.tasks],
-            )
-            await dags.upsert(
-                conn,
-                dag_id=spec.dag_id,
-                version_key=version,
-                bundle="bench",
-                file="bench.py",
-                is_paused=False,
-                next_run=dags.NextRun(None, None),
-            )
-            slots = {t.task_id: n for t in spec.tasks if (n := t.max_active_tis_per_dag) is not None}
-            await dags.set_limits(conn, spec.dag_id, run_slots=spec.max_active_runs, task_slots=slots)
-    return plans
+Done = list[tuple[str, int, int, int, float, float]]  # group, run_key, task_index, map_index, claimed, ended
 
 
 class Bench:
-    """One run of one shape on a fresh database."""
+    """A shape on a fresh database, with its processes."""
 
-    def __init__(self, server: EmbeddedPostgres, case: str, shape: dict[str, Any], schedulers: int) -> None:
-        self.server, self.case, self.shape = server, case, shape
+    def __init__(self, server: Server, case: str, shape: Shape, schedulers: int) -> None:
+        self.case, self.shape = case, shape
         self.url = fresh_database(server, "bench")
         self.plans = asyncio.run(store_shape(self.url, shape))
-        self.schedulers = [self._scheduler(i) for i in range(schedulers)]
-        self.worker = subprocess.Popen(
-            [
-                sys.executable,
-                str(HERE / "simulated_worker.py"),
-                self.url,
-                str(total_tasks(shape)),
-                json.dumps(shape.get("hold_s", {})),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.worker.stdout is not None
-        assert self.worker.stdout.readline() == "ready\n"
-
-    def _scheduler(self, number: int) -> subprocess.Popen[str]:
-        code = (
-            "import asyncio, sys\n"
-            "from evenflow.scheduler.service import SchedulerService\n"
-            "from evenflow.runtime.lifecycle import host\n"
-            "asyncio.run(host(SchedulerService(sys.argv[1], name=sys.argv[2]), drain_timeout=5))\n"
-        )
-        return subprocess.Popen([sys.executable, "-c", code, self.url, f"scheduler-{number}"], stdout=sys.stderr, text=True)
+        runnable = [g for g in shape["groups"] if g["name"] == RUNNABLE]
+        self.awaited = total_tasks({"groups": runnable or shape["groups"]})
+        self.partial = bool(runnable)
+        ledger = ["tries", str(self.awaited), *([RUNNABLE] if runnable else [])]
+        self.crew = Crew(server, self.url, schedulers, shape.get("hold_s", {}), ledger)
 
     def run(self, repeat: int) -> dict[str, Any]:
         """Triggers the shape's runs and waits for their end. The first time (``repeat`` 0) everything is cold."""
-        with connect(self.url, name="bench", timeouts=UNBOUNDED) as conn:
-            self._await(conn, "select count(*) from service where kind = 'scheduler'", len(self.schedulers))
+        crew = self.crew
+        with open_connection(self.url, "bench") as conn:
+            crew.until_ready(conn)
             if repeat == 0:
                 conn.execute("analyze")  # statistics as autovacuum would have them
-            postmaster = self.server.running()
-            assert postmaster is not None
-            groups = {
-                "scheduler": [p for s in self.schedulers for p in measure.tree(s.pid)],
-                "postgres": measure.tree(postmaster.pid),
-                "worker": measure.tree(self.worker.pid),
-            }
-            cpu = {name: measure.cpu_s(ps) for name, ps in groups.items()}
-            wal, commits = self._wal(conn)
-            begin = self._trigger(conn, repeat)
-            assert self.worker.stdout is not None
-            done = json.loads(self.worker.stdout.readline())
-            self._await(conn, "select count(*) from dag_run where state in ('queued', 'running')", 0)
-            wal_after, commits_after = self._wal(conn)
-            spent = {name: round(measure.cpu_s(ps) - cpu[name], 3) for name, ps in groups.items()}
-            peak = {name: round(measure.pss_mb(ps), 1) for name, ps in groups.items() if name != "worker"}
-            result = {"cold": repeat == 0} | self._result(conn, begin, done)
-        tasks = total_tasks(self.shape)
-        result |= {
-            "cpu_s": spent,
-            "cpu_s_per_task": round(sum(v for k, v in spent.items() if k != "worker") / tasks, 6),
-            "peak_pss_mb": peak,
-            "wal_bytes_per_task": round((wal_after - wal) / tasks),
-            "commits_per_task": round((commits_after - commits) / tasks, 3),
-        }
-        return result
-
-    def stop(self) -> None:
-        for process in [*self.schedulers, self.worker]:
-            process.terminate()
-            process.wait(10)
+            before = crew.usage(conn)
+            crew.turns()
+            begin = trigger(conn, {p.spec.dag_id: p.runs for p in self.plans.values()}, f"bench_{repeat}_")
+            done: Done = json.loads(crew.read(TIMEOUT_S))
+            if not self.partial:
+                self._await(conn, "select count(*) from dag_run where state in ('queued', 'running')", 0)
+            turns, after = crew.turns(), crew.usage(conn)
+            peak = {name: round(measure.pss_mb(ps), 1) for name, ps in crew.processes().items() if name != "worker" and ps}
+            result = {"cold": repeat == 0, "load": measure.load(), **self._result(conn, begin, done)}
+        return {**result, **_costs(before, after, turns, len(done)), "peak_pss_mb": peak}
 
     def _await(self, conn: psycopg.Connection[Any], query: str, expected: int) -> None:
         deadline = time.monotonic() + TIMEOUT_S
-        while conn.execute(query).fetchone()[0] != expected:  # type: ignore[index]
+        while conn.execute(query).fetchone() != (expected,):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{self.case}: {query} is not {expected} after {TIMEOUT_S} s")
             time.sleep(0.01)
 
-    def _wal(self, conn: psycopg.Connection[Any]) -> tuple[int, int]:
-        row = conn.execute(
-            "select pg_current_wal_insert_lsn() - '0/0', xact_commit from pg_stat_database where datname = current_database()"
-        ).fetchone()
-        assert row is not None
-        return int(row[0]), int(row[1])
-
-    def _trigger(self, conn: psycopg.Connection[Any], repeat: int) -> float:
-        """Creates the runs in one commit; answers when, seconds since 1970."""
-        with conn.transaction():
-            for plan in self.plans.values():
-                conn.execute(
-                    "insert into dag_run (dag_id, run_id, version_key, run_type)"
-                    " select dag_id, %s || i, version_key, 'manual' from dag, generate_series(1, %s) i where dag_id = %s",
-                    [f"bench_{repeat}_", plan.runs, plan.spec.dag_id],
-                )
-            conn.execute("select pg_notify('inbox', '')")
-            return time.time()
-
-    def _result(self, conn: psycopg.Connection[Any], begin: float, done: list[list[Any]]) -> dict[str, Any]:
-        tasks = total_tasks(self.shape)
-        run_keys = sorted({d[1] for d in done})
+    def _result(self, conn: psycopg.Connection[Any], begin: float, done: Done) -> dict[str, Any]:
+        mine = [d for d in done if d[0] == RUNNABLE] if self.partial else done
+        run_keys = sorted({d[1] for d in mine})
+        if self.partial:  # the last reports may still wait to be applied
+            keys = ",".join(map(str, run_keys))
+            self._await(conn, f"select count(*) from dag_run where run_key in ({keys}) and ended_at is null", 0)
         states = dict(
             conn.execute(
                 "select state::text, count(*) from task_instance where run_key = any(%s) group by 1", [run_keys]
@@ -193,34 +83,30 @@ class Bench:
             "select extract(epoch from max(started_at))::float8, extract(epoch from max(ended_at))::float8 from dag_run"
             " where run_key = any(%s)",
             [run_keys],
-        ).fetchone()  # type: ignore[misc]
-        once = Counter((run, task, index) for _, run, task, index, _, _ in done)
+        ).fetchone() or (begin, begin)
+        once = Counter(d[1:4] for d in map(tuple, done))
         total_s = ended - begin
-        runnable = [d for d in done if d[0] == "run"] or done
         result = {
-            "ok": states == {"success": tasks} and len(once) == tasks and set(once.values()) == {1},
-            "tasks": tasks,
+            "ok": states == {"success": self.awaited} and set(once.values()) == {1} and not _exceeded(conn),
+            "tasks": self.awaited,
             "states": states,
             "total_s": round(total_s, 3),
-            "tasks_per_s": round(tasks / total_s),
+            "tasks_per_s": round(self.awaited / total_s),
             "created_s": round(created - begin, 3),
-            "first_start_s": round(min(d[4] for d in runnable) - begin, 4),
-            "lag_s": measure.quantiles(self._lags(conn, done)),
+            "first_start_s": round(min(d[4] for d in mine) - begin, 4),
+            "lag_s": measure.quantiles(self._lags(done)),
         }
-        if any(d[0] == "run" for d in done):
-            result |= self._slots(begin, done)
-        return result
+        return {**result, **self._slots(begin, mine, len(done) - len(mine))} if self.partial else result
 
-    def _lags(self, conn: psycopg.Connection[Any], done: list[list[Any]]) -> list[float]:
+    def _lags(self, done: Done) -> list[float]:
         """From the end of a task to the start of its successor."""
         graphs = {group["name"]: group["graph"] for group in self.shape["groups"]}
         ends = {(d[1], d[2]): d[5] for d in done}
         return [d[4] - ends[d[1], before] for d in done if (before := upstream(graphs[d[0]], d[2])) is not None]
 
-    def _slots(self, begin: float, done: list[list[Any]]) -> dict[str, Any]:
+    def _slots(self, begin: float, mine: Done, blocked: int) -> dict[str, Any]:
         """How much of the pool ``wide`` was idle while a runnable task waited, until the last of them started."""
         wide = self.shape["pools"]["wide"]
-        mine = [d for d in done if d[0] == "run"]
         changes: dict[float, int] = defaultdict(int)
         for d in mine:
             changes[d[4]] += 1
@@ -234,21 +120,66 @@ class Bench:
             running += changes[moment]
             at = moment
         makespan = max(d[5] for d in mine) - begin
-        blocked = [d for d in done if d[0] != "run"]
         return {
             "wide_slots_idle_pct": round(100 * idle / (wide * (last - begin)), 2),
             "makespan_s": round(makespan, 3),
-            "ideal_s": round(len(mine) * self.shape["hold_s"]["run"] / wide, 3),
-            "blocked_done_per_s": round(sum(d[5] - begin <= makespan for d in blocked) / makespan, 2),
+            "ideal_s": round(len(mine) * self.shape["hold_s"][RUNNABLE] / wide, 3),
+            "blocked_done_per_s": round(blocked / makespan, 2),
         }
 
 
-def run(case: str, shape: dict[str, Any], *, runs: int, schedulers: int) -> Iterator[dict[str, Any]]:
-    """The results of ``runs`` runs, one after the other on one database by the same processes: the first is cold."""
-    with fresh_server() as (server, _):
+def _exceeded(conn: psycopg.Connection[Any]) -> bool:
+    """Whether dispatches hold more of a limit than it has."""
+    row = conn.execute(
+        "select exists (select from concurrency_limit l join ("
+        " select h.limit_id, sum(case h.n when 1 then d.pool_slots else 1 end) as held"
+        " from dispatch d, unnest(d.holds) with ordinality as h (limit_id, n) group by 1) as h using (limit_id)"
+        " where h.held > l.capacity)"
+    ).fetchone()
+    return row == (True,)
+
+
+def _costs(before: Usage, after: Usage, turns: list[tuple[float, int, int]], tasks: int) -> dict[str, Any]:
+    cpu = {name: round(spent - before.cpu_s[name], 3) for name, spent in after.cpu_s.items()}
+    starts = sum(t[1] for t in turns)
+    costs = {
+        "cpu_s": cpu,
+        "cpu_s_per_task": round((cpu["scheduler"] + cpu["postgres"]) / tasks, 6) if "postgres" in cpu else None,
+        "wal_bytes_per_task": round((after.wal_bytes - before.wal_bytes) / tasks),
+        "commits_per_task": round((after.commits - before.commits) / tasks, 3),
+        "round_ms": measure.quantiles([t[0] for t in turns], 2),
+        "lanes_touched_per_start": round(sum(t[2] for t in turns) / starts, 2) if starts else None,
+    }
+    if before.blocks is not None and after.blocks is not None and starts:
+        costs["buffers_per_start"] = round((after.blocks - before.blocks) / starts, 1)
+    return costs
+
+
+def run(case: str, shape: Shape, *, runs: int, schedulers: int, dsn: str | None = None) -> Iterator[dict[str, Any]]:
+    """The results of ``runs`` runs: of a and f shapes one after the other by the same processes, so that only the first is cold."""
+    if (dags := sum(g["dags"] for g in shape["groups"])) > MOST_DAGS:
+        raise SystemExit(f"{case} has {dags:,} DAGs. Type: python bench/rounds.py lanes -n {dags - 1}")
+    with serve(dsn) as server:
+        if case.startswith("c_"):
+            for _ in range(runs):
+                yield _once(server, case, shape, schedulers)
+            return
+        reference = Reference(server) if case in REFERENCE_BATCH else None
         bench = Bench(server, case, shape, schedulers)
         try:
             for repeat in range(runs):
-                yield bench.run(repeat)
+                result = bench.run(repeat)
+                if reference is not None:
+                    rate = reference.measure(REFERENCE_BATCH[case], REFERENCE_TASKS).tasks_per_s
+                    result |= {"reference_tasks_per_s": rate, "share_of_reference": round(result["tasks_per_s"] / rate, 3)}
+                yield result
         finally:
-            bench.stop()
+            bench.crew.stop()
+
+
+def _once(server: Server, case: str, shape: Shape, schedulers: int) -> dict[str, Any]:
+    bench = Bench(server, case, shape, schedulers)
+    try:
+        return bench.run(0)
+    finally:
+        bench.crew.stop()

@@ -1,35 +1,56 @@
-"""Runs a shape and prints one JSON line a run: python bench/run.py SHAPE [-n RUNS] [--schedulers K] [--tag T]."""
+"""Runs a shape and prints one JSON line a run: python bench/run.py SHAPE [-n RUNS] [--schedulers K] [--tag T] [--dsn URL].
+
+a_sustain has options of its own: [--tasks N] [--snapshot].
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import execution_free
 import real
+import sustain
 from shapes import SHAPES
 
 RESULTS = Path(__file__).parent / "results"
 
 
+def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    case, shape = given.shape, SHAPES[given.shape]
+    options = {"runs": given.runs, "schedulers": given.schedulers}
+    if case == "a_sustain":
+        return sustain.run(shape, tasks=given.tasks, snapshot=given.snapshot, dsn=given.dsn, **options)
+    if case[0] in "acf":
+        return execution_free.run(case, shape, dsn=given.dsn, **options)
+    if given.dsn:
+        raise SystemExit(f"{case} measures what `evenflow up` starts, its own server included: leave out --dsn.")
+    return real.run(case, shape, **options)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shape", choices=sorted(SHAPES), metavar="SHAPE", help="one of " + ", ".join(SHAPES))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
     parser.add_argument("--tag", default="", help="kept with the results, e.g. what was changed")
+    parser.add_argument("--dsn", metavar="URL", help="use this server, whose databases evenflow_bench_* are made anew")
+    parser.add_argument("--tasks", type=int, default=1_000_000, help="a_sustain: how many in all")
+    parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
     given = parser.parse_args()
-    shape = SHAPES[given.shape]
-    harness = execution_free if given.shape[0] in "acf" else real
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is stopped
     ok = True
     RESULTS.mkdir(exist_ok=True)
     with open(RESULTS / f"{given.shape}.jsonl", "a") as results:
-        for result in harness.run(given.shape, shape, runs=given.runs, schedulers=given.schedulers):
+        for result in results_of(given):
             head = {"case": given.shape, "tag": given.tag, "at": datetime.now(UTC).isoformat(timespec="seconds")}
             line = json.dumps({**head, "schedulers": given.schedulers, **result})
             print(line, flush=True)

@@ -1,7 +1,11 @@
 """A worker that executes nothing: claims and reports through the functions of a real one, holds each try as long as the shape says.
 
-Whenever it has ended as many as it was told it prints a line of JSON: per finished try (group, run_key, task_index, map_index,
-claimed, ended), seconds since 1970. It runs until it is terminated.
+    simulated_worker.py URL HOLD_S tries TOTAL [GROUP]
+    simulated_worker.py URL HOLD_S counts EVERY
+
+``tries``: whenever TOTAL tries (of GROUP) have ended it prints a line of JSON: per ended try (group, run_key, task_index,
+map_index, claimed, ended), seconds since 1970. ``counts``: whenever EVERY more tries have ended it prints how many have, and when
+that was. It runs until it is terminated.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import heapq
 import json
 import sys
 import time
-from typing import Any
+from typing import Protocol
 
 import uvloop
 
@@ -21,15 +25,47 @@ from evenflow.store.connect import connect_async
 from evenflow.store.notify import DISPATCH, AsyncListener
 
 BATCH = 500
-SLOTS = 10_000  # tries that it holds at once; pools and caps are what limits
+SLOTS = 200_000  # tries that it holds at once; pools and caps are what limits
+
+About = tuple[str, int, int, int, float]  # group, run_key, task_index, map_index, claimed
+
+
+class Ledger(Protocol):
+    """What is said of the tries that have ended."""
+
+    def add(self, about: About, ended: float) -> None: ...
+
+
+class Tries:
+    def __init__(self, total: int, group: str | None) -> None:
+        self._total, self._group = total, group
+        self._done: list[tuple[str, int, int, int, float, float]] = []
+        self._counted = 0
+
+    def add(self, about: About, ended: float) -> None:
+        self._done.append((*about, ended))
+        self._counted += self._group in (None, about[0])
+        if self._counted == self._total:
+            print(json.dumps(self._done), flush=True)
+            self._done.clear()
+            self._counted = 0
+
+
+class Counts:
+    def __init__(self, every: int) -> None:
+        self._every, self._counted = every, 0
+
+    def add(self, about: About, ended: float) -> None:
+        self._counted += 1
+        if self._counted % self._every == 0:
+            print(json.dumps([self._counted, ended]), flush=True)
 
 
 class SimulatedWorker:
-    def __init__(self, url: str, total: int, hold_s: dict[str, float]) -> None:
-        self._url, self._total, self._hold_s = url, total, hold_s
+    def __init__(self, url: str, hold_s: dict[str, float], ledger: Ledger) -> None:
+        self._url, self._hold_s, self._ledger = url, hold_s, ledger
         self._wake = asyncio.Event()
-        self._running: list[tuple[float, int, tuple[Any, ...]]] = []
-        self.done: list[tuple[Any, ...]] = []
+        self._running: list[tuple[float, int, About]] = []
 
     async def run(self) -> None:
         conn = await connect_async(self._url, name="simulated worker")
@@ -55,9 +91,6 @@ class SimulatedWorker:
             if time.monotonic() - beat > 3:
                 beat = time.monotonic()
                 await services.beat(conn, service_id=worker, kind="worker")
-            if len(self.done) >= self._total:
-                print(json.dumps(self.done), flush=True)
-                self.done.clear()
 
     def _begin(self, tries: list[dispatch.ClaimedTry]) -> None:
         now = time.time()
@@ -68,7 +101,9 @@ class SimulatedWorker:
 
     async def _end(self, conn: dispatch.Conn) -> int:
         """Reports the tries whose time has come; answers how many."""
-        now, reports = time.time(), []
+        now = time.time()
+        reports: list[str] = []
+        ended: list[About] = []
         while self._running and self._running[0][0] <= now and len(reports) < BATCH:
             _, epoch, about = heapq.heappop(self._running)
             _, run_key, task_index, map_index, claimed = about
@@ -76,20 +111,23 @@ class SimulatedWorker:
                 f'{{"run_key":{run_key},"task_index":{task_index},"map_index":{map_index},"epoch":{epoch},"kind":"exit","age_s":0,'
                 f'"payload":{{"outcome":"success","ran_s":{now - claimed:.6f}}}}}'
             )
-            self.done.append((*about, now))
+            ended.append(about)
         if reports:
             await dispatch.insert_reports(conn, f"[{','.join(reports)}]")
+            for about in ended:
+                self._ledger.add(about, now)
         return len(reports)
 
     async def _idle(self) -> None:
         timeout = max(0.0, self._running[0][0] - time.time()) if self._running else 1.0
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), timeout)
+            await asyncio.wait_for(self._wake.wait(), min(timeout, 1.0))
 
 
 async def main() -> None:
-    url, total, hold_s = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
-    await SimulatedWorker(url, total, hold_s).run()
+    url, hold_s, kind, number, *group = sys.argv[1:]
+    ledger: Ledger = Tries(int(number), group[0] if group else None) if kind == "tries" else Counts(int(number))
+    await SimulatedWorker(url, json.loads(hold_s), ledger).run()
 
 
 uvloop.run(main())

@@ -56,7 +56,7 @@ def _priority(given: int | str, dag_number: int) -> int:
 
 
 def _pool(group: dict[str, Any], task_number: int) -> str:
-    given = group.get("pool", DEFAULT_POOL)
+    given: str = group.get("pool", DEFAULT_POOL)
     return given.split(" ")[0].split("|")[task_number % 2] if " by task parity" in given else given
 
 

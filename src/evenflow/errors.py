@@ -134,6 +134,10 @@ class SettingsError(EvenflowError):
     """A setting is missing or makes no sense."""
 
 
+class BadValue(EvenflowError):
+    """What was given for a pool or for a setting of the database is none of the values that it may have."""
+
+
 class DatabaseUnavailable(EvenflowError):
     """PostgreSQL cannot be reached."""
 

@@ -266,23 +266,6 @@ async def test_status(rest: RestClient, world: World, worker: int, api: ApiServi
     assert status.database.schema_version >= 1
 
 
-async def test_pools(rest: RestClient, world: World) -> None:
-    assert [(p.name, p.slots) for p in (await rest.list_pools()).items] == [("default_pool", 128)]
-    world.db.execute(
-        "insert into dag_file (bundle, file, fingerprint, parsed, error) values ('main', 'a.py', 'x', 'x', 'no pool gpu')"
-    )
-    made = await rest.set_pool("gpu", slots=2, description="Two cards")
-    assert (made.slots, made.used, made.description) == (2, 0, "Two cards")
-    assert world.one("select parsed from dag_file") is None, "what was refused for want of it is parsed again"
-    world.db.execute("delete from wake")
-    assert (await rest.set_pool("gpu", slots=1)).description == "Two cards"
-    assert world.one("select count(*) from wake") == 0
-    await rest.set_pool("gpu", slots=5)
-    assert world.all("select name, released from wake join concurrency_limit using (limit_id)") == [("gpu", 0)]
-    with pytest.raises(ApiRefused, match="slots"):
-        await rest.set_pool("gpu", slots=-1)
-
-
 async def test_health_needs_no_token(api_url: str) -> None:
     async with RestClient(api_url, "nothing") as anyone:
         assert await anyone.is_ready()

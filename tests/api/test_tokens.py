@@ -110,7 +110,7 @@ def _rest_paths() -> dict[str, dict[str, object]]:
     from evenflow.api.rest.app import rest_application
 
     paths = rest_application(None, tokens=None, log_directory=None).openapi()["paths"]
-    return {path: methods for path, methods in paths.items() if not path.startswith("/health/")}
+    return {path: methods for path, methods in paths.items() if path != "/metrics" and not path.startswith("/health/")}
 
 
 ROUTES = every_route()

@@ -14,8 +14,9 @@ from evenflow.cli.params import parse_params
 from evenflow.cli.terminal import duration
 from evenflow.errors import ParamError
 from evenflow.runtime.exits import Exit
+from evenflow.store.migrate import SCHEMA_VERSION
 
-NOUNS = ("dags", "runs", "tasks", "pools", "db", "tokens")
+NOUNS = ("dags", "runs", "tasks", "pools", "settings", "db", "tokens")
 
 
 def leaves() -> list[tuple[str, ...]]:
@@ -107,8 +108,8 @@ def test_the_embedded_database(evenflow, home: Path) -> None:
     assert evenflow("db", "start").returncode == 0
     assert evenflow("db", "check").returncode == Exit.UNREACHABLE
     assert json.loads(evenflow("db", "migrate", "--json").stdout)["applied"][0] == {"version": 1, "name": "initial"}
-    assert evenflow("db", "migrate").stdout == "nothing to do, the schema is at version 1\n"
-    assert "schema version 1, fine" in evenflow("db", "check").stdout
+    assert evenflow("db", "migrate").stdout == f"nothing to do, the schema is at version {SCHEMA_VERSION}\n"
+    assert f"schema version {SCHEMA_VERSION}, fine" in evenflow("db", "check").stdout
     assert json.loads(evenflow("db", "url", "--json").stdout)["url"].startswith("postgresql://evenflow:")
     assert evenflow("db", "psql", "--", "-Atc", "select name from pool").stdout == "default_pool\n"
     assert evenflow("db", "psql", "--", "-c", "nonsense").returncode == Exit.USAGE

@@ -182,9 +182,39 @@ def test_status(cli: CommandLine) -> None:
 
 
 def test_pools(cli: CommandLine) -> None:
-    assert cli.show("pools", "set", "spare", "3", "--description", "for tests") == "spare has 3 slots, 0 of them used\n"
-    assert {"name": "spare", "description": "for tests", "slots": 3, "used": 0} in cli.ask("pools", "list")["pools"]
-    assert "default_pool" in cli.show("pools", "list")
+    said = cli.show("pools", "set", "spare", "3", "--policy", "reserve-after=600", "--description", "for tests")
+    assert said == "spare has 3 slots, 0 of them used; its policy is reserve-after=10m\n"
+    spare = {"name": "spare", "description": "for tests", "slots": 3, "used": 0, "policy": "reserve-after=10m"}
+    assert spare in cli.ask("pools", "list")["pools"]
+    shown = cli.show("pools", "list")
+    assert "default_pool" in shown
+    assert "reserve-after=10m" in shown
+    assert "'never' is no policy of a pool. Type backfill, strict," in cli.refused(
+        "pools", "set", "spare", "3", "--policy", "never"
+    )
+    assert cli.show("pools", "delete", "spare") == "spare is deleted; it had 3 slots\n"
+    assert "There is no pool 'spare'. To see all, type: evenflow pools list" in cli.refused("pools", "delete", "spare")
+
+
+def test_settings(cli: CommandLine) -> None:
+    assert cli.show("settings", "set", "fast_follow", "true") == "fast_follow is true\n"
+    (setting,) = cli.ask("settings", "list")["settings"]
+    assert (setting["name"], setting["value"], setting["default"]) == ("fast_follow", True, True)
+    assert "fast_follow" in cli.show("settings", "list")
+    assert "is true or false, not 'off'. Type for example: evenflow settings set" in cli.refused(
+        "settings", "set", "fast_follow", "off"
+    )
+    assert "There is no setting 'slow'; there is: fast_follow" in cli.refused("settings", "set", "slow", "true")
+
+
+def test_the_priority_of_a_run(cli: CommandLine) -> None:
+    """R-ST3: given when it is triggered, and shown where it is not 0."""
+    assert cli.ask("runs", "trigger", "steered", "--run-id", "urgent", "--priority", "7")["priority"] == 7
+    assert cli.ask("runs", "trigger", "steered", "--run-id", "some day", "--priority", "-3")["priority"] == -3
+    for run_id, priority in (("urgent", "7"), ("some day", "-3")):
+        assert f"priority     {priority}" in cli.show("runs", "show", "steered", run_id)
+    (line,) = (line for line in cli.show("runs", "list", "steered").splitlines() if "urgent" in line)
+    assert " 7 " in line
 
 
 def test_doctor_sees_the_api(up: RunningEvenflow, cli: CommandLine) -> None:

@@ -127,7 +127,7 @@ async def test_a_run_that_fails_tells_each_reason_and_how_to_see_the_log(screen:
             reason="1 task failed",
         ),
     )
-    assert await watch_run(client, "census", "manual__1", interrupt="cancel") == Exit.RUN_FAILED
+    assert await watch_run(client, "census", "manual__1", interrupt="cancel") == Exit.FAILED
     assert "↻ parse up_for_retry" in screen()
     assert "✗ parse[2] failed in try 3: killed by SIGKILL: out of memory\n" in screen()
     assert "  evenflow tasks logs census parse --run manual__1 --map-index 2\n" in screen()
@@ -136,7 +136,7 @@ async def test_a_run_that_fails_tells_each_reason_and_how_to_see_the_log(screen:
 
 async def test_json_is_all_that_is_printed(screen: Callable[[], str], capsys: pytest.CaptureFixture[str]) -> None:
     client = Script(snapshot("failed", instance("a", "failed", reason="no")))
-    assert await watch_run(client, "census", "manual__1", interrupt="cancel", progress="json") == Exit.RUN_FAILED
+    assert await watch_run(client, "census", "manual__1", interrupt="cancel", progress="json") == Exit.FAILED
     assert screen() == ""
     assert '"failed_tasks":[{"task_id":"a"' in capsys.readouterr().out
 
@@ -146,7 +146,7 @@ async def test_ctrl_c_cancels_the_run_and_shows_its_end(screen: Callable[[], str
     watching = asyncio.create_task(watch_run(client, "census", "manual__1", interrupt="cancel"))
     await client.asked.wait()
     os.kill(os.getpid(), signal.SIGINT)
-    assert await asyncio.wait_for(watching, 5) == Exit.RUN_FAILED
+    assert await asyncio.wait_for(watching, 5) == Exit.FAILED
     assert client.cancelled == 1
     assert "cancelled by me" in screen()
 

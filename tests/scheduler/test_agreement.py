@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.model import DagSpec, TaskSpec
+from tests.scheduler.workloads import random_dag
 
 Unit = tuple[int, str, int]  # run, task, map index
 LaneName = tuple[int, str, int, int, bool, bool]  # run, pool, slots, priority, has a dag-task limit, has a run-task limit
@@ -23,10 +24,12 @@ class Naive:
     room: dict[Any, int]
     specs: dict[int, DagSpec] = field(default_factory=dict)
     order: dict[int, tuple[int, float]] = field(default_factory=dict)  # run: (-priority, run_after)
-    done: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     left: dict[Unit, TaskSpec] = field(default_factory=dict)  # not started
     running: dict[Unit, TaskSpec] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
+    strict: set[str] = field(default_factory=set)  # pools
+    failed: dict[Unit, TaskSpec] = field(default_factory=dict)  # to be tried again
+    tried: set[Unit] = field(default_factory=set)  # once, in vain
 
     def add_run(self, run: int, spec: DagSpec, priority: int, run_after: float) -> None:
         self.specs[run], self.order[run] = spec, (-priority, run_after)
@@ -52,20 +55,38 @@ class Naive:
 
     def ready(self, run: int, task: TaskSpec) -> bool:
         spec = self.specs[run]
-        open_tasks = {t for r, t, _ in [*self.left, *self.running] if r == run}
+        open_tasks = {t for r, t, _ in [*self.left, *self.running, *self.failed] if r == run}
         return all(spec.tasks[u].task_id not in open_tasks for u in task.upstream)
 
-    def finish(self, unit: Unit) -> None:
-        for limit, n in self.holds(unit[0], self.running.pop(unit)).items():
+    def finish(self, unit: Unit, *, fail: bool = False) -> None:
+        task = self.running.pop(unit)
+        for limit, n in self.holds(unit[0], task).items():
             self.room[limit] += n
+        if fail:
+            self.failed[unit] = task
+            self.tried.add(unit)
+
+    def retry(self) -> None:
+        """What failed is ready again."""
+        self.left.update(self.failed)
+        self.failed.clear()
+
+    def cancel(self, run: int) -> None:
+        for units in (self.left, self.failed):
+            for unit in [u for u in units if u[0] == run]:
+                del units[unit]
 
     def start(self) -> list[Unit]:
         started = []
+        closed: set[str] = set()
         ordered = sorted(self.left, key=lambda u: (*self._rank(u), u[2]))
         ready = [u for u in ordered if self.ready(u[0], self.left[u]) and self.specs[u[0]].dag_id not in self.paused]
         for unit in ready:
-            holds = self.holds(unit[0], self.left[unit])
-            if all(self.room[limit] >= n for limit, n in holds.items()):
+            holds, pool = self.holds(unit[0], self.left[unit]), self.left[unit].pool
+            short = [limit for limit, n in holds.items() if self.room[limit] < n]
+            if short == [("pool", pool)] and pool in self.strict:
+                closed.add(pool)  # nothing of lower order starts there
+            if not short and pool not in closed:
                 for limit, n in holds.items():
                     self.room[limit] -= n
                 self.running[unit] = self.left.pop(unit)
@@ -88,90 +109,121 @@ class Naive:
         )
 
 
-def random_dag(r: random.Random, number: int) -> DagSpec:
-    """Tasks of one DAG have distinct priorities, so that the order is strict even between lanes of one run."""
-    tasks = []
-    for i in range(r.randint(1, 6)):
-        upstream = (r.randrange(i),) if i and r.random() < 0.4 else ()
-        if i > 1 and r.random() < 0.2:
-            upstream = tuple(sorted(r.sample(range(i), 2)))
-        tasks.append(
-            TaskSpec(
-                task_id=f"t{i}",
-                operator="python",
-                upstream=upstream,
-                pool=r.choice(["p1", "p2"]),
-                pool_slots=r.choice([1, 1, 2]),
-                priority_weight=i * 10 + r.randint(1, 9),
-                max_active_tis_per_dag=r.choice([None, None, 1, 2]),
-                max_active_tis_per_dagrun=r.choice([None, None, 1]),
-                mapping=Mapping(inputs=(MapInput(name="x", length=r.randint(1, 6)),)) if r.random() < 0.4 else None,
-            )
-        )
-    return DagSpec(dag_id=f"d{number}", tasks=tuple(tasks), max_active_tasks=r.choice([None, 1, 2, 5]), max_active_runs=None)
+@dataclass
+class Match:
+    """The scheduler and the model, side by side."""
+
+    world: Any
+    naive: Naive
+    r: random.Random
+    specs: list[DagSpec]
+    live: dict[Unit, Any] = field(default_factory=dict)
+    cancelled: set[int] = field(default_factory=set)
+
+    def trigger(self) -> None:
+        began = datetime.now(UTC) - timedelta(days=1)
+        spec, priority = self.r.choice(self.specs), self.r.choice([0, 0, 1])
+        run_after = began + timedelta(seconds=self.r.randint(0, 10**6) / 100)
+        if spec.dag_id not in self.naive.paused:
+            run = self.world.trigger(spec.dag_id, priority=priority, run_after=run_after)
+            self.naive.add_run(run, spec, priority, run_after.timestamp())
+
+    def pause(self, *, none: bool = False) -> None:
+        if none:
+            self.naive.paused.clear()
+            self.world.conn.execute("update dag set is_paused = false")
+        else:
+            dag_id = self.r.choice(self.specs).dag_id
+            self.naive.paused ^= {dag_id}
+            self.world.conn.execute("update dag set is_paused = not is_paused where dag_id = %s", [dag_id])
+
+    def resize(self) -> None:
+        """A pool, or a task's limit across runs: raised or lowered, also below its use."""
+        limits = [limit for limit in self.capacity if limit[0] in ("pool", "dag_task")]
+        limit, capacity = self.r.choice(limits), self.r.randint(0, 6)
+        self.world.resize(limit[0], "/".join(limit[1:]), capacity)
+        self.naive.room[limit] += capacity - self.capacity[limit]
+        self.capacity[limit] = capacity
+
+    def __post_init__(self) -> None:
+        self.capacity = dict(self.naive.room)
+
+    def restore(self) -> None:
+        """Room for everything that is left."""
+        for limit, capacity in self.capacity.items():
+            self.world.resize(limit[0], "/".join(limit[1:]), 9)
+            self.naive.room[limit] += 9 - capacity
+            self.capacity[limit] = 9
+
+    def cancel(self) -> None:
+        """Ends a run at once, but what it has running goes on until it is reported."""
+        runs = sorted({u[0] for u in self.naive.left} - self.cancelled)
+        if runs:
+            run = self.r.choice(runs)
+            self.world.cancel(run)
+            self.naive.cancel(run)
+            self.cancelled.add(run)
+
+    def report(self, share: float) -> None:
+        for unit in [u for u in sorted(self.live) if self.r.random() < share]:
+            task = self.naive.running[unit]
+            again = task.retries > 0 and unit not in self.naive.tried and unit[0] not in self.cancelled and self.r.random() < 0.5
+            self.naive.finish(unit, fail=again)
+            self.world.report([self.live.pop(unit)], "failed" if again else "success")
+
+    def turn(self, what: object) -> None:
+        """A turn of the scheduler, another one for the retries that it found; each against a scan."""
+        for _ in range(2):
+            self.world.advance()
+            claimed = {(t.run_key, t.task_id, t.map_index): t for t in self.world.claim()}
+            expected = self.naive.start()
+            assert Counter(map(self.naive.lane, claimed)) == Counter(map(self.naive.lane, expected)), what
+            for unit in set(expected) - set(claimed):  # other tasks of the same lanes: make the model follow
+                self.naive.left[unit] = self.naive.running.pop(unit)
+            for unit in set(claimed) - set(expected):
+                self.naive.running[unit] = self.naive.left.pop(unit)
+            self.live.update(claimed)
+            self.world.audit()
+            self.naive.retry()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_scheduler_agrees_with_a_naive_scan(world: Any, seed: int) -> None:
-    """R-ST1, R-ST2, R-ST3: turn by turn the same tasks start, no limit is exceeded, and every counter is what it counts."""
+    """R-ST1, R-ST2, R-ST3, R-ST11: turn by turn the same tasks start, in pools that backfill and strict ones, through pauses,
+    cancels and retries, while limits rise and fall; no limit is exceeded, and every counter is what it counts.
+    """
     r = random.Random(seed)
     pools = {"p1": r.randint(2, 4), "p2": r.randint(2, 6)}
     naive = Naive({("pool", name): slots for name, slots in pools.items()})
     for name, slots in pools.items():
         world.set_limit("pool", name, slots)
+    if r.random() < 0.5:
+        naive.strict.add("p1")
+        world.conn.execute("update concurrency_limit set patience_s = 0 where name = 'p1'")
     specs = [random_dag(r, i) for i in range(3)]
     for spec in specs:
         world.add_dag(spec)
         for task in spec.tasks:
             if task.max_active_tis_per_dag is not None:
                 naive.room["dag_task", spec.dag_id, task.task_id] = task.max_active_tis_per_dag
-    runs: list[int] = []
-    live: dict[Unit, Any] = {}
-    began = datetime.now(UTC) - timedelta(days=1)
+    match = Match(world, naive, r, specs)
     for turn in range(40):
         if turn < 15 and r.random() < 0.6:
-            spec, priority, run_after = r.choice(specs), r.choice([0, 0, 1]), began + timedelta(seconds=r.randint(0, 10**6) / 100)
-            run = world.trigger(spec.dag_id, priority=priority, run_after=run_after)
-            if spec.dag_id not in naive.paused:
-                naive.add_run(run, spec, priority, run_after.timestamp())
-                runs.append(run)
-            else:
-                world.conn.execute("delete from dag_run where run_key = %s", [run])
+            match.trigger()
         if r.random() < 0.15:
-            dag_id = r.choice(specs).dag_id
-            naive.paused ^= {dag_id}
-            world.conn.execute("update dag set is_paused = not is_paused where dag_id = %s", [dag_id])
-        elif turn > 30:
-            naive.paused.clear()
-            world.conn.execute("update dag set is_paused = false")
-        ending = [u for u in sorted(live) if r.random() < 0.5]
-        for unit in ending:
-            naive.finish(unit)
-        if ending:
-            world.report([live.pop(u) for u in ending])
-        world.advance()
-        claimed = {(t.run_key, t.task_id, t.map_index): t for t in world.claim()}
-        expected = naive.start()
-        assert Counter(map(naive.lane, claimed)) == Counter(map(naive.lane, expected)), f"turn {turn}"
-        if set(claimed) != set(expected):  # other tasks of the same lanes: make the model follow
-            for unit in expected:
-                naive.left[unit] = naive.running.pop(unit)
-            for unit in claimed:
-                naive.running[unit] = naive.left.pop(unit)
-        live.update(claimed)
-        world.audit()
-    while live or naive.left:
-        for unit in list(live):
-            naive.finish(unit)
-        world.report([live.pop(u) for u in list(live)])
-        world.advance()
-        live.update({(t.run_key, t.task_id, t.map_index): t for t in world.claim()})
-        for unit in naive.start():
-            if unit not in live:
-                naive.left[unit] = naive.running.pop(unit)
-        for unit in live:
-            if unit in naive.left:
-                naive.running[unit] = naive.left.pop(unit)
-        world.audit()
-        assert live or not naive.left
-    assert {world.run_state(run) for run in runs} <= {"success"}
+            match.pause()
+        if r.random() < 0.2:
+            match.resize()
+        if r.random() < 0.1:
+            match.cancel()
+        match.report(0.5)
+        match.turn(turn)
+    match.pause(none=True)
+    match.restore()
+    match.turn("restored")
+    while match.live or naive.left:
+        match.report(1.0)
+        match.turn("draining")
+        assert match.live or not naive.left
+    states = {run: world.run_state(run) for run in naive.specs}
+    assert states == {run: "failed" if run in match.cancelled else "success" for run in naive.specs}

@@ -85,7 +85,7 @@ def test_many_may_migrate_at_once(empty_database_url: str) -> None:
             return len(migrate(conn))
 
     with ThreadPoolExecutor(4) as threads:
-        assert sorted(threads.map(migrate_once, range(4))) == [0, 0, 0, len(migrations())]
+        assert sum(threads.map(migrate_once, range(4))) == len(migrations())
 
 
 def test_a_database_that_is_not_migrated_says_what_to_type(empty_database_url: str) -> None:

@@ -54,6 +54,7 @@ PAGE_DEFAULT = 100
 OFFSET = 10_000_000  # whoever pages that far wants a filter
 STATUS_SERVICES = 500
 PROGRESS_SHOWN = 100  # running tries of one run
+USERS_SHOWN = 3  # of a pool that cannot be deleted: enough to begin with
 CACHED_TASKS = 100_000  # of the versions that are kept parsed; about 60 MB when full
 CACHED_RUNS = 8_192  # names of runs whose tries push, pull and log
 

@@ -8,6 +8,7 @@ from evenflow.core.model import DagSpec
 from evenflow.errors import DagError
 from evenflow.store import dags
 from evenflow.store.connect import AsyncPool
+from evenflow.store.dag_limits import set_limits
 from evenflow.wire.messages import ParsedAnswer, ParsedFile
 
 
@@ -51,17 +52,19 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile) -> list[str]:
     for owner in await dags.find_owners(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
         errors.append(f"The DAG {owner.dag_id!r} is already defined in {owner.file} (bundle {owner.bundle!r}). Rename one.")
         del specs[owner.dag_id]
+    version_keys = {spec.dag_id: await _store_version(conn, spec, parsed) for spec in specs.values()}
+    await set_limits(conn, specs.values())
     for spec in specs.values():
-        await _store_spec(conn, spec, parsed)
+        await _store_dag(conn, spec, version_keys[spec.dag_id], parsed)
     if not errors and await dags.retire_unlisted(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
         await dags.reparse_failed(conn)
     await dags.notify(conn)
     return errors
 
 
-async def _store_spec(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> None:
+async def _store_version(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> int:
     assert parsed.code_hash is not None
-    version_key = await dags.insert_version(
+    return await dags.insert_version(
         conn,
         dag_id=spec.dag_id,
         spec=spec.to_json(),
@@ -70,6 +73,9 @@ async def _store_spec(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> Non
         file=parsed.file,
         tasks=[(task.task_id, task.operator) for task in spec.tasks],
     )
+
+
+async def _store_dag(conn: dags.Conn, spec: DagSpec, version_key: int, parsed: ParsedFile) -> None:
     await dags.upsert(
         conn,
         dag_id=spec.dag_id,
@@ -79,5 +85,3 @@ async def _store_spec(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> Non
         is_paused=spec.is_paused_upon_creation,
         next_run=upcoming_run(spec, await dags.last_scheduled(conn, spec.dag_id)),
     )
-    task_slots = {task.task_id: task.max_active_tis_per_dag for task in spec.tasks if task.max_active_tis_per_dag is not None}
-    await dags.set_limits(conn, spec.dag_id, run_slots=spec.max_active_runs, task_slots=task_slots)

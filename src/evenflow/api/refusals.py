@@ -6,6 +6,7 @@ import logging
 from typing import NamedTuple
 
 from evenflow.errors import (
+    BadValue,
     CodeArchiveError,
     DagError,
     DagNotFound,
@@ -55,6 +56,7 @@ _KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
     (XComError, 422, "bad_value"),
     (CodeArchiveError, 422, "bad_archive"),
     (DagNotFound, 404, "not_found"),
+    (BadValue, 422, "bad_value"),
     (ParamError, 422, "bad_params"),
     (DagError, 422, "bad_dag"),
 )

@@ -16,7 +16,8 @@ _OPERATE = Group("Operate", sort_key=3)
 _SERVICES = Group("Services, one by one", sort_key=4)
 
 _EPILOGUE = """\
-Exit codes: 0 fine, 1 the run failed, 2 wrong usage or bad input, 3 something that is needed cannot be reached.
+Exit codes: 0 fine, 1 the run failed or the audit found something, 2 wrong usage or bad input,
+3 something that is needed cannot be reached.
 Data commands take `--json`. `EVENFLOW_DEBUG=1` shows tracebacks."""
 
 # noun or verb, module:attribute, help, group
@@ -24,11 +25,15 @@ _COMMANDS = (
     ("up", "up:up", "Start everything on this machine, in this terminal, until Ctrl-C.", _RUN),
     ("run", "run:run", "Run a DAG, or a DAG file, and watch it to its end.", _RUN),
     ("dags", "dags:app", "List, show, trigger, pause and unpause DAGs.", _LOOK),
-    ("runs", "runs:app", "List, show, watch and cancel runs.", _LOOK),
+    ("runs", "runs:app", "Trigger, list, show, watch and cancel runs.", _LOOK),
     ("tasks", "tasks:app", "List the tasks of a run, read their logs.", _LOOK),
-    ("pools", "pools:app", "List pools, make them and change their slots.", _LOOK),
+    ("why", "why:why", "Say why a task does not run, who is in its way, and what to do.", _LOOK),
+    ("plan", "plan:plan", "Say what would start next, and what blocks the rest.", _LOOK),
+    ("pools", "pools:app", "List pools, make, change and delete them.", _LOOK),
+    ("settings", "settings:app", "List and change the settings that all schedulers share.", _LOOK),
     ("status", "status:status", "What runs, what waits, and whether all services are well.", _LOOK),
     ("doctor", "doctor:doctor", "Check everything that Evenflow needs, and say how to cure what is wrong.", _OPERATE),
+    ("audit", "audit:audit", "Recompute every counter of the scheduler and compare.", _OPERATE),
     ("db", "db:app", "Migrate, check, start, stop and open the database.", _OPERATE),
     ("tokens", "tokens:app", "Make tokens for people, workers and processors.", _OPERATE),
     ("version", "version:version", "Versions of Evenflow and of what it stands on.", _OPERATE),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from evenflow.cli.params import Params, parse_params
 from evenflow.cli.remote import remote
+from evenflow.cli.runs import trigger
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import DagDetail, DagSummary
 
 app = App(name="dags", help="List, show, trigger, pause and unpause DAGs.")
+app.command(trigger)
 
 PAGE = 1000  # what the API gives at once
 
@@ -51,32 +51,6 @@ async def show(dag_id: str, /, *, json: Json = False) -> None:
         print_json(dag)
     else:
         _show(dag)
-
-
-@app.command
-async def trigger(
-    dag_id: str,
-    /,
-    *,
-    param: Params = None,
-    run_id: Annotated[str | None, Parameter(help="Name of the run; made from the time if left out.")] = None,
-    logical_date: Annotated[datetime | None, Parameter(help="ISO 8601 with offset.")] = None,
-    priority: Annotated[int, Parameter(help="Runs of a higher one go first.")] = 0,
-    json: Json = False,
-) -> None:
-    """Ask for a run and return at once. To watch it: `evenflow run`."""
-    params = parse_params(param)
-    if logical_date is not None:
-        logical_date = logical_date.astimezone()
-    async with remote() as client:
-        run = await client.trigger_run(dag_id, run_id=run_id, params=params, logical_date=logical_date, priority=priority)
-        paused = not json and (await client.get_dag(dag_id)).is_paused
-    if json:
-        print_json(run)
-        return
-    say(f"{run.run_id} is {run.state}. To watch it: evenflow runs watch {dag_id} {run.run_id}")
-    if paused:
-        say(f"The DAG is paused, so the run waits. To let it go: evenflow dags unpause {dag_id}", "yellow")
 
 
 @app.command

@@ -29,11 +29,12 @@ def parse_params(given: Iterable[str] | None) -> dict[str, Any]:
             raise ParamError(f"--param {text!r} is not NAME=VALUE. Type for example: --param limit=10")
         if name in params:
             raise ParamError(f"--param {name} is given twice. Give each parameter once.")
-        params[name] = _value(value)
+        params[name] = json_or_text(value)
     return params
 
 
-def _value(text: str) -> Any:
+def json_or_text(text: str) -> Any:
+    """A value as it is typed: JSON, or the text itself where that is none."""
     try:
         return json.loads(text)
     except ValueError:

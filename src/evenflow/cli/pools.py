@@ -8,20 +8,25 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, print_json, print_table, say
+from evenflow.core.pool_policy import PoolPolicy
 
-app = App(name="pools", help="List pools, make them and change their slots.")
+app = App(name="pools", help="List pools, make, change and delete them.")
+
+_POLICY = (
+    "Whether smaller tasks may pass one that does not fit: backfill, strict, or reserve-after=10m, until it has waited so long."
+)
 
 
 @app.command(name="list")
 async def list_(*, json: Json = False) -> None:
-    """All pools, and how full they are."""
+    """All pools, how full they are, and their policy."""
     async with remote() as client:
         pools = (await client.list_pools()).items
     if json:
         print_json({"pools": pools})
     else:
-        rows = ((pool.name, pool.used, pool.slots, pool.description) for pool in pools)
-        print_table(("pool", "#used", "#slots", ""), rows, empty="No pools.")
+        rows = ((pool.name, pool.used, pool.slots, pool.policy, pool.description) for pool in pools)
+        print_table(("pool", "#used", "#slots", "policy", ""), rows, empty="No pools.")
 
 
 @app.command(name="set")
@@ -30,13 +35,27 @@ async def set_(
     slots: int,
     /,
     *,
+    policy: Annotated[str | None, Parameter(help=_POLICY)] = None,
     description: Annotated[str | None, Parameter(help="What it is for.")] = None,
     json: Json = False,
 ) -> None:
     """Give a pool this many slots; it is made if there is none. Tasks that run keep theirs, also above a lower limit."""
+    if policy is not None:
+        PoolPolicy.parse(policy)
     async with remote() as client:
-        pool = await client.set_pool(name, slots=slots, description=description)
+        pool = await client.set_pool(name, slots=slots, description=description, policy=policy)
     if json:
         print_json(pool)
     else:
-        say(f"{pool.name} has {pool.slots} slots, {pool.used} of them used")
+        say(f"{pool.name} has {pool.slots} slots, {pool.used} of them used; its policy is {pool.policy}")
+
+
+@app.command
+async def delete(name: str, /, *, json: Json = False) -> None:
+    """Delete a pool that no task names any more."""
+    async with remote() as client:
+        pool = await client.delete_pool(name)
+    if json:
+        print_json(pool)
+    else:
+        say(f"{pool.name} is deleted; it had {pool.slots} slots")

@@ -55,7 +55,7 @@ async def watch_run(
         print_json({"run": snapshot.run, "failed_tasks": failures})
     else:
         print_summary(snapshot, failures, await find_last_words(client, snapshot))
-    return Exit.OK if snapshot.succeeded else Exit.RUN_FAILED
+    return Exit.OK if snapshot.succeeded else Exit.FAILED
 
 
 async def _follow(

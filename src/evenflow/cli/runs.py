@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from evenflow.cli.params import Params, parse_params
 from evenflow.cli.remote import remote
 from evenflow.cli.run_watch import watch_run
 from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say, state_text
 from evenflow.client.rest import RestClient
 from evenflow.errors import DagNotFound
 
-app = App(name="runs", help="List, show, watch and cancel runs.")
+app = App(name="runs", help="Trigger, list, show, watch and cancel runs.")
 
 RunId = Annotated[str | None, Parameter(help="Name of the run; the newest if left out.")]
+
+
+@app.command
+async def trigger(
+    dag_id: str,
+    /,
+    *,
+    param: Params = None,
+    run_id: Annotated[str | None, Parameter(help="Name of the run; made from the time if left out.")] = None,
+    logical_date: Annotated[datetime | None, Parameter(help="ISO 8601 with offset.")] = None,
+    priority: Annotated[
+        int, Parameter(help="Tasks of runs with a higher one go first, whatever their own priority is; it may be negative.")
+    ] = 0,
+    json: Json = False,
+) -> None:
+    """Ask for a run and return at once. To watch it: `evenflow run`."""
+    params = parse_params(param)
+    if logical_date is not None:
+        logical_date = logical_date.astimezone()
+    async with remote() as client:
+        run = await client.trigger_run(dag_id, run_id=run_id, params=params, logical_date=logical_date, priority=priority)
+        paused = not json and (await client.get_dag(dag_id)).is_paused
+    if json:
+        print_json(run)
+        return
+    say(f"{run.run_id} is {run.state}. To watch it: evenflow runs watch {dag_id} {run.run_id}")
+    if paused:
+        say(f"The DAG is paused, so the run waits. To let it go: evenflow dags unpause {dag_id}", "yellow")
 
 
 @app.command(name="list")
@@ -33,9 +63,11 @@ async def list_(
         print_json({"runs": page.items, "more": page.more})
         return
     rows = (
-        (r.dag_id, r.run_id, state_text(r.state), local_time(r.started_at), duration(r.elapsed_s), r.reason) for r in page.items
+        (r.dag_id, r.run_id, state_text(r.state), r.priority or "", local_time(r.started_at), duration(r.elapsed_s), r.reason)
+        for r in page.items
     )
-    print_table(("DAG", "run", "state", "started", "#took", "why"), rows, empty="No runs. To make one: evenflow run <dag_id>")
+    columns = ("DAG", "run", "state", "#priority", "started", "#took", "why")
+    print_table(columns, rows, empty="No runs. To make one: evenflow run <dag_id>")
     if page.more:
         say(f"... and more; see them with --limit {2 * limit}", "bright_black")
 
@@ -53,6 +85,7 @@ async def show(dag_id: str, run_id: RunId = None, /, *, json: Json = False) -> N
         "state": run.state + (f": {run.reason}" if run.reason else ""),
         "took": f"{duration(run.elapsed_s)} from {local_time(run.started_at)}" if run.started_at else "not started",
         "kind": f"{run.run_type}, version {run.version_number} of the DAG",
+        "priority": str(run.priority or ""),
         "params": ", ".join(f"{name}={value!r}" for name, value in run.params.items()) or "none",
         "cancelled by": run.cancelled_by or "",
         "logical date": local_time(run.logical_date),

@@ -134,6 +134,17 @@ class Pool(Answer):
     description: str
     slots: int
     used: int
+    policy: str
+
+
+class SettingValue(Answer):
+    name: str
+    value: Any
+    default: Any
+    kind: str
+    meaning: str
+    changed_at: datetime | None
+    changed_by: str | None
 
 
 class ServiceStatus(Answer):
@@ -170,6 +181,19 @@ class Status(Answer):
     inbox: int
     oldest_report_s: float | None
     database: DatabaseStatus
+
+
+class Finding(Answer):
+    """Something that the auditor found."""
+
+    kind: str
+    object: str
+    found: str
+    expected: str
+
+
+class Audit(Answer):
+    findings: list[Finding]
 
 
 class LogText(Answer):

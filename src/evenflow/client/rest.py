@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from evenflow.client import answers as a
+from evenflow.client import explanations as x
 from evenflow.client.http import HttpClient, Response
 from evenflow.errors import ApiRefused
 
@@ -105,6 +106,18 @@ class RestClient:
             complete=response.headers["X-Log-Complete"] == "true",
         )
 
+    # -- explanations --------------------------------------------------------------------------------------------------
+
+    async def find_run(self, run_id: str) -> a.Page[x.RunName]:
+        return await self._get(f"/runs/{_in_path(run_id)}", a.Page[x.RunName])
+
+    async def explain(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> x.Why:
+        path = f"{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/why"
+        return await self._get(path, x.Why, map_index=map_index)
+
+    async def get_plan(self, *, limit: int = 20) -> x.Plan:
+        return await self._get("/plan", x.Plan, limit=limit)
+
     # -- the system ----------------------------------------------------------------------------------------------------
 
     async def get_status(self) -> a.Status:
@@ -113,8 +126,21 @@ class RestClient:
     async def list_pools(self) -> a.Page[a.Pool]:
         return await self._get("/pools", a.Page[a.Pool])
 
-    async def set_pool(self, name: str, *, slots: int, description: str | None = None) -> a.Pool:
-        return await self._send("PUT", f"/pools/{_in_path(name)}", {"slots": slots, "description": description}, a.Pool)
+    async def set_pool(self, name: str, *, slots: int, description: str | None = None, policy: str | None = None) -> a.Pool:
+        change = {"slots": slots, "description": description, "policy": policy}
+        return await self._send("PUT", f"/pools/{_in_path(name)}", change, a.Pool)
+
+    async def delete_pool(self, name: str) -> a.Pool:
+        return await self._send("DELETE", f"/pools/{_in_path(name)}", None, a.Pool)
+
+    async def list_settings(self) -> a.Page[a.SettingValue]:
+        return await self._get("/settings", a.Page[a.SettingValue])
+
+    async def set_setting(self, name: str, value: Any) -> a.SettingValue:
+        return await self._send("PUT", f"/settings/{_in_path(name)}", {"value": value}, a.SettingValue)
+
+    async def get_audit(self) -> a.Audit:
+        return await self._get("/audit", a.Audit)
 
     async def is_ready(self) -> bool:
         """Whether the API serves and its database answers. Raises :class:`ApiUnavailable` when nothing listens there."""

@@ -2,25 +2,29 @@
 
 Theory of operation
 -------------------
-A *lane* is a set of ready tasks of one run that no limit tells apart: same node, same priority, same local limits. A *node* is
+A *lane* is a set of ready tasks of one run that no limit tells apart: same node, same priority, same limits of the run. A *node* is
 what tells lanes apart beyond their run: (pool, executor, queue, slots of one task, the task's own limit across runs if it has one).
+Nodes that differ in that last limit alone have the same *base*.
 
-* The limits of a **node** park nothing: while one of them is full its nodes are skipped whole, and no lane moves. So a burst of
-  a million lanes behind one such limit costs nothing.
-* A limit of a **run** that is full *parks* a lane: it becomes the lane's witness, and nobody looks at the lane again until that
-  limit has room. What a round parks is bounded by the lanes of the runs that are running.
+* While a pool or executor is full, or a task's own limit is, the lanes behind it are skipped whole, and no row changes. So a
+  burst of a million lanes behind one such limit costs nothing.
+* A full limit of its run *parks* a lane that is looked at: the limit becomes its witness, and nobody looks at the lane again
+  until that limit has room. What waits behind a better lane of its run is parked on the run's limit from the beginning.
 
 So a round touches the lanes that start, the lanes that newly block, and nothing else; the backlog costs nothing.
 
-Invariant, on which work conservation (R-ST2) and strict order (R-ST3) rest: a lane with ready tasks is open, or parked on a
-saturated limit, or parked on a limit with room while a better lane of the same node and limit is open. Three things keep it:
+When a limit has room, only the best lane of each base that is parked there opens. It is *woken*: it carries the wake of those
+behind it, and is looked at even while its task's limit is full, in order to pass that wake on.
 
-* a start on a limit that still has room opens the best lane of that node that is parked there;
-* a release of a local limit opens, per node, the best lane parked on it;
-* an open lane that vanishes for any other reason than a start passes its wake on (the store reports its limits as released by 0).
+Invariant, on which work conservation (R-ST2) and strict order (R-ST3) rest: a lane with ready tasks is open, or parked on a
+full limit, or parked on a limit with room while a better lane of the same base and limit is woken. Three things keep it:
+
+* a lane that is looked at, whether it starts or parks, wakes the next one on each of its limits that still has room;
+* a release of a limit wakes, per base, the best lane parked on it;
+* a woken lane that vanishes for any other reason passes its wake on (the store reports its limits as released by 0).
 
 The caller loads only a prefix of each queue. The round must not decide beyond such a prefix, because an unseen lane could come
-first: it stops there and says so (``Decision.again``), and the caller runs another round at once.
+first: there it asks for more.
 
 A task may want several slots of its pool. Where it does not fit, the pool's *patience* says how long smaller ones may pass it:
 for ever (``backfill``), not at all (``strict``), or until it has waited so long (``reserve_after``). Then it keeps the pool, and
@@ -34,13 +38,19 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from evenflow.core.limits import LANES_PER_ROUND, STARTS_PER_ROUND
 
 Order = tuple[int, ...]
 
-OPEN = 0  # parked_on of a lane that is open
-PAUSED = -1  # parked_on of a lane whose DAG is paused
+# parked_on of a lane that is parked on no limit
+OPEN = 0
+PAUSED = -1  # its DAG is paused
+WOKEN = -2  # open, and others may be parked behind it
 
 BACKFILL = math.inf  # patience: seconds for which a task that does not fit lets smaller ones pass
 STRICT = 0.0
@@ -48,9 +58,12 @@ STRICT = 0.0
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What tells lanes apart beyond their run. ``weight`` is the number of pool slots that one task takes."""
+    """What tells lanes apart beyond their run. ``weight`` is the number of pool slots that one task takes; ``base_id`` is the node
+    that is the same without ``task_limit``.
+    """
 
     node_id: int
+    base_id: int
     pool_limit: int
     executor_limit: int
     queue: str
@@ -67,7 +80,7 @@ class Node:
 
 @dataclass(slots=True)
 class Lane:
-    """Ready tasks that no limit tells apart. ``key`` is the caller's; ``locals`` are limit ids, narrowest first."""
+    """Ready tasks that no limit tells apart. ``key`` is the caller's; ``locals`` are the limits of its run, narrowest first."""
 
     key: int
     node_id: int
@@ -78,29 +91,38 @@ class Lane:
     waited_s: float = 0.0
 
 
+class Queue(NamedTuple):
+    """The open lanes of a node, or those of them that are woken."""
+
+    node_id: int
+    woken: bool
+
+
 @dataclass(slots=True)
 class Snapshot:
     """What a round decides from.
 
-    ``free`` is capacity minus use for every limit that any lane or node here refers to, releases already added. ``open`` has open
-    lanes per node, in any order; ``horizon[node]`` is the order up to which they are complete, absent when they are complete.
-    ``parked[limit, node]`` has lanes parked there, best first, for every limit with room that was released or that a stored
-    open lane has; ``(limit, node) in parked_more`` says that there are more. ``patience`` has the pools that do not backfill.
+    ``free`` is capacity minus use for every limit that any lane or node here refers to, releases already added. ``open`` has the
+    open and woken lanes of each node, in any order; ``horizon[queue]`` is the order up to which they are complete, absent when
+    they are complete. ``parked[limit, base]`` has lanes parked there, best first, for every limit in ``released`` and every
+    limit with room that a woken lane has; ``(limit, base) in parked_more`` says that there are more. ``patience`` has the pools
+    that do not backfill.
     """
 
     free: dict[int, int]
-    nodes: Mapping[int, Node]
+    nodes: dict[int, Node]
     open: dict[int, list[Lane]]
-    horizon: dict[int, Order] = field(default_factory=dict)
+    horizon: dict[Queue, Order] = field(default_factory=dict)
     parked: dict[tuple[int, int], list[Lane]] = field(default_factory=dict)
     parked_more: set[tuple[int, int]] = field(default_factory=set)
-    patience: Mapping[int, float] = field(default_factory=dict)
+    released: Collection[int] = ()
+    patience: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Decision:
     """``grants`` in the order in which they were made: (lane, how many of its tasks start). ``moved``: lanes by key whose
-    ``parked_on`` was changed. ``again``: the round ended on its budget or where its prefix ends; ``rewake``: limits to report
+    ``parked_on`` was changed. ``again``: the round ended on a bound, or where its prefix ends; ``rewake``: limits to report
     as released by 0 to the next one. ``reserved``: pools that a task which does not fit keeps for itself, and its lane.
     """
 
@@ -112,8 +134,10 @@ class Decision:
     reserved: dict[int, Lane] = field(default_factory=dict)
 
 
-def saturated(lane: Lane, free: Mapping[int, int]) -> int | None:
-    """The witness: the narrowest local limit that has no room, or None."""
+def saturated(lane: Lane, node: Node, free: Mapping[int, int]) -> int | None:
+    """The witness: a limit of the task or the run that has no room, or None."""
+    if node.task_limit is not None and free[node.task_limit] < 1:
+        return node.task_limit
     for limit in lane.locals:
         if free[limit] < 1:
             return limit
@@ -121,11 +145,9 @@ def saturated(lane: Lane, free: Mapping[int, int]) -> int | None:
 
 
 def full(node: Node, free: Mapping[int, int], patience: Mapping[int, float]) -> int | None:
-    """The limit for which the whole node is out, its lanes unseen, or None. A pool that some slots are left of, but too few for
-    this node, does not count where somebody may have to keep it.
+    """The executor or pool for which the whole node is out, its lanes unseen, or None. A pool that some slots are left of, but too
+    few for this node, does not count where somebody may have to keep it.
     """
-    if node.task_limit is not None and free[node.task_limit] < 1:
-        return node.task_limit
     if free[node.executor_limit] < 1:
         return node.executor_limit
     if free[node.pool_limit] < (1 if node.pool_limit in patience else node.weight):
@@ -133,85 +155,132 @@ def full(node: Node, free: Mapping[int, int], patience: Mapping[int, float]) -> 
     return None
 
 
-def select(snapshot: Snapshot, *, budget: int) -> Decision:
-    """One round; ``budget`` bounds the lanes touched. Mutates the snapshot's ``free`` and its lanes as it decides."""
-    return _Round(snapshot, budget).run()
+def line_up(lanes: list[Lane]) -> None:
+    """Of open lanes of one base, best first, that share the limit of a run: the first carries the wake of the others, which are
+    parked behind it.
+    """
+    if len(lanes) > 1:
+        lanes[0].parked_on = WOKEN
+        for lane in lanes[1:]:
+            lane.parked_on = lane.locals[-1]
 
 
-class _Round:
-    def __init__(self, snapshot: Snapshot, budget: int) -> None:
-        self.snapshot, self.budget = snapshot, budget
+def select(snapshot: Snapshot, *, budget: int = LANES_PER_ROUND, starts: int = STARTS_PER_ROUND) -> Decision:
+    """One round that ends where its prefix ends; bounds as in :class:`Selection`."""
+    selection = Selection(snapshot, budget=budget, starts=starts)
+    if selection.run() is not None:
+        selection.decision.again = True
+    return selection.decision
+
+
+class _Kind(IntEnum):
+    LANE = 0
+    END = 1  # what is known of the queue ends here
+
+
+class Selection:
+    """One round. ``budget`` bounds the lanes touched, ``starts`` the tasks started. Mutates the snapshot."""
+
+    def __init__(self, snapshot: Snapshot, *, budget: int = LANES_PER_ROUND, starts: int = STARTS_PER_ROUND) -> None:
+        self.snapshot, self.budget, self.starts = snapshot, budget, starts
         self.free, self.decision = snapshot.free, Decision()
-        self.sequence = itertools.count()
-        self.heads: list[tuple[Order, int]] = []  # one entry per node: its best lane, or where what is known of it ends
-        self.queues: dict[int, list[tuple[Order, int, Lane]]] = {}
-        for node_id, lanes in snapshot.open.items():
-            queue = self.queues[node_id] = [(lane.order, next(self.sequence), lane) for lane in lanes]
-            heapq.heapify(queue)
+        self._passed: set[int] = set()  # nodes whose best lane does not fit
+        self._sequence = itertools.count()
+        self._queues: dict[Queue, list[tuple[Order, int, Lane]]] = {}
+        # Of each queue its best lane, and where what is known of it ends. An entry whose lane is not the best any more is void.
+        self._heads: list[tuple[Order, _Kind, Queue]] = []
+        for lanes in snapshot.open.values():
+            for lane in lanes:
+                self._push(lane)
+        for queue, end in snapshot.horizon.items():
+            heapq.heappush(self._heads, (end, _Kind.END, queue))
+        for limit, base_id in snapshot.parked:
+            if limit in snapshot.released:
+                self._wake(limit, base_id)
 
-    def run(self) -> Decision:
-        decision, nodes, queues = self.decision, self.snapshot.nodes, self.queues
-        for limit, node_id in self.snapshot.parked:
-            self._wake(limit, node_id)
-        for node_id in queues.keys() | self.snapshot.horizon.keys():
-            self._expose(node_id)
-        while self.heads:
-            order, node_id = heapq.heappop(self.heads)
-            node = nodes[node_id]
-            if node.pool_limit in decision.reserved or full(node, self.free, self.snapshot.patience) is not None:
+    def run(self) -> Queue | None:
+        """Decide until the round is over (None), or until more must be known of a queue: :meth:`feed` that, and run again."""
+        decision, heads, patience = self.decision, self._heads, self.snapshot.patience
+        while heads:
+            order, kind, queue = heapq.heappop(heads)
+            node = self.snapshot.nodes[queue.node_id]
+            if node.pool_limit in decision.reserved or node.node_id in self._passed or full(node, self.free, patience) is not None:
                 continue  # the whole node is out for this round; none of its lanes moves
-            queue = queues.get(node_id)
-            if not queue or queue[0][0] != order or decision.touched >= self.budget:
+            if not queue.woken and node.task_limit is not None and self.free[node.task_limit] < 1:
+                continue  # likewise, but its woken lanes are looked at
+            if kind is _Kind.END:
+                return queue
+            lanes = self._queues[queue]
+            if not lanes or lanes[0][0] != order:
+                continue
+            if decision.touched >= self.budget or not self.starts:
                 decision.again = True
-                break
-            decision.touched += 1
-            lane = queue[0][2]
-            witness = saturated(lane, self.free)
+                return None
+            lane = lanes[0][2]
+            witness = saturated(lane, node, self.free)
             if witness is None and self.free[node.pool_limit] < node.weight:
-                if lane.waited_s >= self.snapshot.patience[node.pool_limit]:
+                if lane.waited_s >= patience[node.pool_limit]:
                     decision.reserved[node.pool_limit] = lane
+                self._passed.add(node.node_id)
                 continue  # it does not fit, and speaks for its node
-            heapq.heappop(queue)
+            decision.touched += 1
+            heapq.heappop(lanes)
             if witness is None:
                 self._start(node, lane)
             else:
                 lane.parked_on = witness
                 decision.moved[lane.key] = lane
+            if node.task_limit is not None:
+                self._wake(node.task_limit, node.base_id)
             for limit in lane.locals:
-                self._wake(limit, node_id)
-            self._expose(node_id)
-        return decision
+                self._wake(limit, node.base_id)
+            if lanes:
+                heapq.heappush(heads, (lanes[0][0], _Kind.LANE, queue))
+        # Who keeps a pool may have been blocked by its own run meanwhile: then the pool is not kept any more.
+        for lane in decision.reserved.values():
+            decision.again |= saturated(lane, self.snapshot.nodes[lane.node_id], self.free) is not None
+        return None
+
+    def feed(self, queue: Queue, lanes: Sequence[Lane], end: Order | None) -> None:
+        """The next lanes of a queue, complete up to ``end``, or None when there are no more. What the snapshot must have of them
+        it has by now.
+        """
+        for lane in lanes:
+            self._push(lane)
+        if end is not None:
+            heapq.heappush(self._heads, (end, _Kind.END, queue))
+
+    def _push(self, lane: Lane) -> None:
+        queue = Queue(lane.node_id, lane.parked_on == WOKEN)
+        lanes = self._queues.setdefault(queue, [])
+        heapq.heappush(lanes, (lane.order, next(self._sequence), lane))
+        if lanes[0][2] is lane:
+            heapq.heappush(self._heads, (lane.order, _Kind.LANE, queue))
 
     def _start(self, node: Node, lane: Lane) -> None:
         """Start what there is room for. What is left of the lane is seen again: it parks itself or finds its node full."""
         free = self.free
         ones = (*node.limits[1:], *lane.locals)  # a task takes one of each
-        count = min(lane.ready, free[node.pool_limit] // node.weight, *(free[limit] for limit in ones))
+        count = min(self.starts, lane.ready, free[node.pool_limit] // node.weight, *(free[limit] for limit in ones))
+        self.starts -= count
         free[node.pool_limit] -= count * node.weight
         for limit in ones:
             free[limit] -= count
         lane.ready -= count
         self.decision.grants.append((lane, count))
         if lane.ready:
-            heapq.heappush(self.queues[node.node_id], (lane.order, next(self.sequence), lane))
+            self._push(lane)
 
-    def _wake(self, limit: int, node_id: int) -> None:
-        """Open the best lane parked on this limit in this node, if the limit has room."""
-        lanes = self.snapshot.parked.get((limit, node_id))
+    def _wake(self, limit: int, base_id: int) -> None:
+        """Open the best lane parked on this limit in this base, if the limit has room."""
+        lanes = self.snapshot.parked.get((limit, base_id))
         if lanes is None or self.free[limit] < 1:
             return
         if lanes:
             lane = lanes.pop(0)
-            lane.parked_on = OPEN
+            lane.parked_on = WOKEN
             self.decision.moved[lane.key] = lane
-            heapq.heappush(self.queues.setdefault(node_id, []), (lane.order, next(self.sequence), lane))
-        elif (limit, node_id) in self.snapshot.parked_more:
+            self._push(lane)
+        elif (limit, base_id) in self.snapshot.parked_more:
             self.decision.rewake.add(limit)
             self.decision.again = True
-
-    def _expose(self, node_id: int) -> None:
-        queue, end = self.queues.get(node_id), self.snapshot.horizon.get(node_id)
-        if queue and (end is None or queue[0][0] <= end):
-            heapq.heappush(self.heads, (queue[0][0], node_id))
-        elif end is not None:
-            heapq.heappush(self.heads, (end, node_id))

@@ -10,7 +10,7 @@ from evenflow import errors
 
 class Exit(IntEnum):
     OK = 0
-    RUN_FAILED = 1
+    FAILED = 1
     USAGE = 2  # wrong usage or bad input: typing something else helps
     UNREACHABLE = 3  # the database, the API or a service is not there: starting something helps
     BUG = 70  # a defect of Evenflow

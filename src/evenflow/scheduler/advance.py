@@ -52,13 +52,13 @@ def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, swee
     the caller makes a new one.
     """
     with conn.pipeline() as pipeline, conn.transaction():
-        begun = inbox.begin_turn(conn)
+        tried, begun = inbox.try_executor(conn), inbox.begin_turn(conn)
         locked = inbox.lock_runs(conn, limit=max_runs).all()
-        turn = begun.all()[0]
+        (lead,), turn = tried.all()[0], begun.all()[0]
         batch = Batch(conn, catalog, turn.now_s, turn.lanes)
-        selects = turn.lead and (turn.fast_follow or sweep)
+        selects = lead and (turn.fast_follow or sweep)
         work = _Work(conn, turn) if selects else None
-        reports, stale, again = _apply(batch, locked, turn)
+        reports, stale, again = _apply(batch, locked, turn, lead)
         if work:
             again |= work.take(batch)
         batch.end_dispatches()
@@ -70,14 +70,16 @@ def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, swee
             again |= selection_round.run()
         else:
             again |= _end_runs(batch, finished)
+            _wake_ended(batch)
             swap(batch, starts) if turn.fast_follow else leave(batch, starts)
         batch.write()
         if batch.ended_runs:
             runs.finish(conn, batch.ended_runs)
-            runs.delete_limits(conn, [run_key for run_key, _, _ in batch.ended_runs])
+            if lead:
+                runs.delete_limits(conn, [run_key for run_key, _, _ in batch.ended_runs])
         if batch.dispatches or batch.kills:
             inbox.notify(conn, DISPATCH)
-        if turn.fast_follow and not turn.lead and (batch.released or batch.ready or batch.expanded):
+        if turn.fast_follow and not lead and (batch.released or batch.ready or batch.expanded):
             inbox.notify(conn, INBOX)
         pipeline.sync()
         for guard in batch.guards:
@@ -95,9 +97,12 @@ class _Work:
 
     def take(self, batch: Batch) -> bool:
         """Whether there may be more."""
-        for limit, released, at_s in self._wakes.all() if self._wakes else ():
+        wakes = self._wakes.all() if self._wakes else []
+        for limit, released, at_s in wakes:
             batch.released[limit] += released
             batch.released_at[limit] = max(at_s, batch.released_at.get(limit, 0.0))
+        if wakes:
+            runs.delete_ended_limits(batch.conn, [limit for limit, _, _ in wakes])
         more = create_runs(batch, self._queued.all()) if self._queued else False
         if self._pauses and (changed := dict(self._pauses.all())):
             batch.wake(selection.apply_pauses(batch.conn, changed))
@@ -106,12 +111,12 @@ class _Work:
         return more
 
 
-def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn) -> tuple[int, int, bool]:
+def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: bool) -> tuple[int, int, bool]:
     """Reports and timers of the locked runs; answers how many reports, how many of them stale, and whether there may be more."""
     if not locked:
         return 0, 0, False
     run_keys = [row.run_key for row in locked]
-    taken = inbox.take_reports(batch.conn, run_keys, lead=turn.lead, limit=REPORTS_PER_TURN)
+    taken = inbox.take_reports(batch.conn, run_keys, lead=lead, limit=REPORTS_PER_TURN)
     timers = inbox.take_timers(batch.conn, run_keys).all() if turn.timers else []
     reports = taken.all()
     batch.catalog.load_versions(batch.conn, (row.version_key for row in locked))
@@ -151,3 +156,11 @@ def _end_runs(batch: Batch, finished: Rows[runs.RunStanding] | None) -> bool:
             batch.released[standing.slot_limit] += 1
             room = room or standing.others_wait
     return room
+
+
+def _wake_ended(batch: Batch) -> None:
+    """Limits of runs that ended go with the wakes that name them: only the holder of the executor's lock deletes limits."""
+    ended = [run_key for run_key, _, _ in batch.ended_runs]
+    batch.catalog.load_run_limits(batch.conn, ended)
+    for run_key in ended:
+        batch.wake(batch.catalog.run_limits(run_key).values())

@@ -131,6 +131,7 @@ class Batch:
         place: Place,
         holds: Sequence[int],
         *,
+        run_priority: int,
         avoid: int = 0,
         detail: dict[str, Any] | None = None,
     ) -> None:
@@ -147,7 +148,7 @@ class Batch:
                 item.map_index,
                 item.try_number,
                 FIRST_START,
-                place.priority,
+                (run_priority << 32) + place.priority,
                 place.node.queue,
                 holds,
                 place.node.weight,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from evenflow.core.model import UNMAPPED
-from evenflow.core.selection import OPEN, PAUSED, Lane
+from evenflow.core.selection import OPEN, PAUSED, Lane, line_up
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.catalog import Place
@@ -71,14 +72,15 @@ def _lane_of(batch: Batch, out: dict[LaneKey, Candidates], run_key: int, task_in
     return found
 
 
-def store(batch: Batch, lanes: Collection[Candidates]) -> None:
+def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
     """Writes lanes that have tasks left."""
     lanes = [c for c in lanes if c.lane.ready]
+    _line_up(lanes)
     rows: list[StoredLane] = []
+    queues: list[int] = []
     ready: list[tuple[int, int, int]] = []
     for c in lanes:
         lane_id = batch.catalog.lane_ids.take(batch.conn)
-        mapped = None if c.mapped == UNMAPPED else c.mapped
         rows.append(
             StoredLane(
                 lane_id,
@@ -89,18 +91,29 @@ def store(batch: Batch, lanes: Collection[Candidates]) -> None:
                 c.run.run_after_us,
                 list(c.lane.locals),
                 c.lane.ready,
-                mapped,
+                None if c.mapped == UNMAPPED else c.mapped,
                 c.next_map_index,
                 c.end,
                 c.lane.parked_on,
                 c.run.ready_at_s,
             )
         )
+        queues.append(selection.queue_of(c.place.node, c.lane.parked_on))
         ready += schedule(batch, lane_id, c.items)
     if rows:
-        selection.insert_lanes(batch.conn, rows)
+        selection.insert_lanes(batch.conn, rows, queues)
     if ready:
         selection.insert_ready(batch.conn, ready)
+
+
+def _line_up(candidates: list[Candidates]) -> None:
+    """Where several open lanes of a run share a limit, all but the best wait behind it."""
+    lines: dict[tuple[int, int], list[Lane]] = defaultdict(list)
+    for c in candidates:
+        if c.lane.parked_on == OPEN and c.lane.locals:
+            lines[c.lane.locals[-1], c.place.node.base_id].append(c.lane)
+    for lanes in lines.values():
+        line_up(sorted(lanes, key=lambda lane: lane.order))
 
 
 def schedule(batch: Batch, lane_id: int, items: list[Item]) -> list[tuple[int, int, int]]:

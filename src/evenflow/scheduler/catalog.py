@@ -117,7 +117,8 @@ class Catalog:
         key = (pool, executor, queue, weight, task_limit)
         found = self._nodes_by_name.get(key)
         if found is None:
-            row = selection.find_node(conn, *key)
+            base_id = None if task_limit is None else self._node(conn, pool, executor, queue, weight, None).node_id
+            row = selection.find_node(conn, *key, base_id)
             if row is None:
                 raise DagError(f"There is no pool {pool!r}, or no executor {executor!r}.")
             found = self._nodes_by_name.put(key, Node(*row, queue, weight, task_limit))

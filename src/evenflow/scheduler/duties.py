@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from evenflow.core.limits import BEAT_S, LEASE_S, SWEEP_S
+from evenflow.scheduler.audit import Sweep
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.scheduler.tally import Tally
@@ -54,7 +55,7 @@ class Presence:
     """This scheduler's row in the table of services. Told that it is not known any more, it registers anew."""
 
     def __init__(self, name: str, tally: Tally) -> None:
-        self._name, self._tally = name, tally
+        self._name, self.tally = name, tally
         self._service_id: int | None = None
 
     def beat(self, conn: Conn) -> None:
@@ -70,7 +71,7 @@ class Presence:
         """Whether the row is known."""
         if self._service_id is None:
             return False
-        detail = json.dumps(self._tally.read())
+        detail = json.dumps(self.tally.read())
         return presence.beat(conn, service_id=self._service_id, kind="scheduler", state=state, detail=detail)
 
 
@@ -80,6 +81,7 @@ def all_duties(own: Presence) -> list[Duty]:
         Duty("presence", BEAT_S, own.beat),
         Duty("leases", SWEEP_S, watch_leases),
         Duty("schedules", SWEEP_S, create_due_runs),
+        Duty("sweep", SWEEP_S, Sweep(own.tally).perform),
     ]
 
 

@@ -111,11 +111,14 @@ def _fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, object]
 
 def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
     """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often."""
-    if report.losses < MAX_LOSSES and not batch.runs[item.run_key].cancelled:
+    run = batch.runs[item.run_key]
+    if report.losses < MAX_LOSSES and not run.cancelled:
         batch.ended_epochs.append(report.epoch)
         item.losses += 1
-        place = batch.catalog.place(batch.conn, batch.runs[item.run_key].version, item.task_index)
-        batch.dispatch(item, TaskEvent.REQUEUE, place, report.holds, avoid=avoid, detail={"reason": reason})
+        place = batch.catalog.place(batch.conn, run.version, item.task_index)
+        batch.dispatch(
+            item, TaskEvent.REQUEUE, place, report.holds, run_priority=run.priority, avoid=avoid, detail={"reason": reason}
+        )
         return
     item.ended_at = report.at
     _end(batch, report)

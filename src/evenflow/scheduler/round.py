@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from evenflow.core.limits import LANES_PER_ROUND
+from evenflow.core.limits import MOST_HEADS
 from evenflow.core.model import UNMAPPED
-from evenflow.core.selection import OPEN, Lane, Node, Snapshot, saturated, select
+from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, Queue, Selection, Snapshot, saturated
 from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.batch import Batch
 from evenflow.scheduler.candidates import Candidates, LaneKey
@@ -19,7 +19,7 @@ from evenflow.scheduler.catalog import Place
 from evenflow.scheduler.starts import Starts
 from evenflow.store import selection
 from evenflow.store.rows import Rows
-from evenflow.store.selection import LimitRoom, StoredLane, heads_read
+from evenflow.store.selection import OPEN_AHEAD, PARKED_AHEAD, LimitRoom, StoredLane
 
 
 class Round:
@@ -31,16 +31,18 @@ class Round:
         self.in_memory = {c.lane.key: c for c in self.candidates.values()}
         self.stored: dict[int, StoredLane] = {}
         self.lanes: dict[int, Lane] = {}  # of what is stored, as the round changes them
-        self.nodes: dict[int, Node] = {}
+        self.snapshot = Snapshot({}, {}, defaultdict(list))
+        self.heads: dict[Queue, int] = defaultdict(int)  # lanes read of it
         self.room: dict[int, LimitRoom] = {}
         self.advanced: dict[int, int] = defaultdict(int)  # mapped instances started, by stored lane
         self.joined: list[tuple[int, int, int]] = []
         conn = batch.conn
-        self._woken = [limit for limit in batch.released if limit]
+        self.snapshot.released = {limit for limit in batch.released if limit}
+        self._looked_at = set(self.snapshot.released)
         self._heads = self._parked = self._kin = None
         if batch.lanes:
             self._heads = selection.read_heads(conn, batch.released)
-            self._parked = selection.read_parked(conn, self._woken) if self._woken else None
+            self._parked = selection.read_parked(conn, self._looked_at) if self._looked_at else None
             # Only a run that existed before can have lanes that these tasks belong to.
             kin = {(c.run.run_key, c.lane.node_id, c.place.priority) for c in self.candidates.values() if _may_join(c)}
             self._kin = selection.find_lanes(conn, kin) if kin else None
@@ -50,10 +52,9 @@ class Round:
     def run(self) -> bool:
         """Decide and write. Whether another round should follow at once."""
         batch = self.batch
-        snapshot = self._load()
-        decision = select(snapshot, budget=LANES_PER_ROUND) if snapshot else None
+        decision = self._decide() if self._load() else None
         for c in self.candidates.values():
-            if c.lane.ready and c.lane.parked_on == OPEN and snapshot and (witness := saturated(c.lane, snapshot.free)):
+            if c.lane.ready and c.lane.parked_on == OPEN and (witness := saturated(c.lane, c.place.node, self.snapshot.free)):
                 c.lane.parked_on = witness
         if self.joined:
             selection.insert_ready(batch.conn, self.joined)
@@ -71,36 +72,61 @@ class Round:
 
     # -- what the round decides from -------------------------------------------------------------------------------
 
-    def _load(self) -> Snapshot | None:
-        batch, conn = self.batch, self.batch.conn
-        open_lanes: dict[int, list[Lane]] = defaultdict(list)
-        for row in self._all(self._heads):
-            open_lanes[row.node_id].append(self._adopt(row))
-        ahead = heads_read(len(open_lanes))
-        horizon = {node_id: lanes[-1].order for node_id, lanes in open_lanes.items() if len(lanes) >= ahead}
-        parked: dict[tuple[int, int], list[Lane]] = {}
-        more = self._park(parked, self._parked)
-        behind = {limit for lanes in open_lanes.values() for lane in lanes for limit in lane.locals} - set(self._woken)
-        if behind:
-            more |= self._park(parked, selection.read_parked(conn, behind))
+    def _load(self) -> bool:
+        """Whether anything waits anywhere."""
+        snapshot, last = self.snapshot, {}
+        found = [self._adopt(row) for row in self._all(self._heads)]
+        for lane in found:
+            queue = Queue(lane.node_id, lane.parked_on == WOKEN)
+            self.heads[queue] += 1
+            last[queue] = lane.order
+            snapshot.open[lane.node_id].append(lane)
+        ahead = OPEN_AHEAD.of(len(self.heads))
+        snapshot.horizon.update((queue, last[queue]) for queue, read in self.heads.items() if read >= ahead)
+        self._park(self._parked)
         self._join(self._all(self._kin))
         if not self.lanes and not self.candidates:
-            return None
+            return False
         for c in self.candidates.values():
             if c.lane.parked_on == OPEN:
-                open_lanes[c.lane.node_id].append(c.lane)
-        self.nodes = batch.catalog.nodes(conn, {*open_lanes, *(n for _, n in parked)})
-        self._read_room()
-        released = batch.released
-        return Snapshot(
-            free={limit: room.free + released.get(limit, 0) for limit, room in self.room.items()},
-            nodes=self.nodes,
-            open=open_lanes,
-            horizon=horizon,
-            parked=parked,
-            parked_more=more,
-            patience={limit: room.patience_s for limit, room in self.room.items() if room.patience_s is not None},
-        )
+                snapshot.open[c.lane.node_id].append(c.lane)
+                snapshot.nodes[c.lane.node_id] = c.place.node
+        for room in self._limits.all() if self._limits else ():
+            self.room[room.limit_id] = room
+        self._learn(found)
+        return True
+
+    def _decide(self) -> Decision:
+        """Selects, reading more of a queue where the round asks for it."""
+        round_ = Selection(self.snapshot)
+        while (queue := round_.run()) is not None:
+            rows = self._all(selection.read_more(self.batch.conn, queue, seen=self.heads[queue]))
+            self.heads[queue] += len(rows)
+            lanes = [self._adopt(row) for row in rows]
+            self._learn(lanes)
+            round_.feed(queue, lanes, lanes[-1].order if len(rows) == MOST_HEADS else None)
+        return round_.decision
+
+    def _learn(self, lanes: list[Lane]) -> None:
+        """Completes the snapshot for these lanes: what is parked behind woken ones, nodes, and the room on all limits."""
+        snapshot, conn = self.snapshot, self.batch.conn
+        snapshot.nodes.update(self.batch.catalog.nodes(conn, {lane.node_id for lane in self.lanes.values()}))
+        woken = [lane for lane in lanes if lane.parked_on == WOKEN]
+        behind = {limit for lane in woken for limit in lane.locals}
+        behind.update(limit for lane in woken if (limit := snapshot.nodes[lane.node_id].task_limit) is not None)
+        if behind := behind - self._looked_at:
+            self._looked_at |= behind
+            self._park(selection.read_parked(conn, behind))
+        limits = {limit for node in snapshot.nodes.values() for limit in node.limits}
+        limits.update(limit for lane in self.lanes.values() for limit in lane.locals)
+        if missing := limits - self.room.keys():
+            self.room.update((room.limit_id, room) for room in selection.read_limits(conn, missing).all())
+        released, fresh = self.batch.released, self.room.keys() - snapshot.free.keys()
+        for limit in fresh:
+            snapshot.free[limit] = self.room[limit].free + released.get(limit, 0)
+            if (patience_s := self.room[limit].patience_s) is not None:
+                snapshot.patience[limit] = patience_s
+        self.starts.rows_read += len(fresh)
 
     def _all(self, rows: Rows[StoredLane] | None) -> list[StoredLane]:
         found = rows.all() if rows else []
@@ -116,14 +142,17 @@ class Round:
             self.lanes[row.lane_id], self.stored[row.lane_id] = lane, row
         return lane
 
-    def _park(self, parked: dict[tuple[int, int], list[Lane]], rows: Rows[StoredLane] | None) -> set[tuple[int, int]]:
-        """Adds what is parked; answers the queues of which there is more."""
+    def _park(self, rows: Rows[StoredLane] | None) -> None:
+        """Adds what is parked on limits; the rows are all that was read of them."""
         found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
-        for row in self._all(rows):
-            found[row.parked_on, row.node_id].append(self._adopt(row))
-        parked.update(found)
-        ahead = heads_read(len(found))
-        return {key for key, lanes in found.items() if len(lanes) >= ahead}
+        lanes = [self._adopt(row) for row in self._all(rows)]
+        nodes = self.batch.catalog.nodes(self.batch.conn, {lane.node_id for lane in lanes})
+        self.snapshot.nodes.update(nodes)
+        for lane in lanes:
+            found[lane.parked_on, nodes[lane.node_id].base_id].append(lane)
+        self.snapshot.parked.update(found)
+        ahead = PARKED_AHEAD.of(len(found))
+        self.snapshot.parked_more.update(key for key, parked in found.items() if len(parked) >= ahead)
 
     def _join(self, rows: Iterable[StoredLane]) -> None:
         """Candidates that belong to a stored lane wait there; if it is among those loaded, they may start at once with it."""
@@ -134,16 +163,6 @@ class Round:
                 joining = self.candidates.pop(key)
                 lane.ready += joining.lane.ready
                 self.joined += lanes_in_memory.schedule(self.batch, row.lane_id, joining.items)
-
-    def _read_room(self) -> None:
-        for room in self._limits.all() if self._limits else ():
-            self.room[room.limit_id] = room
-        missing = {limit for node in self.nodes.values() for limit in node.limits}
-        missing.update(limit for lane in self.lanes.values() for limit in lane.locals)
-        missing.difference_update(self.room)
-        if missing:
-            self.room.update((room.limit_id, room) for room in selection.read_limits(self.batch.conn, missing).all())
-        self.starts.rows_read += len(self.room)
 
     # -- what it decided -------------------------------------------------------------------------------------------
 
@@ -172,24 +191,25 @@ class Round:
                 self.starts.add(self._place(row), lane, [item], self._startable_at(lane))
 
     def _place(self, row: StoredLane) -> Place:
-        return Place(self.nodes[row.node_id], row.priority, None)
+        return Place(self.snapshot.nodes[row.node_id], row.priority, None)
 
     def _startable_at(self, lane: Lane) -> float:
         """When the last thing happened that lets the lane start: it became ready, or one of its limits got room."""
         since = self.stored[lane.key].since_s
-        for limit in (*self.nodes[lane.node_id].limits, *lane.locals):
+        for limit in (*self.snapshot.nodes[lane.node_id].limits, *lane.locals):
             since = max(since, self.batch.released_at.get(limit, 0.0), self.room[limit].released_at_s)
         return since
 
     def _write_lanes(self) -> None:
-        changed: list[tuple[int, int, int, int]] = []
+        changed: list[tuple[int, int, int, int, int]] = []
         emptied: list[int] = []
         for lane_id, lane in self.lanes.items():
             row = self.stored[lane_id]
             if lane.ready == 0:
                 emptied.append(lane_id)
             elif lane.ready != row.ready or lane.parked_on != row.parked_on:
-                changed.append((lane_id, lane.parked_on, lane.ready, row.next_map_index + self.advanced[lane_id]))
+                queue_id = selection.queue_of(self.snapshot.nodes[lane.node_id], lane.parked_on)
+                changed.append((lane_id, lane.parked_on, queue_id, lane.ready, row.next_map_index + self.advanced[lane_id]))
         if changed:
             selection.update_lanes(self.batch.conn, changed)
         if emptied:

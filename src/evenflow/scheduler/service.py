@@ -7,6 +7,7 @@ drain: it stops after the transaction in hand.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
 from collections.abc import Callable
@@ -23,6 +24,8 @@ from evenflow.store.migrate import check
 from evenflow.store.notify import INBOX
 
 RETRY_S = 0.5  # after a failure; the database needs about a second to come back, and other schedulers go on meanwhile
+
+GC_THRESHOLD = 50_000  # objects; a turn makes some thousands that live as long as it and hold no cycles
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +45,8 @@ class SchedulerService:
     async def start(self) -> None:
         """Raises :class:`EvenflowError` when the database is not there or not of the right version."""
         self._failed = asyncio.get_running_loop().create_future()
+        gc.freeze()
+        gc.set_threshold(GC_THRESHOLD)
         await asyncio.to_thread(self._register)
         due: dict[str, float] = {}
         duties = all_duties(self._presence)

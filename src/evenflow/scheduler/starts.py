@@ -23,12 +23,13 @@ class Starts:
 
     def add(self, place: Place, lane: Lane, items: list[Item], startable_at_s: float) -> None:
         batch, used, node, count = self.batch, self.used, place.node, len(items)
+        run_priority = -lane.order[0]
         holds = [*node.limits, *lane.locals]
         used[node.pool_limit] += count * node.weight
         for limit in holds[1:]:
             used[limit] += count
         for item in items:
             item.try_number += 1
-            batch.dispatch(item, TaskEvent.GRANT, place, holds)
+            batch.dispatch(item, TaskEvent.GRANT, place, holds, run_priority=run_priority)
         self.count += count
         self.delays.append((max(0.0, batch.now_s - startable_at_s), count))

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from evenflow.core.limits import LANES_PER_ROUND
-from evenflow.core.selection import OPEN, Lane, Snapshot, select
+from evenflow.core.selection import OPEN, PAUSED, Lane, Snapshot, select
 from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.batch import Batch
 from evenflow.scheduler.candidates import Candidates
@@ -33,10 +32,11 @@ def leave(batch: Batch, starts: Starts) -> None:
 
 
 def _leave(batch: Batch, starts: Starts, found: list[Candidates]) -> None:
-    lanes_in_memory.store(batch, found)
-    if paused := {c.run.dag_id for c in found if c.run.is_paused and c.lane.ready}:
-        selection.reapply_pauses(batch.conn, sorted(paused))
-    if any(c.lane.ready for c in found):
+    if left_over := [c for c in found if c.lane.ready]:
+        paused = {dag_id for (dag_id,) in selection.keep_pauses(batch.conn, {c.run.dag_id for c in left_over}).all()}
+        for c in left_over:
+            c.lane.parked_on = PAUSED if c.run.dag_id in paused else OPEN
+        lanes_in_memory.store(batch, left_over)
         batch.wake([0])
     left = {k: r - starts.used.get(k, 0) for k, r in batch.released.items()}
     if wakes := {k: n for k, n in left.items() if n or not batch.released[k]}:
@@ -49,13 +49,13 @@ def _start(batch: Batch, starts: Starts, candidates: list[Candidates]) -> None:
     if not candidates:
         return
     wanted = {limit for c in candidates for limit in (*c.place.node.limits, *c.lane.locals)}
-    waiting = {limit for (limit,) in selection.find_waiting(batch.conn, wanted).all()} if batch.lanes else set()
+    waiting = {limit for (limit,) in selection.find_waiting(batch.conn, wanted).all()}
     lanes: dict[int, list[Lane]] = defaultdict(list)
     for c in candidates:
         if waiting.isdisjoint((*c.place.node.limits, *c.lane.locals)):
             lanes[c.lane.node_id].append(c.lane)
     nodes = {c.lane.node_id: c.place.node for c in candidates}
     by_key = {c.lane.key: c for c in candidates}
-    for lane, count in select(Snapshot(own, nodes, lanes), budget=LANES_PER_ROUND).grants:
+    for lane, count in select(Snapshot(own, nodes, lanes)).grants:
         c = by_key[lane.key]
         starts.add(c.place, lane, c.take(batch, count), c.run.ready_at_s)

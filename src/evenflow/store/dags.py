@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -143,17 +143,6 @@ async def last_scheduled(conn: Conn, dag_id: str) -> datetime | None:
     """The logical date of the DAG's newest scheduled run."""
     row = await (await conn.execute(sql("dags/last_scheduled"), {"dag_id": dag_id})).fetchone()
     return None if row is None else row[0]
-
-
-async def set_limits(conn: Conn, dag_id: str, *, run_slots: int | None, task_slots: Mapping[str, int]) -> None:
-    """``max_active_runs``, and ``max_active_tis_per_dag`` by task_id, of the DAG's newest version."""
-    if run_slots is None:
-        await conn.execute(sql("dags/delete_run_slots"), {"dag_id": dag_id})
-    else:
-        await conn.execute(sql("dags/set_run_slots"), {"dag_id": dag_id, "capacity": run_slots})
-    slots = {f"{dag_id}/{task_id}": capacity for task_id, capacity in task_slots.items()}
-    names = {"dag_id": dag_id, "names": list(slots), "capacities": list(slots.values())}
-    await conn.execute(sql("dags/set_task_slots"), names)
 
 
 async def notify(conn: Conn) -> None:

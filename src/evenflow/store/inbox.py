@@ -12,7 +12,6 @@ EXECUTOR_LOCK = 0x45564E46  # "EVNF": the advisory lock of the one executor that
 
 
 class Turn(NamedTuple):
-    lead: bool  # whether this transaction has the executor's lock
     now_s: float  # when it began, by the database, seconds since 1970
     fast_follow: bool  # whether a round follows in the transaction that applies
     wakes: bool  # whether there are any, and so on
@@ -65,8 +64,13 @@ class TakenTimer(NamedTuple):
     due_at_s: float  # seconds since 1970
 
 
+def try_executor(conn: Conn) -> Rows[tuple[bool]]:
+    """Whether this transaction has the executor's lock."""
+    return Rows(execute(conn, "inbox/try_executor", {"executor": EXECUTOR_LOCK}), tuple)
+
+
 def begin_turn(conn: Conn) -> Rows[Turn]:
-    return Rows(execute(conn, "inbox/begin_turn", {"executor": EXECUTOR_LOCK}), row_of(Turn))
+    return Rows(execute(conn, "inbox/begin_turn"), row_of(Turn))
 
 
 def lock_runs(conn: Conn, *, limit: int) -> Rows[LockedRun]:

@@ -17,7 +17,7 @@ Conn = psycopg.Connection[Any]
 
 def row_of(kind: type[T]) -> Callable[[Iterable[Any]], T]:
     """Makes a named tuple of a row, without the check of its length that ``_make`` does in Python."""
-    return cast(Callable[[Iterable[Any]], T], partial(tuple.__new__, kind))  # type: ignore[type-var]
+    return partial(tuple.__new__, cast(Any, kind))
 
 
 class Rows(Generic[T]):

@@ -90,6 +90,11 @@ def delete_limits(conn: Conn, run_keys: Sequence[int]) -> None:
     execute(conn, "runs/delete_limits", {"run_keys": numbers(run_keys)})
 
 
+def delete_ended_limits(conn: Conn, limits: Sequence[int]) -> None:
+    """Deletes the limits of runs that have ended, among them one of these."""
+    execute(conn, "runs/delete_ended_limits", {"limits": numbers(limits)})
+
+
 def count_down(conn: Conn, finished: Sequence[tuple[int, int, int]]) -> Rows[RunStanding]:
     """Takes (run_key, finished instances, failed leaves) off the runs; a negative number of finished adds instances."""
     run_keys, counts, leaves = zip(*finished, strict=True)

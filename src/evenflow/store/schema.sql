@@ -124,7 +124,7 @@ create table dag_run (
     reason               text,                               -- why it failed, for people
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
-create index dag_run_waiting on dag_run (dag_id, run_after, run_key) where state = 'queued';   -- runs/take_queued
+create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
 create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
 
 create table task_instance (
@@ -243,12 +243,13 @@ create table node (
     queue           text not null,
     weight          int not null,                            -- pool slots of one task
     task_limit      bigint references concurrency_limit,     -- max_active_tis_per_dag
+    base_id         int not null references node,            -- the node that is the same without task_limit
     unique nulls not distinct (pool_limit, executor_limit, queue, weight, task_limit)
 );
 
 create sequence lane_seq increment by 1000;                  -- as epoch_seq
 
--- Ready tasks of one run that no limit tells apart. Open (parked_on = 0), or parked on one saturated limit. Deleted when empty.
+-- Ready tasks of one run that no limit tells apart: open, or parked on one full limit. Deleted when empty.
 create table lane (
     lane_id         bigint primary key,
     node_id         int not null references node,
@@ -257,14 +258,15 @@ create table lane (
     priority        int not null,
     run_after       timestamptz not null,
     locals          bigint[] not null,                       -- limits of its run, narrowest first
-    parked_on       bigint not null default 0,
+    parked_on       bigint not null default 0,               -- 0 open, -1 paused, -2 open and woken, else a limit
     ready           int not null,                            -- rows in ready_task + untouched mapped instances
     task_index      int,                                     -- the mapped task whose untouched instances it also stands for
     next_map_index  int not null default 0,
     end_map_index   int not null default 0,
-    since           timestamptz not null default now()       -- when the first of its tasks became ready
+    since           timestamptz not null default now(),      -- when the first of its tasks became ready
+    queue_id        int not null                             -- the node while it is open, its base while it is parked on a limit
 );
-create index lane_order on lane (parked_on, node_id, run_priority desc, priority desc, run_after, lane_id);   -- selection/read_heads, selection/read_parked
+create index lane_order on lane (parked_on, queue_id, run_priority desc, priority desc, run_after, lane_id);   -- selection/read_heads, selection/read_parked
 create index lane_of_run on lane (run_key, node_id, priority);                                                -- selection/find_lanes
 
 create table ready_task (
@@ -295,7 +297,7 @@ create table dispatch (
     map_index   int not null,
     try_number  smallint not null,
     class       smallint not null,                           -- 0 resume, 1 start
-    priority    int not null,
+    priority    bigint not null,                             -- of the run times 2^32, plus that of the task
     queue       text not null,
     holds       bigint[] not null,                           -- limits: the pool first (pool_slots of it), then one of each other
     pool_slots  int not null,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_HEADS
-from evenflow.core.selection import Node
+from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_HEADS, MOST_PARKED
+from evenflow.core.selection import OPEN, WOKEN, Node, Queue
 from evenflow.store.columns import arrays, floats, numbers
 from evenflow.store.rows import Conn, Rows, execute, row_of
 from evenflow.store.runs import RunLimit
@@ -44,12 +44,20 @@ class ReadyTask(NamedTuple):
     try_number: int
 
 
-_AHEAD = {"least": LEAST_HEADS, "most": MOST_HEADS, "lanes": LANES_PER_ROUND}
+class Ahead(NamedTuple):
+    """How many lanes of each queue a statement reads: fewer when there are many queues."""
+
+    most: int
+
+    @property
+    def params(self) -> dict[str, int]:
+        return {"least": LEAST_HEADS, "most": self.most, "lanes": LANES_PER_ROUND}
+
+    def of(self, queues: int) -> int:
+        return max(LEAST_HEADS, min(self.most, LANES_PER_ROUND // max(1, queues)))
 
 
-def heads_read(queues: int) -> int:
-    """How many lanes of each queue :func:`read_heads` and :func:`read_parked` answer when so many queues have some."""
-    return max(LEAST_HEADS, min(MOST_HEADS, LANES_PER_ROUND // max(1, queues)))
+OPEN_AHEAD, PARKED_AHEAD = Ahead(MOST_HEADS), Ahead(MOST_PARKED)
 
 
 def fold_wakes(conn: Conn) -> Rows[tuple[int, int, float]]:
@@ -66,19 +74,23 @@ def insert_wakes(conn: Conn, released: Mapping[int, int], at: Mapping[int, float
 
 def read_heads(conn: Conn, released: Mapping[int, int]) -> Rows[StoredLane]:
     """The best open lanes of each node that can start one, or whose pool may be kept for one."""
-    params = {"limits": numbers(released), "released": numbers(released.values()), **_AHEAD}
+    params = {"limits": numbers(released), "released": numbers(released.values()), **OPEN_AHEAD.params}
     return Rows(execute(conn, "selection/read_heads", params), row_of(StoredLane))
 
 
 def read_parked(conn: Conn, limits: Iterable[int]) -> Rows[StoredLane]:
     """The best lanes parked on each of these limits, per node, best first."""
-    return Rows(execute(conn, "selection/read_parked", {"limits": numbers(limits), **_AHEAD}), row_of(StoredLane))
+    return Rows(execute(conn, "selection/read_parked", {"limits": numbers(limits), **PARKED_AHEAD.params}), row_of(StoredLane))
+
+
+def read_more(conn: Conn, queue: Queue, *, seen: int) -> Rows[StoredLane]:
+    """The next ``MOST_HEADS`` lanes of a queue of which so many have been read."""
+    params = {"parked_on": WOKEN if queue.woken else OPEN, "node_id": queue.node_id, "seen": seen, "limit": MOST_HEADS}
+    return Rows(execute(conn, "selection/read_more", params), row_of(StoredLane))
 
 
 def find_waiting(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int]]:
-    """Which of these limits somebody waits for: open lanes behind those of their node, lanes parked on those of their run, and an
-    executor that is full.
-    """
+    """Which of these limits are not free to take: somebody waits for them, or a pool may have to be kept for somebody."""
     return Rows(execute(conn, "selection/find_waiting", {"limits": numbers(limits)}), tuple)
 
 
@@ -104,9 +116,18 @@ def use_limits(conn: Conn, deltas: Mapping[int, int], released_at: Mapping[int, 
     execute(conn, "selection/use_limits", params)
 
 
-def find_node(conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None) -> tuple[int, int, int] | None:
-    """(node_id, pool_limit, executor_limit); ``None`` when the pool or the executor does not exist."""
-    params = {"pool": pool, "executor": executor, "queue": queue, "weight": weight, "task_limit": task_limit}
+def find_node(
+    conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None, base_id: int | None
+) -> tuple[int, int, int, int] | None:
+    """(node_id, base_id, pool_limit, executor_limit); ``None`` when the pool or the executor does not exist."""
+    params = {
+        "pool": pool,
+        "executor": executor,
+        "queue": queue,
+        "weight": weight,
+        "task_limit": task_limit,
+        "base_id": base_id,
+    }
     return execute(conn, "selection/find_node", params).fetchone()
 
 
@@ -120,7 +141,13 @@ def find_task_limit(conn: Conn, name: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def insert_lanes(conn: Conn, lanes: Sequence[StoredLane]) -> None:
+def queue_of(node: Node, parked_on: int) -> int:
+    """``lane.queue_id`` of a lane of this node: what is parked on a limit waits with all of its base."""
+    return node.base_id if parked_on > 0 else node.node_id
+
+
+def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], queues: Sequence[int]) -> None:
+    """``queues`` are those of :func:`queue_of`."""
     ids, nodes, run_keys, run_priorities, priorities, run_afters, locals_, ready, tasks, next_, ends, parked, since = zip(
         *lanes, strict=True
     )
@@ -138,6 +165,7 @@ def insert_lanes(conn: Conn, lanes: Sequence[StoredLane]) -> None:
         "next": numbers(next_),
         "ends": numbers(ends),
         "since": floats(since),
+        "queues": numbers(queues),
     }
     execute(conn, "selection/insert_lanes", params)
 
@@ -154,10 +182,16 @@ def take_ready(conn: Conn, counts: Mapping[int, int]) -> Rows[ReadyTask]:
     return Rows(execute(conn, "selection/take_ready", params), row_of(ReadyTask))
 
 
-def update_lanes(conn: Conn, lanes: Sequence[tuple[int, int, int, int]]) -> None:
-    """Lanes as (lane_id, parked_on, ready, next_map_index)."""
-    ids, parked, ready, next_ = zip(*lanes, strict=True)
-    params = {"lanes": numbers(ids), "parked": numbers(parked), "ready": numbers(ready), "next": numbers(next_)}
+def update_lanes(conn: Conn, lanes: Sequence[tuple[int, int, int, int, int]]) -> None:
+    """Lanes as (lane_id, parked_on, queue_id, ready, next_map_index)."""
+    ids, parked, queues, ready, next_ = zip(*lanes, strict=True)
+    params = {
+        "lanes": numbers(ids),
+        "parked": numbers(parked),
+        "queues": numbers(queues),
+        "ready": numbers(ready),
+        "next": numbers(next_),
+    }
     execute(conn, "selection/update_lanes", params)
 
 
@@ -187,9 +221,9 @@ def apply_pauses(conn: Conn, changed: Mapping[str, bool]) -> list[int]:
     return limits
 
 
-def reapply_pauses(conn: Conn, dag_ids: Sequence[str]) -> None:
-    """Has the holder of the executor's lock look again at the lanes of these DAGs."""
-    execute(conn, "selection/reapply_pauses", {"dag_ids": list(dag_ids)})
+def keep_pauses(conn: Conn, dag_ids: Collection[str]) -> Rows[tuple[str]]:
+    """Which of these DAGs are paused; none is paused or unpaused before this transaction has ended."""
+    return Rows(execute(conn, "selection/keep_pauses", {"dag_ids": list(dag_ids)}), tuple)
 
 
 def reserve(conn: Conn, sequence: str) -> Rows[tuple[int]]:

@@ -80,7 +80,7 @@ class Dispatch(Struct, gc=False):
     map_index: int
     try_number: int
     dispatch_class: int
-    priority: int
+    priority: int  # of the run times 2^32, plus that of the task
     queue: str
     holds: Sequence[int]  # limits, the pool first
     pool_slots: int

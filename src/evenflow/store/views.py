@@ -68,7 +68,10 @@ async def list_progress(conn: Conn, run_key: int, *, limit: int) -> list[Row]:
 
 async def list_tasks(conn: Conn, run_key: int, *, task_id: str | None, state: str | None, limit: int, offset: int) -> list[Row]:
     """Task instances in the order of the DAG and of their map index."""
-    return await _rows(conn, "views/list_tasks", run_key=run_key, task_id=task_id, state=state, limit=limit, offset=offset)
+    names = {"run_key": run_key, "task_id": task_id, "limit": limit, "offset": offset}
+    if state is not None:
+        return await _rows(conn, "views/list_tasks_in_state", **names, state=state)
+    return await _rows(conn, "views/list_tasks", **names)
 
 
 async def find_instance(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_index: int) -> InstanceState | None:

@@ -15,7 +15,7 @@ from evenflow.api import limits
 from evenflow.api.bodies import header
 from evenflow.api.logs import LogDirectory
 from evenflow.api.refusals import Refused, refusal, too_large
-from evenflow.api.rest import dags, logs, runs, system
+from evenflow.api.rest import audit, dags, explanations, logs, metrics, pools, runs, settings, system
 from evenflow.api.rest.context import Context, operator
 from evenflow.api.rest.models import ErrorAnswer
 from evenflow.api.tokens import Tokens
@@ -50,10 +50,11 @@ def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirec
         dependencies=[Depends(operator)],
         responses={status: {"model": ErrorAnswer, "description": text} for status, text in _ERRORS.items()},
     )
-    for part in (dags, runs, logs, system):
+    for part in (dags, runs, logs, explanations, pools, settings, system, audit):
         guarded.include_router(part.routes)
     app.include_router(guarded)
     app.include_router(system.health)
+    app.include_router(metrics.routes)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_middleware(_Refusals)

@@ -168,11 +168,29 @@ class Pool(BaseModel):
     description: str
     slots: int
     used: int
+    policy: str = Field(
+        description="Whether smaller tasks may pass one that does not fit: `backfill`, `strict`, `reserve-after=10m`."
+    )
 
 
 class PoolChange(Request):
     slots: int = Field(ge=0, le=INT32)
-    description: str | None = Field(default=None, max_length=1_000)
+    description: str | None = Field(default=None, max_length=1_000, description="As it is when absent.")
+    policy: str | None = Field(default=None, max_length=50, description="As it is when absent; `backfill` for a new pool.")
+
+
+class SettingValue(BaseModel):
+    name: str
+    value: Any
+    default: Any
+    kind: str = Field(description="What a value may be.")
+    meaning: str
+    changed_at: datetime | None = Field(description="Null: nobody has set it.")
+    changed_by: str | None
+
+
+class SettingChange(Request):
+    value: Any
 
 
 class ServiceStatus(BaseModel):

@@ -1,11 +1,9 @@
--- The executor's lock, for the rest of the transaction: who has it runs rounds and writes limits. Nobody waits for it; the loser leaves
--- its wakes to the winner. Taken before every other lock. Answers too what time it is, whether a round follows at once, and which kinds
--- of work there are at all: what comes later brings a notification of its own.
-select pg_try_advisory_xact_lock(%(executor)s) as lead,
-       extract(epoch from now())::float8 as now_s,
+-- What time it is, whether a round follows at once, and which kinds of work there are at all: what comes later brings a notification of
+-- its own.
+select extract(epoch from now())::float8 as now_s,
        coalesce((select value = 'true' from setting where name = 'fast_follow'), true) as fast_follow,
        exists (select from wake) as wakes,
        exists (select from dag_run where state = 'queued') as queued,
        exists (select from dag where is_paused <> pause_applied) as pauses,
        exists (select from timer where due_at <= now()) as timers,
-       exists (select from lane where parked_on >= -1) as lanes
+       exists (select from lane where parked_on >= -2) as lanes

@@ -1,5 +1,6 @@
--- Queued runs that may start: of each DAG that is not paused as many as its max_active_runs leaves, the earliest first. The distinct DAGs are
--- found by skipping through the index, so a DAG with thousands of waiting runs hides no other. SKIP LOCKED: another scheduler has it.
+-- Queued runs that may start: of each DAG that is not paused as many as its max_active_runs leaves, by priority and then the earliest
+-- first. The distinct DAGs are found by skipping through the index, so a DAG with thousands of waiting runs hides no other. SKIP LOCKED:
+-- another scheduler has it.
 with recursive waiting as (
     (select dag_id from dag_run where state = 'queued' order by dag_id limit 1)
     union all
@@ -16,7 +17,7 @@ cross join lateral (
     select q.run_key, q.dag_id, q.version_key, q.priority, q.run_after, q.created_at
     from dag_run q
     where q.dag_id = w.dag_id and q.state = 'queued' and q.run_after <= now() and q.cancelled_by is null
-    order by q.run_after, q.run_key
+    order by q.priority desc, q.run_after, q.run_key
     limit least(%(limit)s, greatest(0, coalesce(l.capacity - l.used, %(limit)s)))
     for no key update skip locked
 ) as r

@@ -1,10 +1,10 @@
 -- Lanes for ready tasks that did not start. locals arrive as one array literal each.
 insert into lane (lane_id, node_id, run_key, run_priority, priority, run_after, locals, parked_on, ready, task_index, next_map_index,
-                  end_map_index, since)
+                  end_map_index, since, queue_id)
 select lane_id, node_id, run_key, run_priority, priority, to_timestamp(run_after_us / 1e6), locals::bigint[], parked_on, ready,
-       nullif(task_index, -1), next_map_index, end_map_index, to_timestamp(since_s)
+       nullif(task_index, -1), next_map_index, end_map_index, to_timestamp(since_s), queue_id
 from unnest(%(lanes)s::bigint[], %(nodes)s::int[], %(run_keys)s::bigint[], %(run_priorities)s::int[], %(priorities)s::int[],
             %(run_afters)s::bigint[], %(locals)s::text[], %(parked)s::bigint[], %(ready)s::int[], %(tasks)s::int[], %(next)s::int[],
-            %(ends)s::int[], %(since)s::float8[])
+            %(ends)s::int[], %(since)s::float8[], %(queues)s::int[])
      as c (lane_id, node_id, run_key, run_priority, priority, run_after_us, locals, parked_on, ready, task_index, next_map_index,
-           end_map_index, since_s)
+           end_map_index, since_s, queue_id)

@@ -1,8 +1,10 @@
 -- The lanes of DAGs that were paused are parked as such; their limits are woken for the lanes behind them.
 with parked as (
-    update lane l set parked_on = -1
+    update lane l set parked_on = -1, queue_id = node_id
     from dag_run r
     where r.run_key = l.run_key and r.dag_id = any(%(dag_ids)s) and r.state = 'running' and l.parked_on <> -1
-    returning l.locals
+    returning l.node_id, l.locals
 )
-select distinct unnest(locals) as limit_id from parked
+select unnest(locals) as limit_id from parked
+union
+select n.task_limit from parked join node n using (node_id) where n.task_limit is not null

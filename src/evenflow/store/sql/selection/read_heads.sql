@@ -1,18 +1,20 @@
--- The best open lanes of every node that can start one now, what this transaction has released already counted. Nodes with open lanes are
--- found by skipping through the index, so those without cost nothing. A node that its pool has too few slots for is read too where the
--- pool does not backfill.
+-- The best open and the best woken lanes of every node that can start one now, what this transaction has released already counted; woken
+-- ones also while the task's limit is full. Nodes with such lanes are found by skipping through the index, so those without cost
+-- nothing. A node that its pool has too few slots for is read too where the pool does not backfill.
 with recursive occupied as (
-    (select node_id from lane where parked_on = 0 order by node_id limit 1)
+    select k.parked_on, n.queue_id
+    from (values (0::bigint), (-2)) as k (parked_on)
+    cross join lateral (select queue_id from lane where parked_on = k.parked_on order by queue_id limit 1) as n
     union all
-    select n.node_id
+    select o.parked_on, n.queue_id
     from occupied o
-    cross join lateral (select node_id from lane where parked_on = 0 and node_id > o.node_id order by node_id limit 1) as n
+    cross join lateral (select queue_id from lane where parked_on = o.parked_on and queue_id > o.queue_id order by queue_id limit 1) as n
 ), given as materialized (
     select * from unnest(%(limits)s::bigint[], %(released)s::int[]) as g (limit_id, n)
 ), eligible as materialized (
-    select n.node_id
+    select o.parked_on, o.queue_id
     from occupied o
-    join node n using (node_id)
+    join node n on n.node_id = o.queue_id
     join concurrency_limit p on p.limit_id = n.pool_limit
     join concurrency_limit e on e.limit_id = n.executor_limit
     left join concurrency_limit t on t.limit_id = n.task_limit
@@ -21,14 +23,14 @@ with recursive occupied as (
     left join given gt on gt.limit_id = t.limit_id
     where p.capacity - p.used + coalesce(gp.n, 0) >= case when p.patience_s is null then n.weight else 1 end
       and e.capacity - e.used + coalesce(ge.n, 0) >= 1
-      and (t.limit_id is null or t.capacity - t.used + coalesce(gt.n, 0) >= 1)
+      and (o.parked_on = -2 or t.limit_id is null or t.capacity - t.used + coalesce(gt.n, 0) >= 1)
 )
 select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
        l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s
 from eligible e
 cross join lateral (
     select * from lane
-    where parked_on = 0 and node_id = e.node_id
+    where parked_on = e.parked_on and queue_id = e.queue_id
     order by run_priority desc, priority desc, run_after, lane_id
     limit greatest(%(least)s, least(%(most)s, %(lanes)s / (select count(*) from eligible)))
 ) as l

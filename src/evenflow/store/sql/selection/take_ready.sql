@@ -1,17 +1,21 @@
--- The first tasks of these lanes, so many of each, with how they stand.
-with taken as (
-    delete from ready_task r
-    using unnest(%(lanes)s::bigint[], %(counts)s::int[]) as c (lane_id, count)
+-- The first tasks of these lanes, so many of each, with how they stand. Rows are deleted by ctid: only who has the executor's lock does so.
+with picked as materialized (
+    select c.lane_id, l.run_key, x.task_index, x.map_index, x.ctid as row
+    from unnest(%(lanes)s::bigint[], %(counts)s::int[]) as c (lane_id, count)
+    cross join lateral (select run_key from lane where lane.lane_id = c.lane_id offset 0) as l
     cross join lateral (
-        select x.task_index, x.map_index from ready_task x
-        where x.lane_id = c.lane_id
-        order by x.task_index, x.map_index
+        select task_index, map_index, ctid from ready_task
+        where ready_task.lane_id = c.lane_id
+        order by task_index, map_index
         limit c.count
-    ) as picked
-    where r.lane_id = c.lane_id and r.task_index = picked.task_index and r.map_index = picked.map_index
-    returning r.lane_id, r.task_index, r.map_index
+    ) as x
+), taken as (
+    delete from ready_task where ctid = any(array(select row from picked))
 )
-select x.lane_id, x.task_index, x.map_index, t.state::text, t.epoch, t.try_number
-from taken x
-join lane l using (lane_id)
-join task_instance t on t.run_key = l.run_key and t.task_index = x.task_index and t.map_index = x.map_index
+select p.lane_id, p.task_index, p.map_index, t.state::text, t.epoch, t.try_number
+from picked p
+cross join lateral (
+    select state, epoch, try_number from task_instance
+    where run_key = p.run_key and task_index = p.task_index and map_index = p.map_index
+    offset 0
+) as t

@@ -3,7 +3,7 @@ with given as materialized (
     select epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds::bigint[], pool_slots, nullif(avoid, 0) as avoid,
            event, detail::jsonb
     from unnest(%(epochs)s::bigint[], %(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[], %(tries)s::smallint[],
-                %(classes)s::smallint[], %(priorities)s::int[], %(queues)s::text[], %(holds)s::text[], %(slots)s::int[],
+                %(classes)s::smallint[], %(priorities)s::bigint[], %(queues)s::text[], %(holds)s::text[], %(slots)s::int[],
                 %(avoid)s::bigint[], %(events)s::text[], %(details)s::text[])
          as c (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots, avoid, event, detail)
 ), recorded as (

@@ -1,27 +1,51 @@
--- Task instances of a run in the order of its DAG, the untouched ones of mapped tasks and of runs not yet begun among them.
-select k.task_id, k.operator, i.map_index, i.state::text, i.try_number, i.queued_at, i.started_at, i.ended_at, i.reason,
-       extract(epoch from coalesce(i.ended_at, now()) - i.started_at)::float8 as elapsed_s, s.name as worker
-from dag_run r
-join task k on k.version_key = r.version_key
+-- Task instances of a run in the order of its DAG, the untouched ones of mapped tasks and of runs not yet begun among them. Where a page
+-- begins is computed: a task stands at its index, moved on by the instances of the mapped tasks before it. So a page costs the same
+-- wherever it is.
+with run as materialized (
+    select run_key, version_key from dag_run where run_key = %(run_key)s
+), mapped as materialized (
+    select task_index, length, rest, (task_index + sum(length - 1) over w - (length - 1))::int as first,
+           (sum(length - 1) over w)::int as shift, lead(task_index, 1, 2147483647) over (order by task_index) as next_mapped
+    from mapped_task
+    where run_key = %(run_key)s
+    window w as (order by task_index)
+), stretch as (  -- of tasks that are one instance each: those before the first mapped task, and those after each
+    select -1 as after, 0 as shift, coalesce(min(task_index), 2147483647) as until from mapped
+    union all
+    select task_index, shift, next_mapped from mapped
+), part as (  -- where what is asked for stands
+    select 0 as first, 2147483647 as length where %(task_id)s::text is null
+    union all
+    select coalesce(m.first, k.task_index + s.shift), coalesce(m.length, 1)
+    from run
+    join task k on k.version_key = run.version_key and k.task_id = %(task_id)s
+    join stretch s on k.task_index > s.after and k.task_index <= s.until
+    left join mapped m on m.task_index = k.task_index
+), page as materialized (
+    select first + least(%(offset)s, length) as begin, first + least(%(offset)s::bigint + %(limit)s, length) as past from part
+), wanted as materialized (
+    select k.task_index, -1 as map_index, 'none'::task_state as rest
+    from page, stretch s, run
+    cross join lateral (
+        select task_index from task
+        where version_key = run.version_key
+          and task_index >= greatest(s.after + 1, page.begin - s.shift) and task_index < least(s.until, page.past - s.shift)
+    ) as k
+    union all
+    select m.task_index, n, m.rest
+    from page, mapped m, generate_series(greatest(0, page.begin - m.first)::int, (least(m.length, page.past - m.first) - 1)::int) as n
+)
+select k.task_id, k.operator, w.map_index, coalesce(t.state, w.rest)::text as state, coalesce(t.try_number, 0::smallint) as try_number,
+       t.queued_at, t.started_at, t.ended_at, t.reason,
+       extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
+from wanted w
+cross join run
 cross join lateral (
-    select map_index, state, try_number, queued_at, started_at, ended_at, reason, epoch
-    from task_instance t
-    where t.run_key = r.run_key and t.task_index = k.task_index
-    union all
-    select n, m.rest, 0, null, null, null, null, 0
-    from mapped_task m
-    cross join generate_series(0, m.length - 1) as n
-    where m.run_key = r.run_key and m.task_index = k.task_index
-      and not exists (select from task_instance t where t.run_key = r.run_key and t.task_index = k.task_index and t.map_index = n)
-    union all
-    select -1, 'none', 0, null, null, null, null, 0
-    where not exists (select from task_instance t where t.run_key = r.run_key and t.task_index = k.task_index)
-      and not exists (select from mapped_task m where m.run_key = r.run_key and m.task_index = k.task_index)
-) as i
-left join dispatch d on d.epoch = i.epoch
+    select task_id, operator from task where version_key = run.version_key and task_index = w.task_index offset 0
+) as k
+left join lateral (
+    select * from task_instance where run_key = run.run_key and task_index = w.task_index and map_index = w.map_index offset 0
+) as t on true
+left join dispatch d on d.epoch = t.epoch
 left join service s on s.service_id = d.worker_id
-where r.run_key = %(run_key)s
-  and (%(task_id)s::text is null or k.task_id = %(task_id)s)
-  and (%(state)s::task_state is null or i.state = %(state)s::task_state)
-order by k.task_index, i.map_index
-limit %(limit)s offset %(offset)s
+order by w.task_index, w.map_index

@@ -1,0 +1,85 @@
+"""The scheduler and a worker that executes nothing, by turns in one process: who waits for whom blurs no figure.
+
+The worker claims and reports through the statements of a real one, on a connection of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import psycopg
+
+from evenflow.scheduler.advance import Progress, advance
+from evenflow.scheduler.catalog import Catalog
+from evenflow.scheduler.partitions import make_partitions
+from evenflow.store.rows import Conn, execute
+
+LEASE_S = 1e6  # nobody beats here
+
+
+class Try(NamedTuple):
+    epoch: int
+    run_key: int
+    task_index: int
+    map_index: int
+
+
+@dataclass(slots=True)
+class Turn:
+    """One transaction of the scheduler, as the caller saw it."""
+
+    progress: Progress
+    ms: float
+
+
+class Sequential:
+    """``scheduler`` and ``worker`` are connections to the same migrated database, without a transaction open."""
+
+    def __init__(self, scheduler: Conn, worker: Conn) -> None:
+        self.scheduler, self.worker = scheduler, worker
+        self.catalog = Catalog()
+        self._claims = 0
+        make_partitions(worker, datetime.now(UTC))
+        self._service = _one(
+            worker,
+            "insert into service (kind, name, host, pid, version) values ('worker', 'bench', 'bench', 1, '0') returning service_id",
+        )
+
+    def turn(self) -> Turn:
+        begin = time.perf_counter()
+        progress = advance(self.scheduler, self.catalog)
+        return Turn(progress, (time.perf_counter() - begin) * 1e3)
+
+    def settle(self) -> list[Turn]:
+        """Turns until there is nothing to do at once."""
+        turns = [self.turn()]
+        while turns[-1].progress.again:
+            turns.append(self.turn())
+        return turns
+
+    def claim(self, slots: int) -> list[Try]:
+        """Up to ``slots`` tries, the best first."""
+        self._claims += 1
+        params = {
+            "service_id": self._service,
+            "claim_key": str(self._claims),
+            "slots": slots,
+            "queues": ["default"],
+            "lease_s": LEASE_S,
+        }
+        return [Try(*row[3:7]) for row in execute(self.worker, "dispatch/claim", params).fetchall() if row[3] is not None]
+
+    def report(self, tries: list[Try]) -> None:
+        """All of them have ended well."""
+        reports = [{**t._asdict(), "kind": "exit", "age_s": 0, "payload": {"outcome": "success", "ran_s": 0.01}} for t in tries]
+        execute(self.worker, "dispatch/insert_reports", {"reports": json.dumps(reports)})
+
+
+def _one(conn: psycopg.Connection[Any], query: str) -> Any:
+    row = conn.execute(query).fetchone()
+    assert row is not None
+    return row[0]

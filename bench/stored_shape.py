@@ -1,0 +1,62 @@
+"""A shape in the database: its DAGs and pools as the API stores them, and its runs as triggers do."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import psycopg
+import specs
+
+from evenflow.store import dags
+from evenflow.store.connect import UNBOUNDED, connect_async
+from evenflow.store.dag_limits import set_limits
+
+
+async def store_shape(url: str, shape: dict[str, Any]) -> dict[str, specs.Planned]:
+    """Stores pools and DAGs; answers what was planned, by DAG id."""
+    plans = {p.spec.dag_id: p for p in specs.plan(shape)}
+    async with await connect_async(url, name="bench", timeouts=UNBOUNDED) as conn, conn.transaction():
+        for name, slots in specs.pools(shape).items():
+            await conn.execute(
+                "insert into concurrency_limit (kind, name, capacity) values ('pool', %s, %s)"
+                " on conflict (run_key, kind, name) do update set capacity = excluded.capacity",
+                [name, slots],
+            )
+            await conn.execute("insert into pool (name) values (%s) on conflict do nothing", [name])
+        await dags.insert_code(conn, "none", b"")
+        for plan in plans.values():
+            spec = plan.spec
+            version = await dags.insert_version(
+                conn,
+                dag_id=spec.dag_id,
+                spec=spec.to_json(),
+                spec_hash=spec.hash(),
+                code_hash="none",
+                file="bench.py",
+                tasks=[(t.task_id, t.operator) for t in spec.tasks],
+            )
+            await dags.upsert(
+                conn,
+                dag_id=spec.dag_id,
+                version_key=version,
+                bundle="bench",
+                file="bench.py",
+                is_paused=False,
+                next_run=dags.NextRun(None, None),
+            )
+            await set_limits(conn, [spec])
+    return plans
+
+
+def trigger(conn: psycopg.Connection[Any], runs: dict[str, int], prefix: str) -> float:
+    """Creates so many runs of each DAG in one commit, named ``prefix`` and a number; answers when, seconds since 1970."""
+    with conn.transaction():
+        conn.execute(
+            "insert into dag_run (dag_id, run_id, version_key, run_type)"
+            " select d.dag_id, %s || i, d.version_key, 'manual'"
+            " from unnest(%s::text[], %s::int[]) as g (dag_id, runs) join dag d using (dag_id), generate_series(1, g.runs) i",
+            [prefix, list(runs), list(runs.values())],
+        )
+        conn.execute("select pg_notify('inbox', '')")
+        return time.time()

@@ -1,0 +1,46 @@
+"""Why a task does not run, and what would start next."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel
+
+from evenflow.api.rest.context import Connection
+from evenflow.api.rest.models import Name, Page
+from evenflow.core.model import UNMAPPED
+from evenflow.core.plan import MOST_SHOWN, Plan
+from evenflow.core.states import RunState
+from evenflow.core.why import Why
+from evenflow.store.plan import read_plan
+from evenflow.store.why import RUNS_NAMED, explain, find_runs
+
+routes = APIRouter(tags=["Explanations"])
+
+
+class RunName(BaseModel):
+    dag_id: str
+    run_id: str
+    state: RunState
+
+
+@routes.get("/runs/{run_id}")
+async def find_run(conn: Connection, run_id: Annotated[Name, Path()]) -> Page[RunName]:
+    """The runs of this name. Several DAGs may have one each."""
+    rows = await find_runs(conn, run_id)
+    return Page[RunName].model_validate({"items": rows, "limit": RUNS_NAMED, "offset": 0, "more": len(rows) == RUNS_NAMED})
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/why")
+async def explain_task(
+    conn: Connection, dag_id: str, run_id: str, task_id: str, map_index: Annotated[int, Query(ge=UNMAPPED)] = UNMAPPED
+) -> Why:
+    """Why a task instance does not run: the limit, who holds it and its place in line, or the upstream that is missing."""
+    return await explain(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+
+
+@routes.get("/plan")
+async def get_plan(conn: Connection, limit: Annotated[int, Query(ge=1, le=MOST_SHOWN)] = 20) -> Plan:
+    """A dry run: what a scheduler would start right now, in which order, and what blocks the rest. Nothing is changed."""
+    return await read_plan(conn, limit=limit)

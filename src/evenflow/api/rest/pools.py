@@ -1,0 +1,78 @@
+"""Pools: what there is, making and changing them, and deleting those that nobody uses."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from evenflow.api import limits
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import Connection
+from evenflow.api.rest.models import Name, Page, Pool, PoolChange
+from evenflow.core.model import DEFAULT_POOL
+from evenflow.core.pool_policy import PoolPolicy
+from evenflow.store import pools
+from evenflow.store.views import Conn
+
+routes = APIRouter(tags=["Pools"])
+
+
+@routes.get("/pools")
+async def list_pools(conn: Connection) -> Page[Pool]:
+    """Pools with their slots, how many are taken, and their policy."""
+    found = await _pools(conn)
+    return Page[Pool](items=list(found.values()), limit=len(found), offset=0, more=False)
+
+
+@routes.put("/pools/{name}")
+async def set_pool(conn: Connection, name: Annotated[Name, Path()], change: PoolChange) -> Pool:
+    """Makes a pool, or changes one. Tasks that run keep their slots, also above a lower limit; more room takes effect at once."""
+    policy = None if change.policy is None else PoolPolicy.parse(change.policy)
+    await pools.set_pool(conn, name, slots=change.slots, description=change.description, policy=policy)
+    return await _found_pool(conn, name)
+
+
+@routes.delete("/pools/{name}")
+async def delete_pool(conn: Connection, name: str) -> Pool:
+    """Deletes a pool that no DAG names and no run needs any more; answers what it was."""
+    pool = await _found_pool(conn, name)
+    if name == DEFAULT_POOL:
+        raise Refused(409, "pool_in_use", f"The pool {name} takes every task that names no other, so it stays.")
+    if users := await pools.find_users(conn, name, limit=limits.USERS_SHOWN + 1):
+        raise Refused(409, "pool_in_use", _in_use(name, users))
+    await pools.delete_pool(conn, name)
+    return pool
+
+
+async def _pools(conn: Conn) -> dict[str, Pool]:
+    return {
+        row["name"]: Pool(
+            name=row["name"],
+            description=row["description"],
+            slots=row["slots"],
+            used=row["used"],
+            policy=str(PoolPolicy(row["patience_s"])),
+        )
+        for row in await pools.list_pools(conn)
+    }
+
+
+async def _found_pool(conn: Conn, name: str) -> Pool:
+    """Raises :class:`Refused`."""
+    found = (await _pools(conn)).get(name)
+    if found is None:
+        raise Refused(404, "not_found", f"There is no pool {name!r}. To see all, type: evenflow pools list")
+    return found
+
+
+def _in_use(name: str, users: list[pools.PoolUser]) -> str:
+    shown = [
+        f"task {user.task_id} of DAG {user.dag_id}" + (f" in its run {user.run_id}" if user.run_id else "")
+        for user in users[: limits.USERS_SHOWN]
+    ]
+    more = " and more" if len(users) > limits.USERS_SHOWN else ""
+    return (
+        f"The pool {name!r} is in use: by {', '.join(shown)}{more}. Give these tasks another pool, let runs end or cancel them. "
+        f"To let nothing start in it meanwhile, type: evenflow pools set {name} 0"
+    )

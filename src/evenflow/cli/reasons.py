@@ -1,0 +1,196 @@
+"""Reasons for people: what it is, who is in the way, what to do."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple, assert_never
+
+from rich.table import Table
+from rich.text import Text
+
+from evenflow.cli.limit_names import limit_name, way_to_raise
+from evenflow.cli.tasks import instance_name
+from evenflow.cli.terminal import STATE_STYLES, STATE_WORDS, duration, local_time, output, say, state_text
+from evenflow.client import explanations as x
+
+Fact = tuple[str, str | Text | Table]
+
+
+class Told(NamedTuple):
+    """A reason: one sentence, facts behind it, and what to type or write to change it."""
+
+    sentence: str
+    facts: Sequence[Fact] = ()
+    cure: str | None = None
+    aim: str = "to change it"
+
+
+def print_why(why: x.Why) -> None:
+    output.print(
+        Text.assemble(
+            (instance_name(why.task_id, why.map_index), "bold"), f" of {why.dag_id}/{why.run_id} is ", state_text(why.state)
+        ),
+        soft_wrap=True,
+    )
+    many = len(why.reasons) > 1
+    if many:
+        say(f"{len(why.reasons)} things hold it back; it starts when none of them does any more.")
+    for number, reason in enumerate(why.reasons, 1):
+        told = _tell(reason, why)
+        say("")
+        output.print(Text.assemble((f"{number}. " if many else "", "bold"), told.sentence), soft_wrap=True)
+        facts = [*told.facts, *([(told.aim, Text(told.cure, style="cyan"))] if told.cure else [])]
+        if facts:
+            grid = Table.grid(padding=(0, 2))
+            grid.add_column(style="bright_black", no_wrap=True)
+            grid.add_column(overflow="fold")
+            for name, fact in facts:
+                grid.add_row(f"   {name}", fact)
+            output.print(grid)
+
+
+def _tell(reason: x.Reason, why: x.Why) -> Told:
+    match reason:
+        case x.FullLimit():
+            return _full_limit(reason)
+        case x.KeptPool():
+            return _kept_pool(reason)
+        case x.AwaitsUpstreams():
+            return _upstreams(reason)
+        case x.AwaitsWorker():
+            return _worker(reason)
+        case x.Running():
+            logs = ["evenflow", "tasks", "logs", why.dag_id, why.task_id, "--run", why.run_id, "--follow"]
+            if why.map_index >= 0:
+                logs += ["--map-index", str(why.map_index)]
+            return Told(f"It runs on {reason.worker} ({reason.host}) {_since(reason.since)}.", [("its log", shlex.join(logs))])
+        case x.Finished():
+            return Told(f"It has ended{_at(reason.at)}{_because(reason.explanation)}.")
+        case x.RunEnded():
+            return Told(f"Its run has ended{_at(reason.at)} before the task began{_because(reason.explanation)}.")
+        case x.Paused():
+            return Told(f"The DAG {reason.dag_id} is paused.", cure=shlex.join(["evenflow", "dags", "unpause", reason.dag_id]))
+        case x.RunAfter():
+            return Told(f"Its run may not begin before {local_time(reason.at)}, in {_until(reason.at)}.")
+        case x.AwaitsRetry():
+            due = f"at {local_time(reason.at)}, in {_until(reason.at)}" if reason.at else "soon"
+            return Told(f"Try {reason.tries} failed{_because(reason.explanation)}. The next one is due {due}.")
+        case x.AwaitsEvent():
+            return Told(f"It is {STATE_WORDS.get(reason.state, reason.state)}: it goes on when what it waits for has happened.")
+        case x.NoScheduler():
+            return Told("No scheduler is alive, so nothing starts.", cure="evenflow scheduler (or everything: evenflow up)")
+        case x.NextRound():
+            return Told("Nothing holds it back: it starts as soon as a scheduler has looked.")
+        case _:
+            assert_never(reason)
+
+
+def _full_limit(reason: x.FullLimit) -> Told:
+    unit = "slot" if reason.limit == "pool" else "run" if reason.limit == "dag_runs" else "task"
+    free = reason.capacity - reason.used
+    if free < 1:
+        state = f"is full: {reason.used} of {reason.capacity} {unit}s are taken"
+    else:
+        state = f"has too little room: {free} of {reason.capacity} {unit}s {'is' if free == 1 else 'are'} free"
+    wants = f", and it takes {reason.wanted}" if reason.wanted > 1 else ""
+    facts: list[Fact] = [("place in line", _place(reason.ahead, reason.counted, "runs" if reason.limit == "dag_runs" else "tasks"))]
+    facts += _holders(reason.holders, reason.held_by)
+    name = limit_name(reason.limit, reason.name)
+    return Told(
+        f"The {name} {state}{wants}.", facts, way_to_raise(reason.limit, reason.name, reason.used + reason.wanted), "to make room"
+    )
+
+
+def _kept_pool(reason: x.KeptPool) -> Told:
+    free = reason.capacity - reason.used
+    keeper = f"{reason.dag_id}/{reason.run_id} {reason.task_id}"
+    policy = "lets nothing pass it" if reason.patience_s == 0 else f"has let others pass it for {duration(reason.patience_s)}"
+    sentence = (
+        f"The pool {reason.name} has {free} of {reason.capacity} slots free, but keeps them for {keeper}, which takes "
+        f"{reason.wanted} and has waited for {duration(reason.waited_s)}: the pool {policy}."
+    )
+    facts: list[Fact] = [
+        ("place in line", _place(reason.ahead, reason.counted, "tasks")),
+        *_holders(reason.holders, reason.held_by),
+    ]
+    return Told(sentence, facts, way_to_raise("pool", reason.name, reason.used + reason.wanted), "to make room")
+
+
+def _upstreams(reason: x.AwaitsUpstreams) -> Told:
+    what = "task upstream has" if reason.missing == 1 else "tasks upstream have"
+    sentence = f"{reason.missing} {what} not ended"
+    if reason.trigger_rule != "all_success":
+        sentence += f" (its trigger rule is {reason.trigger_rule})"
+    if reason.expands:
+        sentence += ". It is mapped: only then is it known how many instances it has"
+    grid = Table.grid(padding=(0, 2))
+    for upstream in reason.upstreams:
+        grid.add_row(upstream.task_id, _standing(upstream))
+    if reason.missing > len(reason.upstreams):
+        grid.add_row(f"and {reason.missing - len(reason.upstreams)} more", "")
+    return Told(f"{sentence}.", [("waits for", grid)])
+
+
+def _standing(upstream: x.Upstream) -> Text:
+    if upstream.total == 1:
+        (state,) = upstream.states
+        return state_text(state)
+    text = Text(f"{upstream.missing:,} of {upstream.total:,} missing: ")
+    for number, (state, count) in enumerate(upstream.states.items()):
+        text.append(", " if number else "")
+        text.append(f"{count:,} {STATE_WORDS.get(state, state)}", style=STATE_STYLES.get(state, ""))
+    return text
+
+
+def _worker(reason: x.AwaitsWorker) -> Told:
+    line: Fact = ("place in line", _place(reason.ahead, reason.counted, "tasks"))
+    since: Fact = ("queued", _since(reason.since))
+    if not reason.workers:
+        start = shlex.join(["evenflow", "worker", "--queues", reason.queue])
+        return Told(f"No worker that serves the queue {reason.queue} is alive.", [line, since], start)
+    workers = "1 worker serves" if reason.workers == 1 else f"{reason.workers} workers serve"
+    sentence = f"It waits for a worker: {workers} the queue {reason.queue}, and {reason.busy} of {reason.slots} slots are busy."
+    return Told(sentence, [line, since], shlex.join(["evenflow", "worker", "--queues", reason.queue]))
+
+
+def _holders(holders: Sequence[x.Holder], held_by: int) -> list[Fact]:
+    if not holders:
+        return []
+    grid = Table.grid(padding=(0, 2))
+    for holder in holders:
+        task = "" if holder.task_id is None else instance_name(holder.task_id, holder.map_index)
+        slots = "" if holder.slots == 1 else f"{holder.slots} slots"
+        if holder.task_id is None:
+            where = ""
+        else:
+            where = f"on {holder.worker}" if holder.worker else "waits for a worker"
+        grid.add_row(f"{holder.dag_id}/{holder.run_id}", task, slots, _since(holder.since), where)
+    if held_by > len(holders):
+        grid.add_row(f"and {held_by - len(holders):,} more", "", "", "", "")
+    return [("held by", grid)]
+
+
+def _place(ahead: int, counted: bool, what: str) -> str:
+    if not counted:
+        return f"at least {ahead:,} {what} come before it"
+    if not ahead:
+        return "it is the first"
+    return f"1 {what.removesuffix('s')} comes before it" if ahead == 1 else f"{ahead:,} {what} come before it"
+
+
+def _since(at: datetime) -> str:
+    return f"since {local_time(at)} ({duration((datetime.now(UTC) - at).total_seconds())})"
+
+
+def _until(at: datetime) -> str:
+    return duration(max(0.0, (at - datetime.now(UTC)).total_seconds()))
+
+
+def _at(at: datetime | None) -> str:
+    return f" at {local_time(at)}" if at else ""
+
+
+def _because(explanation: str | None) -> str:
+    return f": {explanation.rstrip('.')}" if explanation else ""

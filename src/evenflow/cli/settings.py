@@ -1,0 +1,44 @@
+"""``evenflow settings``: those that decide, in the database. Where things are is in the environment and in ``evenflow.toml``."""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import Any
+
+from cyclopts import App
+
+from evenflow.cli.params import json_or_text
+from evenflow.cli.remote import remote
+from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
+from evenflow.core.settings import find_setting
+
+app = App(name="settings", help="List and change the settings that all schedulers share.")
+
+
+@app.command(name="list")
+async def list_(*, json: Json = False) -> None:
+    """All settings that decide, with their values and who set them."""
+    async with remote() as client:
+        found = (await client.list_settings()).items
+    if json:
+        print_json({"settings": found})
+        return
+    rows = ((s.name, _shown(s.value), _shown(s.default), s.changed_by, local_time(s.changed_at), s.meaning) for s in found)
+    print_table(("setting", "value", "default", "set by", "at", ""), rows, empty="No settings.")
+
+
+@app.command(name="set")
+async def set_(name: str, value: str, /, *, json: Json = False) -> None:
+    """Give a setting a value, for all schedulers at once. Infrastructure is not set here but in evenflow.toml."""
+    given = json_or_text(value)
+    find_setting(name).check(given)
+    async with remote() as client:
+        setting = await client.set_setting(name, given)
+    if json:
+        print_json(setting)
+    else:
+        say(f"{setting.name} is {_shown(setting.value)}")
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else dumps(value)

@@ -1,0 +1,99 @@
+"""What would start next, in which order, and what blocks the rest: a round that is decided and not written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evenflow.core.selection import Lane, Node
+
+LANES_COUNTED = 100_000  # waiting lanes that a plan counts; about 50 ms
+GROUPS_COUNTED = 10_000  # (limit, node) that lanes wait for
+MOST_SHOWN = 1_000  # lanes of one answer
+NAMES_SHOWN = 5  # tasks of one lane that are named
+TASKS_READ = 1_000  # of one lane, to name them
+UNAPPLIED_COUNTED = 1_000  # reports, timers, pauses and runs that are still to be applied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTask:
+    task_id: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLane:
+    """``count`` tasks of one run that no limit tells apart; ``tasks`` names the first of them."""
+
+    dag_id: str
+    run_id: str
+    count: int
+    tasks: list[PlannedTask]
+    pool: str
+    pool_slots: int
+    queue: str
+    run_priority: int
+    priority: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitUse:
+    """A limit as it is once everything has started that the plan starts. ``limit`` is its kind, as in :class:`why.FullLimit`."""
+
+    limit: str
+    name: str
+    capacity: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedTasks:
+    """So many ready tasks wait for one limit. Where ``by`` is null their DAG is paused, or only a round finds out."""
+
+    by: LimitUse | None
+    paused: bool
+    kept: bool
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingLane:
+    """Tasks that do not start, and the limit that blocks them; null where only a round finds out. ``kept``: it is a pool that
+    has room, and keeps it for a bigger task.
+    """
+
+    lane: PlannedLane
+    by: LimitUse | None
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """``starts`` are the first of ``starting`` tasks, in the order in which they start. ``complete``: one round is enough to
+    start all that can start. ``blocked``: what waits by what for, all of it if ``counted``. ``waiting``: who is next as room
+    appears. ``unapplied``: what is applied before a round and may change it, by kind.
+    """
+
+    starting: int
+    starts: list[PlannedLane]
+    complete: bool
+    blocked: list[BlockedTasks]
+    counted: bool
+    waiting: list[WaitingLane]
+    unapplied: dict[str, int]
+    schedulers: int
+
+
+def blocking(node: Node, lane: Lane, free: Mapping[int, int]) -> list[int]:
+    """Every limit that has no room for a task of the lane: the witness first, then limits of its run, of the task, of many."""
+    task = () if node.task_limit is None else (node.task_limit,)
+    found = [limit for limit in (*lane.locals, *task, node.executor_limit) if free[limit] < 1]
+    if free[node.pool_limit] < node.weight:
+        found.append(node.pool_limit)
+    return sorted(found, key=lambda limit: limit != lane.parked_on)
+
+
+def kept(node: Node, lane: Lane, reserved: Mapping[int, Lane]) -> bool:
+    """Whether its pool keeps its room for a better lane."""
+    keeper = reserved.get(node.pool_limit)
+    return keeper is not None and keeper.order < lane.order

@@ -1,0 +1,47 @@
+"""What a pool does when a task does not fit into the slots that are left: whether smaller ones may pass it, and for how long."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from evenflow.errors import BadValue
+
+MAX_PATIENCE_S = 30 * 86_400  # a task that may be passed for longer than a month may as well be passed for ever
+UNITS_S = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+_RESERVE_AFTER = re.compile(r"reserve-after=(?P<count>[0-9]{1,9})(?P<unit>[smhd]?)")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPolicy:
+    """``patience_s`` is for how many seconds smaller tasks may pass one that does not fit: None for ever, 0 not at all."""
+
+    patience_s: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> PoolPolicy:
+        """``backfill``, ``strict``, or ``reserve-after=`` with a time: 600, 10m, 2h, 1d. Raises :class:`BadValue`."""
+        if text == "backfill":
+            return cls(None)
+        if text == "strict":
+            return cls(0.0)
+        found = _RESERVE_AFTER.fullmatch(text)
+        if found is None:
+            raise BadValue(f"{text!r} is no policy of a pool. Type backfill, strict, or for example reserve-after=10m")
+        seconds = int(found["count"]) * UNITS_S[found["unit"] or "s"]
+        if seconds == 0:
+            raise BadValue(f"{text!r} gives a task no time in which others may pass it. If none shall, type strict")
+        if seconds > MAX_PATIENCE_S:
+            raise BadValue(f"{text!r} is more than 30 days. If a task may be passed for so long, type backfill")
+        return cls(float(seconds))
+
+    def __str__(self) -> str:
+        """As :meth:`parse` takes it, in the largest unit that fits."""
+        if self.patience_s is None:
+            return "backfill"
+        seconds = round(self.patience_s)
+        if seconds == 0:
+            return "strict"
+        unit, size = next((unit, size) for unit, size in UNITS_S.items() if seconds % size == 0)
+        return f"reserve-after={seconds // size}{unit}"

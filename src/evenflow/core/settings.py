@@ -1,0 +1,50 @@
+"""The settings that decide: they live in the database, so that all schedulers have the same. Each by name, with its default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.errors import BadValue
+
+_WORDS = {bool: "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """``default`` holds where nobody has set it, and its type is that of all values."""
+
+    name: str
+    default: bool
+    meaning: str
+
+    @property
+    def kind(self) -> str:
+        """What a value is, for people."""
+        return _WORDS[type(self.default)]
+
+    def check(self, value: Any) -> None:
+        """Raises :class:`BadValue` for what is no value of it."""
+        if type(value) is not type(self.default):
+            example = f"evenflow settings set {self.name} {str(self.default).lower()}"
+            raise BadValue(f"The setting {self.name} is {self.kind}, not {value!r}. Type for example: {example}")
+
+
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting(
+            "fast_follow",
+            True,
+            "Whether what becomes ready may start in the transaction that makes it ready; else the sweep of each second starts it.",
+        ),
+    )
+}
+
+
+def find_setting(name: str) -> Setting:
+    """Raises :class:`BadValue` for a name that is none."""
+    found = SETTINGS.get(name)
+    if found is None:
+        raise BadValue(f"There is no setting {name!r}; there is: {', '.join(SETTINGS)}. To see them, type: evenflow settings list")
+    return found

@@ -1,0 +1,216 @@
+"""Why a task instance does not run: every reason that there is, as data. A program tells them apart by ``kind``.
+
+The first reason of an answer is what must change first; the task starts when none of them holds any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+HOLDERS_NAMED = 20  # of a limit, the oldest first: enough to see who it is, and they fit a screen
+UPSTREAMS_NAMED = 20
+LINE_COUNTED = 10_000  # a place in line is exact up to here; beyond, the exact number helps nobody and costs more
+RUNS_SEARCHED = 10_000  # newest runs of a DAG among which those that run are looked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """What has a part of a limit: a task instance, or a run where ``task_id`` is null."""
+
+    dag_id: str
+    run_id: str
+    task_id: str | None
+    map_index: int
+    slots: int
+    since: datetime
+    worker: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """A task upstream of which ``missing`` of ``total`` instances have not finished."""
+
+    task_id: str
+    missing: int
+    total: int
+    states: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """It has run, or was skipped: it waits for nothing."""
+
+    kind: Literal["finished"] = "finished"
+    state: str
+    at: datetime | None
+    explanation: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded:
+    """Its run ended before it began."""
+
+    kind: Literal["run_ended"] = "run_ended"
+    state: str
+    at: datetime | None
+    explanation: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A worker has it."""
+
+    kind: Literal["running"] = "running"
+    since: datetime
+    worker: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoScheduler:
+    """No scheduler is alive, so nothing is decided."""
+
+    kind: Literal["no_scheduler"] = "no_scheduler"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitsWorker:
+    """It was started, and no worker has claimed it yet. ``workers`` of its queue live; they have ``slots``, of which so many are
+    ``busy``. ``ahead`` is exact when ``counted``, else at least that.
+    """
+
+    kind: Literal["awaits_worker"] = "awaits_worker"
+    queue: str
+    since: datetime
+    ahead: int
+    counted: bool
+    workers: int
+    slots: int
+    busy: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """Its DAG is paused."""
+
+    kind: Literal["paused"] = "paused"
+    dag_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAfter:
+    """Its run may not begin before ``at``."""
+
+    kind: Literal["run_after"] = "run_after"
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitsUpstreams:
+    """Upstreams have not finished: the first of ``missing``. ``expands``: it is mapped, and its instances come into being then."""
+
+    kind: Literal["awaits_upstreams"] = "awaits_upstreams"
+    trigger_rule: str
+    expands: bool
+    missing: int
+    upstreams: list[Upstream]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitsRetry:
+    """Its last try failed; the next one is due at ``at``."""
+
+    kind: Literal["awaits_retry"] = "awaits_retry"
+    at: datetime | None
+    tries: int
+    explanation: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitsEvent:
+    """It waits for a trigger, or to be rescheduled."""
+
+    kind: Literal["awaits_event"] = "awaits_event"
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullLimit:
+    """A limit has no room for it.
+
+    ``limit`` is ``pool``, ``executor``, ``dag_task`` (max_active_tis_per_dag), ``dag_runs`` (max_active_runs), ``run``
+    (max_active_tasks) or ``run_task`` (max_active_tis_per_dagrun). It needs ``wanted`` of it. ``ahead``: so many tasks of a better
+    order wait for this limit and for no other; at least so many unless ``counted``. ``holders``: the first of ``held_by``.
+    """
+
+    kind: Literal["full_limit"] = "full_limit"
+    limit: str
+    name: str
+    capacity: int
+    used: int
+    wanted: int
+    ahead: int
+    counted: bool
+    held_by: int
+    holders: list[Holder]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPool:
+    """Its pool has room for it, but keeps that for a task of a better order that wants ``wanted`` slots: the pool lets smaller ones
+    pass for ``patience_s`` and no longer.
+    """
+
+    kind: Literal["kept_pool"] = "kept_pool"
+    name: str
+    capacity: int
+    used: int
+    patience_s: float
+    dag_id: str
+    run_id: str
+    task_id: str
+    wanted: int
+    waited_s: float
+    ahead: int
+    counted: bool
+    held_by: int
+    holders: list[Holder]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextRound:
+    """Nothing holds it back: it starts with one of the next rounds of a scheduler."""
+
+    kind: Literal["next_round"] = "next_round"
+
+
+Reason = (
+    Finished
+    | RunEnded
+    | Running
+    | NoScheduler
+    | AwaitsWorker
+    | Paused
+    | RunAfter
+    | AwaitsUpstreams
+    | AwaitsRetry
+    | AwaitsEvent
+    | FullLimit
+    | KeptPool
+    | NextRound
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """The answer for one task instance. ``map_index`` is -1 for a task that is not mapped, or not expanded yet."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    state: str
+    run_state: str
+    reasons: list[Reason] = field(default_factory=list)

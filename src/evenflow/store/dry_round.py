@@ -1,0 +1,116 @@
+"""A round that is decided on what the database has at one instant, and not written: the scheduler's statements and its decision."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from evenflow.core.limits import MOST_HEADS
+from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, Node, Order, Queue, Selection, Snapshot
+from evenflow.store.columns import numbers
+from evenflow.store.instant import Conn, Row, read
+from evenflow.store.selection import OPEN_AHEAD, PARKED_AHEAD, StoredLane
+
+
+def as_lane(row: StoredLane, now_s: float) -> Lane:
+    """A stored lane as the core sees it."""
+    order = (-row.run_priority, -row.priority, row.run_after_us, row.lane_id)
+    return Lane(row.lane_id, row.node_id, order, row.locals, row.ready, row.parked_on, now_s - row.since_s)
+
+
+async def read_nodes(conn: Conn, node_ids: Iterable[int]) -> dict[int, Node]:
+    rows = await read(conn, "selection/read_nodes", {"nodes": numbers(node_ids)})
+    return {row["node_id"]: Node(**row) for row in rows}
+
+
+@dataclass(slots=True)
+class DryRound:
+    """A round on what is stored; what was released and is not folded yet is room. ``snapshot`` is as the decision left it."""
+
+    conn: Conn
+    now_s: float
+    released: dict[int, int]
+    stored: dict[int, StoredLane] = field(default_factory=dict)
+    lanes: dict[int, Lane] = field(default_factory=dict)
+    snapshot: Snapshot = field(default_factory=lambda: Snapshot({}, {}, defaultdict(list)))
+    decision: Decision = field(default_factory=Decision)
+    _seen: dict[Queue, int] = field(default_factory=lambda: defaultdict(int))  # lanes read of it
+    _looked_at: set[int] = field(default_factory=set)  # limits of which the parked lanes have been read
+
+    @classmethod
+    async def decided(cls, conn: Conn) -> DryRound:
+        """Within one instant."""
+        (clock,) = await read(conn, "plan/read_clock")
+        released = {row["limit_id"]: row["released"] for row in await read(conn, "plan/read_wakes")}
+        dry = cls(conn, clock["now_s"], released)
+        await dry._load()
+        await dry._decide()
+        return dry
+
+    async def _load(self) -> None:
+        given = {"limits": numbers(self.released), "released": numbers(self.released.values())}
+        last: dict[Queue, Order] = {}
+        found = self._adopt(await read(self.conn, "selection/read_heads", {**given, **OPEN_AHEAD.params}))
+        for lane in found:
+            queue = Queue(lane.node_id, lane.parked_on == WOKEN)
+            self._seen[queue] += 1
+            last[queue] = lane.order
+            self.snapshot.open[lane.node_id].append(lane)
+        ahead = OPEN_AHEAD.of(len(self._seen))
+        self.snapshot.horizon.update((queue, last[queue]) for queue, seen in self._seen.items() if seen >= ahead)
+        self.snapshot.released = {limit for limit in self.released if limit}
+        await self._park(self.snapshot.released)
+        await self._learn(found)
+
+    async def _decide(self) -> None:
+        """Selects, reading more of a queue where the round asks for it."""
+        round_ = Selection(self.snapshot)
+        while (queue := round_.run()) is not None:
+            more = {"parked_on": WOKEN if queue.woken else OPEN, "node_id": queue.node_id}
+            rows = await read(self.conn, "selection/read_more", {**more, "seen": self._seen[queue], "limit": MOST_HEADS})
+            self._seen[queue] += len(rows)
+            lanes = self._adopt(rows)
+            await self._learn(lanes)
+            round_.feed(queue, lanes, lanes[-1].order if len(rows) == MOST_HEADS else None)
+        self.decision = round_.decision
+
+    async def _learn(self, lanes: Sequence[Lane]) -> None:
+        """Completes the snapshot for these lanes: what is parked behind woken ones, nodes, and the room on all limits."""
+        snapshot = self.snapshot
+        if missing := {lane.node_id for lane in self.lanes.values()} - snapshot.nodes.keys():
+            snapshot.nodes.update(await read_nodes(self.conn, missing))
+        woken = [lane for lane in lanes if lane.parked_on == WOKEN]
+        behind = {limit for lane in woken for limit in lane.locals}
+        behind.update(limit for lane in woken if (limit := snapshot.nodes[lane.node_id].task_limit) is not None)
+        await self._park(behind)
+        limits = {limit for node in snapshot.nodes.values() for limit in node.limits}
+        limits.update(limit for lane in self.lanes.values() for limit in lane.locals)
+        for room in await read(self.conn, "selection/read_limits", {"limits": numbers(limits - snapshot.free.keys())}):
+            limit = room["limit_id"]
+            snapshot.free[limit] = room["free"] + self.released.get(limit, 0)
+            if room["patience_s"] is not None:
+                snapshot.patience[limit] = room["patience_s"]
+
+    async def _park(self, limits: Iterable[int]) -> None:
+        """Adds what is parked on limits that were not looked at yet."""
+        limits = set(limits) - self._looked_at
+        if not limits:
+            return
+        self._looked_at |= limits
+        found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
+        lanes = self._adopt(await read(self.conn, "selection/read_parked", {"limits": numbers(limits), **PARKED_AHEAD.params}))
+        self.snapshot.nodes.update(await read_nodes(self.conn, {lane.node_id for lane in lanes}))
+        for lane in lanes:
+            found[lane.parked_on, self.snapshot.nodes[lane.node_id].base_id].append(lane)
+        self.snapshot.parked.update(found)
+        ahead = PARKED_AHEAD.of(len(found))
+        self.snapshot.parked_more.update(key for key, parked in found.items() if len(parked) >= ahead)
+
+    def _adopt(self, rows: Iterable[Row]) -> list[Lane]:
+        lanes = []
+        for row in rows:
+            stored = StoredLane(**row)
+            self.stored.setdefault(stored.lane_id, stored)
+            lanes.append(self.lanes.setdefault(stored.lane_id, as_lane(stored, self.now_s)))
+        return lanes

@@ -1,0 +1,172 @@
+"""What a round would start right now, who is next as room appears, and how many tasks wait for what."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.core.limits import LEASE_S
+from evenflow.core.plan import (
+    GROUPS_COUNTED,
+    LANES_COUNTED,
+    NAMES_SHOWN,
+    TASKS_READ,
+    UNAPPLIED_COUNTED,
+    BlockedTasks,
+    LimitUse,
+    Plan,
+    PlannedLane,
+    PlannedTask,
+    WaitingLane,
+    blocking,
+    kept,
+)
+from evenflow.core.selection import PAUSED, Node, full
+from evenflow.store.columns import numbers
+from evenflow.store.dry_round import DryRound, as_lane, read_nodes
+from evenflow.store.instant import Conn, Row, one_instant, read
+from evenflow.store.selection import StoredLane
+
+
+async def read_plan(conn: Conn, *, limit: int) -> Plan:
+    """What a round would start right now, the first ``limit`` of it, and what blocks the rest."""
+    async with one_instant(conn):
+        (standing,) = await read(conn, "plan/count_unapplied", {"counted": UNAPPLIED_COUNTED, "lease_s": LEASE_S})
+        dry = await DryRound.decided(conn)
+        grants = dry.decision.grants
+        groups = await read(conn, "plan/count_waiting", {"lanes": LANES_COUNTED, "groups": GROUPS_COUNTED})
+        best = {"limit": limit + len(grants), "groups": GROUPS_COUNTED}
+        next_ = [StoredLane(**row) for row in await read(conn, "plan/list_next", best)]
+        rest = await _Rest.read(conn, dry, groups, next_)
+        blocked = rest.group(groups)
+        waiting = rest.waiting(next_)[:limit]
+        names = _Names(conn, dry, rest)
+        schedulers = standing.pop("schedulers")
+        return Plan(
+            starting=sum(count for _, count in grants),
+            starts=await names.of([(dry.stored[lane.key], count) for lane, count in grants[:limit]]),
+            complete=not dry.decision.again,
+            blocked=blocked[:limit],
+            counted=sum(row["lanes"] for row in groups) < LANES_COUNTED and len(groups) < GROUPS_COUNTED and len(blocked) <= limit,
+            waiting=[
+                WaitingLane(lane=named, by=by, kept=is_kept)
+                for named, (_, _, by, is_kept) in zip(
+                    await names.of([(row, count) for row, count, _, _ in waiting], rest=True), waiting, strict=True
+                )
+            ],
+            unapplied=standing,
+            schedulers=schedulers,
+        )
+
+
+@dataclass(slots=True)
+class _Rest:
+    """What does not start, and why: every limit as the round leaves it."""
+
+    dry: DryRound
+    nodes: dict[int, Node]
+    limits: dict[int, Row]
+    free: dict[int, int]
+
+    @classmethod
+    async def read(cls, conn: Conn, dry: DryRound, groups: Sequence[Row], next_: Sequence[StoredLane]) -> _Rest:
+        nodes = await read_nodes(conn, {*dry.snapshot.nodes, *(g["node_id"] for g in groups), *(row.node_id for row in next_)})
+        wanted = {limit for node in nodes.values() for limit in node.limits} | {
+            g["parked_on"] for g in groups if g["parked_on"] > 0
+        }
+        wanted.update(limit for row in next_ for limit in row.locals)
+        found = await read(conn, "why/read_limits", {"limits": numbers(wanted | dry.snapshot.free.keys())})
+        limits = {row["limit_id"]: row for row in found}
+        free = {limit: row["capacity"] - row["used"] for limit, row in limits.items()}
+        return cls(dry, nodes, limits, {**free, **dry.snapshot.free})
+
+    def use(self, limit: int) -> LimitUse:
+        row = self.limits[limit]
+        return LimitUse(limit=row["limit"], name=row["name"], capacity=row["capacity"], used=row["capacity"] - self.free[limit])
+
+    def group(self, groups: Sequence[Row]) -> list[BlockedTasks]:
+        """How many tasks wait for each limit, the most first."""
+        dry = self.dry
+        left: dict[tuple[int, int], int] = defaultdict(int, {(g["parked_on"], g["node_id"]): g["tasks"] for g in groups})
+        for key, lane in dry.lanes.items():
+            left[dry.stored[key].parked_on, lane.node_id] -= dry.stored[key].ready
+            left[lane.parked_on, lane.node_id] += lane.ready
+        tasks: dict[tuple[int | None, bool, bool], int] = defaultdict(int)
+        for (parked_on, node_id), count in left.items():
+            tasks[self._cause(parked_on, self.nodes[node_id])] += max(0, count)
+        ordered = sorted(((n, cause) for cause, n in tasks.items() if n), key=lambda item: -item[0])
+        return [
+            BlockedTasks(by=None if limit is None else self.use(limit), paused=paused, kept=is_kept, tasks=n)
+            for n, (limit, paused, is_kept) in ordered
+        ]
+
+    def _cause(self, parked_on: int, node: Node) -> tuple[int | None, bool, bool]:
+        """(limit, whether it is the pause of the DAG, whether it is a pool that is kept)."""
+        if parked_on == PAUSED:
+            return None, True, False
+        if parked_on > 0 and self.free[parked_on] < 1:
+            return parked_on, False, False
+        if node.task_limit is not None and self.free[node.task_limit] < 1:
+            return node.task_limit, False, False
+        limit = full(node, self.free, self.dry.snapshot.patience)
+        if limit is None and self.free[node.pool_limit] < node.weight:
+            limit = node.pool_limit
+        if limit is None and node.pool_limit in self.dry.decision.reserved:
+            return node.pool_limit, False, True
+        return limit, False, False
+
+    def waiting(self, next_: Sequence[StoredLane]) -> list[tuple[StoredLane, int, LimitUse | None, bool]]:
+        """Lanes with how many of their tasks are left, the limit that blocks them, and whether that is a pool that is kept."""
+        out: list[tuple[StoredLane, int, LimitUse | None, bool]] = []
+        for row in next_:
+            lane = self.dry.lanes.get(row.lane_id) or as_lane(row, self.dry.now_s)
+            if not lane.ready:
+                continue
+            node = self.nodes[row.node_id]
+            limits = blocking(node, lane, self.free)
+            is_kept = not limits and kept(node, lane, self.dry.decision.reserved)
+            limit = limits[0] if limits else node.pool_limit if is_kept else None
+            out.append((row, lane.ready, None if limit is None else self.use(limit), is_kept))
+        return out
+
+
+@dataclass(slots=True)
+class _Names:
+    conn: Conn
+    dry: DryRound
+    rest: _Rest
+
+    async def of(self, lanes: Sequence[tuple[StoredLane, int]], *, rest: bool = False) -> list[PlannedLane]:
+        """So many of the tasks of each lane, with names: from its first on, or with ``rest`` of those that are left of it."""
+        taken: dict[int, int] = defaultdict(int)
+        skips: list[int] = []
+        for row, count in lanes:
+            skips.append(row.ready - count if rest else taken[row.lane_id])
+            taken[row.lane_id] += count
+        params: dict[str, Any] = {
+            "lanes": numbers(row.lane_id for row, _ in lanes),
+            "counts": numbers(count for _, count in lanes),
+            "skips": numbers(skips),
+            "read": TASKS_READ,
+            "named": NAMES_SHOWN,
+        }
+        named: dict[int, list[Row]] = defaultdict(list)
+        for found in await read(self.conn, "plan/name_lanes", params):
+            named[found["place"]].append(found)
+        return [self._lane(row, count, named[place]) for place, (row, count) in enumerate(lanes, 1)]
+
+    def _lane(self, row: StoredLane, count: int, tasks: list[Row]) -> PlannedLane:
+        node = self.rest.nodes[row.node_id]
+        return PlannedLane(
+            dag_id=tasks[0]["dag_id"],
+            run_id=tasks[0]["run_id"],
+            count=count,
+            tasks=[PlannedTask(task_id=task["task_id"], count=task["count"]) for task in tasks],
+            pool=self.rest.limits[node.pool_limit]["name"],
+            pool_slots=node.weight,
+            queue=node.queue,
+            run_priority=row.run_priority,
+            priority=row.priority,
+        )

@@ -1,0 +1,42 @@
+-- Task instances that are scheduled but not in exactly one lane, entries of lanes that are not scheduled, and mapped tasks whose untouched
+-- instances are not exactly the range of one lane.
+with live as materialized (
+    select run_key, dag_id, run_id, version_key from dag_run where state = 'running'
+), waiting as (
+    select l.run_key, r.task_index, r.map_index, count(*) as n
+    from ready_task r
+    left join lane l using (lane_id)
+    group by l.run_key, r.task_index, r.map_index
+), scheduled as (
+    select t.run_key, t.task_index, t.map_index from live join task_instance t using (run_key) where t.state = 'scheduled'
+), misplaced as (
+    select run_key, task_index, map_index,
+           case when s.run_key is null then 'not scheduled' else 'scheduled' end || ', in ' || coalesce(w.n, 0) || ' lanes' as found,
+           case when s.run_key is null then 'in no lane' else 'in one lane' end as expected
+    from scheduled s
+    full join waiting w using (run_key, task_index, map_index)
+    where s.run_key is null or w.n is distinct from 1
+), untouched as (
+    select m.run_key, m.task_index, m.length, count(t.map_index)::int as touched, coalesce(max(t.map_index), -1) + 1 as next
+    from live
+    join mapped_task m using (run_key)
+    left join task_instance t on t.run_key = m.run_key and t.task_index = m.task_index and t.map_index >= 0
+    where m.rest = 'scheduled'
+    group by m.run_key, m.task_index, m.length
+), ranges as (
+    select run_key, task_index, string_agg(next_map_index || '..' || end_map_index, ', ' order by lane_id) as found
+    from lane
+    where task_index is not null and next_map_index < end_map_index
+    group by run_key, task_index
+), ill_ranged as (
+    select u.run_key, u.task_index, -1, 'untouched instances ' || coalesce(r.found, 'in no lane'),
+           case when u.touched < u.length then 'untouched instances ' || u.touched || '..' || u.length else 'no untouched instance' end
+    from untouched u
+    left join ranges r using (run_key, task_index)
+    where u.next <> u.touched or r.found is distinct from case when u.touched < u.length then u.touched || '..' || u.length end
+)
+select concat(l.dag_id, '/', l.run_id, ' ', t.task_id, '[' || nullif(m.map_index, -1) || ']') as object, m.found, m.expected
+from (select * from misplaced union all select * from ill_ranged) as m
+left join live l using (run_key)
+left join task t on t.version_key = l.version_key and t.task_index = m.task_index
+limit %(most)s

@@ -1,0 +1,29 @@
+-- Dispatches that do not hold the limits of their task, in order: pool, executor, its own across runs, its own in its run, the run's.
+with spec as materialized (
+    select v.version_key, v.dag_id, (s.position - 1)::int as task_index, s.task ->> 'task_id' as task_id,
+           coalesce(s.task ->> 'pool', 'default_pool') as pool, coalesce(s.task ->> 'executor', 'worker') as executor,
+           coalesce((s.task ->> 'pool_slots')::int, 1) as pool_slots,
+           s.task ->> 'max_active_tis_per_dag' is not null as across_runs
+    from dag_version v
+    cross join lateral jsonb_array_elements(v.spec -> 'tasks') with ordinality as s (task, position)
+    where v.version_key in (select r.version_key from dispatch d join dag_run r using (run_key))
+), compared as (
+    select s.dag_id, r.run_id, s.task_id, d.map_index, d.holds, d.pool_slots, s.pool_slots as expected_slots,
+           array(
+               select l.limit_id
+               from (values (0, 'pool'::limit_kind, s.pool), (0, 'executor', s.executor),
+                            (0, 'dag_task', case when s.across_runs then s.dag_id || '/' || s.task_id end),
+                            (d.run_key, 'run_task', s.task_id), (d.run_key, 'run', '')) as w (run_key, kind, name)
+               join concurrency_limit l using (run_key, kind, name)
+               order by l.kind = 'run', l.kind
+           ) as expected
+    from dispatch d
+    join dag_run r using (run_key)
+    join spec s using (version_key, task_index)
+)
+select concat(dag_id, '/', run_id, ' ', task_id, '[' || nullif(map_index, -1) || ']') as object,
+       concat('limits ', holds, ' with ', pool_slots, ' pool slots') as found,
+       concat('limits ', expected, ' with ', expected_slots, ' pool slots') as expected
+from compared
+where holds <> expected or pool_slots <> expected_slots
+limit %(most)s

@@ -1,0 +1,11 @@
+-- Ready tasks by what their lane is parked on and by node, among so many lanes in the order of the index.
+select parked_on, node_id, sum(ready)::int as tasks, count(*)::int as lanes
+from (
+    select parked_on, node_id, ready
+    from lane
+    order by parked_on, queue_id, run_priority desc, priority desc, run_after, lane_id
+    limit %(lanes)s
+) as l
+group by parked_on, node_id
+order by parked_on, node_id
+limit %(groups)s

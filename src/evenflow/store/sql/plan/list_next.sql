@@ -1,0 +1,23 @@
+-- The first lanes of all in the strict order, those of paused DAGs left out: the best of each queue that lanes wait in, of which so many are
+-- found by skipping through the index.
+with recursive queue as (
+    (select parked_on, queue_id from lane order by parked_on, queue_id limit 1)
+    union all
+    select n.parked_on, n.queue_id
+    from queue q
+    cross join lateral (
+        select parked_on, queue_id from lane where (parked_on, queue_id) > (q.parked_on, q.queue_id) order by parked_on, queue_id limit 1
+    ) as n
+)
+select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
+       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s
+from (select * from queue limit %(groups)s) as q
+cross join lateral (
+    select * from lane
+    where parked_on = q.parked_on and queue_id = q.queue_id
+    order by run_priority desc, priority desc, run_after, lane_id
+    limit %(limit)s
+) as l
+where q.parked_on <> -1
+order by l.run_priority desc, l.priority desc, l.run_after, l.lane_id
+limit %(limit)s

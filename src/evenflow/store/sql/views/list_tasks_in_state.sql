@@ -1,0 +1,69 @@
+-- As list_tasks, of one state. Untouched instances of mapped tasks are spans between rows; a row is a span of one. No index knows the
+-- states, which change with every move, so a page costs the rows that come before it, but no instance that has none.
+with run as materialized (
+    select run_key, version_key from dag_run where run_key = %(run_key)s
+), asked as materialized (
+    select k.task_index
+    from run
+    join task k on k.version_key = run.version_key and (%(task_id)s::text is null or k.task_id = %(task_id)s)
+), mapped as materialized (
+    select m.run_key, m.task_index, m.length
+    from mapped_task m
+    join asked using (task_index)
+    where m.run_key = %(run_key)s and m.rest = %(state)s::task_state
+), span as (
+    (select task_index, map_index as begin, map_index + 1 as past
+     from task_instance
+     where run_key = %(run_key)s and state = %(state)s::task_state
+       and (%(task_id)s::text is null or task_index = (select task_index from asked))
+     order by task_index, map_index
+     limit %(limit)s::bigint + %(offset)s)
+    union all
+    select m.task_index, t.begin, t.map_index
+    from mapped m
+    cross join lateral (
+        select map_index, lag(map_index, 1, -1) over (order by map_index) + 1 as begin
+        from task_instance
+        where run_key = m.run_key and task_index = m.task_index and map_index >= 0
+    ) as t
+    where t.begin < t.map_index
+    union all
+    select m.task_index, coalesce(t.map_index, -1) + 1, m.length
+    from mapped m
+    left join lateral (
+        select map_index
+        from task_instance
+        where run_key = m.run_key and task_index = m.task_index and map_index >= 0
+        order by map_index desc
+        limit 1
+    ) as t on true
+    where coalesce(t.map_index, -1) + 1 < m.length
+    union all
+    select a.task_index, -1, 0
+    from asked a
+    where %(state)s::task_state = 'none'
+      and not exists (select from task_instance t where t.run_key = %(run_key)s and t.task_index = a.task_index)
+      and not exists (select from mapped_task m where m.run_key = %(run_key)s and m.task_index = a.task_index)
+), placed as (
+    select task_index, begin, past, sum(past - begin) over (order by task_index, begin) - (past - begin) as first from span
+), page as materialized (
+    select p.task_index, n as map_index
+    from placed p
+    cross join generate_series(greatest(p.begin, p.begin + %(offset)s - p.first)::int,
+                               (least(p.past, p.begin + %(offset)s::bigint + %(limit)s - p.first) - 1)::int) as n
+    where p.first < %(offset)s::bigint + %(limit)s and p.first + p.past - p.begin > %(offset)s
+)
+select k.task_id, k.operator, p.map_index, %(state)s::task_state::text as state, coalesce(t.try_number, 0::smallint) as try_number,
+       t.queued_at, t.started_at, t.ended_at, t.reason,
+       extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
+from page p
+cross join run
+cross join lateral (
+    select task_id, operator from task where version_key = run.version_key and task_index = p.task_index offset 0
+) as k
+left join lateral (
+    select * from task_instance where run_key = run.run_key and task_index = p.task_index and map_index = p.map_index offset 0
+) as t on true
+left join dispatch d on d.epoch = t.epoch
+left join service s on s.service_id = d.worker_id
+order by p.task_index, p.map_index

@@ -1,0 +1,26 @@
+-- How many ready tasks of the same run come before a lane, wait for this limit of the run and for no other. A pool that is kept
+-- for somebody has no room.
+with released as materialized (
+    select limit_id, sum(released)::int as n from wake group by limit_id
+)
+select coalesce(sum(ready), 0)::int as ahead
+from (
+    select l.ready
+    from lane l
+    join node n using (node_id)
+    where l.run_key = %(run_key)s and %(limit_id)s = any(l.locals) and n.pool_limit <> all(%(kept)s::bigint[])
+      and (-l.run_priority, -l.priority, l.run_after, l.lane_id)
+          < (-%(run_priority)s::int, -%(priority)s::int, to_timestamp(%(run_after_us)s::bigint / 1e6), %(lane_id)s::bigint)
+      and not exists (
+          select from unnest(array[n.executor_limit, n.task_limit] || l.locals) as o (limit_id)
+          join concurrency_limit c on c.limit_id = o.limit_id
+          left join released w on w.limit_id = o.limit_id
+          where o.limit_id <> %(limit_id)s and c.capacity - c.used + coalesce(w.n, 0) < 1
+      )
+      and not exists (
+          select from concurrency_limit c
+          left join released w on w.limit_id = c.limit_id
+          where c.limit_id = n.pool_limit and c.capacity - c.used + coalesce(w.n, 0) < n.weight
+      )
+    limit %(counted)s
+) as before

@@ -1,0 +1,140 @@
+"""Why a task instance does not run, from the tables that the scheduler decides from, at one instant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenflow.core import why
+from evenflow.core.limits import LEASE_S
+from evenflow.core.model import UNMAPPED
+from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RunState, TaskState
+from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, Reason, Why
+from evenflow.errors import DagNotFound, ParamError
+from evenflow.store.columns import numbers
+from evenflow.store.instant import Conn, Row, one_instant, read
+from evenflow.store.line import explain_limits
+
+RUNS_NAMED = 20  # of one name: more DAGs than anyone wants to read
+
+
+async def find_runs(conn: Conn, run_id: str) -> list[Row]:
+    """Runs of this name: dag_id, run_id, state."""
+    return await read(conn, "why/find_runs", {"run_id": run_id, "limit": RUNS_NAMED})
+
+
+async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_index: int = UNMAPPED) -> Why:
+    """Raises :class:`DagNotFound` when there is no such run, task or instance, :class:`ParamError` when the task has several."""
+    async with one_instant(conn):
+        names: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
+        found = await read(conn, "why/find_instance", {**names, "lease_s": LEASE_S})
+        if not found:
+            raise DagNotFound(
+                f"There is no task {task_id!r} in a run {run_id!r} of DAG {dag_id!r}. See: evenflow runs list {dag_id}"
+            )
+        row = found[0]
+        index = _instance(row, map_index)
+        state = row["state"] or row["rest"] or TaskState.NONE.value
+        return Why(
+            dag_id=dag_id,
+            run_id=run_id,
+            task_id=task_id,
+            map_index=index,
+            state=state,
+            run_state=row["run_state"],
+            reasons=await _reasons(conn, row, TaskState(state), index),
+        )
+
+
+def _instance(row: Row, map_index: int) -> int:
+    """The map index that is meant."""
+    task_id, length = row["task_id"], row["length"]
+    if length is None:
+        if not row["is_mapped"] and map_index != UNMAPPED:
+            raise DagNotFound(f"The task {task_id!r} is not mapped, so it has no instance {map_index}. Leave --map-index out.")
+        return UNMAPPED
+    if map_index == UNMAPPED:
+        raise ParamError(f"The task {task_id!r} is mapped: say which of its {length:,} instances. Type for example: --map-index 0")
+    if map_index >= length:
+        raise DagNotFound(f"The task {task_id!r} has no instance {map_index}: the last one is {length - 1}.")
+    return map_index
+
+
+async def _reasons(conn: Conn, row: Row, state: TaskState, map_index: int) -> list[Reason]:
+    if state in FINISHED:
+        return [why.Finished(state=state.value, at=row["ended_at"], explanation=row["reason"])]
+    if RunState(row["run_state"]) in RUN_FINISHED:
+        return [why.RunEnded(state=row["run_state"], at=row["run_ended_at"], explanation=row["run_reason"])]
+    if state in HOLDING:
+        return [await _dispatched(conn, row)]
+    reasons: list[Reason] = [] if row["schedulers"] else [why.NoScheduler()]
+    if row["is_paused"]:
+        reasons.append(why.Paused(dag_id=row["dag_id"]))
+    if row["run_state"] == RunState.QUEUED:
+        reasons += await _run_queued(conn, row)
+    else:
+        reasons += await _not_dispatched(conn, row, state, map_index)
+    return reasons or [why.NextRound()]
+
+
+async def _dispatched(conn: Conn, row: Row) -> Reason:
+    if row["worker"] is not None:
+        return why.Running(since=row["claimed_at"], worker=row["worker"], host=row["host"])
+    params = {name: row[name] for name in ("queue", "class", "priority", "epoch")}
+    (queue,) = await read(conn, "why/read_queue", {**params, "counted": LINE_COUNTED, "lease_s": LEASE_S})
+    return why.AwaitsWorker(queue=row["queue"], since=row["granted_at"], counted=queue["ahead"] < LINE_COUNTED, **queue)
+
+
+async def _run_queued(conn: Conn, row: Row) -> list[Reason]:
+    if row["is_early"]:
+        return [why.RunAfter(at=row["run_after"])]
+    dag_id = row["dag_id"]
+    ids = [found["limit_id"] for found in await read(conn, "why/find_run_limit", {"dag_id": dag_id})]
+    limits = await read(conn, "why/read_limits", {"limits": numbers(ids)})
+    if not limits or limits[0]["used"] < limits[0]["capacity"]:
+        return []
+    place = {name: row[name] for name in ("dag_id", "run_after", "run_key")}
+    (before,) = await read(conn, "why/count_runs_ahead", {**place, "counted": LINE_COUNTED})
+    named = {"dag_id": dag_id, "searched": RUNS_SEARCHED, "named": HOLDERS_NAMED}
+    holders = await read(conn, "why/list_running_runs", named)
+    return [
+        why.FullLimit(
+            limit=limits[0]["limit"],
+            name=limits[0]["name"],
+            capacity=limits[0]["capacity"],
+            used=limits[0]["used"],
+            wanted=1,
+            ahead=before["ahead"],
+            counted=before["ahead"] < LINE_COUNTED,
+            held_by=holders[0]["held_by"] if holders else 0,
+            holders=[
+                why.Holder(
+                    dag_id=dag_id,
+                    run_id=holder["run_id"],
+                    task_id=None,
+                    map_index=UNMAPPED,
+                    slots=1,
+                    since=holder["since"],
+                    worker=None,
+                )
+                for holder in holders
+            ],
+        )
+    ]
+
+
+async def _not_dispatched(conn: Conn, row: Row, state: TaskState, map_index: int) -> list[Reason]:
+    """Of a run that runs."""
+    if state is TaskState.UP_FOR_RETRY:
+        return [why.AwaitsRetry(at=row["due_at"], tries=row["try_number"], explanation=row["reason"])]
+    if state in (TaskState.DEFERRED, TaskState.UP_FOR_RESCHEDULE):
+        return [why.AwaitsEvent(state=state.value)]
+    task_index = row["task_index"]
+    if state is TaskState.SCHEDULED:
+        return await explain_limits(conn, row["run_key"], task_index, map_index)
+    params = {"run_key": row["run_key"], "task_index": task_index, "named": UPSTREAMS_NAMED}
+    found = await read(conn, "why/list_upstreams", params)
+    if not found:
+        return []
+    missing = found[0]["upstreams"]
+    upstreams = [why.Upstream(**{name: up[name] for name in ("task_id", "missing", "total", "states")}) for up in found]
+    return [why.AwaitsUpstreams(trigger_rule=row["trigger_rule"], expands=row["is_mapped"], missing=missing, upstreams=upstreams)]

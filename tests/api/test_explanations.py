@@ -1,0 +1,89 @@
+"""Explanations through the API: the routes, their refusals, and that the client reads what is described."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from evenflow.client import explanations
+from evenflow.client.answers import Answer
+from evenflow.client.explanations import AwaitsUpstreams, AwaitsWorker
+from evenflow.client.rest import RestClient
+from evenflow.core import plan, why
+from evenflow.errors import ApiRefused
+from tests.api.world import SPEC, World
+
+
+@pytest.fixture
+async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
+    async with RestClient(api_url, operator_token) as client:
+        yield client
+
+
+async def test_why(rest: RestClient, world: World) -> None:
+    """R-ST10."""
+    run = world.run(world.version())
+    world.dispatch(run, 7, 0)
+    world.instance(run, 1, state="none", tries=0)
+    world.instance(run, 2, state="none", tries=0)
+    extract = await rest.explain("sales", "r1", "extract")
+    assert (extract.state, extract.run_state, extract.map_index) == ("queued", "running", -1)
+    assert isinstance(extract.reasons[0], AwaitsWorker)
+    assert extract.reasons[0].queue == "default"
+    load = await rest.explain("sales", "r1", "load")
+    waits = next(reason for reason in load.reasons if isinstance(reason, AwaitsUpstreams))
+    assert [(up.task_id, up.states) for up in waits.upstreams] == [("extract", {"queued": 1}), ("clean", {"none": 1})]
+
+
+async def test_why_is_refused_with_words(rest: RestClient, world: World) -> None:
+    world.run(world.version())
+    for run_id, task_id, map_index, status, said in (
+        ("nope", "load", -1, 404, r"no task 'load' in a run 'nope' of DAG 'sales'\. See: evenflow runs list sales"),
+        ("r1", "nope", -1, 404, "no task 'nope'"),
+        ("r1", "load", 3, 404, "is not mapped"),
+        ("r1", "load", -2, 422, "query.map_index"),
+    ):
+        with pytest.raises(ApiRefused, match=said) as refused:
+            await rest.explain("sales", run_id, task_id, map_index=map_index)
+        assert refused.value.status == status
+
+
+async def test_runs_by_name_alone(rest: RestClient, world: World) -> None:
+    world.run(world.version(), "nightly")
+    world.run(world.version(dataclasses.replace(SPEC, dag_id="billing")), "nightly", state="success")
+    found = (await rest.find_run("nightly")).items
+    assert [(run.dag_id, run.run_id, run.state) for run in found] == [
+        ("billing", "nightly", "success"),
+        ("sales", "nightly", "running"),
+    ]
+    assert (await rest.find_run("nope")).items == []
+
+
+async def test_plan_of_an_idle_system(rest: RestClient, world: World) -> None:
+    found = await rest.get_plan(limit=5)
+    assert (found.starting, found.starts, found.waiting, found.blocked, found.complete) == (0, [], [], [], True)
+    world.run(world.version(), state="queued")
+    assert (await rest.get_plan()).unapplied["runs"] == 1
+    with pytest.raises(ApiRefused, match=r"query\.limit"):
+        await rest.get_plan(limit=100_000)
+
+
+READ = [kind for kind in vars(explanations).values() if isinstance(kind, type) and issubclass(kind, Answer) and kind is not Answer]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in READ if kind is not explanations.RunName])
+def test_the_client_reads_what_the_core_says(kind: type[Answer]) -> None:
+    meant = getattr(why, kind.__name__, None) or getattr(plan, kind.__name__)
+    fields = {field.name: field for field in dataclasses.fields(meant)}
+    tag = msgspec.structs.fields(kind), kind.__struct_config__.tag
+    assert {field.name for field in tag[0]} == fields.keys() - {"kind"}
+    assert tag[1] == (fields["kind"].default if "kind" in fields else None)
+
+
+def test_every_reason_is_read() -> None:
+    names = [{kind.__name__ for kind in typing.get_args(module.Reason)} for module in (why, explanations)]
+    assert names[0] == names[1]

@@ -1,0 +1,205 @@
+"""``evenflow why`` and ``evenflow plan``: what people read, and what they may type for a run."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from evenflow.cli import terminal
+from evenflow.cli.plan import _show
+from evenflow.cli.reasons import print_why
+from evenflow.client import explanations as x
+from tests.running import RunningEvenflow, evenflow_json
+
+NOW = datetime.now(UTC)
+HOLDER = x.Holder(dag_id="d", run_id="r0", task_id="t", map_index=3, slots=2, since=NOW - timedelta(seconds=70), worker="w1")
+LINE: dict[str, Any] = {"capacity": 2, "used": 2, "wanted": 1, "ahead": 12, "counted": True, "held_by": 9, "holders": [HOLDER]}
+
+SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
+    (x.FullLimit(limit="pool", name="p q", **LINE), ("pool p q is full: 2 of 2 slots are taken.", "12 tasks come before it")),
+    (
+        x.FullLimit(limit="pool", name="p q", **LINE),
+        ("evenflow pools set 'p q' 3", "t[3]  2 slots  since", ")  on w1", "and 8 more"),
+    ),
+    (
+        x.FullLimit(limit="pool", name="p", **{**LINE, "capacity": 4, "wanted": 3, "ahead": 1}),
+        ("too little room: 2 of 4 slots are free, and it takes 3.", "1 task comes before it", "evenflow pools set p 5"),
+    ),
+    (x.FullLimit(limit="dag_runs", name="d", **LINE), ("max_active_runs of d is full: 2 of 2 runs", "write max_active_runs=3")),
+    (x.FullLimit(limit="run", name="d/r", **{**LINE, "ahead": 0}), ("max_active_tasks of d/r", "it is the first")),
+    (x.FullLimit(limit="executor", name="worker", **LINE), ("executor worker is full", "start more of what the executor runs on")),
+    (
+        x.FullLimit(limit="run_task", name="d/r/t", **{**LINE, "ahead": 10_000, "counted": False}),
+        ("max_active_tis_per_dagrun of d/r/t", "at least 10,000 tasks"),
+    ),
+    (
+        x.KeptPool(
+            **{**LINE, "name": "p", "capacity": 4, "wanted": 3},
+            patience_s=600.0,
+            dag_id="d",
+            run_id="r",
+            task_id="big",
+            waited_s=700.0,
+        ),
+        (
+            "The pool p has 2 of 4 slots free, but keeps them for d/r big, which takes 3",
+            "has let others pass it for 10 m 00 s",
+            "evenflow pools set p 5",
+        ),
+    ),
+    (
+        x.AwaitsUpstreams(
+            trigger_rule="all_done",
+            expands=True,
+            missing=30,
+            upstreams=[x.Upstream(task_id="up", missing=40, total=50, states={"success": 10, "running": 40})],
+        ),
+        ("30 tasks upstream have not ended (its trigger rule is all_done). It is mapped", "40 of 50 missing", "and 29 more"),
+    ),
+    (
+        x.AwaitsWorker(queue="gpu", since=NOW, ahead=0, counted=True, workers=0, slots=0, busy=0),
+        ("No worker that serves the queue gpu is alive.", "evenflow worker --queues gpu"),
+    ),
+    (
+        x.AwaitsWorker(queue="gpu", since=NOW, ahead=3, counted=True, workers=2, slots=8, busy=8),
+        ("2 workers serve the queue gpu, and 8 of 8 slots are busy", "3 tasks come before it"),
+    ),
+    (x.Running(since=NOW, worker="w1", host="h"), ("It runs on w1 (h)", "tasks logs d t --run r --follow --map-index 3")),
+    (x.Finished(state="failed", at=NOW, explanation="ValueError: no."), ("It has ended at", ": ValueError: no.\n")),
+    (x.RunEnded(state="failed", at=NOW, explanation="cancelled by ada"), ("before the task began: cancelled by ada.",)),
+    (x.Paused(dag_id="d"), ("The DAG d is paused.", "evenflow dags unpause d")),
+    (x.RunAfter(at=NOW + timedelta(hours=2, minutes=50)), ("may not begin before", "in 2 h ")),
+    (x.AwaitsRetry(at=NOW + timedelta(seconds=45), tries=2, explanation=None), ("Try 2 failed. The next one is due at",)),
+    (x.AwaitsEvent(state="deferred"), ("It is deferred",)),
+    (x.NoScheduler(), ("No scheduler is alive", "evenflow scheduler")),
+    (x.NextRound(), ("Nothing holds it back",)),
+]
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal.output, "width", 150)
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize(("reason", "said"), SAID, ids=[type(reason).__name__ for reason, _ in SAID])
+def test_each_reason_in_words(reason: x.Reason, said: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """R-ST10."""
+    print_why(x.Why(dag_id="d", run_id="r", task_id="t", map_index=3, state="scheduled", run_state="running", reasons=[reason]))
+    shown = capsys.readouterr().out
+    assert shown.startswith("t[3] of d/r is scheduled\n")
+    for text in said:
+        assert text in shown
+
+
+@pytest.mark.usefixtures("wide")
+def test_several_reasons_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
+    reasons: list[x.Reason] = [x.Paused(dag_id="d"), x.NoScheduler()]
+    print_why(x.Why(dag_id="d", run_id="r", task_id="t", map_index=-1, state="none", run_state="running", reasons=reasons))
+    shown = capsys.readouterr().out
+    assert shown.startswith("t of d/r is waiting\n2 things hold it back")
+    assert "1. The DAG d is paused." in shown
+    assert "2. No scheduler is alive" in shown
+
+
+@pytest.mark.usefixtures("wide")
+def test_a_plan_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    lane = x.PlannedLane(
+        dag_id="d",
+        run_id="r",
+        count=1200,
+        tasks=[x.PlannedTask(task_id="t", count=7)],
+        pool="p",
+        pool_slots=1,
+        queue="default",
+        run_priority=2,
+        priority=5,
+    )
+    pool = x.LimitUse(limit="pool", name="p", capacity=4, used=4)
+    plan = x.Plan(
+        starting=1300,
+        starts=[lane],
+        complete=False,
+        blocked=[
+            x.BlockedTasks(by=pool, paused=False, kept=False, tasks=1000),
+            x.BlockedTasks(by=pool, paused=False, kept=True, tasks=20),
+            x.BlockedTasks(by=None, paused=True, kept=False, tasks=3),
+        ],
+        counted=False,
+        waiting=[x.WaitingLane(lane=lane, by=pool, kept=False), x.WaitingLane(lane=lane, by=None, kept=False)],
+        unapplied={"reports": 2, "timers": 0, "pauses": 0, "runs": 1},
+        schedulers=0,
+    )
+    _show(plan)
+    shown = capsys.readouterr().out
+    for text in (
+        "No scheduler is alive",
+        "Starts now: 1,300 tasks",
+        "d/r  t, ...  1,200  p",
+        "2 / 5",
+        "and 100 tasks more",
+        "the next one follows at once",
+        "pool p (4 of 4)",
+        "its turn",
+        "pool p, kept for a bigger task",
+        "their DAG to be unpaused",
+        "not counted here",
+        "2 reports of workers, 1 run that may begin",
+    ):
+        assert text in shown
+    _show(msgspec.structs.replace(plan, starting=0, starts=[], complete=True, waiting=[], blocked=[], counted=True, schedulers=1))
+    assert "Nothing is ready." in capsys.readouterr().out
+
+
+DAGS = """
+import time
+from evenflow import dag, task
+
+@task(pool="narrow")
+def hold(n: int) -> None:
+    time.sleep(600)
+
+@task
+def after() -> None: ...
+
+@dag(schedule=None)
+def crowded():
+    hold.expand(n=[0, 1, 2]) >> after()
+
+crowded()
+"""
+
+
+@pytest.mark.usefixtures("wide")
+def test_on_a_running_system(evenflow_up: RunningEvenflow) -> None:
+    """R-ST10: with the names that people type; a pool that is raised as it says lets the task go."""
+    evenflow_up.evenflow("pools", "set", "narrow", "1")
+    (evenflow_up.dags / "crowded.py").write_text(DAGS)
+    assert evenflow_up.evenflow("run", "dags/crowded.py", "--run-id", "first", "--detach").returncode == 0
+
+    def kinds(*arguments: str) -> list[str]:
+        return [reason["kind"] for reason in evenflow_json(evenflow_up.home, "why", *arguments)["reasons"]]
+
+    def wait_for(kind: str, *arguments: str) -> None:
+        deadline = time.monotonic() + 30
+        while (found := kinds(*arguments)) != [kind]:
+            assert time.monotonic() < deadline, found
+
+    wait_for("running", "crowded/first", "hold", "--map-index", "0")
+    for run in ("crowded/first", "first", "crowded"):
+        assert kinds(run, "hold", "--map-index", "2") == ["full_limit"]
+        assert kinds(run, "after") == ["awaits_upstreams"]
+    shown = evenflow_up.evenflow("why", "first", "hold", "--map-index", "1").stdout
+    assert "The pool narrow is full: 1 of 1 slots are taken." in shown
+    assert "evenflow pools set narrow 2" in shown
+    assert "pool narrow (1 of 1)" in evenflow_up.evenflow("plan").stdout
+    evenflow_up.evenflow("pools", "set", "narrow", "2")
+    wait_for("running", "first", "hold", "--map-index", "1")
+    evenflow_up.evenflow("runs", "cancel", "crowded", "first")
+    refused = evenflow_up.evenflow("why", "nope", "hold")
+    assert refused.returncode == 2
+    assert "There is no run and no DAG 'nope'. To see all runs, type: evenflow runs list" in refused.stderr

@@ -1,0 +1,202 @@
+"""Break the scheduler on purpose: the auditor or the oracle must notice each time, within a few turns."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from evenflow.core import selection as core
+from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.errors import IllegalMove
+from evenflow.scheduler.batch import Batch
+from evenflow.scheduler.starts import Starts
+from evenflow.store import rows, selection
+from evenflow.store.audit import audit
+from evenflow.store.sql import sql
+
+TURNS = 12
+Patch = pytest.MonkeyPatch
+
+
+def task(task_id: str, *upstream: int, **kw: Any) -> TaskSpec:
+    return TaskSpec(task_id=task_id, operator="python", upstream=upstream, pool="p", **kw)
+
+
+SPEC = DagSpec(
+    dag_id="d",
+    tasks=(
+        task("a", max_active_tis_per_dag=1),
+        task("b", max_active_tis_per_dagrun=1, mapping=Mapping(inputs=(MapInput(name="x", length=6),))),
+        task("c", pool_slots=2),
+        task("d", 0, 2),
+        task("e", 1),
+    ),
+    max_active_tasks=2,
+    max_active_runs=3,
+)
+
+
+def noticed(world: Any, *, before: Callable[[], None] = lambda: None) -> set[str]:
+    """Drives a busy world for some turns; answers what the auditor finds, and ``oracle`` when a startable task is left, or a
+    task has ended that nobody reported, ``refused`` when the state machine does.
+    """
+    r = random.Random(1)
+    world.set_limit("pool", "p", 5)
+    world.add_dag(SPEC)
+    kinds: set[str] = set()
+    reported: set[int] = set()
+    for turn in range(TURNS):
+        if turn < 4:
+            world.trigger("d")
+            world.trigger("d")
+        if turn == 3:
+            before()
+        try:
+            world.advance()
+        except IllegalMove:  # the state machine noticed
+            return kinds | {"refused"}
+        tries = [t for t in world.claim() if r.random() < 0.8]
+        world.report(tries)
+        reported |= {t.epoch for t in tries}
+        kinds |= {finding.kind for finding in audit(world.conn)}
+        if world.startable() and not world.conn.execute("select from wake").fetchone():
+            kinds.add("oracle")
+        ended = {epoch for (epoch,) in world.conn.execute("select epoch from task_event where state = 'success'")}
+        if ended - reported:
+            kinds.add("oracle")
+    return kinds
+
+
+def test_unbroken_nothing_is_noticed(world: Any) -> None:
+    assert noticed(world) == set()
+
+
+def test_wakes_that_are_forgotten(world: Any, monkeypatch: Patch) -> None:
+    """What others released is deleted and not counted."""
+
+    def forget(conn: rows.Conn) -> rows.Rows[tuple[int, int, float]]:
+        conn.execute("delete from wake")
+        return rows.Rows(conn.execute("select 1, 0, 0.0 where false"), tuple)
+
+    def release_elsewhere() -> None:
+        world.conn.execute("insert into wake (limit_id, released) select limit_id, 1 from concurrency_limit where name = 'p'")
+        world.conn.execute("update concurrency_limit set used = used + 1 where name = 'p'")
+
+    monkeypatch.setattr(selection, "fold_wakes", forget)
+    assert "limit" in noticed(world, before=release_elsewhere)
+
+
+def test_releases_that_open_nobody(world: Any, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(core.Selection, "_wake", lambda *_: None)
+    assert noticed(world) & {"stranded", "oracle"}
+
+
+def test_parked_lanes_that_are_not_read(world: Any, monkeypatch: Patch) -> None:
+    def nothing(conn: rows.Conn, limits: Any) -> rows.Rows[Any]:
+        return rows.Rows(conn.execute("select 1 where false"), tuple)
+
+    monkeypatch.setattr(selection, "read_parked", nothing)
+    assert noticed(world) & {"stranded", "oracle"}
+
+
+def test_releasing_twice(world: Any, monkeypatch: Patch) -> None:
+    """A worker that comes back late gives its slot back a second time."""
+    release = Batch.release
+
+    def twice(self: Batch, *args: Any) -> None:
+        release(self, *args)
+        release(self, *args)
+
+    monkeypatch.setattr(Batch, "release", twice)
+    assert "limit" in noticed(world)
+
+
+def test_a_release_that_is_forgotten(world: Any, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(Batch, "release", lambda *_: None)
+    assert "limit" in noticed(world)
+
+
+def test_a_report_of_a_past_epoch_that_is_applied(world: Any, monkeypatch: Patch) -> None:
+    """R-CS3: it ends whatever its run has going."""
+    text = sql("inbox/take_reports").decode()
+    loose = text.replace("where dispatch.epoch = r.epoch offset 0", "where dispatch.run_key = r.run_key order by epoch limit 1")
+    loose = loose.replace("r.run_key, r.epoch,", "r.run_key, coalesce(d.epoch, r.epoch),")
+    assert loose.count("limit 1") == text.count("limit 1") + 1
+
+    def stale() -> None:
+        world.conn.execute(
+            "insert into report (run_key, kind, epoch, payload)"
+            " select run_key, 'exit', 1, '{\"outcome\": \"success\"}' from dag_run where state = 'running'"
+        )
+
+    monkeypatch.setattr(rows, "sql", lambda name: loose.encode() if name == "inbox/take_reports" else sql(name))
+    assert "oracle" in noticed(world, before=stale)
+
+
+@pytest.mark.parametrize("kind", ["pool", "dag_task", "run", "run_task"])
+def test_a_limit_that_is_not_checked(world: Any, monkeypatch: Patch, kind: str) -> None:
+    read = selection.read_limits
+
+    class Blind:
+        def __init__(self, conn: rows.Conn, limits: Any) -> None:
+            self.unchecked = world_limits(conn, kind)
+            self.found = read(conn, limits)
+
+        def all(self) -> list[Any]:
+            return [room._replace(free=10**6) if room.limit_id in self.unchecked else room for room in self.found.all()]
+
+    monkeypatch.setattr(selection, "read_limits", Blind)
+    assert "overdrawn" in noticed(world)
+
+
+def world_limits(conn: rows.Conn, kind: str) -> set[int]:
+    return {limit for (limit,) in conn.execute("select limit_id from concurrency_limit where kind = %s", [kind]).fetchall()}
+
+
+def test_a_hold_that_is_not_taken(world: Any, monkeypatch: Patch) -> None:
+    """Neither counted nor written: both sides agree, and both are wrong."""
+    add = Starts.add
+
+    def forget(self: Starts, place: Any, lane: core.Lane, *args: Any) -> None:
+        all_of_them, lane.locals = lane.locals, lane.locals[:-1]
+        add(self, place, lane, *args)
+        lane.locals = all_of_them
+
+    monkeypatch.setattr(Starts, "add", forget)
+    assert "holds" in noticed(world)
+
+
+def test_a_hold_that_is_not_counted(world: Any, monkeypatch: Patch) -> None:
+    add = Starts.add
+
+    def uncount(self: Starts, *args: Any) -> None:
+        add(self, *args)
+        self.used.popitem()
+
+    monkeypatch.setattr(Starts, "add", uncount)
+    assert "limit" in noticed(world)
+
+
+def test_a_lane_that_outlives_its_cancelled_run(world: Any, monkeypatch: Patch) -> None:
+    """And passes no wake on."""
+
+    def keep(conn: rows.Conn, run_key: int) -> rows.Rows[tuple[int]]:
+        return rows.Rows(conn.execute("select 1 where false"), tuple)
+
+    def cancel() -> None:
+        for (run,) in world.conn.execute("select run_key from dag_run where state = 'running'").fetchall():
+            world.cancel(run)
+
+    monkeypatch.setattr(selection, "delete_run_lanes", keep)
+    assert noticed(world, before=cancel) & {"lane", "task", "refused"}
+
+
+def test_a_counter_that_misses_an_upstream(world: Any, monkeypatch: Patch) -> None:
+    text = sql("tasks/count_upstreams").decode()
+    deaf = text.replace("success = c.success + d.success", "success = c.success + 0 * d.success")
+    assert deaf != text
+    monkeypatch.setattr(rows, "sql", lambda name: deaf.encode() if name == "tasks/count_upstreams" else sql(name))
+    assert "counter" in noticed(world)

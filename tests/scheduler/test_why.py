@@ -1,0 +1,359 @@
+"""Why a task does not run: the answer names what is in its way, and with one more of that the first in line starts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.pool_policy import PoolPolicy
+from evenflow.core.trigger_rules import TriggerRule
+from evenflow.core.why import (
+    AwaitsRetry,
+    AwaitsUpstreams,
+    AwaitsWorker,
+    Finished,
+    FullLimit,
+    KeptPool,
+    NextRound,
+    NoScheduler,
+    Paused,
+    Reason,
+    RunAfter,
+    RunEnded,
+    Running,
+    Why,
+)
+from evenflow.errors import DagNotFound, ParamError
+from evenflow.store import why
+from evenflow.store.connect import connect_async
+from evenflow.store.dag_limits import set_limits
+from evenflow.store.pools import set_pool
+
+
+@dataclass
+class Asking:
+    """A world, and the connection of an API that is asked about it."""
+
+    world: Any
+    conn: psycopg.AsyncConnection[Any]
+
+    async def why(self, run_key: int, task_id: str, map_index: int = -1) -> Why:
+        dag_id, run_id = self.world.conn.execute("select dag_id, run_id from dag_run where run_key = %s", [run_key]).fetchone()
+        return await why.explain(self.conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+
+    async def reason(self, run_key: int, task_id: str, map_index: int = -1) -> Reason:
+        (reason,) = (await self.why(run_key, task_id, map_index)).reasons
+        return reason
+
+    async def raise_by_one(self, limit: FullLimit | KeptPool, spec: DagSpec | None = None) -> None:
+        """As the API does it: a pool by name, a limit of a DAG with the next version of its file; an executor in its table."""
+        if isinstance(limit, KeptPool) or limit.limit == "pool":
+            await set_pool(self.conn, limit.name, slots=limit.capacity + 1, description=None, policy=None)
+        elif limit.limit == "executor":
+            self.world.set_limit("executor", limit.name, limit.capacity + 1)
+        else:
+            assert spec is not None
+            async with self.conn.transaction():
+                await set_limits(self.conn, [_with_more(spec, limit.limit)])
+
+
+def _with_more(spec: DagSpec, kind: str) -> DagSpec:
+    def raised(settings: DagSpec | TaskSpec, name: str) -> dict[str, Any]:
+        now = getattr(settings, name)
+        return {} if now is None else {name: now + 1}
+
+    match kind:
+        case "run":
+            return replace(spec, **raised(spec, "max_active_tasks"))
+        case "dag_runs":
+            return replace(spec, **raised(spec, "max_active_runs"))
+    name = {"dag_task": "max_active_tis_per_dag", "run_task": "max_active_tis_per_dagrun"}[kind]
+    return replace(spec, tasks=tuple(replace(task, **raised(task, name)) for task in spec.tasks))
+
+
+@pytest.fixture
+async def asking(world: Any, database_url: str) -> AsyncIterator[Asking]:
+    world.conn.execute("insert into service (kind, name, host, pid, version) values ('scheduler', 's', 'h', 1, '0')")
+    async with await connect_async(database_url, name="test") as conn:
+        yield Asking(world, conn)
+
+
+def task(task_id: str, **settings: Any) -> TaskSpec:
+    return TaskSpec(task_id=task_id, operator="python", **settings)
+
+
+def mapped(length: int) -> Mapping:
+    return Mapping(inputs=(MapInput(name="x", length=length),))
+
+
+def five(**settings: Any) -> tuple[TaskSpec, ...]:
+    """The first in line is ``t5``, the last ``t1``."""
+    return tuple(task(f"t{n}", priority_weight=n, **settings) for n in range(1, 6))
+
+
+def dag(*tasks: TaskSpec, dag_id: str = "d", **settings: Any) -> DagSpec:
+    return DagSpec(dag_id=dag_id, tasks=tasks, **{"max_active_tasks": None, "max_active_runs": None, **settings})
+
+
+SETTINGS: dict[str, Callable[[], DagSpec]] = {
+    "pool": lambda: dag(*five(pool="p")),
+    "executor": lambda: dag(*five()),
+    "run": lambda: dag(*five(), max_active_tasks=2),
+}
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+async def test_one_more_of_what_it_names_starts_the_first_in_line(asking: Asking, kind: str) -> None:
+    """R-ST10: pool, executor, max_active_tasks."""
+    world, spec = asking.world, SETTINGS[kind]()
+    world.set_limit("pool", "p", 2)
+    if kind == "executor":
+        world.set_limit("executor", "worker", 2)
+    world.add_dag(spec)
+    run = world.trigger("d")
+    world.advance()
+    world.claim(1)
+    for ahead, waits in enumerate(("t3", "t2", "t1")):
+        reason = await asking.reason(run, waits)
+        assert isinstance(reason, FullLimit)
+        assert (reason.limit, reason.capacity, reason.used, reason.wanted) == (kind, 2, 2, 1)
+        assert (reason.ahead, reason.counted, reason.held_by) == (ahead, True, 2)
+        assert [(holder.task_id, holder.worker) for holder in reason.holders] == [("t5", "w"), ("t4", None)]
+    first = await asking.reason(run, "t3")
+    assert isinstance(first, FullLimit)
+    await asking.raise_by_one(first, spec)
+    world.advance()
+    assert [t.task_id for t in world.claim()] == ["t4", "t3"]
+    assert isinstance(await asking.reason(run, "t3"), Running)
+
+
+async def test_instances_of_a_task_over_all_runs(asking: Asking) -> None:
+    """R-ST10: max_active_tis_per_dag."""
+    world, spec = asking.world, dag(task("t", max_active_tis_per_dag=1))
+    world.add_dag(spec)
+    runs = [world.trigger("d") for _ in range(3)]
+    world.advance()
+    reason = await asking.reason(runs[2], "t")
+    assert isinstance(reason, FullLimit)
+    assert (reason.limit, reason.name, reason.capacity, reason.ahead) == ("dag_task", "d/t", 1, 1)
+    first = await asking.reason(runs[1], "t")
+    assert isinstance(first, FullLimit)
+    assert first.ahead == 0
+    await asking.raise_by_one(first, spec)
+    world.advance()
+    assert [t.run_key for t in world.claim()] == runs[:2]
+
+
+async def test_instances_of_a_task_in_its_run(asking: Asking) -> None:
+    """R-ST10, R-ST6: max_active_tis_per_dagrun; of a mapped task also instances without a row have their place."""
+    world, spec = asking.world, dag(task("m", mapping=mapped(1000), max_active_tis_per_dagrun=2))
+    world.add_dag(spec)
+    run = world.trigger("d")
+    world.advance()
+    reason = await asking.reason(run, "m", 999)
+    assert isinstance(reason, FullLimit)
+    assert (reason.limit, reason.capacity, reason.ahead, reason.held_by) == ("run_task", 2, 997, 2)
+    assert [holder.map_index for holder in reason.holders] == [0, 1]
+    first = await asking.reason(run, "m", 2)
+    assert isinstance(first, FullLimit)
+    assert first.ahead == 0
+    await asking.raise_by_one(first, spec)
+    world.advance()
+    assert [t.map_index for t in world.claim()] == [0, 1, 2]
+
+
+async def test_runs_of_a_dag(asking: Asking) -> None:
+    """R-ST10: max_active_runs; its holders are runs."""
+    world, spec = asking.world, dag(task("t"), max_active_runs=1)
+    world.add_dag(spec)
+    runs = [world.trigger("d") for _ in range(3)]
+    world.advance()
+    places = [await asking.reason(run, "t") for run in runs[1:]]
+    for ahead, reason in enumerate(places):
+        assert isinstance(reason, FullLimit)
+        assert (reason.limit, reason.name, reason.capacity, reason.used) == ("dag_runs", "d", 1, 1)
+        assert (reason.ahead, reason.held_by, [holder.task_id for holder in reason.holders]) == (ahead, 1, [None])
+    assert isinstance(places[0], FullLimit)
+    await asking.raise_by_one(places[0], spec)
+    world.advance()
+    assert [world.run_state(run) for run in runs] == ["running", "running", "queued"]
+
+
+async def test_a_pool_that_is_kept(asking: Asking) -> None:
+    """R-ST10, R-ST11: a small task that a big one does not let pass; with one more slot the big one starts."""
+    world = asking.world
+    await set_pool(asking.conn, "p", slots=4, description=None, policy=PoolPolicy.parse("strict"))
+    tasks = (
+        task("held", pool="p", pool_slots=2, priority_weight=9),
+        task("big", pool="p", pool_slots=3, priority_weight=5),
+        task("small", pool="p", priority_weight=1),
+    )
+    world.add_dag(dag(*tasks))
+    run = world.trigger("d")
+    world.advance()
+    small, big = await asking.reason(run, "small"), await asking.reason(run, "big")
+    assert isinstance(small, KeptPool)
+    assert (small.name, small.capacity, small.used, small.task_id, small.wanted) == ("p", 4, 2, "big", 3)
+    assert (small.ahead, small.held_by, small.holders[0].slots) == (1, 1, 2)
+    assert isinstance(big, FullLimit)
+    assert (big.limit, big.capacity, big.used, big.wanted, big.ahead) == ("pool", 4, 2, 3, 0)
+    await asking.raise_by_one(small)
+    world.advance()
+    assert {t.task_id for t in world.claim()} == {"held", "big"}
+
+
+async def test_all_that_is_full_is_named(asking: Asking) -> None:
+    """R-ST10: several limits at once, the one that must change first before the others; the task starts when each has room."""
+    world, spec = asking.world, dag(*five(pool="p"), max_active_tasks=1)
+    world.set_limit("pool", "p", 1)
+    world.add_dag(spec)
+    run = world.trigger("d")
+    world.advance()
+    reasons = (await asking.why(run, "t4")).reasons
+    assert [reason.limit for reason in reasons if isinstance(reason, FullLimit)] == ["run", "pool"]
+    for reason in reasons:
+        assert isinstance(reason, FullLimit)
+        assert [t.task_id for t in world.claim()] == (["t5"] if reason.limit == "run" else [])
+        await asking.raise_by_one(reason, spec)
+        world.advance()
+    assert [t.task_id for t in world.claim()] == ["t4"]
+
+
+async def test_the_place_counts_those_that_wait_for_this_limit_alone(asking: Asking) -> None:
+    """R-ST10: a better task that a limit of its own run holds back is not ahead in the line of the pool."""
+    world = asking.world
+    world.set_limit("pool", "p", 2)
+    world.add_dag(dag(*five(pool="p"), dag_id="capped", max_active_tasks=1))
+    world.add_dag(dag(*five(pool="p"), dag_id="free"))
+    world.trigger("capped", priority=1)
+    run = world.trigger("free")
+    world.advance()
+    reason = await asking.reason(run, "t4")
+    assert isinstance(reason, FullLimit)
+    assert (reason.limit, reason.ahead) == ("pool", 0)
+    await asking.raise_by_one(reason)
+    world.advance()
+    assert [(t.run_key, t.task_id) for t in world.claim()][-1] == (run, "t4")
+
+
+async def test_upstreams_that_are_missing(asking: Asking) -> None:
+    """R-ST10: by name, with their states; of a mapped one how many instances."""
+    world = asking.world
+    tasks = (
+        task("a"),
+        task("m", mapping=mapped(50), max_active_tis_per_dagrun=3),
+        task("e", mapping=Mapping(inputs=(MapInput(name="x", task=0),)), upstream=(0,)),
+        task("z", upstream=(0, 1, 2), trigger_rule=TriggerRule.ALL_DONE),
+    )
+    world.add_dag(dag(*tasks))
+    run = world.trigger("d")
+    world.advance()
+    reason = await asking.reason(run, "z")
+    assert isinstance(reason, AwaitsUpstreams)
+    assert (reason.trigger_rule, reason.expands, reason.missing) == ("all_done", False, 3)
+    assert [(up.task_id, up.missing, up.total, up.states) for up in reason.upstreams] == [
+        ("a", 1, 1, {"queued": 1}),
+        ("m", 50, 50, {"queued": 3, "scheduled": 47}),
+        ("e", 1, 1, {"none": 1}),
+    ]
+    expanding = await asking.why(run, "e", 7)
+    assert expanding.map_index == -1, "it has no instances yet"
+    assert isinstance(expanding.reasons[0], AwaitsUpstreams)
+    assert expanding.reasons[0].expands
+    tries = world.claim()
+    world.report([t for t in tries if t.task_id == "m"][:2])
+    world.advance()
+    reason = await asking.reason(run, "z")
+    assert isinstance(reason, AwaitsUpstreams)
+    assert [(up.missing, up.total) for up in reason.upstreams if up.task_id == "m"] == [(48, 50)]
+
+
+async def test_a_dispatch_without_a_worker(asking: Asking) -> None:
+    """R-ST10: its queue, how many are ahead of it, and who serves the queue."""
+    world = asking.world
+    world.add_dag(dag(*five(queue="big")))
+    run = world.trigger("d")
+    world.advance()
+    reason = await asking.reason(run, "t3")
+    assert isinstance(reason, AwaitsWorker)
+    assert (reason.queue, reason.ahead, reason.counted, reason.workers, reason.slots) == ("big", 2, True, 0, 0)
+    world.conn.execute("""update service set detail = '{"queues": ["default", "big"], "slots": 4}' where kind = 'worker'""")
+    world.claim(1, queues=("big",))
+    reason = await asking.reason(run, "t3")
+    assert isinstance(reason, AwaitsWorker)
+    assert (reason.ahead, reason.workers, reason.slots, reason.busy) == (1, 1, 4, 1)
+    running = await asking.reason(run, "t5")
+    assert isinstance(running, Running)
+    assert (running.worker, running.host) == ("w", "h")
+
+
+async def test_a_retry_and_an_end(asking: Asking) -> None:
+    """R-ST10: when the next try is due, and what came of the last one."""
+    world = asking.world
+    world.add_dag(dag(task("t", retries=1, retry_delay=60.0)))
+    run = world.trigger("d")
+    world.advance()
+    world.report(world.claim(), "failed", reason="ValueError: no")
+    world.advance()
+    reason = await asking.reason(run, "t")
+    assert isinstance(reason, AwaitsRetry)
+    assert (reason.tries, reason.explanation) == (1, "ValueError: no")
+    assert reason.at is not None
+    world.conn.execute("update timer set due_at = now()")
+    world.drain()
+    reason = await asking.reason(run, "t")
+    assert isinstance(reason, Finished)
+    assert reason.state == "success"
+
+
+async def test_pauses_dates_and_runs_that_have_ended(asking: Asking) -> None:
+    """R-ST10: what holds back a whole run."""
+    world = asking.world
+    world.set_limit("pool", "p", 1)
+    world.add_dag(dag(*five(pool="p")))
+    run = world.trigger("d")
+    world.advance()
+    world.conn.execute("update dag set is_paused = true")
+    world.advance()
+    queued = world.trigger("d")
+    assert [type(reason) for reason in (await asking.why(run, "t1")).reasons] == [Paused, FullLimit]
+    assert await asking.reason(queued, "t1") == Paused(dag_id="d")
+    world.conn.execute("update dag set is_paused = false")
+    later = world.trigger("d", run_after="2100-01-01 00:00+00")
+    assert isinstance(await asking.reason(later, "t1"), RunAfter)
+    world.conn.execute(
+        "insert into report (run_key, kind, epoch, payload) values (%s, 'cancel', 0, '{\"actor\": \"ada\"}')", [later]
+    )
+    world.advance()
+    ended = await asking.reason(later, "t1")
+    assert isinstance(ended, RunEnded)
+    assert (ended.state, ended.explanation) == ("failed", "cancelled by ada")
+
+
+async def test_nothing_in_its_way_but_nobody_to_decide(asking: Asking) -> None:
+    world = asking.world
+    world.add_dag(dag(task("t")))
+    run = world.trigger("d")
+    assert await asking.reason(run, "t") == NextRound()
+    world.conn.execute("update service set state = 'lost' where kind = 'scheduler'")
+    assert await asking.reason(run, "t") == NoScheduler()
+
+
+async def test_what_there_is_not(asking: Asking) -> None:
+    world = asking.world
+    world.add_dag(dag(task("t"), task("m", mapping=mapped(3))))
+    run = world.trigger("d")
+    world.advance()
+    with pytest.raises(DagNotFound, match="There is no task 'nope' in a run"):
+        await asking.why(run, "nope")
+    with pytest.raises(DagNotFound, match="has no instance 3: the last one is 2"):
+        await asking.why(run, "m", 3)
+    with pytest.raises(DagNotFound, match=r"is not mapped, so it has no instance 0\. Leave --map-index out"):
+        await asking.why(run, "t", 0)
+    with pytest.raises(ParamError, match=r"is mapped: say which of its 3 instances\. Type for example: --map-index 0"):
+        await asking.why(run, "m")
