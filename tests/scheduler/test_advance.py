@@ -8,6 +8,7 @@ import pytest
 
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
+from evenflow.scheduler.advance import advance
 
 
 def task(task_id: str, *upstream: int, **kw: Any) -> TaskSpec:
@@ -86,6 +87,17 @@ def test_running_shows_when_a_worker_reports_it(world: Any) -> None:
     world.report(tries, started=True)
     world.advance()
     assert world.states(run) == {"a": "running"}
+
+
+def test_more_runs_than_one_transaction_takes_are_not_left_to_the_sweep(world: Any) -> None:
+    """R-ST11: a transaction that met its limit of runs says that there may be more."""
+    world.add_dag(dag(task("a")))
+    runs = [world.trigger("d") for _ in range(5)]
+    world.advance()
+    world.report(world.claim())
+    turns = [advance(world.conn, world.catalog, max_runs=2) for _ in range(3)]
+    assert [t.again for t in turns] == [True, True, False]
+    assert {world.run_state(run) for run in runs} == {"success"}
 
 
 def test_a_report_of_a_past_epoch_changes_nothing(world: Any) -> None:

@@ -59,6 +59,7 @@ def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, swee
         selects = lead and (turn.fast_follow or sweep)
         work = _Work(conn, turn) if selects else None
         reports, stale, again = _apply(batch, locked, turn, lead)
+        again |= len(locked) == max_runs
         if work:
             again |= work.take(batch)
         batch.end_dispatches()

@@ -52,19 +52,25 @@ _SERVER_KEEPALIVES: dict[str, int] = {
     "client_connection_check_interval": 2_000,
 }
 
+_PLAN_ONCE = "".join(
+    f" -c {setting}"
+    for setting in ("plan_cache_mode=force_generic_plan", "enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off")
+)
 _PREAMBLE = re.compile(r"^(connection (failed|is bad): )?(connection to server .* failed: )?(FATAL:\s+)?")
 
 
 def connect(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, generic_plans: bool = False) -> psycopg.Connection[Any]:
-    """A connection that ``pg_stat_activity`` shows as ``evenflow <name>``; with ``generic_plans`` the server plans a prepared
-    statement once and never by its parameters.
+    """A connection that ``pg_stat_activity`` shows as ``evenflow <name>``.
+
+    With ``generic_plans`` the server plans a prepared statement once, never by its parameters, and for indexes: what was planned
+    while a table was small stays right when it has grown.
 
     Raises :class:`DatabaseUnavailable` when the server cannot be reached or refuses, :class:`DatabaseTooOld`, or
     :class:`SettingsError` when ``url`` is not one.
     """
     options = _options(url, name, timeouts)
     if generic_plans:
-        options["options"] += " -c plan_cache_mode=force_generic_plan"
+        options["options"] += _PLAN_ONCE
     try:
         conn = psycopg.connect(url, autocommit=True, **options)
     except psycopg.Error as error:
