@@ -1,6 +1,6 @@
 """Runs a shape and prints one JSON line a run: python bench/run.py SHAPE [-n RUNS] [--schedulers K] [--tag T] [--dsn URL].
 
-a_sustain has options of its own: [--tasks N] [--snapshot].
+a_sustain has options of its own: [--tasks N] [--snapshot]; b shapes have one: [--execution-free].
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     options = {"runs": given.runs, "schedulers": given.schedulers}
     if case == "a_sustain":
         return sustain.run(shape, tasks=given.tasks, snapshot=given.snapshot, dsn=given.dsn, **options)
-    if case[0] in "acf":
+    if case[0] in "acf" or given.execution_free:
         return execution_free.run(case, shape, dsn=given.dsn, **options)
     if given.dsn:
         raise SystemExit(f"{case} measures what `evenflow up` starts, its own server included: leave out --dsn.")
@@ -45,13 +45,15 @@ def main() -> int:
     parser.add_argument("--dsn", metavar="URL", help="use this server, whose databases evenflow_bench_* are made anew")
     parser.add_argument("--tasks", type=int, default=1_000_000, help="a_sustain: how many in all")
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
+    parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is stopped
     ok = True
     RESULTS.mkdir(exist_ok=True)
     with open(RESULTS / f"{given.shape}.jsonl", "a") as results:
         for result in results_of(given):
-            head = {"case": given.shape, "tag": given.tag, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+            case = f"{given.shape} execution free" if given.execution_free else given.shape
+            head = {"case": case, "tag": given.tag, "at": datetime.now(UTC).isoformat(timespec="seconds")}
             line = json.dumps({**head, "schedulers": given.schedulers, **result})
             print(line, flush=True)
             print(line, file=results, flush=True)
