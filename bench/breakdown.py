@@ -24,6 +24,8 @@ from shapes import SHAPES, total_tasks
 from stored_shape import store_shape, trigger
 from timed_connection import Cost, TimedConnection
 
+from evenflow.store.connect import PLAN_ONCE
+
 CLAIM = 500  # tries at once, as the simulated worker of run.py
 WARM_UP = 2
 # Phases in the order of a task's life, with the statements that belong to them: an area, or a statement of its own.
@@ -60,7 +62,8 @@ def run(url: str, case: str, repeats: int) -> tuple[dict[str, Cost], int, float]
     shape = SHAPES[case]
     plans = asyncio.run(store_shape(url, shape))
     total = total_tasks(shape)
-    with TimedConnection.connect(url, autocommit=True) as scheduler, TimedConnection.connect(url, autocommit=True) as worker:
+    connect = TimedConnection.connect
+    with connect(url, autocommit=True, options=PLAN_ONCE) as scheduler, connect(url, autocommit=True) as worker:
         driver = Sequential(scheduler, worker)
         elapsed = 0.0
         for repeat in range(WARM_UP + repeats):

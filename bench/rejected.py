@@ -130,7 +130,7 @@ def main() -> int:
     select = SELECTORS[given.selector]
     with serve(given.dsn) as server:
         url = fresh_database(server, "rejected")
-        with open_connection(url, "scheduler") as scheduler, open_connection(url, "worker") as worker:
+        with open_connection(url, "scheduler", generic_plans=True) as scheduler, open_connection(url, "worker") as worker:
             room = Room(url, scheduler, worker, lanes_shape(rounds))
             fill(room, "lanes", given.size)
             worker.execute(statement("prepare"))

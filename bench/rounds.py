@@ -190,7 +190,7 @@ def main() -> int:
         shape = mapped_shape(size, given.turns) if given.case == "mapped" else burst_shape()
     with serve(given.dsn) as server:
         url = fresh_database(server, "rounds")
-        with open_connection(url, "scheduler") as scheduler, open_connection(url, "worker") as worker:
+        with open_connection(url, "scheduler", generic_plans=True) as scheduler, open_connection(url, "worker") as worker:
             room = Room(url, scheduler, worker, shape)
             conditions = {"finished": given.finished, "snapshot": given.snapshot}
             if given.case == "burst":

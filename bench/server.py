@@ -77,9 +77,9 @@ def serve(dsn: str | None) -> Iterator[Server]:
             yield Embedded(server)
 
 
-def open_connection(url: str, name: str) -> psycopg.Connection[Any]:
-    """Without the product's timeouts: what fills or watches a database may take its time."""
-    return connect(url, name=name, timeouts=UNBOUNDED)
+def open_connection(url: str, name: str, *, generic_plans: bool = False) -> psycopg.Connection[Any]:
+    """Without the product's timeouts: what fills or watches a database may take its time. ``generic_plans`` as a scheduler has."""
+    return connect(url, name=name, timeouts=UNBOUNDED, generic_plans=generic_plans)
 
 
 def fresh_database(server: Server, database: str) -> str:

@@ -303,6 +303,23 @@ def test_max_active_runs(world: Any) -> None:
     world.audit()
 
 
+def test_no_dag_keeps_the_runs_of_others_from_being_created(world: Any) -> None:
+    """R-ST4: thousands of queued runs of some DAGs stand beside one run of another, whose name comes last."""
+    for dag_id in ("a", "b", "c", "z"):
+        world.add_dag(dag(task("t"), dag_id=dag_id, max_active_runs=None))
+    crowd = [world.trigger(dag_id) for dag_id in ("a", "b", "c") for _ in range(120)]
+    one = world.trigger("z")
+    turns = 0
+    while world.run_state(one) == "queued":
+        assert advance(world.conn, world.catalog).again
+        turns += 1
+    assert turns == 2  # the first created 50 runs of each of two DAGs
+    assert any(world.run_state(run) == "queued" for run in crowd)
+    world.advance()
+    assert {world.run_state(run) for run in crowd} == {"running"}
+    world.audit()
+
+
 def test_a_paused_dag_starts_nothing_new_until_it_is_unpaused(world: Any) -> None:
     world.add_dag(dag(task("a"), task("b", 0), max_active_tasks=1))
     run = world.trigger("d")

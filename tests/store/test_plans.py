@@ -100,7 +100,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "selection/find_lanes": {"run_keys": run_keys, "nodes": ones, "priorities": ones},
         "selection/take_ready": {"lanes": lanes, "counts": ones},
         "audit/find_lost_wakeups": {"after_limit": 0, "after_queue": 2**31 - 1, "most": N},
-        "runs/take_queued": {"limit": 100},
+        "runs/take_queued": {"after": "", "limit": 100, "share": 50},
         "runs/count_down": {"run_keys": run_keys, "finished": ones, "failed_leaves": zeros},
         "tasks/read_instances": {"run_keys": run_keys, "tasks": ones},
         "tasks/count_upstreams": {

@@ -14,6 +14,7 @@ RUNS_PER_TURN = 200  # runs whose reports one transaction applies: bounds its lo
 REPORTS_SEEN = 4_000  # of which the runs of one transaction are found: what three other schedulers hold is no obstacle
 REPORTS_PER_TURN = 1_000  # about 40 ms of work, so that nothing waits long for the next transaction
 NEW_RUNS_PER_TURN = 100  # runs created in one transaction
+NEW_RUNS_OF_DAG = 50  # of which one DAG may have so many, so that several share a transaction
 NEW_INSTANCES_PER_TURN = 2_000  # task instances created in one transaction, about 0.1 s of work, but always one whole run
 LANES_PER_ROUND = 500  # lanes touched, parkings included, and about as many read; a round that ends here runs again at once
 STARTS_PER_ROUND = 1_000  # about 40 ms of work, so that workers begin with the first of a great many while the others start

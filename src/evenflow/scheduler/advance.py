@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evenflow.core.limits import NEW_RUNS_PER_TURN, REPORTS_PER_TURN, RUNS_PER_TURN
+from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.scheduler.batch import Batch, Run
 from evenflow.scheduler.cancel import cancel_run, cancelled
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.creation import create_runs
+from evenflow.scheduler.creation import create_runs, take_queued
 from evenflow.scheduler.readiness import propagate
 from evenflow.scheduler.reports import apply_reports, apply_timers
 from evenflow.scheduler.round import Round
@@ -57,7 +57,7 @@ def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, swee
         (lead,), turn = tried.all()[0], begun.all()[0]
         batch = Batch(conn, catalog, turn.now_s, turn.lanes)
         selects = lead and (turn.fast_follow or sweep)
-        work = _Work(conn, turn) if selects else None
+        work = _Work(conn, turn, catalog.dag_before) if selects else None
         reports, stale, again = _apply(batch, locked, turn, lead)
         again |= len(locked) == max_runs
         if work:
@@ -91,8 +91,8 @@ def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, swee
 class _Work:
     """What else the holder of the executor's lock does before a round: runs to create, wakes, pauses. Making it asks for all."""
 
-    def __init__(self, conn: Conn, turn: inbox.Turn) -> None:
-        self._queued = runs.take_queued(conn, limit=NEW_RUNS_PER_TURN) if turn.queued else None
+    def __init__(self, conn: Conn, turn: inbox.Turn, dag_before: str) -> None:
+        self._queued = take_queued(conn, dag_before) if turn.queued else None
         self._wakes = selection.fold_wakes(conn) if turn.wakes else None
         self._pauses = selection.take_pauses(conn) if turn.pauses else None
 

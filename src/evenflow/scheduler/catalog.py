@@ -82,6 +82,7 @@ class Catalog:
         self._run_limits: Recent[int, dict[str, int]] = Recent(RUNS)
         self._nodes: dict[int, Node] = {}
         self._nodes_by_name: Recent[tuple[str, str, str, int, int | None], Node] = Recent(RUNS)
+        self.dag_before = ""  # runs of the DAGs after this one are created next
         self.epochs = Numbers("epoch_seq")
         self.lane_ids = Numbers("lane_seq")
 

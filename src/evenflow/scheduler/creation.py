@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from evenflow.core.graph import Graph
-from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_PER_TURN
+from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_OF_DAG, NEW_RUNS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
 from evenflow.scheduler.batch import Batch, Item, Run
+from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.readiness import propagate, settle
 from evenflow.store import runs
+from evenflow.store.rows import Conn, Rows
 
 
-def create_runs(batch: Batch, queued: list[runs.QueuedRun]) -> bool:
-    """Starts queued runs up to the limits of one transaction. Whether there may be more."""
-    queued = [row for row in queued if row.run_key not in batch.runs]  # one that is cancelled right now
+def take_queued(conn: Conn, dag_before: str) -> Rows[runs.QueuedRun]:
+    return runs.take_queued(conn, after=dag_before, limit=NEW_RUNS_PER_TURN, share=NEW_RUNS_OF_DAG)
+
+
+def create_runs(batch: Batch, found: list[runs.QueuedRun]) -> bool:
+    """Starts queued runs up to the limits of one transaction, the DAGs in turn. Whether there may be more."""
+    again = _go_round(batch.catalog, found)
+    queued = _in_turn(row for row in found if row.run_key not in batch.runs)  # but for one that is cancelled right now
     if not queued:
-        return False
+        return again
     batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
     taken: list[tuple[Run, Graph, int]] = []
     instances = 0
@@ -44,7 +54,25 @@ def create_runs(batch: Batch, queued: list[runs.QueuedRun]) -> bool:
         if graph.n == 0:
             batch.count(run.run_key, 0)
     propagate(batch, expansions)
-    return len(taken) < len(queued) or len(queued) == NEW_RUNS_PER_TURN
+    return again or len(taken) < len(queued)
+
+
+def _go_round(catalog: Catalog, found: list[runs.QueuedRun]) -> bool:
+    """Notes with which DAG to go on, which is the first one after the last. Whether there may be more."""
+    begun_in_the_middle, complete = catalog.dag_before != "", len(found) < NEW_RUNS_PER_TURN
+    catalog.dag_before = "" if complete else found[-1].dag_id
+    shared = not complete or max(Counter(row.dag_id for row in found).values(), default=0) == NEW_RUNS_OF_DAG
+    return shared or begun_in_the_middle
+
+
+def _in_turn(found: Iterable[runs.QueuedRun]) -> list[runs.QueuedRun]:
+    """By priority, and then the first of each DAG before the second of any."""
+    seen: Counter[str] = Counter()
+    placed = []
+    for row in found:
+        seen[row.dag_id] += 1
+        placed.append((-row.priority, seen[row.dag_id], row))
+    return [row for *_, row in sorted(placed, key=lambda p: p[:2])]
 
 
 def _insert_limits(batch: Batch, taken: list[tuple[Run, Graph]]) -> None:

@@ -52,7 +52,8 @@ _SERVER_KEEPALIVES: dict[str, int] = {
     "client_connection_check_interval": 2_000,
 }
 
-_PLAN_ONCE = "".join(
+# Server settings of a connection with ``generic_plans``, as ``options`` takes them.
+PLAN_ONCE = "".join(
     f" -c {setting}"
     for setting in ("plan_cache_mode=force_generic_plan", "enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off")
 )
@@ -70,7 +71,7 @@ def connect(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, gener
     """
     options = _options(url, name, timeouts)
     if generic_plans:
-        options["options"] += _PLAN_ONCE
+        options["options"] += PLAN_ONCE
     try:
         conn = psycopg.connect(url, autocommit=True, **options)
     except psycopg.Error as error:

@@ -62,8 +62,9 @@ def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]
     return Rows(execute(conn, "runs/read_specs", {"version_keys": numbers(version_keys)}), tuple)
 
 
-def take_queued(conn: Conn, *, limit: int) -> Rows[QueuedRun]:
-    return Rows(execute(conn, "runs/take_queued", {"limit": limit}), row_of(QueuedRun))
+def take_queued(conn: Conn, *, after: str, limit: int, share: int) -> Rows[QueuedRun]:
+    """Runs that may start, of the DAGs whose id comes after ``after``; of each DAG at most ``share``, the first of them first."""
+    return Rows(execute(conn, "runs/take_queued", {"after": after, "limit": limit, "share": share}), row_of(QueuedRun))
 
 
 def start(conn: Conn, runs: Sequence[tuple[int, int, int]]) -> None:

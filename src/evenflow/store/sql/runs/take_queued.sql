@@ -1,8 +1,8 @@
--- Queued runs that may start: of each DAG that is not paused as many as its max_active_runs leaves, by priority and then the earliest
--- first. The distinct DAGs are found by skipping through the index, so a DAG with thousands of waiting runs hides no other. SKIP LOCKED:
--- another scheduler has it.
+-- Queued runs that may start, of the DAGs after a given one: of each that is not paused as many as its max_active_runs leaves, up to a
+-- share, by priority and then the earliest first. The distinct DAGs are found by skipping through the index, so a DAG with thousands of
+-- waiting runs hides no other. SKIP LOCKED: another scheduler has it.
 with recursive waiting as (
-    (select dag_id from dag_run where state = 'queued' order by dag_id limit 1)
+    (select dag_id from dag_run where state = 'queued' and dag_id > %(after)s order by dag_id limit 1)
     union all
     select (select r.dag_id from dag_run r where r.state = 'queued' and r.dag_id > waiting.dag_id order by r.dag_id limit 1)
     from waiting
@@ -18,7 +18,7 @@ cross join lateral (
     from dag_run q
     where q.dag_id = w.dag_id and q.state = 'queued' and q.run_after <= now() and q.cancelled_by is null
     order by q.priority desc, q.run_after, q.run_key
-    limit least(%(limit)s, greatest(0, coalesce(l.capacity - l.used, %(limit)s)))
+    limit least(%(share)s, greatest(0, coalesce(l.capacity - l.used, %(share)s)))
     for no key update skip locked
 ) as r
 limit %(limit)s
