@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 import specs
 
+from evenflow.core.model import DagSpec
 from evenflow.store import dags
 from evenflow.store.connect import UNBOUNDED, connect_async
 from evenflow.store.dag_limits import set_limits
@@ -16,8 +18,13 @@ from evenflow.store.dag_limits import set_limits
 async def store_shape(url: str, shape: dict[str, Any]) -> dict[str, specs.Planned]:
     """Stores pools and DAGs; answers what was planned, by DAG id."""
     plans = {p.spec.dag_id: p for p in specs.plan(shape)}
+    await store_specs(url, [plan.spec for plan in plans.values()], specs.pools(shape))
+    return plans
+
+
+async def store_specs(url: str, dag_specs: Sequence[DagSpec], pools: dict[str, int]) -> None:
     async with await connect_async(url, name="bench", timeouts=UNBOUNDED) as conn, conn.transaction():
-        for name, slots in specs.pools(shape).items():
+        for name, slots in pools.items():
             await conn.execute(
                 "insert into concurrency_limit (kind, name, capacity) values ('pool', %s, %s)"
                 " on conflict (run_key, kind, name) do update set capacity = excluded.capacity",
@@ -25,8 +32,7 @@ async def store_shape(url: str, shape: dict[str, Any]) -> dict[str, specs.Planne
             )
             await conn.execute("insert into pool (name) values (%s) on conflict do nothing", [name])
         await dags.insert_code(conn, "none", b"")
-        for plan in plans.values():
-            spec = plan.spec
+        for spec in dag_specs:
             version = await dags.insert_version(
                 conn,
                 dag_id=spec.dag_id,
@@ -46,7 +52,6 @@ async def store_shape(url: str, shape: dict[str, Any]) -> dict[str, specs.Planne
                 next_run=dags.NextRun(None, None),
             )
             await set_limits(conn, [spec])
-    return plans
 
 
 def trigger(conn: psycopg.Connection[Any], runs: dict[str, int], prefix: str) -> float:

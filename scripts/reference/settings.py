@@ -7,7 +7,7 @@ from types import FunctionType
 from pydantic.fields import FieldInfo
 
 from evenflow.runtime import settings
-from evenflow.sdk.connections import ENV_PREFIX
+from evenflow.sdk.lookup import CONNECTION, ENV_PREFIXES
 from scripts.reference.markdown import prose, table
 
 _COMPUTED = {
@@ -28,7 +28,7 @@ def page() -> str:
             "# Settings",
             prose(settings.__doc__ or ""),
             table(("in the environment", f"in `{settings.CONFIG_FILE}`", "default", "meaning"), rows),
-            f"A connection is a line of `[connections]` in `{settings.CONFIG_FILE}`, or `{ENV_PREFIX}<ID>` in the environment.",
+            f"A connection is a line of `[connections]` in `{settings.CONFIG_FILE}`, or `{ENV_PREFIXES[CONNECTION]}<ID>` in the environment.",
         ]
     )
 

@@ -2,41 +2,120 @@
 
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import WeightRule
-from evenflow.errors import DagError, TaskFailedForGood, TaskSkipped, XComError
+from evenflow.errors import DagError, SensorTimeout, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
+from evenflow.sdk.asset_events import AssetEvent
+from evenflow.sdk.assets import Asset, AssetAlias, AssetAll, AssetAny, AssetOrTimeSchedule, asset
 from evenflow.sdk.bash import BashOperator
-from evenflow.sdk.connections import Connection, get_connection
+from evenflow.sdk.branching import (
+    BaseBranchOperator,
+    BranchPythonOperator,
+    LatestOnlyOperator,
+    ShortCircuitOperator,
+    SkipMixin,
+)
+from evenflow.sdk.callbacks import AsyncCallback, SyncCallback
+from evenflow.sdk.connections import BaseHook, Connection, get_connection
 from evenflow.sdk.context import Context, TaskInstance, get_current_context
 from evenflow.sdk.dag import DAG, dag
+from evenflow.sdk.deadlines import DeadlineAlert, DeadlineReference
 from evenflow.sdk.decorators import task
 from evenflow.sdk.edges import chain, cross_downstream
+from evenflow.sdk.isolated_tasks import ExternalPythonOperator, PythonVirtualenvOperator
+from evenflow.sdk.mail import send_email
+from evenflow.sdk.masking import mask_secret
+from evenflow.sdk.notifiers import BaseNotifier, EmailNotifier, WebhookNotifier
 from evenflow.sdk.operators import BaseOperator, EmptyOperator, PythonOperator
+from evenflow.sdk.other_runs import ExternalTaskSensor, TriggerDagRunOperator
 from evenflow.sdk.params import Param
+from evenflow.sdk.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
+from evenflow.sdk.sensors import BaseSensorOperator, PokeReturnValue, PythonSensor
+from evenflow.sdk.setup_teardown import setup, teardown
+from evenflow.sdk.system_sensors import BashSensor, FileSensor
 from evenflow.sdk.taskgroup import TaskGroup, task_group
+from evenflow.sdk.time_sensors import DateTimeSensor, DayOfWeekSensor, TimeDeltaSensor, TimeSensor
+from evenflow.sdk.timetables import (
+    CronDataIntervalTimetable,
+    CronTriggerTimetable,
+    DeltaDataIntervalTimetable,
+    DeltaTriggerTimetable,
+    EventsTimetable,
+    MultipleCronTriggerTimetable,
+)
+from evenflow.sdk.variables import Variable
 from evenflow.sdk.xcomarg import XComArg
 
 __all__ = [
     "DAG",
+    "Asset",
+    "AssetAlias",
+    "AssetAll",
+    "AssetAny",
+    "AssetEvent",
+    "AssetOrTimeSchedule",
+    "AsyncCallback",
+    "BaseBranchOperator",
+    "BaseHook",
+    "BaseNotifier",
     "BaseOperator",
+    "BaseSensorOperator",
     "BashOperator",
+    "BashSensor",
+    "BranchPythonOperator",
     "Connection",
     "Context",
+    "CronDataIntervalTimetable",
+    "CronTriggerTimetable",
     "DagError",
+    "DateTimeSensor",
+    "DayOfWeekSensor",
+    "DeadlineAlert",
+    "DeadlineReference",
+    "DeltaDataIntervalTimetable",
+    "DeltaTriggerTimetable",
+    "EmailNotifier",
     "EmptyOperator",
+    "EventsTimetable",
+    "ExceptionRetryPolicy",
+    "ExternalPythonOperator",
+    "ExternalTaskSensor",
+    "FileSensor",
+    "LatestOnlyOperator",
+    "MultipleCronTriggerTimetable",
     "Param",
+    "PokeReturnValue",
     "PythonOperator",
+    "PythonSensor",
+    "PythonVirtualenvOperator",
+    "RetryAction",
+    "RetryRule",
+    "SensorTimeout",
+    "ShortCircuitOperator",
+    "SkipMixin",
+    "SyncCallback",
     "TaskFailedForGood",
     "TaskGroup",
     "TaskInstance",
+    "TaskRescheduled",
     "TaskSkipped",
+    "TimeDeltaSensor",
+    "TimeSensor",
+    "TriggerDagRunOperator",
     "TriggerRule",
+    "Variable",
+    "WebhookNotifier",
     "WeightRule",
     "XComArg",
     "XComError",
+    "asset",
     "chain",
     "cross_downstream",
     "dag",
     "get_connection",
     "get_current_context",
+    "mask_secret",
+    "send_email",
+    "setup",
     "task",
     "task_group",
+    "teardown",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 
 class EvenflowError(Exception):
@@ -85,12 +86,49 @@ class TaskFailedForGood(EvenflowError):
     """Raise inside a task to end it as ``failed`` whatever tries are left."""
 
 
+class SensorTimeout(TaskFailedForGood):
+    """What a sensor waits for was not there within its timeout."""
+
+
+class BadBranch(EvenflowError):
+    """A branch chose something that is not directly downstream of it."""
+
+
+class TaskRescheduled(EvenflowError):
+    """Raise inside a task to give its slot back and be started again after ``delay``, in the same try.
+
+    ``delay`` is a timedelta, seconds, or the datetime (with a time zone) when to begin again.
+    """
+
+    def __init__(self, delay: timedelta | float | datetime) -> None:
+        if isinstance(delay, datetime):
+            delay = delay - datetime.now(UTC)
+        self.delay_s = max(0.0, delay.total_seconds() if isinstance(delay, timedelta) else float(delay))
+        super().__init__(f"The task is to be started again in {self.delay_s:g} s.")
+
+
+class TemplateError(EvenflowError):
+    """A template field of a task cannot be rendered: a name that is not defined, a syntax error, a file that is not there."""
+
+
 class NoContext(EvenflowError):
     """The context of a task was asked for where no task is running."""
 
 
 class CommandFailed(EvenflowError):
-    """A shell command of a task ended with an exit code other than 0."""
+    """A shell command of a task ended with an exit code other than 0; a negative one is the signal that ended it."""
+
+    def __init__(self, message: str, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class NotificationFailed(EvenflowError):
+    """A mail or webhook was not delivered."""
+
+
+class IsolatedTaskFailed(EvenflowError):
+    """A function that runs in another Python cannot be brought there, has raised, or its environment cannot be made."""
 
 
 class DagTestFailed(EvenflowError):
@@ -210,3 +248,11 @@ class SparkUnavailable(EvenflowError):
 
 class ConnectionNotFound(EvenflowError):
     """A connection that a task names is not defined."""
+
+
+class VariableNotFound(EvenflowError):
+    """A variable that a task names is not defined, or is not the JSON that it should be."""
+
+
+class SecretsError(EvenflowError):
+    """A stored connection or variable cannot be sealed or opened with the keys of this API."""

@@ -11,13 +11,23 @@ import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.api.tokens import mint_operator_token, mint_service_token
+from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
+from evenflow.wire.objects import ObjectStorage
 from tests.api.world import World, new_worker
 
 
 @pytest.fixture
 async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    service = ApiService(database_url, host="127.0.0.1", port=0, log_dir=tmp_path / "logs", name="api")
+    service = ApiService(
+        database_url,
+        host="127.0.0.1",
+        port=0,
+        log_dir=tmp_path / "logs",
+        name="api",
+        vault=Vault(tmp_path / "secrets.key"),
+        storage=ObjectStorage(str(tmp_path / "xcom")),
+    )
     await service.start()
     yield service
     await service.stop()

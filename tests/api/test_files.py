@@ -25,7 +25,10 @@ async def see(processor: ExecutionClient, **files: str) -> None:
 
 
 async def lease(processor: ExecutionClient, limit: int = 10, lease_s: float = 60.0) -> list[str]:
-    answer = await processor.lease_files(m.FilesLease(service_id=1, bundle="main", limit=limit, lease_s=lease_s))
+    """By a processor that lives."""
+    identity = m.Register(kind="processor", name="p", host="h", pid=1, version="0")
+    service_id = (await processor.register(identity)).service_id
+    answer = await processor.lease_files(m.FilesLease(service_id=service_id, bundles=["main"], limit=limit, lease_s=lease_s))
     return [leased.file for leased in answer.files]
 
 
@@ -196,7 +199,7 @@ async def test_a_dag_belongs_to_one_file(processor: ExecutionClient, world: Worl
     await see(processor, a="1", b="1")
     await parsed(processor, "a", "1", ONE)
     (error,) = (await parsed(processor, "b", "1", ONE, TWO)).errors
-    assert error == "The DAG 'one' is already defined in a.py (bundle 'main'). Rename one."
+    assert error == "The DAG 'one' of b.py (bundle 'main') is already defined in a.py (bundle 'main'), which keeps it. Rename one."
     assert world.all("select dag_id, file from dag order by 1") == [("one", "a.py"), ("two", "b.py")]
 
 
@@ -249,31 +252,31 @@ async def test_a_dag_that_its_file_defines_no_more_is_retired(processor: Executi
 async def test_pausing_is_the_operators_after_the_first_time(processor: ExecutionClient, world: World) -> None:
     await see(processor, a="1")
     await parsed(processor, "a", "1", dataclasses.replace(ONE, is_paused_upon_creation=True))
-    assert world.one("select is_paused from dag") is True
+    assert world.one("select is_paused from dag where dag_id = 'one'") is True
     world.db.execute("update dag set is_paused = false")
     await see(processor, a="2")
     await parsed(processor, "a", "2", dataclasses.replace(ONE, is_paused_upon_creation=True, description="x"))
-    assert world.one("select is_paused from dag") is False
+    assert world.one("select is_paused from dag where dag_id = 'one'") is False
 
 
 async def test_a_schedule_says_when_the_next_run_is_due(processor: ExecutionClient, world: World) -> None:
     hourly = dataclasses.replace(ONE, schedule=Schedule(kind="cron", cron="0 * * * *"))
     await see(processor, a="1")
     await parsed(processor, "a", "1", hourly)
-    due, logical = world.one("select next_run_at, next_logical from dag")
+    due, logical = world.one("select next_run_at, next_logical from dag where dag_id = 'one'")
     assert due - logical == timedelta(hours=1)
     assert timedelta(0) <= datetime.now(UTC) - due < timedelta(hours=1), "the newest interval that has ended"
-    version = world.one("select version_key from dag")
+    version = world.one("select version_key from dag where dag_id = 'one'")
     world.db.execute(
         "insert into dag_run (dag_id, run_id, version_key, run_type, logical_date) values ('one', 's', %s, 'scheduled', %s)",
         [version, logical],
     )
     await see(processor, a="2")
     await parsed(processor, "a", "2", dataclasses.replace(hourly, description="x"))
-    assert world.one("select next_logical from dag") == logical + timedelta(hours=1), "its runs go on where they were"
+    assert world.one("select next_logical from dag where dag_id = 'one'") == logical + timedelta(hours=1), "its runs go on where they were"
     await see(processor, a="3")
     await parsed(processor, "a", "3", ONE)
-    assert world.one("select next_run_at, next_logical from dag") == (None, None)
+    assert world.one("select next_run_at, next_logical from dag where dag_id = 'one'") == (None, None)
 
 
 async def test_limits_follow_the_newest_version(processor: ExecutionClient, world: World) -> None:

@@ -26,7 +26,8 @@ def patience(world: World) -> float | None:
 
 
 async def test_pools_are_made_and_changed(rest: RestClient, world: World) -> None:
-    assert [(p.name, p.slots, p.policy) for p in (await rest.list_pools()).items] == [("default_pool", 128, "backfill")]
+    pools = [(p.name, p.slots, p.policy) for p in (await rest.list_pools()).items]
+    assert pools == [("callback_pool", 16, "backfill"), ("default_pool", 128, "backfill")]
     world.db.execute(
         "insert into dag_file (bundle, file, fingerprint, parsed, error) values ('main', 'a.py', 'x', 'x', 'no pool gpu')"
     )
@@ -83,7 +84,7 @@ async def test_a_pool_that_is_in_use_is_not_deleted(rest: RestClient, world: Wor
         await rest.delete_pool("gpu")
     world.db.execute("update dag_run set state = 'success' where run_key = %s", [run])
     assert (await rest.delete_pool("gpu")).slots == 2
-    assert [pool.name for pool in (await rest.list_pools()).items] == ["default_pool"]
+    assert [pool.name for pool in (await rest.list_pools()).items] == ["callback_pool", "default_pool"]
     with pytest.raises(ApiRefused, match=r"There is no pool 'gpu'. To see all, type: evenflow pools list") as no:
         await rest.delete_pool("gpu")
     assert no.value.status == 404
@@ -93,3 +94,8 @@ async def test_a_pool_that_is_in_use_is_not_deleted(rest: RestClient, world: Wor
 async def test_the_default_pool_stays(rest: RestClient) -> None:
     with pytest.raises(ApiRefused, match="takes every task that names no other"):
         await rest.delete_pool("default_pool")
+
+
+async def test_the_pool_of_callbacks_stays(rest: RestClient) -> None:
+    with pytest.raises(ApiRefused, match=r"evenflow_callbacks"):
+        await rest.delete_pool("callback_pool")

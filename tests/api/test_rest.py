@@ -45,7 +45,7 @@ async def test_dags_by_name_with_their_newest_run(rest: RestClient, world: World
     page = await rest.list_dags()
     assert (page.limit, page.offset, page.more) == (100, 0, False)
     nightly, sales = page.items
-    assert (nightly.dag_id, nightly.cron, nightly.timezone, nightly.tags, nightly.owner) == (
+    assert (nightly.dag_id, nightly.schedule, nightly.timezone, nightly.tags, nightly.owner) == (
         "nightly",
         "0 3 * * *",
         "Europe/Berlin",
@@ -53,7 +53,7 @@ async def test_dags_by_name_with_their_newest_run(rest: RestClient, world: World
         "ada",
     )
     assert (nightly.description, nightly.last_run_id, nightly.last_run_state) == ("Every night.", None, None)
-    assert (sales.dag_id, sales.cron, sales.last_run_id, sales.last_run_state) == ("sales", None, "new", "failed")
+    assert (sales.dag_id, sales.schedule, sales.last_run_id, sales.last_run_state) == ("sales", None, "new", "failed")
 
 
 async def test_retired_dags_show_only_when_asked_for(rest: RestClient, world: World) -> None:
@@ -98,7 +98,7 @@ async def test_a_dag_in_detail(rest: RestClient, world: World) -> None:
 async def test_pausing_and_unpausing(rest: RestClient, world: World) -> None:
     world.version(SCHEDULED)
     assert (await rest.set_paused("nightly", True)).is_paused
-    assert world.one("select is_paused from dag") is True
+    assert world.one("select is_paused from dag where dag_id = 'nightly'") is True
     world.db.execute("update dag set next_run_at = now() - interval '40 days', next_logical = now() - interval '41 days'")
     dag = await rest.set_paused("nightly", False)
     assert not dag.is_paused

@@ -26,9 +26,11 @@ from evenflow.api.tokens import (
     mint_try_token,
     verify,
 )
+from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused, NotAllowed, StaleEpoch
 from evenflow.wire import messages as m
+from evenflow.wire.objects import ObjectStorage
 from tests.api.world import World
 
 KEY = b"k" * 32
@@ -207,7 +209,16 @@ async def test_a_try_that_is_over_writes_nothing(client: ExecutionClient, world:
 
 
 async def test_a_host_may_bring_its_own_operator_token(database_url: str, tmp_path: Path) -> None:
-    service = ApiService(database_url, host="127.0.0.1", port=0, log_dir=tmp_path, name="api", operator_token="sesame")
+    service = ApiService(
+        database_url,
+        host="127.0.0.1",
+        port=0,
+        log_dir=tmp_path,
+        name="api",
+        vault=Vault(tmp_path / "secrets.key"),
+        storage=ObjectStorage(str(tmp_path / "xcom")),
+        operator_token="sesame",
+    )
     await service.start()
     try:
         async with aiohttp.ClientSession() as session:

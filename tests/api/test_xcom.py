@@ -119,3 +119,21 @@ async def test_the_newest_progress_replaces_the_one_before(client: ExecutionClie
     ]
     with pytest.raises(ApiRefused, match="The progress is above the limit"):
         await client.send_progress(token, m.Progress(label="x" * 9_000, done=0, total=0))
+
+
+async def test_an_instance_asks_which_element_is_its_own(client: ExecutionClient, world: World) -> None:
+    """Without the list: instances that pushed nothing are passed over, as they are counted."""
+    run = world.run(world.version())
+    for index in (4, 0, 2):
+        world.dispatch(run, 100 + index, task=1, map_index=index)
+        await finish(client, world, 100 + index, index)
+    world.dispatch(run, 3, task=2)
+    token = world.try_token(3)
+    found = [
+        await client.ask(token, "element", m.AskElement(task_id="clean", key="return_value", index=index)) for index in range(4)
+    ]
+    assert found == [m.Element(length=3, map_index=map_index) for map_index in (0, 2, 4, None)]
+    with pytest.raises(ApiRefused, match="no task 'missing'"):
+        await client.ask(token, "element", m.AskElement(task_id="missing", key="return_value", index=0))
+    with pytest.raises(ApiRefused, match="An index is 0 to"):
+        await client.ask(token, "element", m.AskElement(task_id="clean", key="return_value", index=-1))

@@ -111,7 +111,7 @@ def test_the_embedded_database(evenflow, home: Path) -> None:
     assert evenflow("db", "migrate").stdout == f"nothing to do, the schema is at version {SCHEMA_VERSION}\n"
     assert f"schema version {SCHEMA_VERSION}, fine" in evenflow("db", "check").stdout
     assert json.loads(evenflow("db", "url", "--json").stdout)["url"].startswith("postgresql://evenflow:")
-    assert evenflow("db", "psql", "--", "-Atc", "select name from pool").stdout == "default_pool\n"
+    assert evenflow("db", "psql", "--", "-Atc", "select name from pool order by name").stdout == "callback_pool\ndefault_pool\n"
     assert evenflow("db", "psql", "--", "-c", "nonsense").returncode == Exit.USAGE
     assert evenflow("db", "stop").stdout == "the embedded PostgreSQL is stopped\n"
     assert evenflow("db", "stop").stdout == "the embedded PostgreSQL does not run\n"

@@ -18,7 +18,7 @@ from tests.running import RunningEvenflow, environment
 
 DAGS = """
 import time
-from evenflow import Param, dag, task
+from evenflow import Asset, Param, dag, task
 
 @task
 def numbers(count: int) -> list[int]:
@@ -43,6 +43,15 @@ def wait() -> None:
 @dag()
 def endless():
     wait()
+
+@task
+def pack(triggering_asset_events=None):
+    print({asset.name: len(events) for asset, events in triggering_asset_events.items()})
+
+@dag(schedule=[Asset("orders", "s3://shop/orders")])
+def shipped():
+    pack()
+shipped()
 
 steered()
 endless()
@@ -173,6 +182,34 @@ def test_cancelling(cli: CommandLine) -> None:
     assert "has ended already" in cli.refused("runs", "cancel", "endless", "long")
 
 
+def test_clearing_and_marking(cli: CommandLine) -> None:
+    shown = cli.show("tasks", "clear", "steered", "check", "--run", "unlucky", "--only", "failed", "--dry-run")
+    assert "check[7]" in shown
+    assert "check[6]" not in shown
+    assert "nobody to ask" in cli.refused("runs", "rerun", "steered", "unlucky")
+    done = cli.ask("tasks", "mark", "success", "steered", "check", "--map-index", "7", "--run", "unlucky", "--yes")
+    assert [i["map_index"] for i in done["instances"]] == [7]
+    assert cli("runs", "watch", "steered", "unlucky")[0] == 0
+    events = cli.ask("tasks", "events", "steered", "check", "--run", "unlucky", "--map-index", "7")["events"]
+    assert (events[-1]["event"], events[-1]["state"], bool(events[-1]["actor"])) == ("mark_success", "success", True)
+    assert "mark_success" in cli.show("runs", "events", "steered", "unlucky")
+
+
+def test_clearing_what_runs(cli: CommandLine) -> None:
+    """R-CS8: its process ends, then it runs again, never two at once."""
+    cli.ask("run", "endless", "--detach", "--run-id", "again")
+    deadline = time.monotonic() + 30
+    for number in (1, 2):
+        while "waiting" not in cli("tasks", "logs", "endless", "wait", "--run", "again", "--try", str(number))[1]:
+            assert time.monotonic() < deadline
+        if number == 1:
+            cli.ask("tasks", "clear", "endless", "wait", "--run", "again", "--yes")
+    events = [e["event"] for e in cli.ask("tasks", "events", "endless", "wait", "--run", "again")["events"]]
+    assert events == ["grant", "start", "clear", "grant", "start"]
+    cli.ask("runs", "mark", "failed", "endless", "again", "--yes")
+    assert cli("runs", "watch", "endless", "again")[0] == 1
+
+
 def test_status(cli: CommandLine) -> None:
     kinds = {service["kind"] for service in cli.ask("status")["services"] if service["healthy"]}
     assert kinds == {"api", "scheduler", "processor", "worker"}
@@ -194,6 +231,22 @@ def test_pools(cli: CommandLine) -> None:
     )
     assert cli.show("pools", "delete", "spare") == "spare is deleted; it had 3 slots\n"
     assert "There is no pool 'spare'. To see all, type: evenflow pools list" in cli.refused("pools", "delete", "spare")
+
+
+def test_assets(cli: CommandLine) -> None:
+    (orders,) = cli.ask("assets", "list")["assets"]
+    assert (orders["name"], orders["uri"], orders["consumers"]) == ("orders", "s3://shop/orders", ["shipped"])
+    assert "s3://shop/orders" in cli.show("assets", "list")
+    assert "it counts for: shipped" in cli.show("assets", "emit", "orders", "--extra", '{"rows": 3}')
+    (event,) = cli.ask("assets", "events", "orders")["events"]
+    assert (event["extra"], event["task_id"]) == ({"rows": 3}, None)
+    assert '{"rows":3}' in cli.show("assets", "events")
+    assert "There is no asset 'x'. To see all, type: evenflow assets list" in cli.refused("assets", "emit", "x")
+    assert "--extra is no JSON object" in cli.refused("assets", "emit", "orders", "--extra", "[1]")
+    deadline = time.monotonic() + 30
+    while not (runs := cli.ask("runs", "list", "shipped")["runs"]):
+        assert time.monotonic() < deadline, "an event makes a run"
+    assert runs[0]["run_id"].startswith("asset_triggered__")
 
 
 def test_settings(cli: CommandLine) -> None:

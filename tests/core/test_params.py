@@ -1,3 +1,5 @@
+"""Run parameters: defaults, and values that do not fit their JSON Schema."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -5,15 +7,15 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import Param
-from evenflow.core.params import check_schema, problem_of_value, resolve_params
 from evenflow.errors import BadSetting, ParamError
+from evenflow.sdk.param_schema import check_schema, checked_params, problem_of_value
 
 SPECS = {"n": Param(default=3, schema={"type": "integer", "minimum": 1}), "name": Param(required=True, schema={"type": "string"})}
 
 
 def test_given_values_win_over_defaults() -> None:
-    assert resolve_params(SPECS, {"name": "x"}) == {"n": 3, "name": "x"}
-    assert resolve_params(SPECS, {"name": "x", "n": 5}) == {"n": 5, "name": "x"}
+    assert checked_params(SPECS, {"name": "x"}) == {"n": 3, "name": "x"}
+    assert checked_params(SPECS, {"name": "x", "n": 5}) == {"n": 5, "name": "x"}
 
 
 @pytest.mark.parametrize(
@@ -21,13 +23,13 @@ def test_given_values_win_over_defaults() -> None:
     [
         ({}, "The parameter 'name' has no default: give it a value. With the CLI, type: --param name=VALUE"),
         ({"name": "x", "m": 1}, "The DAG has no parameter 'm'. It has: n, name."),
-        ({"name": "x", "n": 0}, "The parameter 'n' must be at least 1, not 0."),
+        ({"name": "x", "n": 0}, "The parameter 'n' must be at least 1, not 0. Type for example: --param n=3"),
         ({"name": 7}, "The parameter 'name' must be of type string, not 7."),
     ],
 )
 def test_what_does_not_fit_is_said(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ParamError) as raised:
-        resolve_params(SPECS, given)
+        checked_params(SPECS, given)
     assert str(raised.value) == message
 
 
@@ -35,17 +37,18 @@ def test_what_does_not_fit_is_said(given: dict[str, Any], message: str) -> None:
     ("schema", "good", "bad"),
     [
         ({"type": "integer"}, [1, -1, 2.0], [1.5, True, "1", None]),
-        ({"type": "number"}, [1, 1.5], [True, "1"]),
         ({"type": "boolean"}, [True, False], [0, 1, "true"]),
         ({"type": ["string", "null"]}, ["x", None], [1]),
-        ({"type": "object"}, [{}], [[]]),
         ({"enum": [1, "a", None]}, [1, "a", None], [True, 2, "b"]),
-        ({"const": 1}, [1], [True, 2]),
-        ({"minimum": 1, "maximum": 3}, [1, 3, "no number"], [0, 4, float("nan")]),
-        ({"minLength": 2, "maxLength": 3}, ["ab", "abc", 5], ["a", "abcd"]),
-        ({"pattern": "^a+$"}, ["a", "aa"], ["b"]),
-        ({"type": "array", "items": {"type": "integer"}}, [[], [1, 2]], [["x"], [1, "x"], "x"]),
+        ({"minimum": 1, "exclusiveMaximum": 3}, [1, 2, "no number"], [0, 3]),
+        ({"type": "string", "format": "date"}, ["2026-02-28"], ["2026-02-30", "tomorrow"]),
+        ({"type": "string", "format": "date-time"}, ["2026-02-28T01:02:03+00:00"], ["2026-02-28T01:02:03", "tomorrow"]),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 1}, [[1, 2]], [[], ["x"], "x"]),
+        ({"anyOf": [{"type": "integer"}, {"const": "all"}]}, [1, "all"], ["some"]),
+        ({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, [{"a": "x"}], [{}, {"a": 1}]),
+        ({"$defs": {"n": {"type": "integer"}}, "$ref": "#/$defs/n"}, [1], ["x"]),
         ({"title": "A number", "examples": [1]}, [1, "x"], []),
+        ({}, [1, None], []),
     ],
 )
 def test_schemas(schema: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
@@ -54,23 +57,28 @@ def test_schemas(schema: dict[str, Any], good: list[Any], bad: list[Any]) -> Non
     assert [value for value in bad if not problem_of_value(value, schema)] == []
 
 
+def test_what_is_wrong_inside_a_value_is_placed() -> None:
+    schema = {"type": "array", "items": {"type": "object", "properties": {"n": {"maximum": 2}}}}
+    assert problem_of_value([{"n": 1}, {"n": 3}], schema) == "at [1]['n'] must be at most 2, not 3."
+
+
+def test_nothing_is_fetched() -> None:
+    problem = problem_of_value(1, {"$ref": "http://127.0.0.1:9/schema.json"})
+    assert problem == "cannot be checked: its schema refers to 'http://127.0.0.1:9/schema.json', which is not in it."
+
+
 @pytest.mark.parametrize(
     ("schema", "part"),
     [
-        ({"format": "date"}, "the keyword 'format' is not supported. Supported are type, enum, const,"),
-        ({"type": "int"}, "type must be one of string, integer,"),
-        ({"type": []}, "type must be one of string, integer,"),
-        ({"type": [["string"]]}, "type must be one of string, integer,"),
-        ({"minimum": "1"}, "minimum must be a number, not '1'"),
-        ({"maxLength": -1}, "maxLength must be an integer of at least 0"),
-        ({"enum": []}, "enum must be a list with at least one value"),
-        ({"pattern": "("}, "pattern '(' is not a regular expression"),
-        ({"items": "string"}, "items must be a schema"),
-        ({"items": {"format": "date"}}, "here, items: the keyword 'format' is not supported"),
+        ({"minimun": 1}, "JSON Schema has no keyword 'minimun', so it would not be applied. Did you mean 'minimum'?"),
+        ({"type": "int"}, "'int' is not valid under any of the given schemas"),
+        ({"minimum": "1"}, "'1' is not of type 'number'"),
+        ({"pattern": "("}, "'(' is not a 'regex'"),
+        ({"items": "string"}, "'string' is not of type 'object', 'boolean'"),
     ],
 )
-def test_a_schema_that_would_not_be_applied_is_refused(schema: dict[str, Any], part: str) -> None:
+def test_what_is_no_schema_is_refused(schema: dict[str, Any], part: str) -> None:
     with pytest.raises(BadSetting) as raised:
         check_schema(schema, "here")
-    assert str(raised.value).startswith("here")
+    assert str(raised.value).startswith("here: ")
     assert part in str(raised.value)

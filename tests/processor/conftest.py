@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,11 @@ import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.api.tokens import mint_service_token
+from evenflow.api.vault import Vault
+from evenflow.core.bundle import BundleSource
+from evenflow.processor.parsing import ParseLimits
 from evenflow.processor.service import ProcessorService
+from evenflow.wire.objects import ObjectStorage
 from tests.processor.bundle import Bundle
 
 StartProcessor = Callable[..., Awaitable[ProcessorService]]
@@ -20,7 +24,15 @@ StartProcessor = Callable[..., Awaitable[ProcessorService]]
 
 @pytest.fixture
 async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    service = ApiService(database_url, host="127.0.0.1", port=0, log_dir=tmp_path / "logs", name="api")
+    service = ApiService(
+        database_url,
+        host="127.0.0.1",
+        port=0,
+        log_dir=tmp_path / "logs",
+        name="api",
+        vault=Vault(tmp_path / "secrets.key"),
+        storage=ObjectStorage(str(tmp_path / "xcom")),
+    )
     await service.start()
     yield service
     await service.stop()
@@ -39,9 +51,13 @@ async def start_processor(api: ApiService, bundle: Bundle) -> AsyncIterator[Star
     key = bytes(bundle.one("select value from secret where name = 'token_key'"))
     async with AsyncExitStack() as stack:
 
-        async def start(name: str = "p", folder: Path = bundle.folder) -> ProcessorService:
+        async def start(
+            name: str = "p", folder: Path = bundle.folder, within: ParseLimits | None = None, sources: Sequence[BundleSource] = ()
+        ) -> ProcessorService:
             url, token = f"http://127.0.0.1:{api.port}", mint_service_token(key, "processor")
-            service = ProcessorService(url, token, name=name, bundle="main", folder=folder)
+            sources = sources or [BundleSource(name="main", folder=str(folder))]
+            home = bundle.folder.parent / f"home-{name}"
+            service = ProcessorService(url, token, name=name, sources=sources, home=home, parse_limits=within or ParseLimits())
             await service.start()
             stack.push_async_callback(service.stop)
             return service

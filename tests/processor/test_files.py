@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.processor import limits
+from evenflow.processor.parsing import ParseLimits
 from evenflow.wire.code import read_archive
 from tests.processor.bundle import Bundle, a_dag, until
 from tests.processor.conftest import StartProcessor
@@ -112,7 +112,12 @@ async def test_a_syntax_error(bundle: Bundle, start_processor: StartProcessor) -
         ("import ctypes; ctypes.string_at(0)", "crashed with SIGSEGV"),
         ("import sys; sys.exit(4)", "SystemExit: 4"),
         ("x = bytearray(8 * 2**30)", "A DAG file is loaded with at most 1024 MiB of memory"),
+        ("x = bytearray(8 * 2**30)", "EVENFLOW_PARSE_MEMORY"),
         ("print('so far'); 1 / 0", "ZeroDivisionError"),
+        ("for _ in range(1024): print('x' * 2**20)", "it printed more than 64 MiB"),
+        ("import os; os.fork() or os._exit(0); 1 / 0", "ZeroDivisionError"),
+        ("import os; os.fork() and os._exit(5); import time; time.sleep(600)", "the process ended with exit code 5"),
+        ("import os, time\nfor _ in range(20): os.fork() or time.sleep(600)\nraise SystemExit('parent')", "SystemExit: parent"),
     ],
 )
 async def test_a_file_that_does_harm_harms_only_itself(
@@ -128,19 +133,19 @@ async def test_a_file_that_does_harm_harms_only_itself(
     await asyncio.wait_for(processor.drain(), 10)
 
 
-async def test_files_that_hang(bundle: Bundle, start_processor: StartProcessor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_files_that_hang(bundle: Bundle, start_processor: StartProcessor) -> None:
     """They are ended at the limit, and show where they were; others do not wait for them."""
-    monkeypatch.setattr(limits, "PARSE_TIMEOUT", 1.0)
     bundle.write("hangs.py", "from evenflow import DAG\nimport time\n\n\ntime.sleep(600)\n")
     bundle.write(
         "ignores.py",
         "from evenflow import DAG\nimport signal, time\nsignal.signal(signal.SIGABRT, signal.SIG_IGN)\ntime.sleep(600)\n",
     )
     bundle.write("good.py", a_dag("good"))
-    await start_processor()
+    await start_processor(within=ParseLimits(timeout_s=1.0))
     await until(lambda: bundle.tasks("good"), "the good file")
     known = await bundle.parsed("hangs.py")
     assert "hangs.py cannot be loaded: it was not loaded after 1 s." in str(known.error)
+    assert "EVENFLOW_PARSE_TIMEOUT" in str(known.error)
     assert 'hangs.py", line 5' in str(known.error)
     assert "was not loaded after 1 s" in str((await bundle.parsed("ignores.py")).error)
 

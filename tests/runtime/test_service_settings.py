@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evenflow.core.bundle import BundleSource
 from evenflow.errors import SettingsError
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings
@@ -18,8 +20,9 @@ SETTINGS = ServiceSettings(
     token="a.b.c",
     api_host="127.0.0.1",
     api_port=8974,
-    dags=Path("/dags"),
-    bundle="dags-1",
+    sources=(BundleSource(name="dags-1", folder="/dags"), BundleSource(name="etl", git="https://host/etl.git", refresh=5.0)),
+    parse_timeout=30.0,
+    parse_memory=1024,
     slots=4,
     queues=("default", "spark"),
     log_level="info",
@@ -31,7 +34,7 @@ SETTINGS = ServiceSettings(
 @pytest.mark.parametrize("kind", Kind)
 def test_a_service_reads_what_the_command_line_wrote(kind: Kind) -> None:
     read = ServiceSettings.from_environment(SETTINGS.environment(kind, {}))
-    for name in ("home", "name", "api_url", "api_host", "api_port", "dags", "bundle", "slots", "queues", "drain_timeout"):
+    for name in ("home", "name", "api_url", "api_host", "api_port", "sources", "slots", "queues", "drain_timeout"):
         assert getattr(read, name) == getattr(SETTINGS, name)
 
 
@@ -55,13 +58,17 @@ def test_connections_reach_tasks() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(RUNS_USER_CODE))
-def test_without_a_token_it_says_how_to_get_one(kind: Kind, tmp_path: Path) -> None:
-    environment = SETTINGS.environment(kind, {}) | {"EVENFLOW_TOKEN": "", "EVENFLOW_DAGS": str(tmp_path)}
+def test_without_a_token_it_says_how_to_get_one(kind: Kind) -> None:
+    environment = SETTINGS.environment(kind, {}) | {"EVENFLOW_TOKEN": ""}
     with pytest.raises(SettingsError, match=f"evenflow tokens create {kind}. Then set EVENFLOW_TOKEN"):
         build_service(kind, ServiceSettings.from_environment(environment))
 
 
-def test_a_processor_without_a_folder() -> None:
-    environment = SETTINGS.environment(Kind.PROCESSOR, {}) | {"EVENFLOW_DAGS": "/nowhere"}
-    with pytest.raises(SettingsError, match="The DAG folder /nowhere does not exist"):
-        build_service(Kind.PROCESSOR, ServiceSettings.from_environment(environment))
+def test_only_the_api_gets_the_keys_and_only_user_code_the_connections() -> None:
+    settings = replace(SETTINGS, secret_keys="key-of-the-vault")
+    inherited = {"EVENFLOW_SECRET_KEYS": "x", "EVENFLOW_CONN_DB": "x://", "EVENFLOW_VAR_A": "1", "EVENFLOW_SECRETS_DIR": "/run/secrets"}
+    for kind in Kind:
+        environment = settings.environment(kind, inherited)
+        assert environment.get("EVENFLOW_SECRET_KEYS") == ("key-of-the-vault" if kind is Kind.API else None)
+        for name in ("EVENFLOW_CONN_DB", "EVENFLOW_VAR_A", "EVENFLOW_SECRETS_DIR"):
+            assert (name in environment) is (kind in RUNS_USER_CODE)

@@ -23,7 +23,7 @@ def test_a_scheduled_run_is_created_when_it_is_due(world: Any) -> None:
     ).fetchone()
     assert run_id == f"scheduled__{logical.isoformat()}"
     assert (start, end, run_after) == (logical, logical + timedelta(hours=1), logical + timedelta(hours=1))
-    (next_run_at,) = world.conn.execute("select next_run_at from dag").fetchone()
+    (next_run_at,) = world.conn.execute("select next_run_at from dag where dag_id = 'd'").fetchone()
     assert next_run_at == end + timedelta(hours=1)
     create_scheduled(world.conn)
     assert world.conn.execute("select count(*) from dag_run").fetchone() == (1,)

@@ -13,6 +13,7 @@ from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.pool_policy import PoolPolicy
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.why import (
+    AwaitsPast,
     AwaitsRetry,
     AwaitsUpstreams,
     AwaitsWorker,
@@ -21,6 +22,7 @@ from evenflow.core.why import (
     KeptPool,
     NextRound,
     NoScheduler,
+    PastTask,
     Paused,
     Reason,
     RunAfter,
@@ -357,3 +359,22 @@ async def test_what_there_is_not(asking: Asking) -> None:
         await asking.why(run, "t", 0)
     with pytest.raises(ParamError, match=r"is mapped: say which of its 3 instances\. Type for example: --map-index 0"):
         await asking.why(run, "m")
+
+
+async def test_the_run_before_is_named_with_what_it_has_not_done(asking: Asking) -> None:
+    tasks = (
+        TaskSpec(task_id="a", operator="python", depends_on_past=True, wait_for_downstream=True),
+        TaskSpec(task_id="b", operator="python", upstream=(0,)),
+    )
+    asking.world.add_dag(DagSpec(dag_id="d", tasks=tasks))
+    first = asking.world.trigger("d", logical_date="2026-03-01 00:00+00")
+    second = asking.world.trigger("d", logical_date="2026-03-02 00:00+00")
+    asking.world.conn.execute("update dag_run set run_type = 'scheduled'")
+    asking.world.advance()
+    asking.world.report(asking.world.claim(), "failed")
+    asking.world.advance()
+    asking.world.conn.execute("insert into service (kind, name, host, pid, version) values ('scheduler', 's', 'h', 1, '0')")
+    (name,) = asking.world.conn.execute("select run_id from dag_run where run_key = %s", [first]).fetchone()
+    missing = [PastTask(task_id="a", states={"failed": 1}), PastTask(task_id="b", states={"upstream_failed": 1})]
+    assert (await asking.why(second, "a")).reasons == [AwaitsPast(run_id=name, tasks=missing)]
+    asking.world.audit()

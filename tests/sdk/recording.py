@@ -16,6 +16,8 @@ class Recorder:
     def __init__(self, stored: dict[tuple[str, str, int | None], Any] | None = None) -> None:
         self.stored = stored or {}
         self.pushed: dict[str, Any] = {}
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.answers: dict[str, dict[str, Any]] = {}
         self.pulls: list[tuple[str, str, int | None]] = []
         self.reported: list[tuple[str, int, int, dict[str, Any]]] = []
 
@@ -26,6 +28,11 @@ class Recorder:
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.pushed[key] = value
+
+    def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append((question, arguments))
+        answer: dict[str, Any] = self.answers.get(question, {})
+        return answer
 
     def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None:
         self.reported.append((label, done, total, detail))

@@ -8,7 +8,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from evenflow import DAG, EmptyOperator, Param, dag
+from evenflow import (
+    DAG,
+    CronDataIntervalTimetable,
+    CronTriggerTimetable,
+    DeltaDataIntervalTimetable,
+    EmptyOperator,
+    EventsTimetable,
+    MultipleCronTriggerTimetable,
+    Param,
+    dag,
+)
 from evenflow.core.model import DagSpec, Schedule
 from evenflow.core.model import Param as ParamSpec
 from evenflow.errors import BadId, BadSchedule, BadSetting
@@ -39,7 +49,7 @@ def test_everything_that_is_said_is_in_the_spec() -> None:
             "n": ParamSpec(default=3, schema={"type": "integer"}, description="how many"),
             "plain": ParamSpec(default=[1]),
         },
-        schedule=Schedule(kind="cron", cron="0 6 * * MON-FRI", timezone="Europe/Berlin"),
+        schedule=Schedule(kind="cron", cron="0 6 * * MON-FRI", timezone="Europe/Berlin", trigger=True),
         start_date="2026-01-01T00:00:00+01:00",
         end_date="2026-12-31T00:00:00+01:00",
         catchup=True,
@@ -77,9 +87,9 @@ def test_without_a_named_zone_schedules_are_in_utc(start: datetime | None, timez
         ({"shedule": "@daily"}, BadSetting, "DAG 'd': there is no option 'shedule'. There are: schedule,"),
         ({"schedule": "61 * * * *"}, BadSchedule, "DAG 'd': '61 * * * *' is not a schedule: the minute 61"),
         (
-            {"schedule": timedelta(hours=1)},
+            {"schedule": 3600},
             BadSetting,
-            "DAG 'd': schedule must be a cron expression, a preset such as '@daily', or None",
+            "DAG 'd': schedule must be a cron expression, a preset such as '@daily', a timedelta, a timetable, assets, or None",
         ),
         (
             {"schedule": "@daily", "start_date": datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=2)))},
@@ -100,7 +110,11 @@ def test_without_a_named_zone_schedules_are_in_utc(start: datetime | None, timez
             "DAG 'd', default_args: there is no setting 'retrys'. Did you mean 'retries'?",
         ),
         ({"params": {"n": Param(0, minimum=1)}}, BadSetting, "DAG 'd', parameter 'n': the default must be at least 1, not 0."),
-        ({"params": {"n": Param(1, format="date")}}, BadSetting, "DAG 'd', parameter 'n': the keyword 'format' is not supported."),
+        (
+            {"params": {"n": Param("x", format="date")}},
+            BadSetting,
+            "parameter 'n': the default must be a date, which \"x\" is not.",
+        ),
         ({"params": {"n": datetime(2026, 1, 1)}}, BadSetting, "is no JSON value"),
         ({"params": {"n": float("nan")}}, BadSetting, "is no JSON value"),
     ],
@@ -133,7 +147,7 @@ def test_letters_of_every_language_are_letters() -> None:
 
 
 def test_the_decorated_function_names_the_dag_and_its_arguments_are_params() -> None:
-    @dag(schedule="@daily", tags=["x"])
+    @dag(tags=["x"])
     def sales(country: str, limit: int = 10) -> None:
         """Sales of a country."""
         EmptyOperator(task_id="t")
@@ -157,3 +171,49 @@ def test_the_decorator_takes_an_id_or_nothing() -> None:
     def two() -> None: ...
 
     assert [made.dag_id for made in (plain(), one(), two())] == ["plain", "named", "named_too"]
+
+
+def kind(schedule: Any, **options: Any) -> Schedule:
+    return DAG("d", schedule=schedule, **options).to_spec().schedule
+
+
+def test_every_kind_of_schedule_is_data() -> None:
+    start = datetime(2026, 1, 1, tzinfo=BERLIN)
+    assert kind(timedelta(hours=2)) == Schedule(kind="delta", every_s=7200.0, trigger=True)
+    assert kind(DeltaDataIntervalTimetable(timedelta(hours=2))) == Schedule(kind="delta", every_s=7200.0)
+    assert kind(CronDataIntervalTimetable("@daily", "Europe/Berlin")) == Schedule(
+        kind="cron", cron="@daily", timezone="Europe/Berlin"
+    )
+    assert kind(CronTriggerTimetable("@daily", interval=timedelta(days=1))) == Schedule(
+        kind="cron", cron="@daily", trigger=True, window_s=86400.0
+    )
+    assert kind(MultipleCronTriggerTimetable("@daily", "@weekly", timezone=BERLIN)) == Schedule(
+        kind="cron", cron="@daily", also=("@weekly",), timezone="Europe/Berlin", trigger=True
+    )
+    dates = [datetime(2026, 2, 1), datetime(2026, 1, 1), datetime(2026, 1, 1)]
+    assert kind(EventsTimetable(dates), start_date=start).dates == ("2025-12-31T23:00:00+00:00", "2026-01-31T23:00:00+00:00")
+    assert kind("@once") == Schedule(kind="once")
+    spec = DAG("d", schedule=MultipleCronTriggerTimetable("@daily", "@weekly")).to_spec()
+    assert DagSpec.from_json(spec.to_json()) == spec
+
+
+def test_continuous_runs_come_one_at_a_time() -> None:
+    assert DAG("d", schedule="@continuous").to_spec().max_active_runs == 1
+    with pytest.raises(BadSetting, match="one run follows another"):
+        DAG("d", schedule="@continuous", max_active_runs=2)
+
+
+def test_a_scheduled_run_has_nobody_to_ask() -> None:
+    with pytest.raises(BadSetting, match="it has a schedule, and its parameter 'day' no default"):
+        DAG("d", schedule="@daily", params={"day": Param(type="string")})
+
+
+def test_the_past_and_timeouts_are_data() -> None:
+    with DAG("d", dagrun_timeout=timedelta(hours=2), max_consecutive_failed_dag_runs=3) as dag:
+        EmptyOperator(task_id="a", wait_for_downstream=True)
+        EmptyOperator(task_id="b", depends_on_past=True)
+    spec = dag.to_spec()
+    assert (spec.dagrun_timeout, spec.max_consecutive_failed_dag_runs) == (7200.0, 3)
+    assert [(t.depends_on_past, t.wait_for_downstream) for t in spec.tasks] == [(True, True), (True, False)]
+    with pytest.raises(BadSetting, match="dagrun_timeout must be above 0"):
+        DAG("d", dagrun_timeout=timedelta(0))

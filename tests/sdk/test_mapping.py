@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evenflow import DAG, BashOperator, EmptyOperator, PythonOperator, task
 from evenflow.core.model import MapInput, Mapping
 from evenflow.core.states import TaskState
 from evenflow.errors import BadArgument, BadMapping, BadSetting
-from evenflow.sdk.mapping import indexes
 
 
 @task
@@ -52,14 +49,6 @@ def test_the_last_of_several_inputs_varies_fastest(dag: DAG) -> None:
     assert [(each["a"], each["b"]) for each in results(dag)] == [(1, "x"), (1, "y"), (1, "z"), (2, "x"), (2, "y"), (2, "z")]
 
 
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
-def test_indexes_are_those_of_nested_loops(lengths: list[int]) -> None:
-    from itertools import product
-
-    loops = [list(each) for each in product(*(range(length) for length in lengths))]
-    assert [indexes(n, lengths) for n in range(len(loops))] == loops
-
-
 def test_a_result_and_what_all_share(dag: DAG) -> None:
     show.partial(b=make("shared")).expand(a=make([1, 2]))
     spec = dag.to_spec()
@@ -94,10 +83,16 @@ def test_an_item_that_is_not_there_fails_the_task_that_should_have_made_it(dag: 
     assert "Return a dict with the key 'files'." in (run.tasks[0].reason or "")
 
 
-def test_mapping_over_a_mapped_task_is_one_instance_for_each_result(dag: DAG) -> None:
+def test_a_task_follows_a_mapped_task_when_it_maps_over_nothing_else(dag: DAG) -> None:
+    show.expand(a=make.expand(value=[1, None, 3]))
+    assert dag.to_spec().tasks[1].mapping == Mapping(inputs=(MapInput(name="a", task=0),), kind="each")
+    assert results(dag) == [{"a": 1}, {"a": None}, {"a": 3}]
+
+
+def test_else_mapping_over_a_mapped_task_is_one_instance_for_each_result(dag: DAG) -> None:
     firsts = make.expand(value=[1, None, 3])
-    show.expand(a=firsts)
-    assert results(dag) == [{"a": 1}, {"a": 3}]
+    show.expand(a=firsts, b=[7])
+    assert results(dag) == [{"a": 1, "b": 7}, {"a": 3, "b": 7}]
 
 
 def test_an_item_of_a_mapped_task_is_that_of_each_result(dag: DAG) -> None:
@@ -129,7 +124,7 @@ def test_a_result_without_elements_fails_the_mapping(dag: DAG, value: Any) -> No
     show.expand(a=make(value))
     run = dag.test(print_logs=False)
     assert run.states["show"] == [TaskState.FAILED]
-    assert run.tasks[-1].reason == "It maps 'a' over a result that is no list and no dict."
+    assert run.tasks[-1].reason == "It cannot be mapped: make returned no list or dict."
 
 
 def test_operators_are_mapped_too(dag: DAG) -> None:

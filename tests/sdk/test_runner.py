@@ -117,7 +117,7 @@ def test_there_is_no_context_outside(dag: DAG) -> None:
 def test_an_unknown_entry_or_param_names_those_there_are(dag: DAG) -> None:
     task(task_id="t")(lambda: get_current_context()["execution_date"])()
     task(task_id="u")(lambda params: params.m)()
-    assert "The context has no 'execution_date'; it has: dag, dag_run," in (run(dag, "t").reason or "")
+    assert "The context has no 'execution_date'; it has: conn, dag, dag_run," in (run(dag, "t").reason or "")
     assert "The DAG has no parameter 'm'; it has: n. Declare it in params of the DAG." in (
         run(dag, "u", params={"n": 1}).reason or ""
     )

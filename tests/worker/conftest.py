@@ -12,7 +12,11 @@ import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.api.tokens import mint_service_token
+from evenflow.api.vault import Vault
+from evenflow.sdk.limits import MAX_INLINE_XCOM
+from evenflow.wire.objects import ObjectStorage
 from evenflow.worker.service import WorkerService
+from evenflow.worker.values import Values
 from tests.worker.world import World
 
 StartWorker = Callable[..., Awaitable[WorkerService]]
@@ -20,7 +24,15 @@ StartWorker = Callable[..., Awaitable[WorkerService]]
 
 @pytest.fixture
 async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    service = ApiService(database_url, host="127.0.0.1", port=0, log_dir=tmp_path / "logs", name="api")
+    service = ApiService(
+        database_url,
+        host="127.0.0.1",
+        port=0,
+        log_dir=tmp_path / "logs",
+        name="api",
+        vault=Vault(tmp_path / "secrets.key"),
+        storage=ObjectStorage(str(tmp_path / "xcom")),
+    )
     await service.start()
     yield service
     await service.stop()
@@ -44,7 +56,15 @@ async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> As
         async def start(
             *, slots: int = 4, queues: tuple[str, ...] = ("default",), api_url: str = f"http://127.0.0.1:{api.port}"
         ) -> WorkerService:
-            service = WorkerService(api_url, worker_token, name="w", slots=slots, queues=list(queues), home=tmp_path / "home")
+            service = WorkerService(
+                api_url,
+                worker_token,
+                name="w",
+                slots=slots,
+                queues=list(queues),
+                home=tmp_path / "home",
+                values=Values(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),
+            )
             await service.start()
             stack.push_async_callback(service.stop)
             return service

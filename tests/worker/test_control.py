@@ -9,9 +9,13 @@ import pytest
 
 from evenflow.api.execution import services as beat_route
 from evenflow.api.service import ApiService
+from evenflow.api.vault import Vault
 from evenflow.process import presence
+from evenflow.sdk.limits import MAX_INLINE_XCOM
+from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
+from evenflow.worker.values import Values
 from tests.worker.conftest import StartWorker
 from tests.worker.world import World, number_in, runs, until, wait_for
 
@@ -180,7 +184,15 @@ async def test_an_exit_survives_the_loss_of_the_api(
     port = api.port
     await api.stop()
     go.touch()
-    again = ApiService(database_url, host="127.0.0.1", port=port, log_dir=tmp_path / "logs", name="api")
+    again = ApiService(
+        database_url,
+        host="127.0.0.1",
+        port=port,
+        log_dir=tmp_path / "logs",
+        name="api",
+        vault=Vault(tmp_path / "secrets.key"),
+        storage=ObjectStorage(str(tmp_path / "xcom")),
+    )
     await again.start()
     try:
         assert (await world.exit_of(epoch))["outcome"] == "success"
@@ -212,7 +224,15 @@ async def test_a_lease_that_lapses_ends_the_tries(
     stopped_at = asyncio.get_running_loop().time()
     await until(lambda: not runs(pid), "the end of the task")
     assert asyncio.get_running_loop().time() - stopped_at < lease_s - presence.MARGIN_S + 1.5
-    again = ApiService(database_url, host="127.0.0.1", port=port, log_dir=tmp_path / "logs", name="api")
+    again = ApiService(
+        database_url,
+        host="127.0.0.1",
+        port=port,
+        log_dir=tmp_path / "logs",
+        name="api",
+        vault=Vault(tmp_path / "secrets.key"),
+        storage=ObjectStorage(str(tmp_path / "xcom")),
+    )
     await again.start()
     try:
         await until(lambda: world.one("select max(service_id) from service where kind = 'worker'") > first, "a new registration")
@@ -234,6 +254,14 @@ async def test_given_up_by_the_control_plane(world: World, worker: WorkerService
 
 
 async def test_a_token_that_is_no_good(api: ApiService, tmp_path: Path) -> None:
-    worker = WorkerService(f"http://127.0.0.1:{api.port}", "nonsense", name="w", slots=1, queues=["default"], home=tmp_path)
+    worker = WorkerService(
+        f"http://127.0.0.1:{api.port}",
+        "nonsense",
+        name="w",
+        slots=1,
+        queues=["default"],
+        home=tmp_path,
+        values=Values(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),
+    )
     with pytest.raises(Exception, match="token"):
         await worker.start()

@@ -73,3 +73,10 @@ def test_this_kernel_counts() -> None:
     counters = kernel_counters()
     assert counters
     assert all(counter.read() is not None for counter in counters)
+
+
+def test_a_branch_names_the_tasks_that_it_skips() -> None:
+    header = {"tell": "result", "outcome": "success", "reason": None, "error_types": [], "skip": [2, 5]}
+    assert read_result(header, b"").skip == [2, 5]
+    with pytest.raises(ValueError, match="skip"):
+        read_result({**header, "skip": "all"}, b"")

@@ -9,14 +9,17 @@ from evenflow.api.execution.app import execution_routes
 from evenflow.api.logs import LogDirectory
 from evenflow.api.rest.app import rest_application
 from evenflow.api.tokens import Tokens
+from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import SCHEMA
 
 
-def application(pool: AsyncPool, *, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory) -> ASGIApp:
-    execution = execution_routes(pool, tokens=tokens, versions=versions, claims=claims, logs=logs)
-    rest = rest_application(pool, tokens=tokens, log_directory=logs)
+def application(
+    pool: AsyncPool, *, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault
+) -> ASGIApp:
+    execution = execution_routes(pool, tokens=tokens, versions=versions, claims=claims, logs=logs, vault=vault)
+    rest = rest_application(pool, tokens=tokens, log_directory=logs, vault=vault)
     prefix = f"{SCHEMA}/"
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:

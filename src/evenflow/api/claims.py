@@ -17,13 +17,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from evenflow.api.limits import CLAIM_SLOTS, CLAIM_WAIT
 from evenflow.api.tokens import Tokens, TryToken
-from evenflow.api.versions import Versions
+from evenflow.api.versions import Version, Versions
+from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.limits import LEASE_S, SWEEP_S
-from evenflow.store import dispatch
+from evenflow.store import callbacks, dispatch
 from evenflow.store.connect import AsyncPool
-from evenflow.wire.messages import Assignment, Claim, ClaimAnswer
+from evenflow.wire.messages import Assignment, CallbackOf, Claim, ClaimAnswer
 
 log = logging.getLogger(__name__)
 
@@ -159,6 +162,9 @@ class Claims:
     async def assignments(self, conn: dispatch.Conn, tries: Collection[dispatch.ClaimedTry]) -> list[Assignment]:
         """All that workers need to run these tries."""
         versions = await self._versions.of(conn, {row.version_key for row in tries})
+        own = [row.run_key for row in tries if row.dag_id == CALLBACK_DAG]
+        calls = await callbacks.read_claimed(conn, own) if own else {}
+        called = await self._versions.of(conn, {call.version_key for call in calls.values()}) if own else {}
         out = []
         for row in tries:
             version = versions[row.version_key]
@@ -188,7 +194,35 @@ class Claims:
                     map_length=row.map_length,
                 )
             )
+            if row.run_key in calls:
+                call = calls[row.run_key]
+                out[-1] = _calling(out[-1], call, called[call.version_key])
         return out
+
+
+def _calling(own: Assignment, call: callbacks.ClaimedCall, version: Version) -> Assignment:
+    """The assignment of a callback's try: its own token and timeout, all else as for the task or run that calls."""
+    task = None if call.task_index is None else version.tasks[call.task_index]
+    return msgspec.structs.replace(
+        own,
+        dag_id=call.dag_id,
+        run_id=call.run_id,
+        task_id=task.task_id if task else "",
+        map_index=call.map_index,
+        try_number=call.try_number,
+        max_tries=task.retries + 1 if task else 1,
+        code_hash=version.code_hash,
+        file=version.file,
+        run_type=call.run_type,
+        params=call.params,
+        run_after=call.run_after.isoformat(),
+        logical_date=_iso(call.logical_date),
+        data_interval_start=_iso(call.data_interval_start),
+        data_interval_end=_iso(call.data_interval_end),
+        version_number=version.number,
+        map_length=call.map_length,
+        callback=CallbackOf(event=call.event, position=call.position, state=call.state, reason=call.reason),
+    )
 
 
 def _ends_wait(answer: ClaimAnswer) -> bool:

@@ -25,8 +25,24 @@ REPORT_AGE = 30 * 86_400.0  # a worker that comes back after a longer outage say
 
 XCOM_VALUE = 256 * 2**10  # JSON; what is larger belongs into storage, with its path as the result
 XCOM_LIST = 16 * 2**20  # JSON of all results of a mapped task, as one pull returns them
+ASSET_NAME = 1_500  # characters, as in the SDK
+ASSET_EXTRA = 16 * 2**10  # JSON of one event, as in the SDK
+ASSET_EVENTS = 1_000  # of one try, as in the SDK
+SKIPS = 10_000  # tasks that a branch decides against: as many as a DAG may have
+INLET_EVENTS = 1_000  # one answer: the newest
+TRIGGER_NAME = 150  # characters of the DAG in the name of a run that it triggered; NAME holds the whole
+STATES_RUNS = 1_000  # runs whose states one question asks for
+RESCHEDULE = 366 * 86_400.0  # until the next look; who waits for longer wants a schedule
 XCOM_KEY = 250  # characters
+GARBAGE = 200  # objects deleted in one go, about 10 s of requests to a remote storage
+GARBAGE_PAUSE = 30.0  # nobody waits for it, and an empty look is one short statement
 PROGRESS = 8 * 2**10  # JSON
+RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
+
+# -- connections and variables -----------------------------------------------------------------------------------------
+
+SEALED = 64 * 2**10  # a private key or a JSON document written by people; larger things belong into files
+PATTERNS = 100  # of DAG ids that may use one: each is compared whenever one is asked for
 
 # -- logs --------------------------------------------------------------------------------------------------------------
 
@@ -41,18 +57,23 @@ LOG_OPEN_FILES = 256  # a fourth of the usual limit of a process
 
 FILES = 100_000  # of one bundle
 FILES_LEASED = 1_000
-LEASE = 600.0  # a file that takes longer to load is leased again by another processor
+LEASE = 1_200.0  # of a file: twice the longest parse_timeout, and its delivery
 SPECS = 1_000  # DAGs of one file
 TASKS = 100_000  # of one DAG; a mapped task counts once
 NAME = 250  # characters of a dag_id, task_id or run_id: each is a directory name of the logs
 TRACEBACK = 64 * 2**10  # characters
+DIFFED_FILE = 512 * 2**10  # finding the differences of longer texts takes seconds
+WARNINGS = 16 * 2**10  # characters, of one file
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 PAGE = 1_000  # rows of one answer
 PAGE_DEFAULT = 100
+OPERATED_TASKS = 10_000  # tasks, or map indexes, that one request clears or marks by name
+OPERATED_RUNS = 1_000  # runs that one request clears or marks: each is a report that one scheduler turn applies alone
 OFFSET = 10_000_000  # whoever pages that far wants a filter
 STATUS_SERVICES = 500
+CALLBACKS_SHOWN = 100  # of one run; all of them: those of the DAG evenflow_callbacks
 PROGRESS_SHOWN = 100  # running tries of one run
 USERS_SHOWN = 3  # of a pool that cannot be deleted: enough to begin with
 CACHED_TASKS = 100_000  # of the versions that are kept parsed; about 60 MB when full
@@ -64,3 +85,8 @@ POOL = 10  # connections; requests above it wait, and the database does the same
 BACKLOG = 2_048  # connections that wait to be accepted, e.g. when all workers of a fleet come back at once
 KEEP_ALIVE = 75  # longer than a worker's pause between requests, so connections are made once
 SHUTDOWN = 5  # for requests in hand after a drain
+
+# -- what people ask for -----------------------------------------------------------------------------------------------
+
+NOTE = 1_000  # characters of a run's note, as in Airflow: it is shown in tables
+BACKFILL_RUNS = 10_000  # dates of one backfill: a year of hours; their rows are written in one statement

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -88,6 +89,14 @@ class LogDirectory:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(remaining, limits.LOG_CHECK)):
                     await news.wait()
+
+    async def delete_run(self, dag_id: str, run_id: str) -> None:
+        """Deletes the logs of a run whose tries have all ended."""
+        folder = self._root / _safe(dag_id) / _safe(run_id)
+        async with self._writing:
+            for path in [path for path in self._open if path.is_relative_to(folder)]:
+                os.close(self._open.pop(path))
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     def close(self) -> None:
         while self._open:

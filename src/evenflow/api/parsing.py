@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from evenflow.api import limits
 from evenflow.api.specs import checked_spec, upcoming_run
+from evenflow.core.assets import leaves
 from evenflow.core.model import DagSpec
 from evenflow.errors import DagError
-from evenflow.store import dags
+from evenflow.store import assets, dags
 from evenflow.store.connect import AsyncPool
 from evenflow.store.dag_limits import set_limits
+from evenflow.wire.code import check_archive
 from evenflow.wire.messages import ParsedAnswer, ParsedFile
 
 
@@ -20,7 +22,7 @@ async def store_parsed(pool: AsyncPool, parsed: ParsedFile) -> ParsedAnswer:
     async with pool.connection() as conn, conn.transaction():
         if await dags.lock_file(conn, parsed.bundle, parsed.file) != parsed.fingerprint:
             return ParsedAnswer()
-        if parsed.specs and parsed.code_hash is not None and not await dags.has_code(conn, parsed.code_hash):
+        if parsed.specs and parsed.code_hash is not None and not await _code_is_here(conn, parsed.code_hash, parsed.code):
             return ParsedAnswer(need_code=True)
         errors = [parsed.error[-limits.TRACEBACK :]] if parsed.error is not None else await _store_specs(conn, parsed)
         await dags.record_parse(
@@ -30,8 +32,17 @@ async def store_parsed(pool: AsyncPool, parsed: ParsedFile) -> ParsedAnswer:
             seconds=parsed.seconds,
             error="\n".join(errors).replace("\0", "") or None,
             error_line=parsed.error_line,
+            warnings="\n".join(parsed.warnings)[: limits.WARNINGS].replace("\0", "") or None,
         )
         return ParsedAnswer(errors=errors if parsed.error is None else [])
+
+
+async def _code_is_here(conn: dags.Conn, code_hash: str, archive: bytes | None) -> bool:
+    if archive is None:
+        return await dags.has_code(conn, code_hash)
+    check_archive(code_hash, archive)
+    await dags.insert_code(conn, code_hash, archive)
+    return True
 
 
 async def _store_specs(conn: dags.Conn, parsed: ParsedFile) -> list[str]:
@@ -50,7 +61,10 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile) -> list[str]:
             errors.append(str(error))
     await dags.lock_ids(conn, specs)
     for owner in await dags.find_owners(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
-        errors.append(f"The DAG {owner.dag_id!r} is already defined in {owner.file} (bundle {owner.bundle!r}). Rename one.")
+        errors.append(
+            f"The DAG {owner.dag_id!r} of {parsed.file} (bundle {parsed.bundle!r}) is already defined in {owner.file} (bundle "
+            f"{owner.bundle!r}), which keeps it. Rename one."
+        )
         del specs[owner.dag_id]
     version_keys = {spec.dag_id: await _store_version(conn, spec, parsed) for spec in specs.values()}
     await set_limits(conn, specs.values())
@@ -71,6 +85,8 @@ async def _store_version(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> 
         spec_hash=spec.hash(),
         code_hash=parsed.code_hash,
         file=parsed.file,
+        bundle=parsed.bundle,
+        revision=parsed.revision,
         tasks=[(task.task_id, task.operator) for task in spec.tasks],
     )
 
@@ -85,3 +101,5 @@ async def _store_dag(conn: dags.Conn, spec: DagSpec, version_key: int, parsed: P
         is_paused=spec.is_paused_upon_creation,
         next_run=upcoming_run(spec, await dags.last_scheduled(conn, spec.dag_id)),
     )
+    await assets.register(conn, spec.assets)
+    await assets.set_consumer(conn, spec.dag_id, set(leaves(spec.schedule.assets)) if spec.schedule.assets is not None else ())

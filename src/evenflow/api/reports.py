@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
 from evenflow.api import limits
+from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.core.limits import MAX_REASON
 from evenflow.errors import EvenflowError, NotAllowed, XComError, XComTooLarge
+from evenflow.sdk.limits import MAX_XCOM_BYTES
 from evenflow.store import dispatch
 from evenflow.store.connect import AsyncPool
-from evenflow.wire.messages import Report, ReportsAnswer
+from evenflow.wire.messages import AssetChange, Report, ReportsAnswer, StoredObject
 
 
 class ExitPayload(msgspec.Struct, omit_defaults=True):
@@ -23,6 +26,9 @@ class ExitPayload(msgspec.Struct, omit_defaults=True):
     reason: str | None = None
     error_types: list[str] = []
     ran_s: float | None = None
+    delay_s: float | None = None
+    produced: list[AssetChange] = []
+    skip: list[int] = []
 
 
 class _Row(msgspec.Struct, omit_defaults=True):
@@ -34,6 +40,10 @@ class _Row(msgspec.Struct, omit_defaults=True):
     age_s: float
     payload: ExitPayload | None = None
     result: str | None = None
+    secret: bool = False
+    object: str | None = None
+    size: int | None = None
+    length: int | None = None
 
 
 async def store(pool: AsyncPool, tokens: Tokens, reports: Sequence[Report]) -> ReportsAnswer:
@@ -92,12 +102,36 @@ def _checked(tokens: Tokens, report: Report) -> _Row:
             reason=None if report.reason is None else _plain(report.reason)[:MAX_REASON],
             error_types=[_plain(name)[: limits.NAME] for name in report.error_types[: limits.ERROR_TYPES]],
             ran_s=report.ran_s,
+            delay_s=None if report.delay_s is None else min(max(report.delay_s, 0.0), limits.RESCHEDULE),
+            produced=report.produced,
+            skip=report.skip,
         )
+        if len(report.produced) > limits.ASSET_EVENTS:
+            raise too_large(f"The list of {len(report.produced):,} asset events", limits.ASSET_EVENTS)
+        if len(report.skip) > limits.SKIPS:
+            raise too_large(f"The list of {len(report.skip):,} tasks to skip", limits.SKIPS)
         if report.result is not None:
             if len(report.result) > limits.XCOM_VALUE:
                 raise XComTooLarge("The result", len(report.result), limits.XCOM_VALUE)
             row.result = json_text(report.result, "The result")
+            row.secret = report.secret
+            if (stored := checked_object(report.stored, token.epoch, "The result")) is not None:
+                row.object, row.size, row.length = stored
     return row
+
+
+def checked_object(stored: StoredObject | None, epoch: int, what: str) -> tuple[str, int, int | None] | None:
+    """(name, bytes, elements). A try refers to its own objects only, whatever its worker says: their names begin with its epoch.
+
+    Raises :class:`XComError` or :class:`XComTooLarge`.
+    """
+    if stored is None:
+        return None
+    if not re.fullmatch(rf"{epoch}-[0-9a-f]{{16}}\.json", stored.name):
+        raise XComError(f"{what} cannot lie in the object {stored.name!r:.100}: it is not one of this try.")
+    if not 0 <= stored.size <= MAX_XCOM_BYTES:
+        raise XComTooLarge(what, stored.size, MAX_XCOM_BYTES)
+    return stored.name, stored.size, stored.length
 
 
 def json_text(value: bytes, what: str) -> str:

@@ -14,15 +14,18 @@ from typing import Any
 
 from evenflow.api.app import application
 from evenflow.api.claims import Claims
+from evenflow.api.garbage import delete_garbage
 from evenflow.api.limits import POOL
 from evenflow.api.logs import LogDirectory
 from evenflow.api.tokens import Tokens
+from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.api.web import WebServer
 from evenflow.core.limits import BEAT_S
 from evenflow.store import migrate, secrets, services
 from evenflow.store.connect import AsyncPool, connect, open_pool
 from evenflow.store.notify import DISPATCH, AsyncListener
+from evenflow.wire.objects import ObjectStorage
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +34,20 @@ class ApiService:
     """``port`` 0 takes a free one, which ``port`` then tells. ``operator_token`` is let in beside the tokens that the key signs."""
 
     def __init__(
-        self, database_url: str, *, host: str, port: int, log_dir: Path, name: str, operator_token: str | None = None
+        self,
+        database_url: str,
+        *,
+        host: str,
+        port: int,
+        log_dir: Path,
+        name: str,
+        vault: Vault,
+        storage: ObjectStorage,
+        operator_token: str | None = None,
     ) -> None:
         self.name = name
         self._url, self._host, self._port, self._log_dir = database_url, host, port, log_dir
-        self._operator_token = operator_token
+        self._operator_token, self._vault, self._storage = operator_token, vault, storage
         self._logs = LogDirectory(log_dir)
         self._pool: AsyncPool | None = None
         self._claims: Claims | None = None
@@ -66,12 +78,14 @@ class ApiService:
             versions=versions,
             claims=claims,
             logs=self._logs,
+            vault=self._vault,
         )
         self._web = WebServer(app, host=self._host, port=self._port)
         await self._web.start()
         self._service_id = await self._register()
         self._run(claims.serve(), "claims")
         self._run(self._beat(), "heartbeat")
+        self._run(delete_garbage(pool, self._storage), "garbage")
 
     async def drain(self) -> None:
         """Long polls are answered, requests in hand finished; new ones are refused, for callers to go to another API process."""

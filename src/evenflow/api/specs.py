@@ -9,8 +9,11 @@ from graphlib import CycleError, TopologicalSorter
 import msgspec
 
 from evenflow.api import limits
+from evenflow.core.graph import Graph
+from evenflow.core.limits import MAX_MAP_LENGTH
+from evenflow.core.mapping import sources
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.core.timetable import next_run, parse_schedule
+from evenflow.core.timetable import Past, check_schedule, next_of
 from evenflow.errors import DagCycle, DagError
 from evenflow.store.dags import NextRun
 
@@ -33,10 +36,7 @@ def checked_spec(text: str, *, pools: Collection[str], executors: Collection[str
     _check_graph(spec)
     for task in spec.tasks:
         _check_task(spec, task, pools, executors)
-    if spec.schedule.kind not in ("manual", "cron"):
-        raise DagError(f"DAG {spec.dag_id!r}: the schedule kind {spec.schedule.kind!r} is not known here.")
-    if spec.schedule.kind == "cron":
-        parse_schedule(spec.schedule.cron or "", spec.schedule.timezone)
+    check_schedule(spec.schedule)
     for name, moment in (("start_date", spec.start_date), ("end_date", spec.end_date)):
         parsed_date(spec, name, moment)
     return spec
@@ -54,16 +54,9 @@ def parsed_date(spec: DagSpec, name: str, text: str | None) -> datetime | None:
     return moment
 
 
-def upcoming_run(spec: DagSpec, last_logical: datetime | None) -> NextRun:
-    """The next scheduled run after the one with this logical date."""
-    run = next_run(
-        spec.schedule,
-        parsed_date(spec, "start_date", spec.start_date),
-        parsed_date(spec, "end_date", spec.end_date),
-        last_logical,
-        spec.catchup,
-        datetime.now(UTC),
-    )
+def upcoming_run(spec: DagSpec, past: Past) -> NextRun:
+    """The next scheduled run of a DAG with this past."""
+    run = next_of(spec, past, datetime.now(UTC))
     return NextRun(None, None) if run is None else NextRun(run.run_after, run.logical_date)
 
 
@@ -80,13 +73,14 @@ def _check_names(spec: DagSpec) -> None:
 def _check_graph(spec: DagSpec) -> None:
     known = range(len(spec.tasks))
     for task in spec.tasks:
-        mapped_over = [item.task for item in task.mapping.inputs if item.task is not None] if task.mapping else []
+        mapped_over = {source for source, _ in sources(task.mapping.inputs)} if task.mapping else set()
         if any(index not in known for index in (*task.upstream, *mapped_over)):
             raise DagError(f"DAG {spec.dag_id!r}: task {task.task_id!r} depends on a task that does not exist.")
         if list(task.upstream) != sorted(set(task.upstream)):
             raise DagError(f"DAG {spec.dag_id!r}: the upstreams of task {task.task_id!r} are not in ascending order.")
-        if not set(mapped_over) <= set(task.upstream):
+        if not mapped_over <= set(task.upstream):
             raise DagError(f"DAG {spec.dag_id!r}: task {task.task_id!r} maps over a task that is not upstream of it.")
+    _check_mapped_groups(spec)
     try:
         TopologicalSorter({index: task.upstream for index, task in enumerate(spec.tasks)}).prepare()
     except CycleError as error:
@@ -111,3 +105,26 @@ def _check_task(spec: DagSpec, task: TaskSpec, pools: Collection[str], executors
     for name, (number, least, most) in numbers.items():
         if number is not None and not least <= number <= most:
             raise DagError(f"{where}: {name} is {number:,}, not between {least:,} and {most:,}.")
+
+
+def _check_mapped_groups(spec: DagSpec) -> None:
+    """What a group maps over must be upstream of each of its roots: then nothing in it ends before the group is expanded."""
+    if not 1 <= spec.max_map_length <= MAX_MAP_LENGTH:
+        raise DagError(f"DAG {spec.dag_id!r}: max_map_length must be 1 to {MAX_MAP_LENGTH:,}, not {spec.max_map_length:,}.")
+    if any(i not in range(len(spec.tasks)) for g in spec.groups if g.mapping for i, _ in sources(g.mapping.inputs)):
+        raise DagError(f"DAG {spec.dag_id!r}: a group maps over a task that does not exist.")
+    for group in spec.groups:
+        around = group.parent
+        while around is not None:
+            if group.mapping is not None and spec.groups[around].mapping is not None:
+                raise DagError(f"DAG {spec.dag_id!r}: mapped group {group.group_id!r} is inside another one.")
+            around = spec.groups[around].parent
+    for span in Graph.of(spec).spans:
+        for index in span.tasks:
+            task = spec.tasks[index]
+            if span.head is None and task.mapping is not None:
+                raise DagError(f"DAG {spec.dag_id!r}: mapped task {task.task_id!r} is inside mapped group {span.name!r}.")
+            if span.head is None and set(span.tasks).isdisjoint(task.upstream) and not set(span.gated_by) <= set(task.upstream):
+                raise DagError(
+                    f"DAG {spec.dag_id!r}: task {task.task_id!r} does not wait for what its group {span.name!r} maps over."
+                )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from evenflow.api.limits import CACHED_RUNS, CACHED_TASKS
+from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import DagNotFound
 from evenflow.store.dags import read_versions
@@ -19,6 +20,7 @@ class Version:
     code_hash: str
     file: str
     tasks: tuple[TaskSpec, ...]
+    mapped: tuple[bool, ...]  # of each task whether it has instances
     index_of: dict[str, int] = field(repr=False)  # task index by task_id
 
 
@@ -36,15 +38,23 @@ class Versions:
         missing = wanted - self._versions.keys()
         if missing:
             for row in await read_versions(conn, missing):
-                tasks = DagSpec.from_json(row.spec).tasks
+                spec = DagSpec.from_json(row.spec)
+                tasks = spec.tasks
                 index_of = {task.task_id: index for index, task in enumerate(tasks)}
                 if row.version_key not in self._versions:
                     self._tasks += len(tasks)
-                self._versions[row.version_key] = Version(row.version_number, row.code_hash, row.file, tasks, index_of)
+                self._versions[row.version_key] = Version(
+                    row.version_number, row.code_hash, row.file, tasks, mapped_tasks(spec), index_of
+                )
         found = {key: self._versions[key] for key in wanted}
         while self._tasks > CACHED_TASKS and self._versions:
             self._tasks -= len(self._versions.popitem(last=False)[1].tasks)
         return found
+
+    async def of_subject(self, conn: Conn, run_key: int) -> tuple[int, RunNames, Version]:
+        """The run that a try speaks about, with its key: of a callback the one that called. Raises :class:`DagNotFound`."""
+        names, version = await self.of_run(conn, run_key)
+        return (run_key, names, version) if names.subject == run_key else (names.subject, *await self.of_run(conn, names.subject))
 
     async def of_run(self, conn: Conn, run_key: int) -> tuple[RunNames, Version]:
         """The names of a run, and its version. Raises :class:`DagNotFound`."""

@@ -7,13 +7,17 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.text import Text
 
+from evenflow.cli.dag_check import check
+from evenflow.cli.dag_graph import dot_lines, mermaid_lines, tree_lines
+from evenflow.cli.dag_versions import diff, sources, versions
 from evenflow.cli.remote import remote
 from evenflow.cli.runs import trigger
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import DagDetail, DagSummary
 
 app = App(name="dags", help="List, show, trigger, pause and unpause DAGs.")
-app.command(trigger)
+for command in (trigger, check, versions, diff, sources):
+    app.command(command)
 
 PAGE = 1000  # what the API gives at once
 
@@ -43,12 +47,22 @@ async def list_(
 
 
 @app.command
-async def show(dag_id: str, /, *, json: Json = False) -> None:
-    """A DAG with its tasks and parameters."""
+async def show(
+    dag_id: str,
+    /,
+    *,
+    mermaid: Annotated[bool, Parameter(negative=(), help="Print its graph for Mermaid instead.")] = False,
+    dot: Annotated[bool, Parameter(negative=(), help="Print its graph for Graphviz instead.")] = False,
+    json: Json = False,
+) -> None:
+    """A DAG with its tasks, their graph, and its parameters."""
     async with remote() as client:
         dag = await client.get_dag(dag_id)
     if json:
         print_json(dag)
+    elif mermaid or dot:
+        for line in mermaid_lines(dag.tasks) if mermaid else dot_lines(dag.dag_id, dag.tasks):
+            print(line)
     else:
         _show(dag)
 
@@ -87,9 +101,9 @@ def _row(dag: DagSummary) -> tuple[object, ...]:
 
 
 def _schedule(dag: DagSummary) -> Text:
-    if dag.cron is None:
+    if dag.schedule is None:
         return Text("by hand", style="bright_black")
-    return Text(dag.cron if dag.timezone in (None, "UTC") else f"{dag.cron} {dag.timezone}")
+    return Text(dag.schedule if dag.timezone in (None, "UTC") else f"{dag.schedule} {dag.timezone}")
 
 
 def _show(dag: DagDetail) -> None:
@@ -99,7 +113,7 @@ def _show(dag: DagDetail) -> None:
     facts = {
         "file": f"{dag.file} in {dag.bundle}, version {dag.version_number} of {local_time(dag.updated_at)}",
         "schedule": _schedule(dag).plain + (f", next at {local_time(dag.next_run_at)}" if dag.next_run_at else ""),
-        "paused": "yes" if dag.is_paused else "no",
+        "paused": ("yes" + (f": {dag.paused_reason}" if dag.paused_reason else "")) if dag.is_paused else "no",
         "limits": f"{dag.max_active_runs or 'any number of'} runs, {dag.max_active_tasks or 'any number of'} tasks of each at once",
         "last run": f"{dag.last_run_id} ({dag.last_run_state})" if dag.last_run_id else "never",
         "owner, tags": ", ".join(filter(None, (dag.owner, *dag.tags))) or "none",
@@ -125,3 +139,6 @@ def _show(dag: DagDetail) -> None:
         for t in dag.tasks
     )
     print_table(("task", "kind", "after", "rule", "pool", "#priority", "#retries"), tasks, empty="It has no tasks.")
+    say("")
+    for line in tree_lines(dag.tasks):
+        say(f"  {line}")

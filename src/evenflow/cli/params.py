@@ -20,9 +20,15 @@ Params = Annotated[
 ]
 
 
-def parse_params(given: Iterable[str] | None) -> dict[str, Any]:
-    """Raises :class:`ParamError` for what has no ``=``, or names a parameter twice."""
-    params: dict[str, Any] = {}
+Conf = Annotated[
+    str | None,
+    Parameter(name=["--conf", "--params"], help="Run parameters as one JSON object; --param goes beside it."),
+]
+
+
+def parse_params(given: Iterable[str] | None, conf: str | None = None) -> dict[str, Any]:
+    """Raises :class:`ParamError` for a ``conf`` that is no JSON object, what has no ``=``, or a parameter that is given twice."""
+    params: dict[str, Any] = _parse_conf(conf) if conf is not None else {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
@@ -30,6 +36,16 @@ def parse_params(given: Iterable[str] | None) -> dict[str, Any]:
         if name in params:
             raise ParamError(f"--param {name} is given twice. Give each parameter once.")
         params[name] = json_or_text(value)
+    return params
+
+
+def _parse_conf(text: str) -> dict[str, Any]:
+    try:
+        params = json.loads(text)
+    except ValueError as error:
+        raise ParamError(f"--conf is no JSON: {error}. Type for example: --conf '{{\"limit\": 10}}'") from None
+    if not isinstance(params, dict):
+        raise ParamError(f"--conf must be a JSON object, not {text}. Type for example: --conf '{{\"limit\": 10}}'")
     return params
 
 

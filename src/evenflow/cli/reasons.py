@@ -74,9 +74,15 @@ def _tell(reason: x.Reason, why: x.Why) -> Told:
             return Told(f"The DAG {reason.dag_id} is paused.", cure=shlex.join(["evenflow", "dags", "unpause", reason.dag_id]))
         case x.RunAfter():
             return Told(f"Its run may not begin before {local_time(reason.at)}, in {_until(reason.at)}.")
+        case x.AwaitsPast():
+            return _past(reason, why)
         case x.AwaitsRetry():
             due = f"at {local_time(reason.at)}, in {_until(reason.at)}" if reason.at else "soon"
             return Told(f"Try {reason.tries} failed{_because(reason.explanation)}. The next one is due {due}.")
+        case x.AwaitsPoke():
+            due = f"at {local_time(reason.at)}, in {_until(reason.at)}" if reason.at else "soon"
+            waited = f", {_since(reason.since)}" if reason.since else ""
+            return Told(f"It waits for something outside{waited}. It looks again {due}, and holds no slot until then.")
         case x.AwaitsEvent():
             return Told(f"It is {STATE_WORDS.get(reason.state, reason.state)}: it goes on when what it waits for has happened.")
         case x.NoScheduler():
@@ -131,6 +137,17 @@ def _upstreams(reason: x.AwaitsUpstreams) -> Told:
     if reason.missing > len(reason.upstreams):
         grid.add_row(f"and {reason.missing - len(reason.upstreams)} more", "")
     return Told(f"{sentence}.", [("waits for", grid)])
+
+
+def _past(reason: x.AwaitsPast, why: x.Why) -> Told:
+    grid = Table.grid(padding=(0, 2))
+    for task in reason.tasks:
+        states = (f"{count:,} {STATE_WORDS.get(state, state)}" for state, count in task.states.items())
+        grid.add_row(task.task_id, ", ".join(states) or "not begun")
+    failed = [task.task_id for task in reason.tasks if {"failed", "upstream_failed"} & task.states.keys()]
+    cure = shlex.join(["evenflow", "tasks", "clear", why.dag_id, failed[0], "--run", reason.run_id]) if failed else None
+    sentence = f"It depends on the past: the run before, {reason.run_id}, has not ended well."
+    return Told(sentence, [("waits for", grid)], cure, "to try that again")
 
 
 def _standing(upstream: x.Upstream) -> Text:

@@ -156,7 +156,9 @@ async def all_dags(client: RestClient) -> list[DagSummary]:
 
 
 def _with_folder(settings: Settings, folder: Path) -> Settings:
-    return settings if folder == settings.dags else settings.model_copy(update={"dags": folder, "bundle": bundle_of(folder)})
+    if folder == settings.dags:
+        return settings
+    return settings.model_copy(update={"dags": folder, "bundle": bundle_of(folder), "bundles": {}})
 
 
 def _folder_of(settings: Settings, file: Path | None) -> Path:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from functools import partial
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.params import Params, parse_params
+from evenflow.cli.operations import DryRun, Future, Past, Yes, ask_and_do
+from evenflow.cli.params import Conf, Params, parse_params
 from evenflow.cli.remote import remote
 from evenflow.cli.run_watch import watch_run
 from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say, state_text
+from evenflow.client.answers import CallbackRun
 from evenflow.client.rest import RestClient
+from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.errors import DagNotFound
 
 app = App(name="runs", help="Trigger, list, show, watch and cancel runs.")
@@ -25,19 +29,25 @@ async def trigger(
     /,
     *,
     param: Params = None,
+    conf: Conf = None,
     run_id: Annotated[str | None, Parameter(help="Name of the run; made from the time if left out.")] = None,
-    logical_date: Annotated[datetime | None, Parameter(help="ISO 8601 with offset.")] = None,
+    logical_date: Annotated[
+        datetime | None, Parameter(help="ISO 8601 with offset; a DAG has one run of each. None if left out.")
+    ] = None,
+    note: Annotated[str | None, Parameter(help="What you want to remember of it.")] = None,
     priority: Annotated[
         int, Parameter(help="Tasks of runs with a higher one go first, whatever their own priority is; it may be negative.")
     ] = 0,
     json: Json = False,
 ) -> None:
     """Ask for a run and return at once. To watch it: `evenflow run`."""
-    params = parse_params(param)
+    params = parse_params(param, conf)
     if logical_date is not None:
         logical_date = logical_date.astimezone()
     async with remote() as client:
-        run = await client.trigger_run(dag_id, run_id=run_id, params=params, logical_date=logical_date, priority=priority)
+        run = await client.trigger_run(
+            dag_id, run_id=run_id, params=params, logical_date=logical_date, priority=priority, note=note
+        )
         paused = not json and (await client.get_dag(dag_id)).is_paused
     if json:
         print_json(run)
@@ -63,10 +73,18 @@ async def list_(
         print_json({"runs": page.items, "more": page.more})
         return
     rows = (
-        (r.dag_id, r.run_id, state_text(r.state), r.priority or "", local_time(r.started_at), duration(r.elapsed_s), r.reason)
+        (
+            r.dag_id,
+            r.run_id,
+            state_text(r.state),
+            r.priority or "",
+            local_time(r.started_at),
+            duration(r.elapsed_s),
+            " / ".join(filter(None, (r.reason, r.note))),
+        )
         for r in page.items
     )
-    columns = ("DAG", "run", "state", "#priority", "started", "#took", "why")
+    columns = ("DAG", "run", "state", "#priority", "started", "#took", "why / note")
     print_table(columns, rows, empty="No runs. To make one: evenflow run <dag_id>")
     if page.more:
         say(f"... and more; see them with --limit {2 * limit}", "bright_black")
@@ -89,6 +107,11 @@ async def show(dag_id: str, run_id: RunId = None, /, *, json: Json = False) -> N
         "params": ", ".join(f"{name}={value!r}" for name, value in run.params.items()) or "none",
         "cancelled by": run.cancelled_by or "",
         "logical date": local_time(run.logical_date),
+        "data": f"from {local_time(run.data_interval_start)} to {local_time(run.data_interval_end)}"
+        if run.data_interval_end
+        else "",
+        "backfill": str(run.backfill_id or ""),
+        "note": run.note or "",
     }
     for name, value in facts.items():
         if value:
@@ -97,6 +120,31 @@ async def show(dag_id: str, run_id: RunId = None, /, *, json: Json = False) -> N
     print_table(
         ("state", "#tasks"), ((state_text(name), count) for name, count in run.tasks_by_state.items()), empty="No tasks yet."
     )
+    for missed in run.missed_deadlines:
+        say(f"Missed its deadline {missed.name!r}, which was {local_time(missed.due_at)}.", "yellow")
+    if run.callbacks:
+        say("")
+        rows = ((c.event, _place(c), state_text(c.state), c.run_id, c.reason) for c in run.callbacks)
+        print_table(("callback", "of", "state", "run", "why"), rows, empty="")
+        say(f"To see what one printed: evenflow tasks logs {CALLBACK_DAG} callback --run {run.callbacks[-1].run_id}")
+
+
+def _place(call: CallbackRun) -> str:
+    if call.task_id is None:
+        return "the run"
+    index = "" if call.map_index is None else f"[{call.map_index}]"
+    return f"{call.task_id}{index}" + (f", try {call.try_number}" if call.try_number else "")
+
+
+@app.command
+async def note(dag_id: str, run_id: str, text: str = "", /, *, json: Json = False) -> None:
+    """Write down what is to be remembered of a run; without a text the note goes."""
+    async with remote() as client:
+        run = await client.set_note(dag_id, run_id, text or None)
+    if json:
+        print_json(run)
+    else:
+        say(f"{run.run_id} has a note" if run.note else f"{run.run_id} has no note")
 
 
 @app.command
@@ -115,6 +163,95 @@ async def cancel(dag_id: str, run_id: RunId = None, /, *, json: Json = False) ->
         print_json(run)
     else:
         say(f"{run.run_id} is being cancelled")
+
+
+@app.command
+async def clear(
+    dag_id: str,
+    run_id: RunId = None,
+    /,
+    *,
+    past: Past = False,
+    future: Future = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Have all tasks of a run run again. What runs is killed first."""
+    await _clear(dag_id, run_id, {"past": past, "future": future}, yes=yes, dry_run=dry_run, json=json)
+
+
+@app.command
+async def rerun(
+    dag_id: str,
+    run_id: RunId = None,
+    /,
+    *,
+    past: Past = False,
+    future: Future = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Have the failed tasks of a run run again, with those that could not start because of them."""
+    await _clear(dag_id, run_id, {"past": past, "future": future, "only": "failed"}, yes=yes, dry_run=dry_run, json=json)
+
+
+async def _clear(dag_id: str, run_id: str | None, scope: dict[str, Any], *, yes: bool, dry_run: bool, json: bool) -> None:
+    async with remote() as client:
+        send = partial(client.clear, dag_id, run_id or await newest_run(client, dag_id))
+        await ask_and_do(send, scope, what="cleared", yes=yes, dry_run=dry_run, json=json)
+
+
+@app.command
+async def mark(
+    state: Literal["success", "failed"],
+    dag_id: str,
+    run_id: RunId = None,
+    /,
+    *,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Say how a run ended: with all its tasks a success; or failed, which kills what runs and skips the rest."""
+    async with remote() as client:
+        send = partial(client.mark, dag_id, run_id or await newest_run(client, dag_id))
+        await ask_and_do(send, {"state": state}, what=f"marked {state}", yes=yes, dry_run=dry_run, json=json)
+
+
+@app.command
+async def events(
+    dag_id: str,
+    run_id: RunId = None,
+    /,
+    *,
+    limit: Annotated[int, Parameter(help="How many at most.")] = 200,
+    json: Json = False,
+) -> None:
+    """What happened to a run, the oldest first, and who did it."""
+    async with remote() as client:
+        run_id = run_id or await newest_run(client, dag_id)
+        page = await client.list_run_events(dag_id, run_id, limit=limit)
+    if json:
+        print_json({"dag_id": dag_id, "run_id": run_id, "events": page.items, "more": page.more})
+        return
+    rows = (
+        (local_time(e.at), e.event, state_text(e.state), e.actor, ", ".join(f"{k}={v}" for k, v in (e.detail or {}).items()))
+        for e in page.items
+    )
+    print_table(("at", "event", "state", "who", "what"), rows, empty="Nothing has happened to it yet.")
+
+
+@app.command
+async def delete(dag_id: str, run_id: str, /, *, json: Json = False) -> None:
+    """Delete a run that has ended: its tasks, results, history and logs."""
+    async with remote() as client:
+        run = await client.delete_run(dag_id, run_id)
+    if json:
+        print_json(run)
+    else:
+        say(f"{run.run_id} is deleted")
 
 
 async def newest_run(client: RestClient, dag_id: str) -> str:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from evenflow.cli.operations import Downstream, DryRun, Future, Past, Upstream, Yes, ask_and_do
 from evenflow.cli.remote import remote
 from evenflow.cli.runs import newest_run
 from evenflow.cli.terminal import STATE_ORDER, Json, duration, local_time, print_json, print_table, say, state_text
 from evenflow.client.rest import RestClient
 from evenflow.errors import DagNotFound, ParamError
 
-app = App(name="tasks", help="List the tasks of a run, read their logs.")
+app = App(name="tasks", help="List the tasks of a run, read their logs, clear and mark them.")
 
 Run = Annotated[str | None, Parameter(help="Name of the run; the newest if left out.")]
+MapIndexes = Annotated[list[int] | None, Parameter(help="Only this instance of a mapped task; repeat it for more.")]
+MapIndex = Annotated[int | None, Parameter(help="Which instance of a mapped task.")]
 FOLLOW_WAIT_S = 20.0  # how long one request waits for more of a log; the API allows 30
 
 
@@ -60,7 +64,7 @@ async def logs(
     /,
     *,
     run: Run = None,
-    map_index: Annotated[int | None, Parameter(help="Which instance of a mapped task.")] = None,
+    map_index: MapIndex = None,
     try_number: Annotated[int | None, Parameter(name="--try", help="Which try; the newest if left out.")] = None,
     follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative=(), help="Wait for more until the try has ended.")] = False,
     json: Json = False,
@@ -69,7 +73,7 @@ async def logs(
     async with remote() as client:
         run_id = run or await newest_run(client, dag_id)
         if map_index is None:
-            map_index = await _only_instance(client, dag_id, run_id, task_id)
+            map_index = await only_instance(client, dag_id, run_id, task_id)
         offset, text = 0, []
         while True:
             part = await client.read_log(
@@ -103,7 +107,20 @@ async def logs(
         )
 
 
-async def _only_instance(client: RestClient, dag_id: str, run_id: str, task_id: str) -> int:
+@app.command
+async def rendered(dag_id: str, task_id: str, /, *, run: Run = None, map_index: MapIndex = None, json: Json = False) -> None:
+    """What the templates of a task became in its newest try, without secrets."""
+    async with remote() as client:
+        run_id = run or await newest_run(client, dag_id)
+        index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
+        fields = (await client.get_rendered(dag_id, run_id, task_id, map_index=index)).fields
+    if json:
+        print_json({"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": index, "fields": fields})
+    else:
+        print_table(("field", "value"), fields.items(), empty="None of its fields was a template, or it has not begun.")
+
+
+async def only_instance(client: RestClient, dag_id: str, run_id: str, task_id: str) -> int:
     """The map index to read when none is given: -1, or 0 if a mapped task has just one instance."""
     instances = (await client.list_tasks(dag_id, run_id, task_id=task_id, limit=2)).items
     if len(instances) == 1:
@@ -113,6 +130,85 @@ async def _only_instance(client: RestClient, dag_id: str, run_id: str, task_id: 
             f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}. To see its tasks: evenflow tasks list {dag_id}"
         )
     raise ParamError(f"The task {task_id!r} is mapped: say which instance. Type for example: --map-index 0")
+
+
+@app.command
+async def clear(
+    dag_id: str,
+    /,
+    *task_ids: str,
+    run: Run = None,
+    map_index: MapIndexes = None,
+    upstream: Upstream = False,
+    downstream: Downstream = False,
+    past: Past = False,
+    future: Future = False,
+    only: Annotated[Literal["failed", "running"] | None, Parameter(help="Only what failed, or only what runs.")] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Have tasks run again; without a task, all of the run. A run that has ended goes on. What runs is killed first."""
+    scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"only": only}
+    async with remote() as client:
+        run_id = run or await newest_run(client, dag_id)
+        send = partial(client.clear, dag_id, run_id)
+        await ask_and_do(send, scope, what="cleared", yes=yes, dry_run=dry_run, json=json)
+
+
+@app.command
+async def mark(
+    state: Literal["success", "failed", "skipped"],
+    dag_id: str,
+    /,
+    *task_ids: str,
+    run: Run = None,
+    map_index: MapIndexes = None,
+    upstream: Upstream = False,
+    downstream: Downstream = False,
+    past: Past = False,
+    future: Future = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Say how tasks ended, without running them. What runs is killed first; what failed because of them is tried again."""
+    if not task_ids:
+        raise ParamError(f"Name the tasks. To mark the whole run: evenflow runs mark {state} {dag_id}")
+    scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"state": state}
+    async with remote() as client:
+        run_id = run or await newest_run(client, dag_id)
+        send = partial(client.mark, dag_id, run_id)
+        await ask_and_do(send, scope, what=f"marked {state}", yes=yes, dry_run=dry_run, json=json)
+
+
+@app.command
+async def events(
+    dag_id: str,
+    task_id: str,
+    /,
+    *,
+    run: Run = None,
+    map_index: MapIndex = None,
+    limit: Annotated[int, Parameter(help="How many at most.")] = 200,
+    json: Json = False,
+) -> None:
+    """What happened to a task, the oldest first, and who did it."""
+    async with remote() as client:
+        run_id = run or await newest_run(client, dag_id)
+        page = await client.list_task_events(dag_id, run_id, task_id, map_index=map_index, limit=limit)
+    if json:
+        print_json({"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "events": page.items, "more": page.more})
+        return
+    rows = (
+        (local_time(e.at), instance_name(task_id, e.map_index), e.event, state_text(e.state), e.try_number or "", e.actor or "")
+        for e in page.items
+    )
+    print_table(("at", "task", "event", "state", "#try", "who"), rows, empty="Nothing has happened to it yet.")
+
+
+def _scope(task_ids: tuple[str, ...], map_indexes: list[int] | None, **flags: bool) -> dict[str, Any]:
+    return {"tasks": list(task_ids) or None, "map_indexes": map_indexes, **flags}
 
 
 def instance_name(task_id: str, map_index: int) -> str:

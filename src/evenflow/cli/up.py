@@ -10,7 +10,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from evenflow.cli.up_screen import UpScreen
-from evenflow.errors import SettingsError
 from evenflow.runtime.settings import load_settings
 from evenflow.runtime.up import up as run_up
 
@@ -30,10 +29,8 @@ def up(
     """
     began = time.monotonic()
     settings = load_settings(dags=dags, workers=workers, slots=slots, api_port=port)
-    if not settings.dags.exists() and "dags" not in settings.model_fields_set:
+    if not settings.dags.exists() and "dags" not in settings.model_fields_set and not settings.bundles:
         settings.dags.mkdir()
-    if not settings.dags.is_dir():
-        raise SettingsError(f"The DAG folder {settings.dags} does not exist. Make it, or name another with --dags.")
     with UpScreen(settings, quiet=quiet) as screen:
         asyncio.run(run_up(settings, screen, lambda evenflow: screen.ready(evenflow.api_url, time.monotonic() - began)))
     return 0

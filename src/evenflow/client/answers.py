@@ -27,11 +27,12 @@ class Page(Answer, Generic[T]):
 class DagSummary(Answer):
     dag_id: str
     is_paused: bool
+    paused_reason: str | None
     is_active: bool
     bundle: str
     file: str
     version_number: int
-    cron: str | None
+    schedule: str | None
     timezone: str | None
     next_run_at: datetime | None
     next_logical: datetime | None
@@ -98,6 +99,8 @@ class Run(Answer):
     elapsed_s: float | None
     reason: str | None
     cancelled_by: str | None
+    note: str | None
+    backfill_id: int | None
 
 
 class TryProgress(Answer):
@@ -110,9 +113,64 @@ class TryProgress(Answer):
     detail: dict[str, Any]
 
 
+class CallbackRun(Answer):
+    run_id: str
+    event: str
+    task_id: str | None
+    map_index: int | None
+    try_number: int | None
+    state: str
+    created_at: datetime
+    reason: str | None
+
+
+class MissedDeadline(Answer):
+    name: str
+    due_at: datetime
+
+
 class RunDetail(Run):
     tasks_by_state: dict[str, int]
     progress: list[TryProgress]
+    callbacks: list[CallbackRun]
+    missed_deadlines: list[MissedDeadline]
+
+
+class BackfillDate(Answer):
+    logical_date: datetime
+    data_interval_start: datetime
+    data_interval_end: datetime
+    passed_over: str | None
+    run_id: str | None
+    state: str | None
+
+
+class BackfillPlan(Answer):
+    backfill_id: int | None
+    runs: list[BackfillDate]
+
+
+class Backfill(Answer):
+    backfill_id: int
+    dag_id: str
+    from_date: datetime
+    to_date: datetime
+    is_reversed: bool
+    reprocess: str
+    max_active_runs: int
+    params: dict[str, Any]
+    priority: int
+    is_paused: bool
+    created_at: datetime
+    created_by: str
+    ended_at: datetime | None
+    cancelled_by: str | None
+    total: int
+    passed_over: int
+    waiting: int
+    active: int
+    success: int
+    failed: int
 
 
 class TaskInstance(Answer):
@@ -194,6 +252,83 @@ class Finding(Answer):
 
 class Audit(Answer):
     findings: list[Finding]
+
+
+class StoredValue(Answer):
+    name: str
+    description: str
+    dags: list[str]
+    changed_at: datetime
+    changed_by: str
+    problem: str | None
+
+
+class StoredConnection(StoredValue):
+    conn_type: str
+    uri: str
+    login: str | None
+    host: str | None
+    port: int | None
+    schema: str
+
+
+class StoredVariable(StoredValue):
+    value: str
+
+
+class Rotated(Answer):
+    resealed: int
+    keys_are_set: bool
+
+
+class RenderedFields(Answer):
+    fields: dict[str, str]
+
+
+class XComEntry(Answer):
+    task_id: str
+    map_index: int
+    key: str
+    size: int
+    length: int | None
+    is_secret: bool
+    is_stored: bool
+    created_at: datetime
+
+
+class XComShown(XComEntry):
+    value: Any
+
+
+class Asset(Answer):
+    name: str
+    uri: str
+    group: str
+    extra: dict[str, Any]
+    last_event_at: datetime | None
+    consumers: list[str]
+
+
+class AssetEvent(Answer):
+    event_id: int
+    asset: str
+    uri: str
+    at: datetime
+    extra: dict[str, Any]
+    alias: str | None
+    dag_id: str | None
+    run_id: str | None
+    task_id: str | None
+    map_index: int | None
+    actor: str
+
+
+class Emitted(Answer):
+    """``dag_ids``: the DAGs that wait for the asset and have the event now."""
+
+    event_id: int
+    at: datetime
+    dag_ids: list[str]
 
 
 class LogText(Answer):

@@ -57,6 +57,10 @@ class ExecutionClient:
     async def send_progress(self, token: str, message: m.Progress) -> None:
         await self._tell("/progress", message, token=token)
 
+    async def ask(self, token: str, question: str, message: m.Message) -> m.Message:
+        """The answer to one of ``QUESTIONS``."""
+        return await self._ask(f"/ask/{question}", message, m.QUESTIONS[question][1], token=token)
+
     # -- DAG files -----------------------------------------------------------------------------------------------------
 
     async def files_seen(self, message: m.FilesSeen) -> None:

@@ -79,10 +79,25 @@ class AwaitsUpstreams(Answer, tag_field="kind", tag="awaits_upstreams"):
     upstreams: list[Upstream]
 
 
+class PastTask(Answer):
+    task_id: str
+    states: dict[str, int]
+
+
+class AwaitsPast(Answer, tag_field="kind", tag="awaits_past"):
+    run_id: str
+    tasks: list[PastTask]
+
+
 class AwaitsRetry(Answer, tag_field="kind", tag="awaits_retry"):
     at: datetime | None
     tries: int
     explanation: str | None
+
+
+class AwaitsPoke(Answer, tag_field="kind", tag="awaits_poke"):
+    at: datetime | None
+    since: datetime | None
 
 
 class AwaitsEvent(Answer, tag_field="kind", tag="awaits_event"):
@@ -130,7 +145,9 @@ Reason = (
     | Paused
     | RunAfter
     | AwaitsUpstreams
+    | AwaitsPast
     | AwaitsRetry
+    | AwaitsPoke
     | AwaitsEvent
     | FullLimit
     | KeptPool

@@ -10,6 +10,8 @@ import msgspec
 
 from evenflow.client import answers as a
 from evenflow.client import explanations as x
+from evenflow.client import operation_answers as o
+from evenflow.client import version_answers as v
 from evenflow.client.http import HttpClient, Response
 from evenflow.errors import ApiRefused
 
@@ -47,6 +49,18 @@ class RestClient:
     async def list_parse_errors(self, *, limit: int = 100, offset: int = 0) -> a.Page[a.ParseError]:
         return await self._get("/parse-errors", a.Page[a.ParseError], limit=limit, offset=offset)
 
+    async def list_versions(self, dag_id: str, *, limit: int = 100, offset: int = 0) -> a.Page[v.DagVersion]:
+        return await self._get(f"/dags/{_in_path(dag_id)}/versions", a.Page[v.DagVersion], limit=limit, offset=offset)
+
+    async def diff_versions(self, dag_id: str, *, before: int = -1, after: int = 0) -> v.VersionDiff:
+        return await self._get(f"/dags/{_in_path(dag_id)}/diff", v.VersionDiff, before=before, after=after)
+
+    async def list_bundles(self, *, limit: int = 100, offset: int = 0) -> a.Page[v.BundleSummary]:
+        return await self._get("/bundles", a.Page[v.BundleSummary], limit=limit, offset=offset)
+
+    async def list_parse_warnings(self, *, limit: int = 100, offset: int = 0) -> a.Page[v.ParseWarning]:
+        return await self._get("/parse-warnings", a.Page[v.ParseWarning], limit=limit, offset=offset)
+
     # -- runs ----------------------------------------------------------------------------------------------------------
 
     async def trigger_run(
@@ -57,8 +71,9 @@ class RestClient:
         params: dict[str, Any] | None = None,
         logical_date: datetime | None = None,
         priority: int = 0,
+        note: str | None = None,
     ) -> a.Run:
-        request = {"run_id": run_id, "params": params or {}, "logical_date": logical_date, "priority": priority}
+        request = {"run_id": run_id, "params": params or {}, "logical_date": logical_date, "priority": priority, "note": note}
         return await self._send("POST", f"/dags/{_in_path(dag_id)}/runs", request, a.Run)
 
     async def list_runs(
@@ -69,8 +84,35 @@ class RestClient:
     async def get_run(self, dag_id: str, run_id: str) -> a.RunDetail:
         return await self._get(_run_path(dag_id, run_id), a.RunDetail)
 
+    async def set_note(self, dag_id: str, run_id: str, note: str | None) -> a.Run:
+        return await self._send("PATCH", _run_path(dag_id, run_id), {"note": note}, a.Run)
+
     async def cancel_run(self, dag_id: str, run_id: str) -> a.Run:
         return await self._send("POST", f"{_run_path(dag_id, run_id)}/cancel", None, a.Run)
+
+    # -- operations ----------------------------------------------------------------------------------------------------
+
+    async def clear(self, dag_id: str, run_id: str, scope: dict[str, Any]) -> o.Operated:
+        """``scope`` is the body of the request."""
+        return await self._send("POST", f"{_run_path(dag_id, run_id)}/clear", scope, o.Operated)
+
+    async def mark(self, dag_id: str, run_id: str, scope: dict[str, Any]) -> o.Operated:
+        """``scope`` is the body of the request, with the ``state``."""
+        return await self._send("POST", f"{_run_path(dag_id, run_id)}/mark", scope, o.Operated)
+
+    async def delete_run(self, dag_id: str, run_id: str) -> a.Run:
+        return await self._send("DELETE", _run_path(dag_id, run_id), None, a.Run)
+
+    async def list_run_events(self, dag_id: str, run_id: str, *, limit: int = 100, offset: int = 0) -> a.Page[o.RunEvent]:
+        return await self._get(f"{_run_path(dag_id, run_id)}/events", a.Page[o.RunEvent], limit=limit, offset=offset)
+
+    async def list_task_events(
+        self, dag_id: str, run_id: str, task_id: str, *, map_index: int | None = None, limit: int = 100, offset: int = 0
+    ) -> a.Page[o.TaskEvent]:
+        path = f"{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/events"
+        return await self._get(path, a.Page[o.TaskEvent], map_index=map_index, limit=limit, offset=offset)
+
+    # -- tasks ---------------------------------------------------------------------------------------------------------
 
     async def list_tasks(
         self,
@@ -106,6 +148,26 @@ class RestClient:
             complete=response.headers["X-Log-Complete"] == "true",
         )
 
+    # -- backfills -----------------------------------------------------------------------------------------------------
+
+    async def create_backfill(self, dag_id: str, request: dict[str, Any]) -> a.BackfillPlan:
+        return await self._send("POST", f"/dags/{_in_path(dag_id)}/backfills", request, a.BackfillPlan)
+
+    async def list_backfills(self, *, dag_id: str | None = None, limit: int = 100, offset: int = 0) -> a.Page[a.Backfill]:
+        return await self._get("/backfills", a.Page[a.Backfill], dag_id=dag_id, limit=limit, offset=offset)
+
+    async def get_backfill(self, backfill_id: int) -> a.Backfill:
+        return await self._get(f"/backfills/{backfill_id}", a.Backfill)
+
+    async def list_backfill_runs(self, backfill_id: int, *, limit: int = 100, offset: int = 0) -> a.Page[a.BackfillDate]:
+        return await self._get(f"/backfills/{backfill_id}/runs", a.Page[a.BackfillDate], limit=limit, offset=offset)
+
+    async def pause_backfill(self, backfill_id: int, is_paused: bool) -> a.Backfill:
+        return await self._send("PATCH", f"/backfills/{backfill_id}", {"is_paused": is_paused}, a.Backfill)
+
+    async def cancel_backfill(self, backfill_id: int) -> a.Backfill:
+        return await self._send("POST", f"/backfills/{backfill_id}/cancel", None, a.Backfill)
+
     # -- explanations --------------------------------------------------------------------------------------------------
 
     async def find_run(self, run_id: str) -> a.Page[x.RunName]:
@@ -117,6 +179,17 @@ class RestClient:
 
     async def get_plan(self, *, limit: int = 20) -> x.Plan:
         return await self._get("/plan", x.Plan, limit=limit)
+
+    # -- assets --------------------------------------------------------------------------------------------------------
+
+    async def list_assets(self, *, limit: int = 100, offset: int = 0) -> a.Page[a.Asset]:
+        return await self._get("/assets", a.Page[a.Asset], limit=limit, offset=offset)
+
+    async def list_asset_events(self, asset: str | None = None, *, limit: int = 100, offset: int = 0) -> a.Page[a.AssetEvent]:
+        return await self._get("/assets/events", a.Page[a.AssetEvent], asset=asset, limit=limit, offset=offset)
+
+    async def emit_asset_event(self, asset: str, *, extra: dict[str, Any] | None = None) -> a.Emitted:
+        return await self._send("POST", "/assets/events", {"asset": asset, "extra": extra or {}}, a.Emitted)
 
     # -- the system ----------------------------------------------------------------------------------------------------
 
@@ -132,6 +205,54 @@ class RestClient:
 
     async def delete_pool(self, name: str) -> a.Pool:
         return await self._send("DELETE", f"/pools/{_in_path(name)}", None, a.Pool)
+
+    async def list_connections(self, *, limit: int = 100, offset: int = 0) -> a.Page[a.StoredConnection]:
+        return await self._get("/connections", a.Page[a.StoredConnection], limit=limit, offset=offset)
+
+    async def get_connection(self, name: str, *, reveal: bool = False) -> a.StoredConnection:
+        return await self._get(f"/connections/{_in_path(name)}", a.StoredConnection, reveal=reveal)
+
+    async def set_connection(
+        self, name: str, *, uri: str | None = None, description: str | None = None, dags: list[str] | None = None
+    ) -> a.StoredConnection:
+        change = {"uri": uri, "description": description, "dags": dags}
+        return await self._send("PUT", f"/connections/{_in_path(name)}", change, a.StoredConnection)
+
+    async def delete_connection(self, name: str) -> a.StoredConnection:
+        return await self._send("DELETE", f"/connections/{_in_path(name)}", None, a.StoredConnection)
+
+    async def list_variables(self, *, limit: int = 100, offset: int = 0) -> a.Page[a.StoredVariable]:
+        return await self._get("/variables", a.Page[a.StoredVariable], limit=limit, offset=offset)
+
+    async def get_variable(self, name: str, *, reveal: bool = False) -> a.StoredVariable:
+        return await self._get(f"/variables/{_in_path(name)}", a.StoredVariable, reveal=reveal)
+
+    async def set_variable(
+        self, name: str, *, value: str | None = None, description: str | None = None, dags: list[str] | None = None
+    ) -> a.StoredVariable:
+        change = {"value": value, "description": description, "dags": dags}
+        return await self._send("PUT", f"/variables/{_in_path(name)}", change, a.StoredVariable)
+
+    async def delete_variable(self, name: str) -> a.StoredVariable:
+        return await self._send("DELETE", f"/variables/{_in_path(name)}", None, a.StoredVariable)
+
+    async def rotate_secrets(self) -> a.Rotated:
+        return await self._send("POST", "/secrets/rotate", None, a.Rotated)
+
+    async def list_xcoms(
+        self, dag_id: str, run_id: str, *, task_id: str | None = None, limit: int = 100, offset: int = 0
+    ) -> a.Page[a.XComEntry]:
+        return await self._get(
+            f"{_run_path(dag_id, run_id)}/xcoms", a.Page[a.XComEntry], task_id=task_id, limit=limit, offset=offset
+        )
+
+    async def get_xcom(self, dag_id: str, run_id: str, task_id: str, key: str, *, map_index: int = -1) -> a.XComShown:
+        path = f"{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/xcoms/{_in_path(key)}"
+        return await self._get(path, a.XComShown, map_index=map_index)
+
+    async def get_rendered(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> a.RenderedFields:
+        path = f"{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/rendered"
+        return await self._get(path, a.RenderedFields, map_index=map_index)
 
     async def list_settings(self) -> a.Page[a.SettingValue]:
         return await self._get("/settings", a.Page[a.SettingValue])

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
-from evenflow.core.model import DagSpec, MapInput, TaskSpec
+from evenflow.core.callbacks import Callback
+from evenflow.core.callbacks import counted as counted_calls
+from evenflow.core.mapping import mapped_group, mapped_tasks, sources
+from evenflow.core.model import DagSpec, Mapping, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
+
+NO_SPAN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Tasks that are expanded together and depend on each other index by index, in the order of the DAG.
+
+    Those of a mapped group wait for the ``gate``: all that the group maps over. It is counted like a task, under an index behind
+    those of the tasks; None when the group maps over literals. Those of a mapped task, its ``head``, and of the tasks that map over
+    it one to one, are expanded when the head is ready.
+    """
+
+    tasks: tuple[int, ...]
+    mapping: Mapping
+    name: str
+    head: int | None = None
+    gate: int | None = None
+    gated_by: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +37,8 @@ class Graph:
 
     ``counted[i]`` says that task i has an upstream counter. A task with exactly one unmapped upstream has none: the state of that
     upstream is the counter, which saves chains and trees one row and one update per task.
+    ``span_of[i]`` is the span that task i is in, ``inner[i]`` says how many of its upstreams are in the same one, ``outer[i]`` how
+    many are not; only these count in its counter.
     """
 
     spec: DagSpec
@@ -21,10 +46,21 @@ class Graph:
     rules: tuple[TriggerRule, ...]
     upstream: tuple[tuple[int, ...], ...]
     downstream: tuple[tuple[int, ...], ...]
-    counted: tuple[bool, ...]
-    roots: tuple[int, ...]
-    leaf: tuple[bool, ...]
+    counted: tuple[bool, ...]  # behind the tasks: of each gate
+    counters: tuple[tuple[int, int], ...]  # those that a new run has: task or gate, and its upstreams
+    roots: tuple[int, ...]  # ready from the start; of those outside mapped groups
+    leaf: tuple[bool, ...]  # those whose end decides how the run ends
+    setup: tuple[bool, ...]
+    teardown: tuple[bool, ...]
     mapped: tuple[bool, ...]
+    spans: tuple[Span, ...]
+    span_of: tuple[int, ...]
+    inner: tuple[int, ...]
+    outer: tuple[int, ...]
+    gates_of: dict[int, tuple[int, ...]]  # by task that a mapped group maps over
+    span_of_gate: dict[int, int]
+    calls: dict[int, dict[Callback, int]]  # how many functions the events of a task call; none: not in it
+    past: tuple[int, ...]  # tasks that depend on the previous run
 
     @classmethod
     def of(cls, spec: DagSpec) -> Graph:
@@ -33,36 +69,124 @@ class Graph:
         for i, task in enumerate(tasks):
             for u in task.upstream:
                 downstream[u].append(i)
-        mapped = tuple(t.mapping is not None for t in tasks)
+        mapped = mapped_tasks(spec)
+        spans = _spans(spec)
+        span_of = [NO_SPAN] * len(tasks)
+        gates_of: dict[int, tuple[int, ...]] = defaultdict(tuple)
+        for number, span in enumerate(spans):
+            for i in span.tasks:
+                span_of[i] = number
+            for source in span.gated_by:
+                gates_of[source] += (span.gate,) if span.gate is not None else ()
+        outer = tuple(
+            sum(span_of[i] == NO_SPAN or span_of[u] != span_of[i] for u in t.upstream) if spans else len(t.upstream)
+            for i, t in enumerate(tasks)
+        )
+        gates = [span for span in spans if span.gate is not None]
+        totals = (*outer, *(len(span.gated_by) for span in gates))
+        counted = (
+            *(_counted(t.upstream, mapped) and outer[i] > 0 for i, t in enumerate(tasks)),
+            *(_counted(span.gated_by, mapped) for span in gates),
+        )
         return cls(
             spec=spec,
             n=len(tasks),
             rules=tuple(t.trigger_rule for t in tasks),
             upstream=tuple(t.upstream for t in tasks),
             downstream=tuple(tuple(d) for d in downstream),
-            counted=tuple(len(t.upstream) > 1 or (len(t.upstream) == 1 and mapped[t.upstream[0]]) for t in tasks),
-            roots=tuple(i for i, t in enumerate(tasks) if not t.upstream),
-            leaf=tuple(not d for d in downstream),
+            counted=counted,
+            counters=tuple((i, total) for i, total in enumerate(totals) if counted[i]),
+            roots=tuple(i for i, t in enumerate(tasks) if _waits_for_nothing(t) and not _grouped(spans, span_of[i])),
+            leaf=_decisive(spec, downstream),
+            setup=tuple(t.setup for t in tasks),
+            teardown=tuple(t.teardown for t in tasks),
             mapped=mapped,
+            spans=spans,
+            span_of=tuple(span_of),
+            inner=tuple(len(t.upstream) - outer[i] for i, t in enumerate(tasks)),
+            outer=outer,
+            gates_of=dict(gates_of),
+            span_of_gate={span.gate: number for number, span in enumerate(spans) if span.gate is not None},
+            calls={i: counted_calls(t.callbacks) for i, t in enumerate(tasks) if t.callbacks},
+            past=tuple(i for i, t in enumerate(tasks) if t.depends_on_past),
         )
 
     def task(self, index: int) -> TaskSpec:
         return self.spec.tasks[index]
 
+    def same_span(self, one: int, other: int) -> bool:
+        """Whether two tasks depend on each other index by index."""
+        return self.span_of[one] != NO_SPAN and self.span_of[one] == self.span_of[other]
 
-Source = tuple[int, str]  # (task index, XCom key) of an upstream result that a mapping reads
+    def in_scopes(self, live: set[int]) -> set[int]:
+        """What stands between these tasks and teardowns: tasks that follow one of these, and that a teardown waits for."""
+        teardowns = {i for i, teardown in enumerate(self.teardown) if teardown}
+        return _reached(live, self.downstream) & _reached(teardowns, self.upstream) - teardowns if teardowns else set()
+
+    def grouped(self, index: int) -> bool:
+        """Whether a task is in a mapped group, or stands for the gate of one."""
+        return index >= self.n or _grouped(self.spans, self.span_of[index])
 
 
-def product_length(inputs: tuple[MapInput, ...], result_lengths: dict[Source, int | None]) -> int | None:
-    """How many instances a product mapping has; ``result_lengths`` gives the length of each upstream result, ``None`` where it
-    has none.
+def _decisive(spec: DagSpec, downstream: list[list[int]]) -> tuple[bool, ...]:
+    """The leaves, once teardowns are taken away whose failure fails no run; in a DAG of such teardowns alone, the leaves."""
+    ignored = [t.teardown and not t.on_failure_fail_dagrun for t in spec.tasks]
+    decisive = tuple(not ignored[i] and all(ignored[d] for d in downstream[i]) for i in range(len(spec.tasks)))
+    return decisive if any(decisive) else tuple(not d for d in downstream)
 
-    ``None`` when an upstream's result cannot be mapped over.
-    """
-    length = 1
-    for item in inputs:
-        part = item.length if item.task is None else result_lengths.get((item.task, item.key))
-        if part is None:
-            return None
-        length *= part
-    return length
+
+def _reached(starts: set[int], edges: tuple[tuple[int, ...], ...]) -> set[int]:
+    reached: set[int] = set()
+    waiting = list(starts)
+    while waiting:
+        new = set(edges[waiting.pop()]) - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
+def _waits_for_nothing(task: TaskSpec) -> bool:
+    """What a task maps over has to be there even when its rule is ``always``."""
+    if not task.upstream:
+        return True
+    return task.trigger_rule is TriggerRule.ALWAYS and (task.mapping is None or not any(sources(task.mapping.inputs)))
+
+
+def _counted(upstream: tuple[int, ...], mapped: tuple[bool, ...]) -> bool:
+    return len(upstream) > 1 or (len(upstream) == 1 and mapped[upstream[0]])
+
+
+def _grouped(spans: tuple[Span, ...], span: int) -> bool:
+    return span != NO_SPAN and spans[span].head is None
+
+
+def _spans(spec: DagSpec) -> tuple[Span, ...]:
+    heads: dict[int, list[int]] = {}
+    head_of: dict[int, int] = {}
+    groups: dict[int, list[int]] = defaultdict(list)
+    mapped_groups = any(group.mapping is not None for group in spec.groups)
+    for i, task in enumerate(spec.tasks):
+        if mapped_groups and (group := mapped_group(spec, task)) is not None:
+            groups[group].append(i)
+        elif task.mapping is not None and task.mapping.kind != "each":
+            heads[i], head_of[i] = [i], i
+    followers = {i: t.upstream[0] for i, t in enumerate(spec.tasks) if t.mapping is not None and t.mapping.kind == "each"}
+    for i in followers:
+        path = [i]
+        while path[-1] not in head_of:
+            path.append(followers[path[-1]])
+        head_of.update(dict.fromkeys(path, head_of[path[-1]]))
+        heads[head_of[i]].append(i)
+    found: list[Span] = []
+    for head, tasks in heads.items():
+        mapping = spec.tasks[head].mapping
+        assert mapping is not None
+        found.append(Span(tuple(sorted(tasks)), mapping, spec.tasks[head].task_id, head=head))
+    gate = len(spec.tasks)
+    for group, tasks in groups.items():
+        mapping = spec.groups[group].mapping
+        assert mapping is not None
+        gated_by = tuple(sorted({task for task, _ in sources(mapping.inputs)}))
+        found.append(Span(tuple(tasks), mapping, spec.groups[group].group_id, gate=gate if gated_by else None, gated_by=gated_by))
+        gate += bool(gated_by)
+    return tuple(found)

@@ -12,6 +12,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, NewType
 
+from evenflow.core.limits import MAX_MAP_LENGTH
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import DagError
 
@@ -31,11 +32,18 @@ DEFAULT_EXECUTOR = "worker"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """When runs are created. ``kind`` is ``manual`` or ``cron``; the other fields belong to the kind."""
+    """When runs are created. :mod:`evenflow.core.timetable` says what the kinds mean; the other fields belong to them."""
 
-    kind: str = "manual"
+    kind: str = "manual"  # manual, cron, delta, dates, once, continuous, assets
     cron: str | None = None
     timezone: str = "UTC"
+    also: tuple[str, ...] = ()  # cron: further expressions; a run for every tick of any of them
+    every_s: float | None = None  # delta
+    dates: tuple[str, ...] = ()  # dates: ISO 8601 with offset, ascending
+    trigger: bool = False  # cron, delta: a run stands for a tick, not for the interval between two
+    window_s: float = 0.0  # of a trigger: how far the data interval reaches back from its tick
+    run_immediately: bool = False  # of a trigger without start_date: the first run is for the tick before the DAG was seen
+    assets: Any = None  # a condition of core.assets, beside or instead of the times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +58,23 @@ class Param:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapInput:
-    """One expanded argument: ``length`` of a literal, or the ``task`` index whose result it maps over."""
+    """What is mapped over, as an expression of which only the length matters here: a literal of this ``length``, the result that
+    ``task`` has under ``key``, or ``parts`` combined by ``zip``, ``zip_longest`` or ``concat``. ``name`` is the argument's.
+    """
 
-    name: str
+    name: str = ""
     length: int | None = None
     task: int | None = None
     key: str = "return_value"
+    combine: str = ""
+    parts: tuple[MapInput, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapping:
-    """How a task is expanded. ``kind`` ``product``: one instance for each combination of the inputs, the last input fastest."""
+    """How a task or a group is expanded. ``kind`` ``product``: one instance for each combination of the inputs, the last input
+    fastest. ``each``: one for each instance of the mapped task that is its only input and its only upstream, index by index.
+    """
 
     inputs: tuple[MapInput, ...]
     kind: str = "product"
@@ -68,11 +82,38 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSpec:
-    """A task group: for people and for mapping, never for readiness (its edges are already edges between tasks)."""
+    """A task group: for people and for mapping (its edges are already edges between tasks). The tasks of a mapped group, those of
+    the groups inside it included, have an instance for each index; mapped groups do not nest.
+    """
 
     group_id: str
     parent: int | None = None
     tooltip: str = ""
+    mapping: Mapping | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssetSpec:
+    """An asset that the DAG makes, reads or waits for."""
+
+    name: str
+    uri: str
+    group: str = "asset"
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryRule:
+    """What a failure by one of these exceptions means. A class is named by module and name (``builtins.ValueError``), and the name
+    means its subclasses too unless the match is ``exact``. ``retries`` lowers what the task allows, it never raises it.
+    """
+
+    exceptions: tuple[str, ...] = ()  # none: every failure
+    action: str = "retry"  # or fail, or default: as if there were no rules
+    delay: float | None = None  # in the place of the task's, without its growth
+    retries: int | None = None
+    reason: str = ""
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +135,34 @@ class TaskSpec:
     retry_delay: float = 300.0
     retry_exponential_backoff: float = 0.0  # factor per try; 0 is a constant delay
     max_retry_delay: float | None = None
+    retry_jitter: float = 0.0  # a delay is longer by up to this share of it
+    retry_rules: tuple[RetryRule, ...] = ()  # the first that matches decides
+    setup: bool = False
+    teardown: bool = False
+    on_failure_fail_dagrun: bool = False  # of a teardown: its failure is one of the run
     execution_timeout: float | None = None
+    depends_on_past: bool = False  # waits until its instances in the previous run have ended well
+    wait_for_downstream: bool = False  # and those directly downstream of it
     empty: bool = False  # no code to run: the scheduler finishes it at once
     doc: str = ""
+    outlets: tuple[str, ...] = ()  # assets of which its success is an event
+    outlet_aliases: tuple[str, ...] = ()  # it may add assets to these when it runs
+    inlets: tuple[str, ...] = ()  # assets and aliases whose events it reads
+    callbacks: tuple[str, ...] = ()  # names of core.callbacks, one for each function that is to be called
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlineSpec:
+    """When a run is to have ended: ``interval`` after what ``reference`` names. ``callbacks`` is how many functions are called when it
+    has not.
+    """
+
+    name: str
+    reference: str  # queued_at, logical_date, fixed_datetime, time_of_day (the first after the run is due)
+    interval: float = 0.0
+    at: str | None = None  # fixed_datetime: ISO 8601 with offset; time_of_day: HH:MM:SS
+    timezone: str = "UTC"  # of a time of day
+    callbacks: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +177,18 @@ class DagSpec:
     catchup: bool = False
     max_active_runs: int | None = 16
     max_active_tasks: int | None = 16  # of each run; null: no limit
+    max_map_length: int = MAX_MAP_LENGTH  # instances of a mapped task, or of each task of a mapped group
+    dagrun_timeout: float | None = None  # from the start of a run
+    max_consecutive_failed_dag_runs: int = 0  # so many failures in a row pause the DAG; 0: never
     tags: tuple[str, ...] = ()
     owner: str = ""
     description: str = ""
     doc: str = ""
     is_paused_upon_creation: bool = False
+    fail_fast: bool = False  # the first failure for good ends the run
+    assets: tuple[AssetSpec, ...] = ()
+    callbacks: tuple[str, ...] = ()  # as those of a task
+    deadlines: tuple[DeadlineSpec, ...] = ()
     format: int = FORMAT
 
     def to_json(self) -> str:
@@ -141,21 +214,42 @@ class DagSpec:
                 f"DAG spec format {raw.get('format')!r} is not known here (this Evenflow knows {FORMAT}). Upgrade Evenflow."
             )
         raw["tasks"] = tuple(_task(t) for t in raw["tasks"])
-        raw["groups"] = tuple(GroupSpec(**g) for g in raw.get("groups", ()))
+        raw["groups"] = tuple(GroupSpec(**_with_mapping(g)) for g in raw.get("groups", ()))
         raw["params"] = {name: Param(**p) for name, p in raw.get("params", {}).items()}
-        raw["schedule"] = Schedule(**raw.get("schedule", {}))
+        raw["schedule"] = read_schedule(raw.get("schedule", {}))
         raw["tags"] = tuple(raw.get("tags", ()))
+        raw["assets"] = tuple(AssetSpec(**asset) for asset in raw.get("assets", ()))
+        raw["callbacks"] = tuple(raw.get("callbacks", ()))
+        raw["deadlines"] = tuple(DeadlineSpec(**deadline) for deadline in raw.get("deadlines", ()))
         return cls(**raw)
+
+
+def read_schedule(raw: dict[str, Any]) -> Schedule:
+    """What :meth:`DagSpec.to_json` made of a schedule."""
+    fields: dict[str, Any] = {name: tuple(value) if name in ("also", "dates") else value for name, value in raw.items()}
+    return Schedule(**fields)
 
 
 def _task(raw: dict[str, Any]) -> TaskSpec:
     raw["upstream"] = tuple(raw.get("upstream", ()))
     if "trigger_rule" in raw:
         raw["trigger_rule"] = TriggerRule(raw["trigger_rule"])
+    if "retry_rules" in raw:
+        raw["retry_rules"] = tuple(RetryRule(**{**r, "exceptions": tuple(r.get("exceptions", ()))}) for r in raw["retry_rules"])
+    for name in ("outlets", "outlet_aliases", "inlets", "callbacks"):
+        if name in raw:
+            raw[name] = tuple(raw[name])
+    return TaskSpec(**_with_mapping(raw))
+
+
+def _with_mapping(raw: dict[str, Any]) -> dict[str, Any]:
     if "mapping" in raw:
-        mapping = raw["mapping"]
-        raw["mapping"] = Mapping(**{**mapping, "inputs": tuple(MapInput(**i) for i in mapping["inputs"])})
-    return TaskSpec(**raw)
+        raw["mapping"] = Mapping(**{**raw["mapping"], "inputs": tuple(map(_map_input, raw["mapping"]["inputs"]))})
+    return raw
+
+
+def _map_input(raw: dict[str, Any]) -> MapInput:
+    return MapInput(**{**raw, "parts": tuple(map(_map_input, raw.get("parts", ())))})
 
 
 def _sparse(value: Any) -> Any:

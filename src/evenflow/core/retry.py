@@ -1,21 +1,58 @@
-"""How long a failed try waits before the next."""
+"""Whether a failed try is followed by another, and how long that one waits."""
 
 from __future__ import annotations
 
-from evenflow.core.model import TaskSpec
+from collections.abc import Sequence
+
+from evenflow.core.model import RetryRule, TaskSpec
 
 MAX_DELAY_S = 24 * 3600.0  # whatever the factor: a task that waits longer than a day wants a schedule
 
 
-def next_delay(spec: TaskSpec, try_number: int) -> float:
+def may_retry(spec: TaskSpec, try_number: int, error_types: Sequence[str] = ()) -> bool:
+    """Whether another try follows the failure of try ``try_number`` (from 1).
+
+    ``error_types`` names the class of what was raised and its bases, most derived first; there are none when the process was
+    killed. The first of the task's retry rules that matches may forbid a retry that ``retries`` allows.
+    """
+    rule = matching_rule(spec.retry_rules, error_types)
+    if rule is None:
+        return try_number <= spec.retries
+    return rule.action != "fail" and try_number <= (spec.retries if rule.retries is None else min(rule.retries, spec.retries))
+
+
+def next_delay(spec: TaskSpec, try_number: int, error_types: Sequence[str] = (), *, chance: float = 0.0) -> float:
     """Seconds between the failure of try ``try_number`` (from 1) and the try after it.
 
-    ``retry_delay * factor ** (try_number - 1)``, where a ``retry_exponential_backoff`` of 0 is a constant delay; never above
-    ``max_retry_delay`` and :data:`MAX_DELAY_S`. There is no jitter: what is retried at the same time is spread by its limits.
+    That of the rule that matches; else ``retry_delay * factor ** (try_number - 1)``, where a ``retry_exponential_backoff`` of 0 is
+    a constant delay, made longer by ``chance`` (from 0 to 1) times ``retry_jitter`` of it, and never above ``max_retry_delay``.
+    Neither is ever above :data:`MAX_DELAY_S`.
     """
+    rule = matching_rule(spec.retry_rules, error_types)
+    if rule is not None and rule.delay is not None:
+        return min(rule.delay, MAX_DELAY_S)
     ceiling = MAX_DELAY_S if spec.max_retry_delay is None else min(spec.max_retry_delay, MAX_DELAY_S)
     factor = spec.retry_exponential_backoff or 1.0
     try:
-        return min(spec.retry_delay * factor ** (try_number - 1), ceiling)
+        return min(spec.retry_delay * factor ** (try_number - 1) * (1 + spec.retry_jitter * chance), ceiling)
     except OverflowError:
         return ceiling
+
+
+def matching_rule(rules: Sequence[RetryRule], error_types: Sequence[str]) -> RetryRule | None:
+    """The first rule that is about such an error."""
+    for rule in rules:
+        considered = error_types[:1] if rule.exact else error_types
+        if not rule.exceptions or any(_names(name, raised) for name in rule.exceptions for raised in considered):
+            return rule
+    return None
+
+
+def _names(name: str, raised: str) -> bool:
+    """Whether ``name`` is the class ``raised``: by where it is defined, or by a package around that from which it is imported, as
+    ``requests.ConnectionError`` is defined in ``requests.exceptions``.
+    """
+    module, _, cls = name.rpartition(".")
+    defined_in, _, raised_cls = raised.rpartition(".")
+    defined_in = defined_in or "builtins"
+    return cls == raised_cls and (defined_in == module or defined_in.startswith(f"{module}."))

@@ -13,7 +13,7 @@ holds the run's lock, compares (state, epoch) and appends one history row per mo
 
 Three groups of states matter to everything else:
 
-* ``FINISHED``: nothing will happen any more unless an operator clears the TI; downstream counters have counted it.
+* ``FINISHED``: nothing will happen any more unless an operator clears or marks the TI; downstream counters have counted it.
 * ``HOLDING``: a dispatch exists, so limits are held and an epoch is current.
 * the rest waits: for upstreams (``none``), for selection (``scheduled``), or for a timer or trigger (``up_for_*``, ``deferred``).
 
@@ -59,6 +59,9 @@ class TaskEvent(StrEnum):
     CANCEL = "cancel"
     CLEAR = "clear"
     REMOVE = "remove"
+    MARK_SUCCESS = "mark_success"  # an operator says how it ended
+    MARK_FAILED = "mark_failed"
+    MARK_SKIPPED = "mark_skipped"
 
 
 class RunState(StrEnum):
@@ -74,6 +77,7 @@ class RunEvent(StrEnum):
     FAIL = "fail"
     CANCEL = "cancel"
     CLEAR = "clear"
+    MARK_FAILED = "mark_failed"  # an operator says that it failed
 
 
 _T, _E = TaskState, TaskEvent
@@ -89,7 +93,10 @@ _EXITS: dict[TaskEvent, TaskState] = {
     _E.CANCEL: _T.FAILED,
     _E.REQUEUE: _T.QUEUED,
 }
-_CLEARED: dict[TaskEvent, TaskState] = {_E.CLEAR: _T.NONE}
+# What an operator can do with a TI; with one that holds a dispatch it happens when its process has ended. REMOVE: the instances of
+# a mapped task go when it is cleared as a whole, for it expands anew.
+_MARKED: dict[TaskEvent, TaskState] = {_E.MARK_SUCCESS: _T.SUCCESS, _E.MARK_FAILED: _T.FAILED, _E.MARK_SKIPPED: _T.SKIPPED}
+_OPERATED: dict[TaskEvent, TaskState] = {**_MARKED, _E.CLEAR: _T.NONE, _E.REMOVE: _T.REMOVED}
 
 TASK_MOVES: dict[TaskState, dict[TaskEvent, TaskState]] = {
     _T.NONE: {
@@ -101,25 +108,26 @@ TASK_MOVES: dict[TaskState, dict[TaskEvent, TaskState]] = {
         _E.FAIL: _T.FAILED,  # it cannot even be made ready, e.g. a mapping over something that has no length
         _E.CANCEL: _T.SKIPPED,
         _E.REMOVE: _T.REMOVED,
+        **_MARKED,
     },
-    _T.SCHEDULED: {_E.GRANT: _T.QUEUED, _E.CANCEL: _T.SKIPPED, _E.CLEAR: _T.NONE, _E.REMOVE: _T.REMOVED},
-    _T.QUEUED: {_E.START: _T.RUNNING, **_EXITS},
-    _T.RUNNING: dict(_EXITS),
+    _T.SCHEDULED: {_E.GRANT: _T.QUEUED, _E.CANCEL: _T.SKIPPED, **_OPERATED},
+    _T.QUEUED: {_E.START: _T.RUNNING, **_EXITS, **_OPERATED},
+    _T.RUNNING: {**_EXITS, **_OPERATED},
     _T.DEFERRED: {
         _E.RESUME: _T.QUEUED,
         _E.RETURN: _T.SCHEDULED,
         _E.FAIL: _T.FAILED,
         _E.RETRY: _T.UP_FOR_RETRY,
         _E.CANCEL: _T.FAILED,
-        _E.CLEAR: _T.NONE,
+        **_OPERATED,
     },
-    _T.UP_FOR_RETRY: {_E.READY: _T.SCHEDULED, _E.GRANT: _T.QUEUED, _E.CANCEL: _T.FAILED, _E.CLEAR: _T.NONE},
-    _T.UP_FOR_RESCHEDULE: {_E.READY: _T.SCHEDULED, _E.GRANT: _T.QUEUED, _E.CANCEL: _T.FAILED, _E.CLEAR: _T.NONE},
-    _T.SUCCESS: dict(_CLEARED),
-    _T.FAILED: dict(_CLEARED),
-    _T.SKIPPED: dict(_CLEARED),
-    _T.UPSTREAM_FAILED: dict(_CLEARED),
-    _T.REMOVED: dict(_CLEARED),
+    _T.UP_FOR_RETRY: {_E.READY: _T.SCHEDULED, _E.GRANT: _T.QUEUED, _E.CANCEL: _T.FAILED, **_OPERATED},
+    _T.UP_FOR_RESCHEDULE: {_E.READY: _T.SCHEDULED, _E.GRANT: _T.QUEUED, _E.CANCEL: _T.FAILED, **_OPERATED},
+    _T.SUCCESS: dict(_OPERATED),
+    _T.FAILED: dict(_OPERATED),
+    _T.SKIPPED: dict(_OPERATED),
+    _T.UPSTREAM_FAILED: dict(_OPERATED),
+    _T.REMOVED: {_E.CLEAR: _T.NONE},
 }
 
 RUN_MOVES: dict[RunState, dict[RunEvent, RunState]] = {
@@ -129,9 +137,11 @@ RUN_MOVES: dict[RunState, dict[RunEvent, RunState]] = {
         RunEvent.FAIL: RunState.FAILED,
         RunEvent.CANCEL: RunState.FAILED,
     },
-    RunState.SUCCESS: {RunEvent.CLEAR: RunState.QUEUED},
+    RunState.SUCCESS: {RunEvent.CLEAR: RunState.QUEUED, RunEvent.MARK_FAILED: RunState.FAILED},
     RunState.FAILED: {RunEvent.CLEAR: RunState.QUEUED},
 }
+
+MARKS: dict[TaskState, TaskEvent] = {state: event for event, state in _MARKED.items()}
 
 FINISHED = frozenset({_T.SUCCESS, _T.FAILED, _T.SKIPPED, _T.UPSTREAM_FAILED, _T.REMOVED})
 HOLDING = frozenset({_T.QUEUED, _T.RUNNING})
@@ -152,3 +162,8 @@ def move_run(state: RunState, event: RunEvent) -> RunState:
         return RUN_MOVES[state][event]
     except KeyError:
         raise IllegalMove("run", state, event, sorted(RUN_MOVES[state])) from None
+
+
+def sources(event: TaskEvent) -> frozenset[TaskState]:
+    """The states that ``event`` changes."""
+    return frozenset(state for state, moves in TASK_MOVES.items() if moves.get(event, state) is not state)

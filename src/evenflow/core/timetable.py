@@ -1,26 +1,43 @@
 """Which run of a scheduled DAG comes next.
 
-As in Airflow, a scheduled run covers the interval between two ticks of its schedule. It is named by the first, its *logical date*,
-and created at the second, when the data of the interval is there. The first tick at or after ``start_date`` begins the first
-interval; no interval begins after ``end_date``. With ``catchup`` every interval gets its run; without it, intervals that had ended
-before the newest one that has are passed over, both for a new DAG and for one that was paused or whose scheduler was down.
+Two flavours, as in Airflow. A **trigger** schedule makes a run *at* each tick: its logical date is the tick, its data interval
+empty, or the window before the tick. An **interval** schedule makes a run *for* the time between two ticks: it is named by the
+first, its logical date, and created at the second, when the data of the interval is there. The ticks come from
+
+* ``cron``: one expression or several, in a time zone (:mod:`evenflow.core.cron` has the rules for summer time),
+* ``delta``: every so many seconds of real time, counted from ``start_date``, without one from 1970,
+* ``dates``: given instants.
+
+``once`` makes one run, at ``start_date`` or as soon as the DAG is known. ``continuous`` makes the next run when the last has ended;
+its data interval begins where that of the last ended. ``manual`` and ``assets`` have no ticks.
+
+The first tick at or after ``start_date`` is the first one, none is later than ``end_date``. With ``catchup`` every tick gets its
+run. Without it, of the ticks that have passed only the newest gets one, both for a new DAG and for one that was paused or whose
+scheduler was down. A trigger schedule without ``start_date`` begins with the first tick after the DAG became known.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from evenflow.core.cron import Cron
-from evenflow.core.model import Schedule
+from evenflow.core.model import DagSpec, Schedule
 from evenflow.errors import BadSchedule
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
+KINDS = ("manual", "cron", "delta", "dates", "once", "continuous", "assets")
+TICKING = ("cron", "delta", "dates")  # the kinds of which past runs can be told
+
 _INSTANT = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
+_NOTHING = timedelta()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOOKBACK_GROWTH = 4
 _CACHED_SCHEDULES = 4096  # parsed once and kept: one for each distinct expression in use
 
@@ -34,6 +51,21 @@ class Run(NamedTuple):
     run_after: datetime
 
 
+class Past(NamedTuple):
+    """What was before the next run: the last scheduled one, if there was one, and when the DAG was seen for the first time."""
+
+    logical_date: datetime | None = None
+    interval_end: datetime | None = None
+    known_since: datetime | None = None
+
+
+class Ticks(Protocol):
+    """Instants in order. None: there is no such tick."""
+
+    def next(self, after: datetime) -> datetime | None: ...
+    def newest(self, until: datetime) -> datetime | None: ...
+
+
 def next_run(
     schedule: Schedule,
     start_date: datetime | None,
@@ -41,27 +73,118 @@ def next_run(
     after: datetime | None,
     catchup: bool,
     now: datetime,
+    *,
+    after_end: datetime | None = None,
+    known_since: datetime | None = None,
 ) -> Run | None:
     """The next run of ``schedule``, due or not, or None when there is none.
 
-    ``after`` is the logical date of the last scheduled run, None when there was none: the next one's is later. All times are aware.
+    ``after`` is the logical date of the last scheduled run and ``after_end`` the end of its data interval, None when there was
+    none: the next one's is later. ``known_since``: when the DAG was seen for the first time. All times are aware.
     Raises :class:`BadSchedule` for an expression or a time zone that does not exist.
     """
-    if schedule.kind != "cron":
-        return None
-    cron, zone = parse_schedule(schedule.cron or "", schedule.timezone)
-    earliest: list[datetime] = []
-    if after is not None:
-        earliest.append(cron.next(after, zone))
-    if start_date is not None:
-        earliest.append(_at_or_after(cron, zone, start_date))
-    if not catchup or not earliest:
-        earliest.append(_newest_complete(cron, zone, now))
-    start = max(earliest)
-    if end_date is not None and start > end_date:
-        return None
-    end = cron.next(start, zone)
-    return Run(logical_date=start, data_interval_start=start, data_interval_end=end, run_after=end)
+    match schedule.kind:
+        case "once":
+            tick = (start_date or known_since or now) if after is None else None
+            return None if tick is None or _is_later(tick, end_date) else _exact(tick.astimezone(UTC))
+        case "continuous":
+            begin = after_end or after or start_date or known_since or now
+            begin, end = begin.astimezone(UTC), max(begin + _INSTANT, now).astimezone(UTC)  # no two runs begin at one instant
+            return None if _is_later(end, end_date) else Run(begin, begin, end, end)
+        case "cron" | "delta" | "dates":
+            ticks = ticks_of(schedule, start_date)
+            if schedule.kind == "dates" or schedule.trigger:
+                return _next_trigger(schedule, ticks, start_date, end_date, after, catchup, now, known_since)
+            return _next_interval(ticks, start_date, end_date, after, catchup, now)
+        case _:
+            return None
+
+
+def next_of(spec: DagSpec, past: Past, now: datetime) -> Run | None:
+    """:func:`next_run` of a DAG."""
+    return next_run(
+        spec.schedule,
+        _instant(spec.start_date),
+        _instant(spec.end_date),
+        past.logical_date,
+        spec.catchup,
+        now,
+        after_end=past.interval_end,
+        known_since=past.known_since,
+    )
+
+
+def runs_between(schedule: Schedule, start_date: datetime | None, first: datetime, last: datetime) -> Iterator[Run]:
+    """The runs with logical dates from ``first`` to ``last``, both included, in order, whatever was run before.
+
+    ``start_date`` only says from when on ``delta`` counts.
+    """
+    ticks = ticks_of(schedule, start_date)
+    window = timedelta(seconds=schedule.window_s)
+    is_trigger = schedule.kind == "dates" or schedule.trigger
+    tick = ticks.next(first + (window if is_trigger else _NOTHING) - _INSTANT)
+    while tick is not None:
+        end = tick if is_trigger else ticks.next(tick)
+        if end is None or (logical := tick - window if is_trigger else tick) > last:
+            return
+        yield Run(logical, logical, end, end)
+        tick = ticks.next(tick)
+
+
+def manual_interval(spec: DagSpec, logical_date: datetime) -> tuple[datetime, datetime]:
+    """The data interval of a run that somebody asked for, with this logical date: the newest that had ended by then."""
+    schedule = spec.schedule
+    logical_date = logical_date.astimezone(UTC)
+    if schedule.trigger:
+        return logical_date - timedelta(seconds=schedule.window_s), logical_date
+    if schedule.kind in ("cron", "delta"):
+        ticks = ticks_of(schedule, _instant(spec.start_date))
+        end = ticks.newest(logical_date)
+        start = None if end is None else ticks.newest(end - _INSTANT)
+        if start is not None and end is not None:
+            return start, end
+    return logical_date, logical_date
+
+
+def describe(schedule: Schedule) -> str | None:
+    """In a few words, None when nothing runs by itself."""
+    match schedule.kind:
+        case "cron":
+            return " and ".join((schedule.cron or "", *schedule.also))
+        case "delta":
+            return f"every {timedelta(seconds=schedule.every_s or 0)}"
+        case "dates":
+            return f"on {len(schedule.dates)} dates"
+        case "once" | "continuous":
+            return f"@{schedule.kind}"
+        case "assets":
+            return "assets"
+        case _:
+            return None
+
+
+def check_schedule(schedule: Schedule) -> None:
+    """Raises :class:`BadSchedule` when no runs could be made of it."""
+    if schedule.kind not in KINDS:
+        raise BadSchedule(f"The schedule kind {schedule.kind!r} is not known here. There are: {', '.join(KINDS)}.")
+    if schedule.kind == "delta" and not (schedule.every_s and schedule.every_s >= 1):
+        raise BadSchedule("The time between two runs must be at least a second. Type for example: schedule=timedelta(hours=2)")
+    if schedule.kind in TICKING:
+        ticks_of(schedule, None)
+
+
+def ticks_of(schedule: Schedule, start_date: datetime | None) -> Ticks:
+    """Raises :class:`BadSchedule` for what has no ticks, or does not make sense."""
+    match schedule.kind:
+        case "cron":
+            found = [_CronTicks(*parse_schedule(text, schedule.timezone)) for text in (schedule.cron or "", *schedule.also)]
+            return found[0] if len(found) == 1 else _Merged(found)
+        case "delta":
+            return _DeltaTicks(timedelta(seconds=schedule.every_s or 0), start_date or _EPOCH)
+        case "dates":
+            return _DateTicks([datetime.fromisoformat(text).astimezone(UTC) for text in schedule.dates])
+        case _:
+            raise BadSchedule(f"The schedule is {describe(schedule) or 'by hand'}: it names no times.")
 
 
 @lru_cache(maxsize=_CACHED_SCHEDULES)
@@ -78,31 +201,118 @@ def parse_schedule(expression: str, timezone: str) -> tuple[Cron, ZoneInfo]:
     return Cron.parse(expression), zone
 
 
-def _at_or_after(cron: Cron, zone: ZoneInfo, instant: datetime) -> datetime:
-    return cron.next(instant - _INSTANT, zone)
+def _next_trigger(
+    schedule: Schedule,
+    ticks: Ticks,
+    start_date: datetime | None,
+    end_date: datetime | None,
+    after: datetime | None,
+    catchup: bool,
+    now: datetime,
+    known_since: datetime | None,
+) -> Run | None:
+    window = timedelta(seconds=schedule.window_s)
+    tick = None
+    if after is not None:
+        tick = ticks.next(after + window)
+    else:
+        begin = start_date or known_since or now
+        if start_date is None and schedule.run_immediately:
+            tick = ticks.newest(begin)
+        tick = tick or ticks.next(begin - _INSTANT)
+    if tick is not None and start_date is not None and tick < start_date:
+        tick = ticks.next(start_date - _INSTANT)
+    if tick is None:
+        return None
+    if not catchup and (newest := ticks.newest(now)) is not None:
+        tick = max(tick, newest)
+    return None if _is_later(tick, end_date) else Run(tick - window, tick - window, tick, tick)
 
 
-def _newest_complete(cron: Cron, zone: ZoneInfo, now: datetime) -> datetime:
-    """The beginning of the newest interval that has ended by ``now``."""
-    end = _newest_tick(cron, zone, now.astimezone(UTC))
-    return _newest_tick(cron, zone, end - _INSTANT)
+def _next_interval(
+    ticks: Ticks, start_date: datetime | None, end_date: datetime | None, after: datetime | None, catchup: bool, now: datetime
+) -> Run | None:
+    earliest = [ticks.next(instant) for instant in (after, start_date and start_date - _INSTANT) if instant is not None]
+    if not catchup or not earliest:
+        end = ticks.newest(now)  # of the newest interval that has ended
+        earliest.append(None if end is None else ticks.newest(end - _INSTANT))
+    start = max((tick for tick in earliest if tick is not None), default=None)
+    if start is None or _is_later(start, end_date):
+        return None
+    following = ticks.next(start)
+    return None if following is None else Run(start, start, following, following)
 
 
-def _newest_tick(cron: Cron, zone: ZoneInfo, until: datetime) -> datetime:
-    """The newest tick at or before ``until``.
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
-    Found by searching forward from ever further back, then by bisection: with one direction of search there is no second rule for
-    summer time that could disagree with the first.
-    """
-    lookback = _MINUTE
-    while (low := cron.next(until - lookback, zone)) > until:
-        lookback *= _LOOKBACK_GROWTH
-    high = until  # low is a tick, and there is none after high
-    while high - low >= _MINUTE:
-        middle = low + (high - low) / 2
-        tick = cron.next(middle, zone)
-        if tick <= until:
-            low = tick
-        else:
-            high = middle
-    return low
+
+def _exact(tick: datetime) -> Run:
+    return Run(tick, tick, tick, tick)
+
+
+def _is_later(instant: datetime, end_date: datetime | None) -> bool:
+    return end_date is not None and instant > end_date
+
+
+class _CronTicks:
+    def __init__(self, cron: Cron, zone: ZoneInfo) -> None:
+        self._cron, self._zone = cron, zone
+
+    def next(self, after: datetime) -> datetime:
+        return self._cron.next(after, self._zone)
+
+    def newest(self, until: datetime) -> datetime:
+        """Found by searching forward from ever further back, then by bisection: with one direction of search there is no second
+        rule for summer time that could disagree with the first.
+        """
+        until = until.astimezone(UTC)
+        lookback = _MINUTE
+        while (low := self.next(until - lookback)) > until:
+            lookback *= _LOOKBACK_GROWTH
+        high = until  # low is a tick, and there is none after high
+        while high - low >= _MINUTE:
+            middle = low + (high - low) / 2
+            tick = self.next(middle)
+            if tick <= until:
+                low = tick
+            else:
+                high = middle
+        return low
+
+
+class _DeltaTicks:
+    """Instants at whole multiples of ``step`` from ``anchor``, before it too."""
+
+    def __init__(self, step: timedelta, anchor: datetime) -> None:
+        self._step, self._anchor = step, anchor.astimezone(UTC)
+
+    def next(self, after: datetime) -> datetime:
+        return self.newest(after) + self._step
+
+    def newest(self, until: datetime) -> datetime:
+        return self._anchor + (until - self._anchor) // self._step * self._step
+
+
+class _DateTicks:
+    def __init__(self, dates: list[datetime]) -> None:
+        self._dates = dates
+
+    def next(self, after: datetime) -> datetime | None:
+        place = bisect_right(self._dates, after)
+        return self._dates[place] if place < len(self._dates) else None
+
+    def newest(self, until: datetime) -> datetime | None:
+        place = bisect_right(self._dates, until)
+        return self._dates[place - 1] if place else None
+
+
+class _Merged:
+    def __init__(self, parts: list[_CronTicks]) -> None:
+        self._parts = parts
+
+    def next(self, after: datetime) -> datetime:
+        return min(part.next(after) for part in self._parts)
+
+    def newest(self, until: datetime) -> datetime:
+        return max(part.newest(until) for part in self._parts)

@@ -2,6 +2,10 @@
 
 A mapped upstream counts once for every instance, an upstream that expanded to nothing counts once as skipped. A verdict other than
 ``WAIT`` is final for as long as the upstreams keep their states.
+
+``all_done_setup_success``, the rule of teardowns, asks two things: is everything done, and did a setup succeed? One counter holds
+both because an upstream that is no setup does not count in it when it finishes, but leaves it (:func:`contribution`): what is
+counted are setups, and ``total`` is reached when everything is done.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ class TriggerRule(StrEnum):
     NONE_FAILED = "none_failed"
     NONE_FAILED_MIN_ONE_SUCCESS = "none_failed_min_one_success"
     NONE_SKIPPED = "none_skipped"
+    ALL_DONE_SETUP_SUCCESS = "all_done_setup_success"  # of teardowns
     ALWAYS = "always"
 
 
@@ -58,6 +63,15 @@ def counted_as(state: TaskState) -> tuple[int, int, int]:
             return (0, 0, 1)
         case _:
             return (0, 0, 0)
+
+
+def contribution(rule: TriggerRule, counted: tuple[int, int, int], *, setup: bool) -> UpstreamCounts:
+    """What an upstream that is ``counted`` so adds to the counts of a task with this rule; ``setup`` says whether the upstream is
+    one. The opposite of it undoes it.
+    """
+    if rule is TriggerRule.ALL_DONE_SETUP_SUCCESS and not setup:
+        return UpstreamCounts(-sum(counted))
+    return UpstreamCounts(0, *counted)
 
 
 def evaluate(rule: TriggerRule, counts: UpstreamCounts) -> Verdict:
@@ -107,6 +121,9 @@ def evaluate(rule: TriggerRule, counts: UpstreamCounts) -> Verdict:
                 return Verdict.READY
             if all_done:
                 return Verdict.SKIP
+        case TriggerRule.ALL_DONE_SETUP_SUCCESS:
+            if all_done and not success:
+                return Verdict.UPSTREAM_FAIL if failed else Verdict.SKIP
         case TriggerRule.ALL_DONE:
             pass
         case _:

@@ -119,6 +119,23 @@ class AwaitsUpstreams:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PastTask:
+    """A task of the run before of which not all instances have ended well; how they stand."""
+
+    task_id: str
+    states: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitsPast:
+    """It depends on the past, and this is what the run before has not done yet."""
+
+    kind: Literal["awaits_past"] = "awaits_past"
+    run_id: str
+    tasks: list[PastTask]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsRetry:
     """Its last try failed; the next one is due at ``at``."""
 
@@ -129,8 +146,17 @@ class AwaitsRetry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitsPoke:
+    """It looks for something outside, since ``since``, and did not find it; it looks again at ``at``, in the same try."""
+
+    kind: Literal["awaits_poke"] = "awaits_poke"
+    at: datetime | None
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsEvent:
-    """It waits for a trigger, or to be rescheduled."""
+    """It waits for a trigger."""
 
     kind: Literal["awaits_event"] = "awaits_event"
     state: str
@@ -195,7 +221,9 @@ Reason = (
     | Paused
     | RunAfter
     | AwaitsUpstreams
+    | AwaitsPast
     | AwaitsRetry
+    | AwaitsPoke
     | AwaitsEvent
     | FullLimit
     | KeptPool

@@ -11,9 +11,10 @@ import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError
 from evenflow.process.patience import Patience
+from evenflow.processor import limits
 from evenflow.processor.parsing import Parsed
 from evenflow.wire.code import archive_hash, pack
-from evenflow.wire.messages import FileSeen, ParsedAnswer, ParsedFile
+from evenflow.wire.messages import LeasedFile, ParsedAnswer, ParsedFile
 
 T = TypeVar("T")
 
@@ -26,32 +27,41 @@ class DeliveryApi(Protocol):
     async def put_code(self, code_hash: str, archive: bytes) -> None: ...
 
 
-async def deliver(api: DeliveryApi, bundle: str, seen: FileSeen, parsed: Parsed, root: Path) -> None:
+async def deliver(api: DeliveryApi, leased: LeasedFile, parsed: Parsed, root: Path, revision: str | None) -> None:
     """However long the API is away; what it refuses becomes the file's error. Raises :class:`ApiRefused` if not even that."""
     message = ParsedFile(
-        bundle=bundle,
-        file=seen.file,
-        fingerprint=seen.fingerprint,
+        bundle=leased.bundle,
+        file=leased.file,
+        fingerprint=leased.fingerprint,
+        revision=revision,
         seconds=parsed.seconds,
         specs=parsed.specs,
         error=parsed.error,
         error_line=parsed.error_line,
+        warnings=parsed.warnings,
     )
     try:
         await _deliver(api, message, {} if parsed.error else await asyncio.to_thread(_read, root, parsed.modules))
     except (ApiRefused, CodeArchiveError, OSError) as error:
         if isinstance(error, ApiRefused) and (error.status >= 500 or error.status in (401, 403)):
             raise
-        message.specs, message.code_hash, message.error = [], None, f"{seen.file} cannot be delivered: {error}"
+        message.specs, message.code_hash, message.code, message.error = (
+            [],
+            None,
+            None,
+            f"{leased.file} cannot be delivered: {error}",
+        )
         await _insist(lambda: api.file_parsed(message))
 
 
 async def _deliver(api: DeliveryApi, message: ParsedFile, code: dict[str, bytes]) -> None:
+    archive = b""
     if message.specs:
-        message.code_hash = archive_hash(code)
+        message.code_hash, archive = archive_hash(code), await asyncio.to_thread(pack, code)
+        message.code = archive if len(archive) <= limits.INLINE_CODE else None
     answer = await _insist(lambda: api.file_parsed(message))
     if answer.need_code and message.code_hash is not None:
-        code_hash, archive = message.code_hash, await asyncio.to_thread(pack, code)
+        code_hash = message.code_hash
         await _insist(lambda: api.put_code(code_hash, archive))
         answer = await _insist(lambda: api.file_parsed(message))
     for error in answer.errors:

@@ -59,6 +59,7 @@ class DagFolder:
         self._contents: dict[str, _Content] = {}
         self._imports: dict[str, _Imports] = {}
         self._loaded: dict[str, frozenset[str]] = {}
+        self._names: frozenset[str] = frozenset()  # the same object as long as it is equal: compared once a scan, not once a file
 
     def learn(self, file: str, modules: list[str]) -> None:
         """What ``file`` turned out to need when it was loaded."""
@@ -69,6 +70,8 @@ class DagFolder:
         root = self._folder.resolve(strict=True)  # the folder may be a link that deployments swap
         found = dict(_python_files(root, "", ()))
         stamps = {path: stamp for path, (stamp, _) in found.items()}
+        if self._names != stamps.keys():
+            self._names = frozenset(stamps)
         self._contents = {
             path: content for path, content in self._contents.items() if content.settled and content.stamp == stamps.get(path)
         }
@@ -89,17 +92,16 @@ class DagFolder:
 
     def _imported(self, root: Path, file: str, stamps: dict[str, Stamp]) -> set[str]:
         known = self._imports.get(file)
-        names = frozenset(stamps)
         if (
             known is None
-            or known.names != names
+            or known.names is not self._names
             or any(self._digest(root, path, stamps) != digest for path, digest in known.digests.items())
         ):
             try:
                 modules = {path.relative_to(root).as_posix() for path in local_imports(root / file, root)}
             except (OSError, ValueError, RecursionError):  # loading it will say what is wrong with it
                 modules = {file}
-            known = self._imports[file] = _Imports(names, {path: self._digest(root, path, stamps) for path in modules})
+            known = self._imports[file] = _Imports(self._names, {path: self._digest(root, path, stamps) for path in modules})
         return set(known.digests)
 
     def _digest(self, root: Path, path: str, stamps: dict[str, Stamp]) -> str:

@@ -5,9 +5,16 @@ from __future__ import annotations
 RESCAN = 10.0  # what the kernel's notifications missed (network file systems, swapped links) shows after this
 PARSERS = 4  # files at once: one that hangs for its whole time must not hold up the others
 
-PARSE_TIMEOUT = 30.0  # a file that loads longer does work at its top level that belongs into a task
+PARSE_TIMEOUT = 30.0  # unless `parse_timeout` says otherwise: a file that loads longer does work that belongs into a task
 ABORT_GRACE = 1.0  # for the process to print where it is, before it is killed
-FILE_LEASE = 60.0  # a file that another processor leased is free again when that one must have died: timeout and delivery
+LEASED_AT_ONCE = PARSERS  # files: one request for several, and no more than are begun soon
+INLINE_CODE = 256 * 2**10  # an archive up to here goes along with its DAGs; sending it when it is known costs less than asking
+DELIVERY = 30.0  # part of a lease, beside the timeouts of the file and of the one before it; an API that restarts needs less
 
-MEMORY = 1 * 2**30  # of address space; a DAG file that imports pandas and pyspark takes about a third
-OUTPUT_KEPT = 64 * 2**10  # of what a file prints while it is loaded: the end, which tells why it failed
+MEMORY_MIB = 1024  # of address space, unless `parse_memory` says otherwise; pandas and pyspark together take about a third
+OUTPUT = 64 * 2**20  # what a file may print while it is loaded: more is a loop
+OUTPUT_KEPT = 32 * 2**10  # of it, the end, which tells why it failed; half of what the API keeps of an error
+WARNINGS = 100  # of one file
+
+GIT_TIMEOUT = 120.0  # one call of git: a shallow fetch of a large repository over a slow line
+OLD_TREE = 600.0  # a commit's files are kept after the next has come: whatever is being loaded from them has ended long before

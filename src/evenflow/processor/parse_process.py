@@ -2,20 +2,24 @@
 
 The template has Evenflow imported and nothing else. Each child loads one DAG file and says what it defines:
 
-    {"tell": "parsed", "modules": [path, ...], "seconds": s} + JSON list of the DAGs' specs
-    {"tell": "failed", "trace": text, "line": number or null}
+    {"tell": "parsed", "modules": [path, ...], "warnings": [text, ...]} + JSON list of the DAGs' specs
+    {"tell": "failed", "summary": text, "trace": text, "line": number or null, "warnings": [text, ...]}
 """
 
 from __future__ import annotations
 
 import json
-import time
+import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
+from evenflow.errors import DagError, DagFileError
 from evenflow.process.frames import Header, Link
 from evenflow.process.template import serve_template
 from evenflow.process.tracebacks import describe_failure
-from evenflow.sdk.loader import load_file
+from evenflow.processor import limits
+from evenflow.sdk.dag import DAG
+from evenflow.sdk.loader import LoadedFile, load_file
 
 
 def prepare(config: Header) -> None:
@@ -25,17 +29,39 @@ def prepare(config: Header) -> None:
 def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:
     root = Path(job["root"])
     file = root / job["file"]
-    begun = time.perf_counter()
-    try:
-        loaded = load_file(file, root)
-        specs = [dag.to_spec().to_json() for dag in loaded.dags.values()]
-    except BaseException as error:
-        if isinstance(error, MemoryError):
-            error.add_note(f"A DAG file is loaded with at most {job['memory'] // 2**20} MiB of memory.")
-        failure = describe_failure(error, file, root)
-        return {"tell": "failed", "trace": failure.trace, "line": failure.line}, b""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            loaded = load_file(file, root)
+            specs = [_spec_of(dag, loaded, job["file"]) for dag in loaded.dags.values()]
+        except BaseException as error:
+            if isinstance(error, MemoryError):
+                error.add_note(
+                    f"A DAG file is loaded with at most {job['memory_mib']} MiB of memory. Load data in a task, or raise the limit "
+                    "(EVENFLOW_PARSE_MEMORY, in MiB, for the processor)."
+                )
+            failure = describe_failure(error, file, root)
+            said = {"summary": failure.summary, "trace": failure.trace, "line": failure.line, "warnings": _told(caught, root)}
+            return {"tell": "failed", **said}, b""
     modules = [path.relative_to(root).as_posix() for path in loaded.modules]
-    return {"tell": "parsed", "modules": modules, "seconds": time.perf_counter() - begun}, json.dumps(specs).encode()
+    return {"tell": "parsed", "modules": modules, "warnings": _told(caught, root)}, json.dumps(specs).encode()
+
+
+def _spec_of(dag: DAG, loaded: LoadedFile, file: str) -> str:
+    try:
+        return dag.to_spec().to_json()
+    except DagError as error:  # of the DAG as a whole, such as a cycle
+        raise DagFileError(file, loaded.lines[dag.dag_id], str(error)) from error
+
+
+def _told(caught: Iterable[warnings.WarningMessage], root: Path) -> list[str]:
+    """``a.py:3: DeprecationWarning: ...``, for what arose in the author's own files; libraries warn each other of much else."""
+    own = (warning for warning in caught if Path(warning.filename).is_relative_to(root))
+    told = [
+        f"{Path(warning.filename).relative_to(root)}:{warning.lineno}: {warning.category.__name__}: {warning.message}"
+        for warning in own
+    ]
+    return told[: limits.WARNINGS]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,18 @@ from evenflow.process.owned_template import OwnedTemplate
 from evenflow.processor import limits
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseLimits:
+    """What one file may take; settings of the processor."""
+
+    timeout_s: float = limits.PARSE_TIMEOUT
+    memory_mib: int = limits.MEMORY_MIB
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.memory_mib * 2**20
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """What a file defines, or why that cannot be known."""
@@ -24,22 +36,30 @@ class Parsed:
     specs: list[str] = field(default_factory=list)  # DagSpec JSON
     modules: list[str] = field(default_factory=list)  # paths below the root, the file itself included
     error: str | None = None
+    summary: str | None = None  # the error in one line, where it is an exception
     error_line: int | None = None
+    warnings: list[str] = field(default_factory=list)  # each with its place
 
 
 class _Answer(msgspec.Struct):
     tell: str
     modules: list[str] = []
+    warnings: list[str] = []
+    summary: str | None = None
     trace: str | None = None
     line: int | None = None
 
 
-async def parse_file(template: OwnedTemplate, root: str, file: str) -> Parsed:
-    """Load ``file``, for ``limits.PARSE_TIMEOUT`` at most. Raises :class:`OSError` when no process can be started for it."""
-    parsing = _Parsing(file)
-    child = template.begin({"root": root, "file": file, "memory": limits.MEMORY}, parsing)
+async def parse_file(template: OwnedTemplate, root: str, file: str, within: ParseLimits) -> Parsed:
+    """Load ``file`` in a child of a template whose children have ``within.memory_bytes``.
+
+    Raises :class:`OSError` when no process can be started for it.
+    """
+    parsing = _Parsing(file, within)
+    child = template.begin({"root": root, "file": file, "memory_mib": within.memory_mib}, parsing)
+    parsing.child = child
     try:
-        await asyncio.wait({parsing.parsed}, timeout=limits.PARSE_TIMEOUT)
+        await asyncio.wait({parsing.parsed}, timeout=within.timeout_s)
         if not parsing.parsed.done():
             await parsing.abort(child)
         return await parsing.parsed
@@ -50,18 +70,24 @@ async def parse_file(template: OwnedTemplate, root: str, file: str) -> Parsed:
 class _Parsing:
     """Implements :class:`evenflow.process.owned_child.ChildEvents`."""
 
-    def __init__(self, file: str) -> None:
-        self._file = file
+    child: OwnedChild
+
+    def __init__(self, file: str, within: ParseLimits) -> None:
+        self._file, self._within = file, within
         self._loop = asyncio.get_running_loop()
         self.parsed: asyncio.Future[Parsed] = self._loop.create_future()
         self._begun_at = self._loop.time()
         self._said: tuple[_Answer, bytes] | None = None
         self._printed = bytearray()
-        self._aborted = False
+        self._printed_bytes = 0
+        self._stopped: str | None = None  # at which limit
 
     async def abort(self, child: OwnedChild) -> None:
         """End a process that takes too long; the interpreter's fault handler prints where it is."""
-        self._aborted = True
+        self._stopped = (
+            f"it was not loaded after {self._within.timeout_s:g} s. Move what takes so long into a task, or raise the limit "
+            "(EVENFLOW_PARSE_TIMEOUT, in seconds, for the processor)"
+        )
         child.send_signal(signal.SIGABRT)
         await asyncio.wait({self.parsed}, timeout=limits.ABORT_GRACE)
         child.send_signal(signal.SIGKILL)
@@ -76,6 +102,12 @@ class _Parsing:
             raise ValueError(str(error)) from None
 
     def output(self, data: bytes) -> None:
+        self._printed_bytes += len(data)
+        if self._printed_bytes > limits.OUTPUT and self._stopped is None:
+            self._stopped = (
+                f"it printed more than {limits.OUTPUT // 2**20} MiB. A DAG file should print nothing; this limit is fixed"
+            )
+            self.child.send_signal(signal.SIGKILL)
         self._printed += data
         del self._printed[: -limits.OUTPUT_KEPT]
 
@@ -85,11 +117,11 @@ class _Parsing:
 
     def _result(self, end: Exit) -> Parsed:
         seconds = self._loop.time() - self._begun_at
-        if self._said is None or self._aborted:
-            why = f"it was not loaded after {limits.PARSE_TIMEOUT:g} s" if self._aborted else describe_exit(end)
+        if self._said is None or self._stopped:
+            why = self._stopped or describe_exit(end)
             printed = self._printed.decode(errors="replace")
             return Parsed(seconds, error=f"{self._file} cannot be loaded: {why}.\n{printed}")
         answer, body = self._said
         if answer.tell == "parsed":
-            return Parsed(seconds, specs=json.loads(body), modules=answer.modules)
-        return Parsed(seconds, error=answer.trace, error_line=answer.line)
+            return Parsed(seconds, specs=json.loads(body), modules=answer.modules, warnings=answer.warnings)
+        return Parsed(seconds, error=answer.trace, summary=answer.summary, error_line=answer.line, warnings=answer.warnings)

@@ -12,24 +12,38 @@ def build_service(kind: Kind, settings: ServiceSettings) -> Service:
     match kind:
         case Kind.API:
             from evenflow.api.service import ApiService
+            from evenflow.api.vault import Vault
+            from evenflow.wire.objects import ObjectStorage
 
             return ApiService(
-                settings.database_url, host=settings.api_host, port=settings.api_port, log_dir=settings.log_dir, name=settings.name
+                settings.database_url,
+                host=settings.api_host,
+                port=settings.api_port,
+                log_dir=settings.log_dir,
+                name=settings.name,
+                vault=Vault(settings.secrets_file, settings.secret_keys),
+                storage=ObjectStorage(settings.xcom_storage),
             )
         case Kind.SCHEDULER:
             from evenflow.scheduler.service import SchedulerService
 
             return SchedulerService(settings.database_url, name=settings.name)
         case Kind.PROCESSOR:
-            if not settings.dags.is_dir():
-                raise SettingsError(f"The DAG folder {settings.dags} does not exist. Make it, or set EVENFLOW_DAGS (--dags).")
+            from evenflow.processor.parsing import ParseLimits
             from evenflow.processor.service import ProcessorService
 
             return ProcessorService(
-                settings.api_url, _token(kind, settings), name=settings.name, bundle=settings.bundle, folder=settings.dags
+                settings.api_url,
+                _token(kind, settings),
+                name=settings.name,
+                sources=settings.sources,
+                home=settings.home,
+                parse_limits=ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory),
             )
         case Kind.WORKER:
+            from evenflow.wire.objects import ObjectStorage
             from evenflow.worker.service import WorkerService
+            from evenflow.worker.values import Values
 
             return WorkerService(
                 settings.api_url,
@@ -38,6 +52,7 @@ def build_service(kind: Kind, settings: ServiceSettings) -> Service:
                 slots=settings.slots,
                 queues=list(settings.queues),
                 home=settings.home,
+                values=Values(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
             )
 
 

@@ -34,8 +34,7 @@ class LocalEvenflow:
     async def start(self) -> None:
         """Returns when every service is ready. Raises :class:`AlreadyRunning`, :class:`ServiceFailed`, or the database's errors."""
         settings = self._settings
-        if not settings.dags.is_dir():
-            raise SettingsError(f"The DAG folder {settings.dags} does not exist. Make it, or name another with --dags.")
+        check_folders(settings)
         prepare_home(settings.home)
         publish = self._contexts.enter_context(presence.claim(settings.home))
         port = choose_port(settings.api_host, settings.api_port)
@@ -82,6 +81,13 @@ class LocalEvenflow:
         given = {"api_url": self.api_url, "api_port": port, "database_url": database_url, "token": tokens.get(kind, "")}
         needs = self._children[Kind.API] if kind in RUNS_USER_CODE else []
         return service_child(kind, self._settings, self._screen, needs, name=name, **given)
+
+
+def check_folders(settings: Settings) -> None:
+    """Raises :class:`SettingsError` when a local folder of DAG files is missing."""
+    for source in settings.sources:
+        if source.folder is not None and not Path(source.folder).is_dir():
+            raise SettingsError(f"The DAG folder {source.folder} does not exist. Make it, or name another with --dags.")
 
 
 def service_child(kind: Kind, settings: Settings, screen: Screen, needs: Sequence[Child] = (), *, name: str, **given: Any) -> Child:

@@ -1,7 +1,7 @@
 """What one service has to know, as it travels from the command line to the service's process: in the environment.
 
 The command line reads and checks all settings (:mod:`evenflow.runtime.settings`); a service reads what is ready for it, and so
-has to load nothing for that. The variables are the same.
+has to load nothing for that. The variables are the same, but for the sources of DAG files, which are listed in one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
+from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
 from evenflow.process.environment import OURS as PREFIX
-from evenflow.process.environment import user_environment
+from evenflow.process.environment import own_environment, user_environment
 from evenflow.runtime.logging import Format, Level
+from evenflow.sdk.limits import MAX_INLINE_XCOM
 
 
 class Kind(StrEnum):
@@ -36,10 +38,14 @@ class ServiceSettings:
     database_url: str = ""  # empty: the embedded one of this home
     api_url: str
     token: str = ""
+    secret_keys: str = ""  # that seal connections and variables; empty: those of the file in the home
+    xcom_url: str = ""  # where large values are; empty: a folder of the home
+    xcom_inline: int = MAX_INLINE_XCOM  # bytes of JSON up to which a value is kept in the database
     api_host: str
     api_port: int
-    dags: Path
-    bundle: str
+    sources: tuple[BundleSource, ...]
+    parse_timeout: float
+    parse_memory: int
     slots: int
     queues: tuple[str, ...]
     log_level: Level
@@ -49,15 +55,17 @@ class ServiceSettings:
     def environment(self, kind: Kind, environ: Mapping[str, str]) -> dict[str, str]:
         """``environ`` for the process of a service of this kind.
 
-        None of our variables is inherited but connections: what a service gets is listed. One that runs user code gets no database,
-        the others no token.
+        None of our variables is inherited but, by what runs user code, connections and variables: what a service gets is listed.
+        One that runs user code gets no database, the others no token, and only the API the keys of what is sealed.
         """
-        secret = "database_url" if kind in RUNS_USER_CODE else "token"
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != secret}
+        withheld = {"database_url"} if kind in RUNS_USER_CODE else {"token"}
+        withheld |= set() if kind is Kind.API else {"secret_keys"}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in withheld}
+        values["sources"] = sources_to_json(self.sources)
         ours = {
             PREFIX + name.upper(): ",".join(value) if isinstance(value, tuple) else str(value) for name, value in values.items()
         }
-        return {**user_environment(environ), **ours}
+        return {**(user_environment if kind in RUNS_USER_CODE else own_environment)(environ), **ours}
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> ServiceSettings:
@@ -72,16 +80,30 @@ class ServiceSettings:
             database_url=environ.get(PREFIX + "DATABASE_URL", ""),
             api_url=value("API_URL"),
             token=environ.get(PREFIX + "TOKEN", ""),
+            secret_keys=environ.get(PREFIX + "SECRET_KEYS", ""),
+            xcom_url=value("XCOM_URL"),
+            xcom_inline=int(value("XCOM_INLINE")),
             api_host=value("API_HOST"),
             api_port=int(value("API_PORT")),
-            dags=Path(value("DAGS")),
-            bundle=value("BUNDLE"),
+            sources=sources_from_json(value("SOURCES")),
+            parse_timeout=float(value("PARSE_TIMEOUT")),
+            parse_memory=int(value("PARSE_MEMORY")),
             slots=int(value("SLOTS")),
             queues=tuple(value("QUEUES").split(",")),
             log_level=cast(Level, value("LOG_LEVEL")),
             log_format=cast(Format, value("LOG_FORMAT")),
             drain_timeout=float(value("DRAIN_TIMEOUT")),
         )
+
+    @property
+    def secrets_file(self) -> Path:
+        """The keys that seal connections and variables, when none are set."""
+        return self.home / "secrets.key"
+
+    @property
+    def xcom_storage(self) -> str:
+        """The URL below which large values are stored."""
+        return self.xcom_url or (self.home / "xcom").as_uri()
 
     @property
     def log_dir(self) -> Path:

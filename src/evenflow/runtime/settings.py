@@ -16,15 +16,21 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from evenflow.core.bundle import BundleSource
 from evenflow.errors import SettingsError
+from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
+from evenflow.runtime.bundle_settings import NAME, BundleSettings
 from evenflow.runtime.service_settings import ServiceSettings
-from evenflow.sdk.connections import ENV_PREFIX as CONNECTION_PREFIX
+from evenflow.sdk import lookup
 from evenflow.sdk.connections import env_name
+from evenflow.sdk.limits import MAX_INLINE_XCOM
 
 PREFIX = "EVENFLOW_"
 CONFIG_FILE = "evenflow.toml"
 DEFAULT_PORT = 8974
 _PROJECT_MARKS = (".evenflow", CONFIG_FILE, "pyproject.toml", ".git")
+CONNECTION_PREFIX = lookup.ENV_PREFIXES[lookup.CONNECTION]
+_VALUES = tuple(lookup.ENV_PREFIXES.values())
 _NOT_SETTINGS = ("EVENFLOW_DEBUG",)  # read where errors are shown, before there are settings
 
 
@@ -41,6 +47,11 @@ class Settings(BaseSettings):
 
     dags: Path = Field(default_factory=lambda: project_dir() / "dags", description="Folder of DAG files")
     bundle: str = Field("", max_length=100, description="Name of that folder in the database; else made from its path")
+    bundles: dict[str, BundleSettings] = Field(default_factory=dict, description="More sources of DAG files, by name")
+    parse_timeout: float = Field(PARSE_TIMEOUT, gt=0, le=500, description="Seconds that loading a DAG file may take")
+    parse_memory: int = Field(
+        MEMORY_MIB, ge=128, le=1_048_576, description="MiB of address space that a DAG file has while it is loaded"
+    )
 
     workers: int = Field(1, ge=0, le=64, description="Worker processes of `evenflow up`")
     slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
@@ -51,17 +62,36 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "console", "json"] = Field("auto", description="auto: console on a terminal, else json")
     drain_timeout: float = Field(30.0, ge=0, le=86_400, description="Seconds that work in hand may take when a service stops")
 
+    secret_keys: SecretStr | None = Field(
+        None, description="Keys that seal connections and variables, comma-separated, the first seals; else <home>/secrets.key"
+    )
+    secrets_dir: Path | None = Field(
+        None, description="Folder with connections/<id> and variables/<key>, as Kubernetes mounts secrets"
+    )
+    xcom_url: str = Field("", description="Where large XComs are stored, as fsspec names it (s3://...); else <home>/xcom")
+    xcom_inline: int = Field(
+        MAX_INLINE_XCOM, ge=0, le=MAX_INLINE_XCOM, description="Bytes of JSON up to which an XCom is kept in the database"
+    )
+
     connections: dict[str, str] = Field(default_factory=dict, description="Connection ids and their URIs")
 
-    @field_validator("home", "dags")
+    @field_validator("home", "dags", "secrets_dir")
     @classmethod
-    def _absolute(cls, path: Path) -> Path:
-        return path.expanduser().absolute()
+    def _absolute(cls, path: Path | None) -> Path | None:
+        return None if path is None else path.expanduser().absolute()
 
     @field_validator("queues", mode="before")
     @classmethod
     def _split(cls, queues: Any) -> Any:
         return [name.strip() for name in queues.split(",") if name.strip()] if isinstance(queues, str) else queues
+
+    @field_validator("bundles")
+    @classmethod
+    def _named(cls, bundles: dict[str, BundleSettings]) -> dict[str, BundleSettings]:
+        for name in bundles:
+            if not NAME.fullmatch(name):
+                raise ValueError(f"the name {name!r} of a bundle has letters, digits, '_', '.' and '-' only, at most 100")
+        return bundles
 
     @model_validator(mode="after")
     def _derive(self) -> Self:
@@ -88,13 +118,22 @@ class Settings(BaseSettings):
         return self.home / "operator.token"
 
     @property
+    def sources(self) -> tuple[BundleSource, ...]:
+        """What a processor reads: the DAG folder and the bundles. With bundles the folder may be missing, unless it was named."""
+        more = tuple(bundle.source(name) for name, bundle in self.bundles.items())
+        if more and "dags" not in self.model_fields_set and not self.dags.is_dir():
+            return more
+        return BundleSource(name=self.bundle, folder=str(self.dags)), *more
+
+    @property
     def own_database_url(self) -> str:
         """The database that was named; empty for the embedded one."""
         return self.database_url.get_secret_value() if self.database_url is not None else ""
 
     def connection_environment(self) -> dict[str, str]:
-        """The connections as the environment variables that tasks read."""
-        return {env_name(conn_id): uri for conn_id, uri in self.connections.items()}
+        """The connections, and where secret files are, as the environment variables that tasks read."""
+        directory = {} if self.secrets_dir is None else {lookup.DIRECTORY: str(self.secrets_dir)}
+        return {**{env_name(conn_id): uri for conn_id, uri in self.connections.items()}, **directory}
 
     def for_service(self, *, name: str, **given: Any) -> ServiceSettings:
         """What a service of this name has to know; ``given`` are values of its own."""
@@ -102,9 +141,21 @@ class Settings(BaseSettings):
             "database_url": self.own_database_url,
             "token": self.token.get_secret_value() if self.token is not None else "",
             "queues": tuple(self.queues),
+            "sources": self.sources,
         }
-        same = ("home", "api_url", "api_host", "api_port", "dags", "bundle", "slots", "log_level", "log_format", "drain_timeout")
-        values |= {field: getattr(self, field) for field in same}
+        same = (
+            "home",
+            "xcom_url",
+            "xcom_inline",
+            "api_url",
+            "api_host",
+            "api_port",
+            "slots",
+            "log_level",
+            "log_format",
+            "drain_timeout",
+        )
+        values |= {field: getattr(self, field) for field in (*same, "parse_timeout", "parse_memory")}
         return ServiceSettings(name=name, **{**values, **given})
 
 
@@ -113,9 +164,13 @@ class _ConfigFile(TomlConfigSettingsSource):
 
     def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
         values = super()._read_file(file_path)
-        for name in ("home", "dags"):
+        for name in ("home", "dags", "secrets_dir"):
             if isinstance(values.get(name), str):
                 values[name] = str(config_file().parent / Path(values[name]).expanduser())
+        bundles = values.get("bundles")
+        for bundle in bundles.values() if isinstance(bundles, dict) else ():
+            if isinstance(bundle, dict) and isinstance(bundle.get("folder"), str):
+                bundle["folder"] = str(config_file().parent / Path(bundle["folder"]).expanduser())
         return values
 
 
@@ -138,9 +193,7 @@ def load_settings(**given: Any) -> Settings:
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     """What looks like a setting in ``environ`` and is none, each with what was probably meant."""
     known = {PREFIX + name.upper() for name in Settings.model_fields} | set(_NOT_SETTINGS)
-    unknown = [
-        name for name in sorted(environ) if name.startswith(PREFIX) and name not in known and not name.startswith(CONNECTION_PREFIX)
-    ]
+    unknown = [name for name in sorted(environ) if name.startswith(PREFIX) and name not in known and not name.startswith(_VALUES)]
     return [f"{name} is no setting.{_did_you_mean(name, known)}" for name in unknown]
 
 
@@ -188,7 +241,7 @@ def _explain(problem: Any, given: Mapping[str, Any]) -> str:
     else:
         where = f"{config_file()}: {name}"
     message = problem["msg"].removeprefix("Value error, ")
-    shown = "" if name in ("database_url", "token", "connections") else f" (it is {problem['input']!r})"
+    shown = "" if name in ("database_url", "token", "secret_keys", "connections") else f" (it is {problem['input']!r})"
     return f"{where}: {message[:1].lower()}{message[1:]}{shown}."
 
 

@@ -15,15 +15,19 @@ from dataclasses import dataclass
 
 from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
-from evenflow.scheduler.batch import Batch, Run
+from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run, cancelled
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.creation import create_runs, take_queued
+from evenflow.scheduler.deadlines import miss_deadlines
+from evenflow.scheduler.operations import OPERATE, end_intended, operate
+from evenflow.scheduler.past import KINDS, apply_word, look_again, tell
 from evenflow.scheduler.readiness import propagate
 from evenflow.scheduler.reports import apply_reports, apply_timers
 from evenflow.scheduler.round import Round
 from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.swap import leave, swap
+from evenflow.scheduler.timeouts import pause_failing, stop_overdue
 from evenflow.store import inbox, runs, selection
 from evenflow.store.notify import DISPATCH, INBOX
 from evenflow.store.rows import Conn, Rows
@@ -73,14 +77,19 @@ def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, swee
             again |= _end_runs(batch, finished)
             _wake_ended(batch)
             swap(batch, starts) if turn.fast_follow else leave(batch, starts)
+        again |= lead and bool(batch.stops or batch.calls)
         batch.write()
+        again |= tell(batch, watches=turn.watches)
         if batch.ended_runs:
             runs.finish(conn, batch.ended_runs)
+            pause_failing(batch)
             if lead:
                 runs.delete_limits(conn, [run_key for run_key, _, _ in batch.ended_runs])
         if batch.dispatches or batch.kills:
             inbox.notify(conn, DISPATCH)
         if turn.fast_follow and not lead and (batch.released or batch.ready or batch.expanded):
+            inbox.notify(conn, INBOX)
+        if batch.calls and not lead:
             inbox.notify(conn, INBOX)
         pipeline.sync()
         for guard in batch.guards:
@@ -125,15 +134,29 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
     for row in locked:
         cancelled = row.cancelled_by is not None or row.run_key in cancels
         version = batch.catalog.version(row.version_key)
-        batch.runs[row.run_key] = Run(row.run_key, row.dag_id, version, row.priority, row.run_after_us, row.is_paused, cancelled)
+        run = Run(row.run_key, row.dag_id, version, row.priority, row.run_after_us, row.is_paused, cancelled, clears=row.clears)
+        batch.runs[row.run_key] = run
+        if row.clears:
+            batch.catalog.forget_older(row.run_key, row.clears)
+    timers = stop_overdue(batch, miss_deadlines(batch, timers)) if timers else timers
     states = {row.run_key: RunState(row.state) for row in locked}
+    already = {row.run_key for row in locked if row.cancelled_by is not None}
     for run_key, report in cancels.items():
+        if run_key in already:  # what is left of it are teardowns
+            continue
         actor = str((report.payload or {}).get("actor", "an operator"))
         cancel_run(batch, batch.runs[run_key], states[run_key], actor)
-    stale = apply_reports(batch, [r for r in reports if r.kind != "cancel"])
-    apply_timers(batch, timers)
-    propagate(batch)
-    return len(reports), stale, len(reports) == REPORTS_PER_TURN
+    expansions: list[Item] = []
+    operations = [r for r in reports if r.kind == OPERATE]
+    for report in operations:
+        operate(batch, batch.runs[report.run_key], states[report.run_key], report, expansions)
+        look_again(batch, batch.runs[report.run_key])
+    apply_word(batch, [r for r in reports if r.kind in KINDS])
+    left = end_intended(batch, [r for r in reports if r.kind not in ("cancel", OPERATE, *KINDS)], expansions)
+    stale = apply_reports(batch, left)
+    apply_timers(batch, [t for t in timers if (t.run_key, t.task_index, t.map_index) not in batch.voided] if operations else timers)
+    propagate(batch, expansions)
+    return len(reports), stale, bool(operations) or len(reports) == REPORTS_PER_TURN
 
 
 def _count_down(batch: Batch) -> Rows[runs.RunStanding] | None:

@@ -10,12 +10,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from evenflow.core import callbacks
 from evenflow.core.graph import Graph
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
 from evenflow.scheduler.catalog import Catalog, Place, Version
-from evenflow.store import runs, tasks
+from evenflow.store import asset_runs, branches, inbox, runs, tasks
+from evenflow.store import callbacks as stored_calls
 from evenflow.store.rows import Conn, Guard
 
 Key = tuple[int, int, int]  # run_key, task_index, map_index
@@ -37,6 +39,7 @@ class Run:
     is_paused: bool = False
     cancelled: bool = False
     new: bool = False  # created in this transaction
+    clears: int = 0  # how often operators touched it
     ready_at_s: float = 0.0  # when the last thing was said that makes its tasks ready here, seconds since 1970
 
     @property
@@ -56,6 +59,7 @@ class Item(Struct):
     epoch: int
     try_number: int
     losses: int = 0
+    tries_before: int = 0  # tries begun before an operator cleared it
     started_at: str | None = None  # instants, as the database writes them
     ended_at: str | None = None
     last: tasks.Event | None = None  # its last move, which is written together with it
@@ -67,11 +71,14 @@ class Item(Struct):
 
 @dataclass(slots=True)
 class Expansion:
-    """A mapped task that has just become ``length`` instances."""
+    """A mapped task that has become ``length`` instances. ``rest`` is the state of those that have no row yet."""
 
     run_key: int
     task_index: int
     length: int
+    rest: TaskState
+    lane: bool = False  # in this transaction all its instances became ready, to be started in order
+    tries_before: int = 0  # tries begun before it was cleared and expanded anew
 
 
 @dataclass(slots=True)
@@ -84,19 +91,31 @@ class Batch:
     items: dict[Key, Item] = field(default_factory=dict)
     wave: list[Item] = field(default_factory=list)  # finished, not yet counted downstream
     ready: list[Item] = field(default_factory=list)  # candidates for the round
+    gated: list[Item] = field(default_factory=list)  # ready, if the previous run lets them
+    watched: set[tuple[int, int]] = field(default_factory=set)  # run_key, task_index: tasks at which runs that wait are to look
+    offered: set[Key] = field(default_factory=set)  # of the items in ``ready`` that waited for upstreams
     gone: set[Key] = field(default_factory=set)  # rows of mapped tasks that have been expanded
-    expanded: list[Expansion] = field(default_factory=list)
+    expanded: list[Expansion] = field(default_factory=list)  # made or changed here
+    mapped: dict[tuple[int, int], Expansion] = field(default_factory=dict)  # run_key, task_index: what is known
     released: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # by limit; 0 only wakes
     released_at: dict[int, float] = field(default_factory=dict)  # when the last of it was, seconds since 1970
     ended_epochs: list[int] = field(default_factory=list)
     dispatches: list[tasks.Dispatch] = field(default_factory=list)
     retries: list[tasks.Retry] = field(default_factory=list)
+    reschedules: list[tasks.Retry] = field(default_factory=list)
+    produced: list[asset_runs.Produced] = field(default_factory=list)
     events: list[tasks.Event] = field(default_factory=list)
     reasons: list[tuple[int, int, int, str]] = field(default_factory=list)
     run_events: list[tuple[int, str, str, str]] = field(default_factory=list)
     ended_runs: list[tuple[int, str, str | None]] = field(default_factory=list)  # run_key, state, reason
     finished: dict[int, list[int]] = field(default_factory=dict)  # run_key: [instances, failed leaves]
     kills: list[int] = field(default_factory=list)
+    rests: list[tuple[int, int, int]] = field(default_factory=list)  # run_key, task_index: instances without a row, just skipped
+    decisions: list[tuple[int, int, int, list[int]]] = field(default_factory=list)  # branches, and the task indexes that they skip
+    stops: list[tuple[int, str]] = field(default_factory=list)  # run_key, why it is to be cancelled
+    intents: dict[int, dict[str, str]] = field(default_factory=dict)  # by epoch: what operators wanted in this transaction
+    voided: set[Key] = field(default_factory=set)  # operators moved them, so their timers mean nothing any more
+    calls: list[callbacks.Call] = field(default_factory=list)  # of authors' functions
     guards: list[Guard] = field(default_factory=list)
     moves: int = 0
 
@@ -109,13 +128,31 @@ class Batch:
             found = self.items[key] = Item(run_key, task_index, map_index, now, epoch, now, epoch, try_number)
         return found
 
-    def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED) -> Item:
-        item = self.items[run_key, task_index, map_index] = Item(run_key, task_index, map_index, None, 0, TaskState.NONE, 0, 0)
+    def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED, tries_before: int = 0) -> Item:
+        item = Item(run_key, task_index, map_index, None, 0, TaskState.NONE, 0, tries_before, tries_before=tries_before)
+        self.items[run_key, task_index, map_index] = item
         return item
+
+    def expand(self, run_key: int, task_index: int, length: int, *, ready: bool) -> None:
+        """A task becomes ``length`` instances, all of them ``ready`` or none yet; the row that stood for it goes."""
+        rest = TaskState.SCHEDULED if ready else TaskState.NONE
+        operator = self.items.get((run_key, task_index, UNMAPPED))
+        tries_before = operator.try_number if operator else 0
+        expansion = self.mapped[run_key, task_index] = Expansion(run_key, task_index, length, rest, ready, tries_before)
+        self.expanded.append(expansion)
+        self.gone.add((run_key, task_index, UNMAPPED))
+        self.count(run_key, 1 - length)
+
+    def settle_rest(self, expansion: Expansion, state: TaskState, *, lane: bool = False) -> None:
+        """All instances of a mapped task that have no row become ready or end, in ``state``."""
+        expansion.rest, expansion.lane = state, lane
+        if not any(expansion is changed for changed in self.expanded):
+            self.expanded.append(expansion)
 
     def apply(self, item: Item, event: TaskEvent, detail: dict[str, Any] | None = None) -> None:
         """Move a task instance, and write it into history. A finished one joins the wave."""
-        state = item.state = move(item.state, event)
+        was = item.state
+        state = item.state = move(was, event)
         if item.last is not None:
             self.events.append(item.last)
         text = json.dumps(detail) if detail else None
@@ -123,6 +160,20 @@ class Batch:
         self.moves += 1
         if state in FINISHED:
             self.wave.append(item)
+        run = self.runs.get(item.run_key)  # None: a stored lane of another run is granted
+        if run is not None and (calls := run.version.graph.calls):
+            self._call_back(item, calls.get(item.task_index, {}), callbacks.of_move(was, event, state), detail)
+
+    def _call_back(
+        self, item: Item, calls: dict[callbacks.Callback, int], event: callbacks.Callback | None, detail: dict[str, Any] | None
+    ) -> None:
+        if event is not None:
+            reason = (detail or {}).get("reason")
+            for position in range(calls.get(event, 0)):
+                self.calls.append(callbacks.Call(*item.key, item.try_number, event, position, item.state, reason))
+
+    def call_back_of_run(self, run_key: int, event: callbacks.Callback, position: int, state: str, reason: str) -> None:
+        self.calls.append(callbacks.Call(run_key, None, UNMAPPED, 0, event, position, state, reason))
 
     def dispatch(
         self,
@@ -167,7 +218,12 @@ class Batch:
         return after
 
     def end_run(self, run_key: int, state: RunState, event: RunEvent, actor: str, reason: str | None) -> None:
-        self.ended_runs.append((run_key, self.apply_run(run_key, state, event, actor), reason))
+        after = self.apply_run(run_key, state, event, actor)
+        self.ended_runs.append((run_key, after, reason))
+        called = callbacks.of_run(after)
+        why = reason or ("success" if after is RunState.SUCCESS else "task_failure")  # as in Airflow
+        for position in range(self.runs[run_key].graph.spec.callbacks.count(called)):
+            self.call_back_of_run(run_key, called, position, after, why)
 
     def count(self, run_key: int, finished: int, failed_leaves: int = 0) -> None:
         """Take instances off what is unfinished of a run; a negative number adds them."""
@@ -198,7 +254,7 @@ class Batch:
         """Write everything but lanes and limits, which are the round's."""
         conn = self.conn
         if self.expanded:
-            tasks.insert_mapped(conn, [(x.run_key, x.task_index, x.length) for x in self.expanded])
+            tasks.insert_mapped(conn, [(x.run_key, x.task_index, x.length, x.rest, x.tries_before) for x in self.expanded])
         born: list[tasks.Instance] = []
         moves: list[tasks.Move] = []
         for (run_key, task_index, map_index), item in self.items.items():
@@ -206,7 +262,9 @@ class Batch:
                 continue
             last = item.last
             if item.was_state is None:
-                born.append(tasks.Instance(run_key, task_index, map_index, item.state, item.epoch, item.try_number))
+                born.append(
+                    tasks.Instance(run_key, task_index, map_index, item.state, item.epoch, item.try_number, item.tries_before)
+                )
                 if last is not None:
                     self.events.append(last)
             elif item.state is not item.was_state or item.epoch != item.was_epoch:
@@ -239,7 +297,17 @@ class Batch:
             tasks.insert_dispatches(conn, self.dispatches)
         if self.kills:
             tasks.kill_dispatches(conn, self.kills)
+        if self.decisions:
+            branches.keep(conn, self.decisions)
+        if self.stops:
+            inbox.insert_cancels(conn, self.stops)
+        if self.calls:
+            stored_calls.insert_runs(conn, self.calls)
         if self.retries:
             tasks.insert_retries(conn, self.retries)
+        if self.reschedules:
+            tasks.insert_reschedules(conn, self.reschedules)
+        if self.produced:
+            asset_runs.record_events(conn, self.produced)
         if self.run_events:
             runs.append_events(conn, self.run_events)

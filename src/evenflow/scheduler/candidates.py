@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection import OPEN, PAUSED, Lane, line_up
-from evenflow.core.states import TaskEvent
+from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.catalog import Place
 from evenflow.store import selection
@@ -30,6 +30,7 @@ class Candidates:
     mapped: int = UNMAPPED
     next_map_index: int = 0
     end: int = 0
+    tries_before: int = 0  # of instances of a task that was cleared and expanded anew
 
     def take(self, batch: Batch, count: int) -> list[Item]:
         """The next ``count`` task instances."""
@@ -38,20 +39,23 @@ class Candidates:
             return taken
         first = self.next_map_index
         self.next_map_index += count
-        return [batch.new_item(self.run.run_key, self.mapped, i) for i in range(first, first + count)]
+        return [batch.new_item(self.run.run_key, self.mapped, i, self.tries_before) for i in range(first, first + count)]
 
 
 def group(batch: Batch) -> dict[LaneKey, Candidates]:
     """What became ready, as lanes. Those of a paused DAG are parked as such."""
-    batch.catalog.load_run_limits(batch.conn, {i.run_key for i in batch.ready} | {x.run_key for x in batch.expanded})
+    batch.catalog.load_run_limits(batch.conn, {i.run_key for i in batch.ready} | {x.run_key for x in batch.expanded if x.lane})
     out: dict[LaneKey, Candidates] = {}
     for item in batch.ready:
         candidates = _lane_of(batch, out, item.run_key, item.task_index, UNMAPPED)
         candidates.items.append(item)
         candidates.lane.ready += 1
     for expansion in batch.expanded:
+        if not expansion.lane:
+            continue
         candidates = _lane_of(batch, out, expansion.run_key, expansion.task_index, expansion.task_index)
         candidates.end = candidates.lane.ready = expansion.length
+        candidates.tries_before = expansion.tries_before
     return out
 
 
@@ -96,6 +100,7 @@ def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
                 c.end,
                 c.lane.parked_on,
                 c.run.ready_at_s,
+                c.tries_before,
             )
         )
         queues.append(selection.queue_of(c.place.node, c.lane.parked_on))
@@ -119,5 +124,6 @@ def _line_up(candidates: list[Candidates]) -> None:
 def schedule(batch: Batch, lane_id: int, items: list[Item]) -> list[tuple[int, int, int]]:
     """The rows of ``ready_task`` for task instances that wait in a stored lane."""
     for item in items:
-        batch.apply(item, TaskEvent.READY)
+        if item.state is not TaskState.SCHEDULED:  # but for one whose lane was deleted
+            batch.apply(item, TaskEvent.READY)
     return [(lane_id, item.task_index, item.map_index) for item in items]

@@ -41,6 +41,9 @@ class Recent(Generic[K, V]):
             self._items.popitem(last=False)
         return value
 
+    def drop(self, key: K) -> None:
+        self._items.pop(key, None)
+
 
 class Numbers:
     """Fresh numbers of a sequence, a block at a time. Those that a rolled-back transaction used are not used again."""
@@ -80,6 +83,7 @@ class Catalog:
     def __init__(self) -> None:
         self._versions: Recent[int, Version] = Recent(VERSIONS)
         self._run_limits: Recent[int, dict[str, int]] = Recent(RUNS)
+        self._clears: Recent[int, int] = Recent(RUNS)
         self._nodes: dict[int, Node] = {}
         self._nodes_by_name: Recent[tuple[str, str, str, int, int | None], Node] = Recent(RUNS)
         self.dag_before = ""  # runs of the DAGs after this one are created next
@@ -140,6 +144,12 @@ class Catalog:
                 found[limit.run_key][limit.name] = limit.limit_id
             for key, limits in found.items():
                 self._run_limits.put(key, limits)
+
+    def forget_older(self, run_key: int, clears: int) -> None:
+        """A run that was cleared so often may have ended and begun again meanwhile, with other limits."""
+        if self._clears.get(run_key) != clears:
+            self._clears.put(run_key, clears)
+            self._run_limits.drop(run_key)
 
     def add_run_limits(self, run_key: int, limits: dict[str, int]) -> None:
         self._run_limits.put(run_key, limits)

@@ -11,7 +11,11 @@ from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.catalog import Catalog
+from evenflow.scheduler.indexes import Indexes
+from evenflow.scheduler.operations import resume
+from evenflow.scheduler.past import await_previous
 from evenflow.scheduler.readiness import propagate, settle
+from evenflow.scheduler.timeouts import insert_timeouts
 from evenflow.store import runs
 from evenflow.store.rows import Conn, Rows
 
@@ -35,25 +39,35 @@ def create_runs(batch: Batch, found: list[runs.QueuedRun]) -> bool:
         if taken and instances + graph.n > NEW_INSTANCES_PER_TURN:
             break
         instances += graph.n
-        run = Run(row.run_key, row.dag_id, version, row.priority, row.run_after_us, new=True, ready_at_s=row.due_at_s)
+        new = row.clears == 0
+        run = Run(
+            row.run_key, row.dag_id, version, row.priority, row.run_after_us, new=new, clears=row.clears, ready_at_s=row.due_at_s
+        )
         batch.runs[run.run_key] = run
         taken.append((run, graph, row.slot_limit or 0))
         if row.slot_limit:
             batch.released[row.slot_limit] -= 1  # taken, by the same sums as releases
     runs.start(batch.conn, [(run.run_key, graph.n, slot) for run, graph, slot in taken])
     _insert_limits(batch, [(run, graph) for run, graph, _ in taken])
-    counters = [(run.run_key, i, len(graph.upstream[i])) for run, graph, _ in taken for i in range(graph.n) if graph.counted[i]]
+    counters = [(run.run_key, i, total) for run, graph, _ in taken if run.new for i, total in graph.counters]
     if counters:
         runs.insert_counters(batch.conn, counters)
+    again |= await_previous(batch, [run for run, _, _ in taken if run.new])
+    insert_timeouts(batch, [run for run, _, _ in taken])
     expansions: list[Item] = []
+    indexes = Indexes(batch)
     for run, graph, _ in taken:
         batch.apply_run(run.run_key, RunState.QUEUED, RunEvent.START, "scheduler")
+        if not run.new:
+            resume(batch, run, expansions)
+            continue
         items = [batch.new_item(run.run_key, i) for i in range(graph.n)]
         for i in graph.roots:
             settle(batch, items[i], Verdict.READY, expansions)
         if graph.n == 0:
             batch.count(run.run_key, 0)
-    propagate(batch, expansions)
+        indexes.begin(run.run_key, graph)
+    propagate(batch, expansions, indexes)
     return again or len(taken) < len(queued)
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from evenflow.core.limits import BEAT_S, LEASE_S, SWEEP_S
+from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.audit import Sweep
+from evenflow.scheduler.backfills import make_backfill_runs
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.scheduler.tally import Tally
@@ -81,6 +83,8 @@ def all_duties(own: Presence) -> list[Duty]:
         Duty("presence", BEAT_S, own.beat),
         Duty("leases", SWEEP_S, watch_leases),
         Duty("schedules", SWEEP_S, create_due_runs),
+        Duty("backfills", SWEEP_S, make_backfill_runs),
+        Duty("assets", SWEEP_S, create_asset_runs),
         Duty("sweep", SWEEP_S, Sweep(own.tally).perform),
     ]
 

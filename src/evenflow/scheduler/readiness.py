@@ -1,68 +1,111 @@
-"""What becomes ready when something ends: counters, trigger rules, expansion. A finished task costs its out-degree."""
+"""What becomes ready when something ends: counters and trigger rules. A finished task costs its out-degree."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
-from evenflow.core.graph import Source, product_length
-from evenflow.core.limits import MAX_MAP_LENGTH
-from evenflow.core.model import UNMAPPED, MapInput
+from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskEvent, TaskState
-from evenflow.core.trigger_rules import UpstreamCounts, Verdict, counted_as, evaluate
-from evenflow.scheduler.batch import Batch, Expansion, Item
+from evenflow.core.trigger_rules import UpstreamCounts, Verdict, contribution, counted_as, evaluate
+from evenflow.scheduler.batch import Batch, Item
+from evenflow.scheduler.cancel import stop_run
+from evenflow.scheduler.expansion import Deltas, expand
+from evenflow.scheduler.indexes import Indexes, Standing
+from evenflow.scheduler.past import admitted
 from evenflow.store import tasks
+from evenflow.store.operations import read_cleared
 
-Deltas = dict[tuple[int, int], list[int]]  # (run_key, task_index): [total, success, failed, skipped]
+READ_AHEAD = 32  # tasks whose rows are read before it is known who is ready: saves a round trip, costs rows that only wait
 
 
-def propagate(batch: Batch, expansions: list[Item] | None = None) -> None:
+def propagate(batch: Batch, expansions: list[Item] | None = None, indexes: Indexes | None = None) -> None:
     """Counts what has finished and expands what is to be mapped, level by level, until nothing new finishes."""
     expansions = expansions or []
-    while batch.wave or expansions:
+    indexes = indexes or Indexes(batch)
+    while batch.wave or expansions or indexes.opening or batch.rests or batch.gated:
+        for item in admitted(batch):
+            _begin(batch, item, expansions)
         deltas: Deltas = defaultdict(lambda: [0, 0, 0, 0])
-        single: dict[tuple[int, int], UpstreamCounts] = {}
-        _expand(batch, expansions, deltas)
+        single: Standing = {}
+        _count_rests(batch, deltas)
+        expand(batch, expansions, deltas)
+        indexes.open(deltas, single)
         wave, batch.wave = batch.wave, []
         for item in wave:
             run_key = item.run_key
             graph = batch.runs[run_key].graph
             failed = item.state in (TaskState.FAILED, TaskState.UPSTREAM_FAILED)
             batch.count(run_key, 1, int(failed and graph.leaf[item.task_index]))
+            if failed and graph.spec.fail_fast:
+                stop_run(batch, item)
             downstream = graph.downstream[item.task_index]
             if not downstream:
                 continue
-            success, fail, skip = counted_as(item.state)
-            for task_index in downstream:
+            counted = counted_as(item.state)
+            setup = graph.setup[item.task_index]
+            for task_index in indexes.take(item, counted, deltas, single) if graph.spans else downstream:
+                given = contribution(graph.rules[task_index], counted, setup=setup)
                 if graph.counted[task_index]:
                     delta = deltas[run_key, task_index]
-                    delta[1] += success
-                    delta[2] += fail
-                    delta[3] += skip
+                    for i, n in enumerate(given):
+                        delta[i] += n
                 else:
-                    single[run_key, task_index] = UpstreamCounts(1, success, fail, skip)
-        expansions = _decide(batch, deltas, single)
+                    single[run_key, task_index] = UpstreamCounts(1 + given[0], *given[1:])
+        expansions = _decide(batch, deltas, single, indexes)
 
 
-def _decide(batch: Batch, deltas: Deltas, single: dict[tuple[int, int], UpstreamCounts]) -> list[Item]:
+def _count_rests(batch: Batch, deltas: Deltas) -> None:
+    """Instances without a row that were skipped all at once count like any other."""
+    for run_key, task_index, skipped in batch.rests:
+        graph = batch.runs[run_key].graph
+        for other in graph.downstream[task_index]:
+            if graph.counted[other] and not graph.same_span(task_index, other):
+                given = contribution(graph.rules[other], (0, 0, skipped), setup=graph.setup[task_index])
+                for i, n in enumerate(given):
+                    deltas[run_key, other][i] += n
+        for gate in graph.gates_of.get(task_index, ()):
+            deltas[run_key, gate][3] += skipped
+    batch.rests.clear()
+
+
+def _decide(batch: Batch, deltas: Deltas, single: Standing, indexes: Indexes) -> list[Item]:
     """Evaluates the tasks downstream that are still waiting; answers the mapped ones that are to be expanded."""
-    keys = [*deltas, *single]
-    unread = [key for key in keys if (*key, UNMAPPED) not in batch.items]
-    stored = tasks.read_instances(batch.conn, unread) if unread else None
+    keys = [key for key in (*deltas, *single) if not batch.runs[key[0]].graph.grouped(key[1])]
+    ahead = tasks.read_instances(batch.conn, unread) if (unread := _unread(batch, keys)) and len(keys) <= READ_AHEAD else None
     standing = dict(single)
     if deltas:
         counters = tasks.count_upstreams(batch.conn, (tasks.Counter(*key, UNMAPPED, *delta) for key, delta in deltas.items()))
         for row in counters.all():
             standing[row.run_key, row.task_index] = UpstreamCounts(row.total, row.success, row.failed, row.skipped)
-    if stored is not None:
-        for found in stored.all():
-            batch.item(found.run_key, found.task_index, found.map_index, found.state, found.epoch, found.try_number)
+    rules = {key: batch.runs[key[0]].graph.rules[key[1]] for key in keys}
+    verdicts = {key: verdict for key in keys if (verdict := evaluate(rules[key], standing[key])) is not Verdict.WAIT}
+    if ahead is None and (unread := _unread(batch, verdicts)):
+        ahead = tasks.read_instances(batch.conn, unread)
+    for found in ahead.all() if ahead is not None else ():
+        batch.item(found.run_key, found.task_index, found.map_index, found.state, found.epoch, found.try_number)
     expansions: list[Item] = []
-    for run_key, task_index in keys:
-        item = batch.items.get((run_key, task_index, UNMAPPED))
+    for key, verdict in verdicts.items():
+        item = batch.items.get((*key, UNMAPPED))
         if item is not None and item.state is TaskState.NONE and item.key not in batch.gone:
-            rule = batch.runs[run_key].graph.rules[task_index]
-            settle(batch, item, evaluate(rule, standing[run_key, task_index]), expansions)
+            settle(batch, item, verdict, expansions)
+    for item in _cleared(batch, keys):
+        settle(batch, item, evaluate(batch.runs[item.run_key].graph.rules[item.task_index], standing[item.key[:2]]), expansions)
+    for item, verdict in indexes.decide(standing):
+        settle(batch, item, verdict, expansions)
     return expansions
+
+
+def _unread(batch: Batch, keys: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    return [(*key, UNMAPPED) for key in keys if (*key, UNMAPPED) not in batch.items]
+
+
+def _cleared(batch: Batch, keys: list[tuple[int, int]]) -> list[Item]:
+    """Instances that operators cleared one by one, so that they wait although their task has been expanded."""
+    keys = [key for key in keys if batch.runs[key[0]].clears and batch.runs[key[0]].graph.mapped[key[1]]]
+    rows = read_cleared(batch.conn, keys) if keys else ()
+    items = [batch.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number) for row in rows]
+    return [item for item in items if item.state is TaskState.NONE]
 
 
 def settle(batch: Batch, item: Item, verdict: Verdict, expansions: list[Item]) -> None:
@@ -75,59 +118,21 @@ def settle(batch: Batch, item: Item, verdict: Verdict, expansions: list[Item]) -
         case Verdict.UPSTREAM_FAIL:
             batch.apply(item, TaskEvent.UPSTREAM_FAIL)
         case Verdict.READY:
-            run = batch.runs[item.run_key]
-            spec = run.graph.task(item.task_index)
-            if run.cancelled:
-                batch.apply(item, TaskEvent.CANCEL)
-            elif spec.mapping is not None:
-                expansions.append(item)
-            elif spec.empty:
-                batch.apply(item, TaskEvent.SUCCEED)
+            if batch.runs[item.run_key].graph.task(item.task_index).depends_on_past:
+                batch.gated.append(item)
             else:
-                batch.ready.append(item)
+                _begin(batch, item, expansions)
 
 
-def _expand(batch: Batch, items: list[Item], deltas: Deltas) -> None:
-    """Turns mapped tasks whose upstreams are done into instances, or ends them when there can be none."""
-    if not items:
-        return
-    wanted: set[tuple[int, int, str, bool]] = set()
-    for item in items:
-        graph = batch.runs[item.run_key].graph
-        for source in _inputs(batch, item):
-            if source.task is not None:
-                wanted.add((item.run_key, source.task, source.key, graph.mapped[source.task]))
-    lengths: dict[int, dict[Source, int | None]] = defaultdict(dict)
-    if wanted:
-        for row in tasks.result_lengths(batch.conn, wanted).all():
-            lengths[row.run_key][row.task_index, row.key] = row.length
-    for item in items:
-        run_key = item.run_key
-        inputs = _inputs(batch, item)
-        length = product_length(inputs, lengths[run_key])
-        if length is None or length > MAX_MAP_LENGTH:
-            batch.apply(item, TaskEvent.FAIL)
-            batch.explain(item, _unmappable(batch, item, length))
-        elif length == 0:
-            batch.apply(item, TaskEvent.SKIP)
-            batch.explain(item, "There was nothing to map over.")
-        else:
-            batch.gone.add(item.key)  # the row that stood for it
-            batch.expanded.append(Expansion(run_key, item.task_index, length))
-            batch.count(run_key, 1 - length)
-            for task_index in batch.runs[run_key].graph.downstream[item.task_index]:
-                deltas[run_key, task_index][0] += length - 1
-
-
-def _inputs(batch: Batch, item: Item) -> tuple[MapInput, ...]:
-    mapping = batch.runs[item.run_key].graph.task(item.task_index).mapping
-    assert mapping is not None
-    return mapping.inputs
-
-
-def _unmappable(batch: Batch, item: Item, length: int | None) -> str:
-    if length is not None:
-        return f"It would have {length:,} instances, above the limit of {MAX_MAP_LENGTH:,}. Map over fewer, larger parts."
-    graph = batch.runs[item.run_key].graph
-    sources = ", ".join(graph.task(i.task).task_id for i in _inputs(batch, item) if i.task is not None)
-    return f"It cannot be mapped: {sources} returned no list or dict. Return one, an empty one for nothing to do."
+def _begin(batch: Batch, item: Item, expansions: list[Item]) -> None:
+    run = batch.runs[item.run_key]
+    spec = run.graph.task(item.task_index)
+    if run.cancelled and not spec.teardown:
+        batch.apply(item, TaskEvent.CANCEL)
+    elif spec.mapping is not None and item.map_index == UNMAPPED:
+        expansions.append(item)
+    elif spec.empty:
+        batch.apply(item, TaskEvent.SUCCEED)
+    elif item.key not in batch.offered:  # a rule such as one_success is met by several upstreams of one transaction
+        batch.offered.add(item.key)
+        batch.ready.append(item)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from evenflow.core.limits import MAX_LOSSES
 from evenflow.core.model import TaskSpec
-from evenflow.core.retry import next_delay
+from evenflow.core.retry import matching_rule, may_retry, next_delay
 from evenflow.core.states import TaskEvent, TaskState
+from evenflow.scheduler.assets import produce
 from evenflow.scheduler.batch import Batch, Item
+from evenflow.scheduler.branches import Skips, apply_skips
 from evenflow.store import tasks
 from evenflow.store.inbox import TakenReport, TakenTimer
 
@@ -45,31 +49,37 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
                 verdict.exit = verdict.exit or report
             case "lost":
                 verdict.lost = verdict.lost or report
+    skips: Skips = []
     for verdict in verdicts.values():
         first = verdict.first
         assert first.task_index is not None
         assert first.state is not None
         item = batch.item(first.run_key, first.task_index, first.map_index, first.state, first.epoch, first.try_number)
+        item.tries_before = first.tries_before
         if verdict.exit is not None:
             _apply_exit(batch, item, verdict.exit, verdict.started_at)
+            if verdict.exit.outcome == "success" and verdict.exit.payload and (skipped := verdict.exit.payload.get("skip")):
+                skips.append((item, skipped))
         elif verdict.lost is not None:
             reason = str((verdict.lost.payload or {}).get("reason", "lost"))
             _lose(batch, item, verdict.lost, reason, avoid=0)
         elif item.state is TaskState.QUEUED:
             item.started_at = verdict.started_at
             batch.apply(item, TaskEvent.START)
+    apply_skips(batch, skips)
     return stale
 
 
 def apply_timers(batch: Batch, timers: Iterable[TakenTimer]) -> None:
-    """Retries that are due become ready, unless their task has moved on."""
+    """Retries and reschedules that are due become ready, unless their task has moved on."""
     for timer in timers:
-        if timer.state == TaskState.UP_FOR_RETRY:
+        if timer.state in (TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE):
+            item = batch.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
+            if item.state != timer.state:
+                continue  # a cancel in this very transaction
             run = batch.runs[timer.run_key]
             run.ready_at_s = max(run.ready_at_s, timer.due_at_s)
-            batch.ready.append(
-                batch.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
-            )
+            batch.ready.append(item)
 
 
 def _apply_exit(batch: Batch, item: Item, report: TakenReport, started_at: str | None) -> None:
@@ -83,36 +93,57 @@ def _apply_exit(batch: Batch, item: Item, report: TakenReport, started_at: str |
     match report.outcome:
         case "success":
             batch.apply(item, TaskEvent.SUCCEED)
+            spec = _spec(batch, item)
+            if spec.outlets or spec.outlet_aliases:
+                produce(batch, item, spec, payload)
+            return
+        case "rescheduled":
+            _reschedule(batch, item, payload)
             return
         case "skipped":
             event = TaskEvent.SKIP
         case "failed_for_good":
             event = TaskEvent.FAIL
         case _:
-            event = _failure(batch, item)
+            event = _failure(batch, item, payload.get("error_types", ()))
     _fail(batch, item, event, payload)
 
 
-def _failure(batch: Batch, item: Item) -> TaskEvent:
-    """Failed: is there a try left?"""
-    if batch.runs[item.run_key].cancelled:
+def _reschedule(batch: Batch, item: Item, payload: dict[str, Any]) -> None:
+    """It looks again later. That uses up no try: the number is given back, and its next start takes the same one."""
+    if batch.runs[item.run_key].cancelled and not _spec(batch, item).teardown:
+        batch.apply(item, TaskEvent.CANCEL)
+        return
+    delay_s = float(payload.get("delay_s") or 0.0)
+    batch.apply(item, TaskEvent.RESCHEDULE, {"delay_s": delay_s})
+    item.try_number -= 1
+    batch.reschedules.append(tasks.Retry(delay_s, *item.key, item.epoch))
+
+
+def _failure(batch: Batch, item: Item, error_types: Sequence[str] = ()) -> TaskEvent:
+    """Failed: is there a try left? A run that is being ended has none, but for its teardowns."""
+    spec = _spec(batch, item)
+    if batch.runs[item.run_key].cancelled and not spec.teardown:
         return TaskEvent.CANCEL
-    return TaskEvent.RETRY if item.try_number <= _spec(batch, item).retries else TaskEvent.FAIL
+    return TaskEvent.RETRY if may_retry(spec, item.try_number - item.tries_before, error_types) else TaskEvent.FAIL
 
 
-def _fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, object]) -> None:
+def _fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, Any]) -> None:
     batch.apply(item, event, payload)
-    if reason := payload.get("reason"):
-        batch.explain(item, str(reason))
+    rule = matching_rule(_spec(batch, item).retry_rules, payload.get("error_types", ()))
+    said = [str(reason) for reason in (payload.get("reason"), rule and rule.reason) if reason]
+    if said:
+        batch.explain(item, " | ".join(said))
     if event is TaskEvent.RETRY:
-        spec = _spec(batch, item)
-        batch.retries.append(tasks.Retry(next_delay(spec, item.try_number), *item.key, item.epoch))
+        spec, raised = _spec(batch, item), payload.get("error_types", ())
+        delay = next_delay(spec, item.try_number - item.tries_before, raised, chance=_chance(item.epoch))
+        batch.retries.append(tasks.Retry(delay, *item.key, item.epoch))
 
 
 def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
     """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often."""
     run = batch.runs[item.run_key]
-    if report.losses < MAX_LOSSES and not run.cancelled:
+    if report.losses < MAX_LOSSES and (not run.cancelled or run.graph.teardown[item.task_index]):
         batch.ended_epochs.append(report.epoch)
         item.losses += 1
         place = batch.catalog.place(batch.conn, run.version, item.task_index)
@@ -128,6 +159,11 @@ def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: 
 def _end(batch: Batch, report: TakenReport) -> None:
     batch.ended_epochs.append(report.epoch)
     batch.release(report.holds, report.pool_slots, report.at_s)
+
+
+def _chance(epoch: int) -> float:
+    """A number from 0 to 1 that is as good as random, and the same whenever it is asked for: epochs are never used again."""
+    return zlib.crc32(epoch.to_bytes(8, "big")) / 2**32
 
 
 def _spec(batch: Batch, item: Item) -> TaskSpec:

@@ -180,7 +180,7 @@ class Round:
             else:
                 first = row.next_map_index + self.advanced[lane.key]
                 self.advanced[lane.key] += count
-                items = [batch.new_item(row.run_key, row.task_index, i) for i in range(first, first + count)]
+                items = [batch.new_item(row.run_key, row.task_index, i, row.tries_before) for i in range(first, first + count)]
                 self.starts.add(self._place(row), lane, items, self._startable_at(lane))
         if counts:
             taken = selection.take_ready(batch.conn, counts).all()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from datetime import datetime
 
 from evenflow.core.model import DagSpec
 from evenflow.core.params import resolve_params
-from evenflow.core.timetable import next_run
+from evenflow.core.timetable import Past, Run, next_of
 from evenflow.errors import EvenflowError
-from evenflow.store import inbox, runs
+from evenflow.store import inbox, schedules
 from evenflow.store.notify import INBOX
 from evenflow.store.rows import Conn
 
 DAGS_PER_TURN = 100  # one transaction's worth; the next follows at once
+RUNS_WAITING = 16  # scheduled runs of a DAG that may be queued: a catch-up over years fills no table before it can run
 
 log = logging.getLogger(__name__)
 
@@ -21,36 +22,36 @@ log = logging.getLogger(__name__)
 def create_scheduled(conn: Conn) -> bool:
     """Creates the runs that are due and says when the next ones are. Whether there may be more."""
     with conn.transaction():
-        turn = runs.take_due_dags(conn, limit=DAGS_PER_TURN)
-        created = [_create(conn, dag) for dag in turn]
-        if any(created):
+        turn = schedules.take_due_dags(conn, limit=DAGS_PER_TURN, waiting=RUNS_WAITING)
+        created: list[schedules.ScheduledRun] = []
+        following = [_plan(dag, created) for dag in turn]
+        if created and schedules.insert_runs(conn, created):
             inbox.notify(conn, INBOX)
+        if following:
+            schedules.set_next(conn, following)
     return len(turn) == DAGS_PER_TURN
 
 
-def _create(conn: Conn, dag: runs.DueDag) -> bool:
-    spec = DagSpec.from_json(dag.spec)
-    bounds = (_instant(spec.start_date), _instant(spec.end_date))
-    run = next_run(spec.schedule, *bounds, dag.last_logical, spec.catchup, dag.now)
-    created = False
-    if run is not None and run.run_after <= dag.now:
-        created = _insert(conn, dag, spec, run.logical_date, run.data_interval_end, run.run_after)
-        run = next_run(spec.schedule, *bounds, run.logical_date, spec.catchup, dag.now)
-    runs.set_next(conn, dag.dag_id, run and run.run_after, run and run.logical_date)
-    return created
-
-
-def _insert(conn: Conn, dag: runs.DueDag, spec: DagSpec, logical: datetime, end: datetime, run_after: datetime) -> bool:
+def _plan(dag: schedules.DueDag, created: list[schedules.ScheduledRun]) -> schedules.NextRun:
+    """Adds the runs of ``dag`` that are due, as many as may wait; answers the one after them. A DAG that cannot be planned gets none
+    until its next version, and no other suffers.
+    """
     try:
-        params = resolve_params(spec.params, {})
+        spec = DagSpec.from_json(dag.spec)
+        params = json.dumps(resolve_params(spec.params, {}))
+        past = Past(dag.last_logical, dag.last_end, dag.first_seen_at)
+        run = next_of(spec, past, dag.now)
+        room = 1 if spec.schedule.kind == "continuous" else dag.room
+        while run is not None and run.run_after <= dag.now and room > 0:
+            created.append(_scheduled(dag, run, params))
+            past, room = past._replace(logical_date=run.logical_date, interval_end=run.data_interval_end), room - 1
+            run = next_of(spec, past, dag.now)
     except EvenflowError as error:
-        log.error("the scheduled run of DAG %s for %s was not created: %s", dag.dag_id, logical.isoformat(), error)
-        return False
-    run_id = f"scheduled__{logical.isoformat()}"
-    return runs.insert_scheduled(
-        conn, runs.ScheduledRun(dag.dag_id, run_id, dag.version_key, params, logical, logical, end, run_after)
-    )
+        log.error("DAG %s gets no scheduled runs: %s", dag.dag_id, error)
+        run = None
+    return schedules.NextRun(dag.dag_id, run and run.run_after, run and run.logical_date)
 
 
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+def _scheduled(dag: schedules.DueDag, run: Run, params: str) -> schedules.ScheduledRun:
+    run_id = f"scheduled__{run.logical_date.isoformat()}"
+    return schedules.ScheduledRun(dag.dag_id, run_id, dag.version_key, params, *run)

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from evenflow.errors import BadArgument, CommandFailed, TaskSkipped
-from evenflow.sdk.limits import MAX_XCOM_BYTES
+from evenflow.errors import BadArgument, CommandFailed, TaskSkipped, XComTooLarge
+from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.sdk.operators import BaseOperator, PythonOperator
 from evenflow.sdk.options import TaskOptions
 
@@ -27,12 +27,14 @@ class BashOperator(BaseOperator):
 
     ``env`` replaces the environment, or adds to it with ``append_env``; ``EVENFLOW_DAG_ID``, ``EVENFLOW_RUN_ID``,
     ``EVENFLOW_TASK_ID``, ``EVENFLOW_MAP_INDEX``, ``EVENFLOW_TRY_NUMBER`` and ``EVENFLOW_DS`` are always in it. An exit code of
-    ``skip_on_exit_code`` (one or several) skips the task, any other but 0 fails it. The command is text, not a template: pass
-    values through ``env``.
+    ``skip_on_exit_code`` (one or several) skips the task, any other but 0 fails it. A command that ends with ``.sh`` or ``.bash``
+    names a file with the command; to run a script of that name, end it with a space. Pass what is not yours through ``env``, not
+    into the command.
     """
 
     operator_name = "bash"
     template_fields: ClassVar[Sequence[str]] = ("bash_command", "env", "cwd")
+    template_ext: ClassVar[Sequence[str]] = (".sh", ".bash")
 
     def __init__(
         self,
@@ -127,7 +129,7 @@ def run_command(
         raise TaskSkipped(f"The command of task {task_id!r} ended with exit code {exit_code}, which means: skip.")
     if exit_code:
         how = f"was ended by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
-        raise CommandFailed(f"The command of task {task_id!r} {how}. Its output is in the task's log.")
+        raise CommandFailed(f"The command of task {task_id!r} {how}. Its output is in the task's log.", exit_code)
     return last_line
 
 
@@ -140,11 +142,14 @@ def _stream(descriptor: int) -> str:
         sys.stdout.write(text)
         sys.stdout.flush()
         *complete, line = (line + text).split("\n")
-        # One more than may be stored, so that a longer line is refused as too large and not cut silently.
-        line = line[: MAX_XCOM_BYTES + 1]
+        # One more than a line may have, so that a longer one is refused as too large and not cut silently.
+        line = line[: MAX_INLINE_XCOM + 1]
         if complete:
             last_line = complete[-1]
-    return line or last_line
+    last_line = line or last_line
+    if len(last_line) > MAX_INLINE_XCOM:
+        raise XComTooLarge("The last line of the command's output, which is the result,", len(last_line), MAX_INLINE_XCOM)
+    return last_line
 
 
 def _describe(context: Context) -> dict[str, str]:

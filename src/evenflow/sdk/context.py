@@ -11,31 +11,47 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evenflow.core.model import UNMAPPED
-from evenflow.errors import NoContext
+from evenflow.errors import ConnectionNotFound, NoContext, VariableNotFound, XComError
+from evenflow.sdk.connections import get_connection
 from evenflow.sdk.params import RunParams
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
 if TYPE_CHECKING:
+    from evenflow.sdk.asset_events import Control
     from evenflow.sdk.dag import DAG
     from evenflow.sdk.task import Task
 
 CONTEXT_KEYS = frozenset(
     {
+        "conn",
         "dag",
         "dag_run",
         "data_interval_end",
         "data_interval_start",
         "ds",
         "ds_nodash",
+        "expanded_ti_count",
+        "inlet_events",
         "logical_date",
+        "macros",
+        "outlet_events",
         "params",
+        "prev_data_interval_end_success",
+        "prev_data_interval_start_success",
+        "prev_end_date_success",
+        "prev_start_date_success",
         "run_id",
         "task",
         "task_instance",
+        "task_instance_key_str",
+        "templates_dict",
+        "test_mode",
         "ti",
+        "triggering_asset_events",
         "ts",
         "ts_nodash",
+        "ts_nodash_with_tz",
+        "var",
     }
 )
 
@@ -59,6 +75,7 @@ class DagRun:
     logical_date: datetime | None
     data_interval_start: datetime | None
     data_interval_end: datetime | None
+    conf: dict[str, Any] = field(default_factory=dict)  # the parameters of the run, under Airflow's name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +91,8 @@ class TaskInstance:
     task: Task = field(repr=False)
     xcoms: XComs = field(repr=False)
     report_progress: Callable[[str, int, int, dict[str, Any]], None] = field(repr=False)
+    control: Control = field(repr=False)
+    skipped_tasks: set[str] = field(default_factory=set, repr=False)  # that a success of this try decides against
 
     def xcom_push(self, key: str, value: Any) -> None:
         """Stores ``value`` for other tasks under ``key``. Raises :class:`XComError` for a value that cannot be stored."""
@@ -86,19 +105,29 @@ class TaskInstance:
         *,
         map_indexes: int | None = None,
         default: Any = None,
+        dag_id: str | None = None,
+        run_id: str | None = None,
+        include_prior_dates: bool = False,
     ) -> Any:
         """What a task of this run pushed under ``key``, else ``default``; a list for a list of task ids.
 
         Without ``task_ids`` it is this task's own. Of a mapped task it is the list of the values of all instances in map order, or
-        with ``map_indexes`` that of one.
+        with ``map_indexes`` that of one; of a task of the same mapped group that of the same index.
+        Values of other runs cannot be had (:class:`XComError`): a run that is run again shall give the same.
         """
+        if include_prior_dates or dag_id not in (None, self.dag_id) or run_id not in (None, self.run_id):
+            raise XComError(
+                f"Task {self.task_id!r} wants a value of another run, which xcom_pull does not give. Write what outlives a run to "
+                "storage or into a Variable, or pass it on with an asset event."
+            )
         if task_ids is None:
             found, value = self.xcoms.pull(self.task_id, key, self.map_index)
             return value if found else default
         if not isinstance(task_ids, str):
             return [self.xcom_pull(task_id, key, map_indexes=map_indexes, default=default) for task_id in task_ids]
         source = self.task.dag.get_task(task_ids)
-        found, value = self.xcoms.pull(source.task_id, key, map_indexes if source.is_mapped else UNMAPPED)
+        seen = self.task.index_seen(source, self.map_index)
+        found, value = self.xcoms.pull(source.task_id, key, seen if map_indexes is None or not source.is_mapped else map_indexes)
         return value if found else default
 
     def progress(self, label: str, done: int, total: int, **detail: Any) -> None:
@@ -107,31 +136,80 @@ class TaskInstance:
 
 
 class Context(dict[str, Any]):
-    """The entries that :data:`CONTEXT_KEYS` names."""
+    """The entries that :data:`CONTEXT_KEYS` names. ``lazy_keys`` cost a question to the control plane, when they are asked for."""
+
+    lazy: Callable[[str], Any] | None = None
+    lazy_keys: frozenset[str] = frozenset()
 
     def __missing__(self, key: str) -> Any:
+        if key in self.lazy_keys and self.lazy is not None:
+            self[key] = self.lazy(key)
+            return self[key]
         raise KeyError(f"The context has no {key!r}; it has: {', '.join(sorted(self))}.")
 
 
-def make_context(dag: DAG, task: Task, run: DagRun, instance: TaskInstance, params: dict[str, Any]) -> Context:
+def make_context(
+    dag: DAG,
+    task: Task,
+    run: DagRun,
+    instance: TaskInstance,
+    params: dict[str, Any],
+    *,
+    map_length: int | None,
+    previous: Callable[[str], Any],
+) -> Context:
+    """``previous`` gives one of :data:`PREVIOUS_KEYS`."""
+    from types import SimpleNamespace
+
+    from evenflow.sdk.asset_events import InletEvents, OutletEvents, TriggeringAssetEvents
+    from evenflow.sdk.macros import MACROS, ds_nodash_of, ts_nodash_with_tz_of
+    from evenflow.sdk.templates import Accessor
+    from evenflow.sdk.variables import Variable
+
     # A run triggered by hand may have no logical date. Then ds and ts tell when it was to run, instead of failing as in Airflow.
     date = (run.logical_date or run.run_after).astimezone(UTC)
-    return Context(
+    context = Context(
+        conn=Accessor(get_connection, ConnectionNotFound),
         dag=dag,
         dag_run=run,
         data_interval_start=run.data_interval_start,
         data_interval_end=run.data_interval_end,
         ds=date.strftime("%Y-%m-%d"),
         ds_nodash=date.strftime("%Y%m%d"),
+        expanded_ti_count=map_length,
+        inlet_events=InletEvents(task.task_settings.inlets, instance.control),
         logical_date=run.logical_date,
+        macros=MACROS,
+        outlet_events=OutletEvents(task.task_settings.outlets),
         params=RunParams(params),
         run_id=run.run_id,
         task=task,
         task_instance=instance,
+        task_instance_key_str=f"{dag.dag_id}__{task.task_id}__{ds_nodash_of(date)}",
+        templates_dict=None,
+        test_mode=False,
         ti=instance,
+        triggering_asset_events=TriggeringAssetEvents(instance.control),
         ts=date.isoformat(),
         ts_nodash=date.strftime("%Y%m%dT%H%M%S"),
+        ts_nodash_with_tz=ts_nodash_with_tz_of(date),
+        var=SimpleNamespace(
+            value=Accessor(Variable.get, VariableNotFound),
+            json=Accessor(lambda key: Variable.get(key, deserialize_json=True), VariableNotFound),
+        ),
     )
+    context.lazy, context.lazy_keys = previous, PREVIOUS_KEYS
+    return context
+
+
+PREVIOUS_KEYS = frozenset(
+    {
+        "prev_data_interval_end_success",
+        "prev_data_interval_start_success",
+        "prev_end_date_success",
+        "prev_start_date_success",
+    }
+)
 
 
 current: ContextVar[Context | None] = ContextVar("evenflow_context", default=None)

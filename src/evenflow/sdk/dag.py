@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, Unpack, overload
 
 from evenflow.errors import BadArgument, DagTooLarge, DuplicateId
 from evenflow.sdk import scope
+from evenflow.sdk.deadlines import DeadlineAlert, checked_deadlines
 from evenflow.sdk.edges import Dependency
 from evenflow.sdk.graph import check_edge_count
 from evenflow.sdk.limits import MAX_TASKS
@@ -19,11 +22,14 @@ from evenflow.sdk.task import Task
 from evenflow.sdk.taskgroup import TaskGroup
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
     from evenflow.core.model import DagSpec
+    from evenflow.sdk.callbacks import Functions
     from evenflow.sdk.testrun import RunOutcome
+    from evenflow.sdk.timetables import Timetable
 
 P = ParamSpec("P")
 
@@ -31,7 +37,9 @@ P = ParamSpec("P")
 class DagOptions(TypedDict, total=False):
     """What ``DAG(...)`` and ``@dag(...)`` take besides the id."""
 
-    schedule: str | None  # a cron expression, a preset such as "@daily", or None: runs when triggered
+    schedule: (
+        str | timedelta | Timetable | None
+    )  # a cron expression, "@daily", "@once", a timetable, ...; None: runs when triggered
     start_date: datetime | None  # its time zone is that of the schedule; without one it is UTC
     end_date: datetime | None
     catchup: bool
@@ -40,10 +48,21 @@ class DagOptions(TypedDict, total=False):
     tags: Sequence[str]
     max_active_runs: int | None
     max_active_tasks: int | None  # of each run
+    max_map_length: int  # instances of a mapped task or group; 100,000 at most and by default
+    dagrun_timeout: timedelta | float | None  # from the start of a run; then it fails
+    max_consecutive_failed_dag_runs: int  # so many failed runs in a row pause the DAG; 0: never
     description: str
     doc_md: str
     owner: str
     is_paused_upon_creation: bool
+    on_success_callback: Functions  # of a run: called on a worker, with the context
+    on_failure_callback: Functions
+    deadline: DeadlineAlert | Sequence[DeadlineAlert]  # until when a run is to have ended
+    fail_fast: bool  # the first failure for good ends the run
+    template_searchpath: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]  # folders of files that templates name
+    user_defined_macros: Mapping[str, Any]  # names that templates may use
+    user_defined_filters: Mapping[str, Callable[..., Any]]
+    render_template_as_native_obj: bool  # what a template renders to is read as a Python literal where it is one
 
 
 class DAG:
@@ -54,12 +73,27 @@ class DAG:
         self.options = dict(options)
         self.header: Header = spec_of_header(self.dag_id, self.options)
         self.default_args: dict[str, Any] = self.header.default_args
+        self.file: Path | None = None  # that it was loaded from
+        searched = options.get("template_searchpath") or ()
+        self.template_searchpath = [os.fspath(p) for p in ([searched] if isinstance(searched, (str, os.PathLike)) else searched)]
+        self.user_defined_macros = dict(options.get("user_defined_macros") or {})
+        self.user_defined_filters = dict(options.get("user_defined_filters") or {})
+        self.render_template_as_native_obj = bool(options.get("render_template_as_native_obj"))
+        self.deadlines = checked_deadlines(options.get("deadline") or (), f"DAG {self.dag_id!r}")
         self.tasks: dict[str, Task] = {}
         self.groups: dict[str, TaskGroup] = {}
         self.group_edges: list[tuple[Dependency, Dependency]] = []
         self._task_edges = 0
         self._next_suffix: dict[str, int] = {}
         scope.announce(self)
+
+    @property
+    def folder(self) -> Path | None:
+        """Of the file that defines it: where it was loaded from, else the program that runs. None when that is no file."""
+        from pathlib import Path
+
+        file = self.file or getattr(sys.modules.get("__main__"), "__file__", None)
+        return Path(file).absolute().parent if file else None
 
     @property
     def task_ids(self) -> list[str]:

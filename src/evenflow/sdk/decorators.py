@@ -6,14 +6,21 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from evenflow.errors import BadArgument, WrongDag
 from evenflow.sdk import scope
 from evenflow.sdk.bash import SKIP_EXIT_CODE, BashFunctionOperator
+from evenflow.sdk.branching import BranchPythonOperator, Chosen, ShortCircuitOperator
+from evenflow.sdk.conditions import Condition, Guard, guard_all, guarding
+from evenflow.sdk.expansion import UNPACKED
+from evenflow.sdk.isolated_tasks import ExternalPythonOperator, PythonVirtualenvOperator
 from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.operators import BaseOperator, PythonOperator
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
+from evenflow.sdk.sensors import POKE_INTERVAL_S, TIMEOUT_S, PythonSensor
+from evenflow.sdk.setup_teardown import Role
 from evenflow.sdk.signature import Signature
 from evenflow.sdk.spark_task import DEFAULT_CONNECTION, SparkOperator
 from evenflow.sdk.xcomarg import XComArg
@@ -42,18 +49,33 @@ class TaskFunction(Generic[P, R]):
         self.function = function
         self.operator = operator
         self.options = dict(options)
+        self.role: Role | None = None
+        self.guards: tuple[Guard, ...] = ()
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> XComArg:
         """Adds a task that calls the function with these arguments, which may hold results of other tasks."""
         operator = self.operator(
-            task_id=self._task_id(), python_callable=self.function, op_args=args, op_kwargs=kwargs, **self._options()
+            task_id=self._task_id(), python_callable=self.guarded, op_args=args, op_kwargs=kwargs, **self._options()
         )
-        return operator.output
+        return self._in_role(operator.output)
 
     def override(self, **options: Any) -> TaskFunction[P, R]:
         """The same function with other settings, e.g. ``load.override(task_id="load_late", retries=5)(...)``."""
-        return TaskFunction(self.function, self.operator, {**self.options, **options})
+        return self._copy({**self.options, **options})
+
+    def in_role(self, role: Role) -> TaskFunction[P, R]:
+        """The same function, every call of which is a setup or a teardown."""
+        return self._copy(self.options, role=role)
+
+    def guarded_by(self, guard: Guard) -> TaskFunction[P, R]:
+        """The same function, of which a task is skipped unless ``guard`` lets it run."""
+        return self._copy(self.options, guards=(guard, *self.guards))
+
+    @property
+    def guarded(self) -> Callable[..., R]:
+        """The function as a task calls it."""
+        return guard_all(self.function, self.guards)
 
     def partial(self, **arguments: Any) -> PartialFunction:
         """The arguments that all instances share; go on with ``.expand(...)``."""
@@ -65,6 +87,26 @@ class TaskFunction(Generic[P, R]):
         An input is a list, a dict (its items are (key, value) tuples), or the result of a task.
         """
         return PartialFunction(self, {}).expand(**inputs)
+
+    def expand_kwargs(self, kwargs: Any) -> XComArg:
+        """Adds a task with one instance for each of ``kwargs``, which is a list of dicts of arguments or a result."""
+        return PartialFunction(self, {}).expand_kwargs(kwargs)
+
+    def _copy(
+        self, options: Mapping[str, Any], *, role: Role | None = None, guards: tuple[Guard, ...] | None = None
+    ) -> TaskFunction[P, R]:
+        copied: TaskFunction[P, R] = TaskFunction(self.function, self.operator, options)
+        copied.role, copied.guards = role or self.role, self.guards if guards is None else guards
+        return copied
+
+    def _in_role(self, result: XComArg) -> XComArg:
+        match self.role:
+            case "setup":
+                return result.as_setup()
+            case "teardown" | "decisive_teardown":
+                return result.as_teardown(on_failure_fail_dagrun=self.role == "decisive_teardown")
+            case None:
+                return result
 
     def _task_id(self) -> str:
         """The id inside the current group, with a number behind it when the function has been called before."""
@@ -94,20 +136,30 @@ class PartialFunction:
 
     def expand(self, **inputs: Any) -> XComArg:
         """As :meth:`TaskFunction.expand`."""
+        for name in inputs:
+            if name in self.arguments:
+                where = f"Task {self.task_function._task_id()!r}"
+                raise BadArgument(f"{where}: {name!r} is given to both partial() and expand(). Remove one.")
+        return self._mapped(inputs, inputs, unpack=False)
+
+    def expand_kwargs(self, kwargs: Any) -> XComArg:
+        """As :meth:`TaskFunction.expand_kwargs`."""
+        first = kwargs[0] if isinstance(kwargs, (list, tuple)) and kwargs and isinstance(kwargs[0], dict) else None
+        return self._mapped({UNPACKED: kwargs}, first, unpack=True)
+
+    def _mapped(self, inputs: dict[str, Any], example: Mapping[str, Any] | None, *, unpack: bool) -> XComArg:
+        """``example`` has the names of what an instance is given, None where they are known only when the DAG runs."""
         decorated, shared = self.task_function, self.arguments
         task_id, all_options = decorated._task_id(), decorated._options()
         options = {name: value for name, value in all_options.items() if name in OPTION_NAMES}
         own = {name: value for name, value in all_options.items() if name not in options}
-        where = f"Task {task_id!r}"
-        for name in inputs:
-            if name in shared:
-                raise BadArgument(f"{where}: {name!r} is given to both partial() and expand(). Remove one.")
-        Signature.of(decorated.function, decorated.operator.injected).check((), {**shared, **inputs}, where)
+        if example is not None:
+            Signature.of(decorated.function, decorated.operator.injected).check((), {**shared, **example}, f"Task {task_id!r}")
 
         def build(mapped: Mapping[str, Any]) -> BaseOperator:
-            return decorated.operator(task_id=task_id, python_callable=decorated.function, op_kwargs={**shared, **mapped}, **own)
+            return decorated.operator(task_id=task_id, python_callable=decorated.guarded, op_kwargs={**shared, **mapped}, **own)
 
-        return MappedOperator(
+        mapped_task = MappedOperator(
             task_id=task_id,
             operator=decorated.operator.operator_name,
             dag=None,
@@ -116,7 +168,9 @@ class PartialFunction:
             shared={**own, **shared},
             inputs=inputs,
             build=build,
-        ).output
+            unpack=unpack,
+        )
+        return decorated._in_role(mapped_task.output)
 
 
 class TaskDecorator:
@@ -149,6 +203,30 @@ class TaskDecorator:
         return _decorate(BashFunctionOperator, function, options)
 
     @overload
+    def sensor(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
+    @overload
+    def sensor(
+        self,
+        function: None = None,
+        /,
+        *,
+        poke_interval: timedelta | float = POKE_INTERVAL_S,
+        timeout: timedelta | float = TIMEOUT_S,
+        soft_fail: bool = False,
+        mode: str = "poke",
+        exponential_backoff: bool = False,
+        max_wait: timedelta | float | None = None,
+        silent_fail: bool = False,
+        never_fail: bool = False,
+        **options: Unpack[_Options],
+    ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
+    def sensor(self, function: Any = None, /, **options: Any) -> Any:
+        """Makes a function that says whether something is there, by a bool or a ``PokeReturnValue``, a sensor; see
+        ``BaseSensorOperator`` for the arguments.
+        """
+        return _decorate(PythonSensor, function, options)
+
+    @overload
     def spark(self, function: Callable[Concatenate[Any, P], R], /) -> TaskFunction[P, R]: ...
     @overload
     def spark(
@@ -164,6 +242,76 @@ class TaskDecorator:
     def spark(self, function: Any = None, /, **options: Any) -> Any:
         """Makes a function whose parameter ``spark`` (the first, for type checkers) is a SparkSession a task."""
         return _decorate(SparkOperator, function, options)
+
+    @overload
+    def virtualenv(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
+    @overload
+    def virtualenv(
+        self,
+        function: None = None,
+        /,
+        *,
+        requirements: str | Sequence[str] = (),
+        python_version: str | None = None,
+        system_site_packages: bool = False,
+        index_urls: str | Sequence[str] = (),
+        index_conn_ids: str | Sequence[str] = (),
+        pip_install_options: Sequence[str] = (),
+        venv_cache_path: str | os.PathLike[str] | None = None,
+        env_vars: Mapping[str, str] | None = None,
+        inherit_env: bool = True,
+        skip_on_exit_code: int | Sequence[int] | None = None,
+        **options: Unpack[_Options],
+    ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
+    def virtualenv(self, function: Any = None, /, **options: Any) -> Any:
+        """Makes a function a task that runs in an environment of its own; see ``PythonVirtualenvOperator`` for the arguments."""
+        return _decorate(PythonVirtualenvOperator, function, options)
+
+    @overload
+    def external_python(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
+    @overload
+    def external_python(
+        self,
+        function: None = None,
+        /,
+        *,
+        python: str | os.PathLike[str],
+        env_vars: Mapping[str, str] | None = None,
+        inherit_env: bool = True,
+        skip_on_exit_code: int | Sequence[int] | None = None,
+        **options: Unpack[_Options],
+    ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
+    def external_python(self, function: Any = None, /, **options: Any) -> Any:
+        """Makes a function a task that runs in the Python at a path; see ``ExternalPythonOperator`` for the arguments."""
+        return _decorate(ExternalPythonOperator, function, options)
+
+    @overload
+    def branch(self, function: Callable[P, Chosen], /) -> TaskFunction[P, Chosen]: ...
+    @overload
+    def branch(
+        self, function: None = None, /, **options: Unpack[_Options]
+    ) -> Callable[[Callable[P, Chosen]], TaskFunction[P, Chosen]]: ...
+    def branch(self, function: Any = None, /, **options: Any) -> Any:
+        """Makes a function that returns ids of tasks or task groups a branch: the others directly downstream are skipped."""
+        return _decorate(BranchPythonOperator, function, options)
+
+    @overload
+    def short_circuit(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
+    @overload
+    def short_circuit(
+        self, function: None = None, /, *, ignore_downstream_trigger_rules: bool = True, **options: Unpack[_Options]
+    ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
+    def short_circuit(self, function: Any = None, /, **options: Any) -> Any:
+        """Makes a function a task that skips what is downstream when it returns something false; see ``ShortCircuitOperator``."""
+        return _decorate(ShortCircuitOperator, function, options)
+
+    def run_if(self, condition: Condition, skip_message: str | None = None) -> Callable[[TaskFunction[P, R]], TaskFunction[P, R]]:
+        """Written above ``@task``: the task runs if ``condition(context)`` is true, else it is skipped."""
+        return guarding(condition, True, skip_message)
+
+    def skip_if(self, condition: Condition, skip_message: str | None = None) -> Callable[[TaskFunction[P, R]], TaskFunction[P, R]]:
+        """Written above ``@task``: the task is skipped if ``condition(context)`` is true."""
+        return guarding(condition, False, skip_message)
 
 
 def _decorate(operator: type[PythonOperator], function: Any, options: dict[str, Any]) -> Any:

@@ -35,6 +35,8 @@ def upstream_indexes(dag: DAG) -> list[list[int]]:
 
 
 class _GroupEnds:
+    """Arrows from a group leave out its teardowns, and setups that nothing but a teardown waits for."""
+
     def __init__(self, upstream: dict[str, set[str]]) -> None:
         self.upstream = upstream
         self.found: dict[str, tuple[list[str], list[str]]] = {}
@@ -57,10 +59,13 @@ class _GroupEnds:
                     "dependency would be "
                     "lost. Add a task, e.g. EmptyOperator(task_id='nothing_to_do'), or remove the group."
                 )
-            waited_for = {source for member in members for source in self.upstream[member]}
+            tasks = end.dag.tasks
+            work = [member for member in members if not tasks[member].is_teardown]
+            waited_for = {source for member in work for source in self.upstream[member]}
+            torn_down = {source for member in members for source in self.upstream[member] if member not in work}
             self.found[end.group_id] = (
                 [member for member in members if self.upstream[member].isdisjoint(members)],
-                [member for member in members if member not in waited_for],
+                [m for m in work if m not in waited_for and not (tasks[m].is_setup and m in torn_down)],
             )
         return self.found[end.group_id]
 

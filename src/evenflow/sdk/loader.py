@@ -9,6 +9,7 @@ are found again by other processes that load it elsewhere.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
 import traceback
@@ -32,6 +33,7 @@ class LoadedFile:
 
     path: Path
     dags: dict[str, DAG]
+    lines: dict[str, int]  # of the file, by dag_id: where the DAG is made
     modules: list[Path]
     module_names: list[str]  # in sys.modules: the DAG file and the local modules that are loaded
 
@@ -48,12 +50,15 @@ def load_file(path: Path, root: Path) -> LoadedFile:
     if sys.path[:1] != [str(root)]:
         sys.path.insert(0, str(root))
     dags: dict[str, DAG] = {}
+    lines: dict[str, int] = {}
 
     def collect(dag: DAG) -> None:
         if _loading_file() == str(path):
             if dag.dag_id in dags:
                 raise DuplicateId(f"This file has two DAGs with the id {dag.dag_id!r}. Give one of them another dag_id.")
             dags[dag.dag_id] = dag
+            lines[dag.dag_id] = _line_now(path)
+            dag.file = path
 
     name = module_name(path, root)
     spec = importlib.util.spec_from_file_location(name, path)
@@ -71,10 +76,12 @@ def load_file(path: Path, root: Path) -> LoadedFile:
         if isinstance(error, ModuleNotFoundError):
             _explain_missing(error, path, root)
         raise
-    loaded = {name: file for name in list(sys.modules) if (file := _local_file(name, root))}
+    below = f"{root}{os.sep}"
+    loaded = {name: file for name in _modules_below(below) if (file := _local_file(name, root))}
     return LoadedFile(
         path=path,
         dags=dags,
+        lines=lines,
         modules=sorted(local_imports(path, root) | set(loaded.values())),
         module_names=sorted([name, *loaded]),
     )
@@ -91,6 +98,20 @@ def _loading_file() -> str | None:
     while frame is not None and (frame.f_code.co_name != "<module>" or frame.f_code.co_filename.startswith("<")):
         frame = frame.f_back
     return frame.f_code.co_filename if frame is not None else None
+
+
+def _line_now(path: Path) -> int:
+    """The line of the file that is being run, as deep as the calls go into it."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != str(path):
+        frame = frame.f_back
+    return frame.f_lineno if frame is not None else 1
+
+
+def _modules_below(folder: str) -> list[str]:
+    """Names of loaded modules whose file is there: few of many, found without looking at each as a path."""
+    files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    return [name for name, file in files.items() if isinstance(file, str) and file.startswith(folder)]
 
 
 def _local_file(name: str, root: Path) -> Path | None:

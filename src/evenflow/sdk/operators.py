@@ -34,12 +34,14 @@ else:
 class BaseOperator(Task, metaclass=_Registering):
     """A task that runs ``execute``.
 
-    ``template_fields`` names the attributes that may hold results of other tasks, also deep inside lists, tuples and dicts: they
-    are replaced by their values before ``execute`` runs. A subclass passes its ``**options`` on to ``super().__init__``.
+    ``template_fields`` names the attributes that may hold results of other tasks, and templates, also deep inside lists, tuples and
+    dicts: they are replaced by their values before ``execute`` runs. A string there that ends with one of ``template_ext`` names a
+    file, whose text is the template. A subclass passes its ``**options`` on to ``super().__init__``.
     """
 
     operator_name: ClassVar[str] = ""  # what people see as the kind of the task; the class name if empty
     template_fields: ClassVar[Sequence[str]] = ()
+    template_ext: ClassVar[Sequence[str]] = ()  # of files, e.g. (".sql",)
 
     def __init__(
         self, *, task_id: str, dag: DAG | None = None, task_group: TaskGroup | None = None, **options: Unpack[TaskOptions]
@@ -72,6 +74,20 @@ class Partial:
 
         An input is a list, a dict (its items are (key, value) tuples), or the result of a task.
         """
+        for name in inputs:
+            if name in self.arguments and name not in OPTION_NAMES:
+                raise BadArgument(f"Task {self.task_id!r}: {name!r} is given to both partial() and expand(). Remove one.")
+        return self._mapped(inputs, inputs, unpack=False)
+
+    def expand_kwargs(self, kwargs: Any) -> MappedOperator:
+        """One instance of the task for each of ``kwargs``, a list of dicts of arguments or the result of a task that is one."""
+        from evenflow.sdk.expansion import UNPACKED
+
+        first = kwargs[0] if isinstance(kwargs, (list, tuple)) and kwargs and isinstance(kwargs[0], dict) else None
+        return self._mapped({UNPACKED: kwargs}, first, unpack=True)
+
+    def _mapped(self, inputs: Mapping[str, Any], example: Mapping[str, Any] | None, *, unpack: bool) -> MappedOperator:
+        """``example`` has the names of what an instance is given, None where they are known only when the DAG runs."""
         from evenflow.sdk.mapping import MappedOperator
 
         options = {name: value for name, value in self.arguments.items() if name in OPTION_NAMES}
@@ -79,10 +95,8 @@ class Partial:
         shared = {
             name: value for name, value in self.arguments.items() if name not in options and name not in ("dag", "task_group")
         }
-        for name in inputs:
-            if name in shared:
-                raise BadArgument(f"Task {self.task_id!r}: {name!r} is given to both partial() and expand(). Remove one.")
-        _check_constructor(self.operator, self.task_id, shared, inputs)
+        if example is not None:
+            _check_constructor(self.operator, self.task_id, shared, example)
 
         def build(mapped: Mapping[str, Any]) -> BaseOperator:
             return self.operator(task_id=self.task_id, **shared, **mapped)
@@ -96,6 +110,7 @@ class Partial:
             shared=shared,
             inputs=inputs,
             build=build,
+            unpack=unpack,
         )
 
 
@@ -120,11 +135,11 @@ class PythonOperator(BaseOperator):
     """Calls ``python_callable(*op_args, **op_kwargs)``.
 
     A parameter of the function that is named after an entry of the context (``ds``, ``ti``, ``params``, ...) and is not given gets
-    that entry; a function with ``**kwargs`` gets them all.
+    that entry; a function with ``**kwargs`` gets them all. ``templates_dict`` is rendered and is an entry of the context.
     """
 
     operator_name = "python"
-    template_fields: ClassVar[Sequence[str]] = ("op_args", "op_kwargs")
+    template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs")
     injected: ClassVar[frozenset[str]] = frozenset()  # parameters that the operator itself fills in
 
     def __init__(
@@ -134,6 +149,7 @@ class PythonOperator(BaseOperator):
         python_callable: Callable[..., Any],
         op_args: Sequence[Any] = (),
         op_kwargs: Mapping[str, Any] | None = None,
+        templates_dict: Mapping[str, Any] | None = None,
         dag: DAG | None = None,
         task_group: TaskGroup | None = None,
         **options: Unpack[TaskOptions],
@@ -142,6 +158,7 @@ class PythonOperator(BaseOperator):
         if not callable(python_callable):
             raise BadArgument(f"{self.qualified_name}: python_callable must be a function, not {python_callable!r}.")
         self.python_callable = python_callable
+        self.templates_dict = None if templates_dict is None else dict(templates_dict)
         self.signature = Signature.of(python_callable, self.injected)
         if scope.is_detached():
             self.op_args, self.op_kwargs = tuple(op_args), dict(op_kwargs or {})

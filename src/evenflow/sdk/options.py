@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypedDict
 
-from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE
+from evenflow.core.callbacks import OF_TASKS
+from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, RetryRule
 from evenflow.core.retry import MAX_DELAY_S
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import INT32_MAX, INT32_MIN, WeightRule
 from evenflow.errors import BadId, BadSetting
+from evenflow.sdk import callbacks
+from evenflow.sdk.assets import Asset, AssetAlias, checked_assets
 from evenflow.sdk.limits import MAX_ID_LENGTH, MAX_RETRIES
+from evenflow.sdk.retry_policy import ExceptionRetryPolicy
 
 
 class TaskOptions(TypedDict, total=False):
@@ -24,7 +28,11 @@ class TaskOptions(TypedDict, total=False):
     retry_delay: timedelta | float
     retry_exponential_backoff: bool | float  # the factor from one delay to the next; True is 2
     max_retry_delay: timedelta | float | None
+    retry_jitter: float  # the share of a delay by which it may become longer, by chance
+    retry_policy: ExceptionRetryPolicy | None  # which failures are worth another try
     execution_timeout: timedelta | float | None
+    depends_on_past: bool
+    wait_for_downstream: bool
     pool: str
     pool_slots: int
     priority_weight: int
@@ -36,6 +44,13 @@ class TaskOptions(TypedDict, total=False):
     max_active_tis_per_dagrun: int | None
     doc: str
     doc_md: str
+    outlets: Sequence[Asset | AssetAlias]  # its success is an event of each
+    inlets: Sequence[Asset | AssetAlias]  # whose events it may read
+    on_execute_callback: callbacks.Functions  # in the process of the try, before it
+    on_success_callback: callbacks.Functions  # these are called on a worker, with the context
+    on_failure_callback: callbacks.Functions
+    on_retry_callback: callbacks.Functions
+    on_skipped_callback: callbacks.Functions  # when the task itself says that it is skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +61,11 @@ class Settings:
     retry_delay: float = 300.0
     retry_exponential_backoff: float = 0.0
     max_retry_delay: float | None = None
+    retry_jitter: float = 0.0
+    retry_rules: tuple[RetryRule, ...] = ()
     execution_timeout: float | None = None
+    depends_on_past: bool = False
+    wait_for_downstream: bool = False
     pool: str = DEFAULT_POOL
     pool_slots: int = 1
     priority_weight: int = 1
@@ -57,6 +76,13 @@ class Settings:
     max_active_tis_per_dag: int | None = None
     max_active_tis_per_dagrun: int | None = None
     doc: str = ""
+    outlets: tuple[Asset | AssetAlias, ...] = ()
+    inlets: tuple[Asset | AssetAlias, ...] = ()
+    on_execute_callback: tuple[callbacks.Function, ...] = ()
+    on_success_callback: tuple[callbacks.Function, ...] = ()
+    on_failure_callback: tuple[callbacks.Function, ...] = ()
+    on_retry_callback: tuple[callbacks.Function, ...] = ()
+    on_skipped_callback: tuple[callbacks.Function, ...] = ()
 
 
 OPTION_NAMES = frozenset(TaskOptions.__annotations__)
@@ -72,7 +98,7 @@ def check_options(options: Mapping[str, Any], where: str) -> Settings:
         if check is None:
             raise BadSetting(f"{where}: there is no setting {name!r}. {_suggestion(name, _CHECKS)}")
         try:
-            values["doc" if name == "doc_md" else name] = check(value)
+            values[_FIELDS.get(name, name)] = check(value)
         except _Refused as refused:
             raise BadSetting(f"{where}: {name} must be {refused}, not {value!r}.") from None
     return Settings(**values)
@@ -159,6 +185,26 @@ def _text(value: Any) -> str:
     return value
 
 
+def _assets(value: Any) -> tuple[Asset | AssetAlias, ...]:
+    found = checked_assets(value)
+    if found is None:
+        raise _Refused("a list of Asset(...) or AssetAlias(...)")
+    return found
+
+
+def _functions(value: Any) -> tuple[callbacks.Function, ...]:
+    found = callbacks.checked_functions(value)
+    if found is None:
+        raise _Refused(callbacks.WANTED)
+    return found
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Refused("True or False")
+    return value
+
+
 def _backoff(value: Any) -> float:
     if isinstance(value, bool):
         return 2.0 if value else 0.0
@@ -166,6 +212,25 @@ def _backoff(value: Any) -> float:
         raise _Refused(f"True, False or a factor from 1 to {_MAX_BACKOFF:g}")
     return float(value)
 
+
+def _share(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise _Refused("a number from 0 to 1")
+    return float(value)
+
+
+def _policy(value: Any) -> tuple[RetryRule, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, ExceptionRetryPolicy):
+        raise _Refused("ExceptionRetryPolicy(rules=[RetryRule(...), ...])")
+    try:
+        return value.to_spec()
+    except BadSetting as error:
+        raise _Refused(f"a policy without errors ({error})") from None
+
+
+_FIELDS = {"doc_md": "doc", "retry_policy": "retry_rules"}
 
 _MAX_BACKOFF = 100.0  # from a second to a day in four tries
 _MIN_TIMEOUT_S = 0.001  # the resolution of the timers that enforce it
@@ -175,7 +240,11 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "retry_delay": _seconds(0, MAX_DELAY_S),
     "retry_exponential_backoff": _backoff,
     "max_retry_delay": _optional(_seconds(0, MAX_DELAY_S)),
+    "retry_jitter": _share,
+    "retry_policy": _policy,
     "execution_timeout": _optional(_seconds(_MIN_TIMEOUT_S)),
+    "depends_on_past": _flag,
+    "wait_for_downstream": _flag,
     "pool": _name,
     "pool_slots": _integer(1),
     "priority_weight": _integer(INT32_MIN),
@@ -187,4 +256,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "max_active_tis_per_dagrun": _optional(_integer(1)),
     "doc": _text,
     "doc_md": _text,
+    "outlets": _assets,
+    "inlets": _assets,
+    **dict.fromkeys(OF_TASKS, _functions),
 }

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenflow.core import model
-from evenflow.core.params import check_schema, problem_of_value
 from evenflow.errors import BadSetting
+from evenflow.sdk.param_schema import check_schema, problem_of_value
 from evenflow.sdk.xcomarg import Reference
 
 _MISSING: Any = object()

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from evenflow.core.model import UNMAPPED
-from evenflow.errors import BadArgument, TaskFailedForGood, TaskSkipped, XComError
-from evenflow.sdk import xcom
+from evenflow.errors import BadArgument, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
+from evenflow.sdk import lookup, xcom
+from evenflow.sdk.branching import task_indexes
+from evenflow.sdk.callbacks import before_execution
 from evenflow.sdk.context import Context, DagRun, TaskInstance, current, make_context
 from evenflow.sdk.dag import DAG
+from evenflow.sdk.expansion import Expansion
 from evenflow.sdk.limits import MAX_REASON_CHARS
-from evenflow.sdk.mapping import MappedOperator, item_key
+from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.params import ParamRef, RunParams
+from evenflow.sdk.sequences import Combinable, Elements
 from evenflow.sdk.task import Task
-from evenflow.sdk.xcomarg import RETURN_VALUE, Reference, XComArg, resolve
+from evenflow.sdk.taskgroup import GroupArgument
+from evenflow.sdk.templates import Renderer, shown_fields
+from evenflow.sdk.xcomarg import RETURN_VALUE, Reference, XComArg, item_key
 
-Outcome = Literal["success", "failed", "failed_for_good", "skipped"]
+Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled"]
 
 
 class Channel(Protocol):
@@ -34,6 +40,10 @@ class Channel(Protocol):
     def xcom_push(self, key: str, value: Any) -> None: ...
 
     def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None: ...
+
+    def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The control plane's answer to one of ``wire.messages.QUESTIONS``. Raises :class:`ApiRefused` with its reason."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +82,9 @@ class TryResult:
     reason: str | None = None
     error_types: list[str] = field(default_factory=list)  # qualified names, most derived first
     result: bytes | None = None
+    delay_s: float | None = None  # of a rescheduled one: until it is to be started again
+    produced: list[dict[str, Any]] = field(default_factory=list)  # of a success: what its asset events say, see sdk.assets
+    skip: list[int] = field(default_factory=list)  # of a success: task indexes that it decided against
 
 
 def run_try(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
@@ -79,8 +92,15 @@ def run_try(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
 
     ``sys.exit()`` and ``sys.exit(0)`` are a success without a result; any other exit is a failure.
     """
+    return guarded(lambda: _execute(dag, ctx, channel))
+
+
+def guarded(execute: Callable[[], TryResult]) -> TryResult:
+    """What ``execute`` answers, or what its exception means."""
     try:
-        return TryResult(outcome="success", result=_execute(dag, ctx, channel))
+        return execute()
+    except TaskRescheduled as error:
+        return TryResult(outcome="rescheduled", delay_s=error.delay_s)
     except TaskSkipped as error:
         return TryResult(
             outcome="skipped", reason=_bounded(str(error) or "The task raised TaskSkipped."), error_types=_types(error)
@@ -97,25 +117,36 @@ def run_try(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
         sys.stderr.flush()
 
 
-def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> bytes | None:
+def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
     task = dag.get_task(ctx.task_id)
-    values = _Values(task, ctx, channel)
-    context = _context_of(dag, task, ctx, values, channel)
-    arguments = task.elements(ctx.map_index, ctx.map_length, values.of) if isinstance(task, MappedOperator) else {}
+    values = Values(task, ctx, channel)
+    context = context_of(dag, task, ctx, values, channel)
+    arguments = task.elements(ctx.map_index, ctx.map_length, values) if isinstance(task, MappedOperator) else {}
     operator = task.make_instance(arguments)
-    for name in operator.template_fields:
-        setattr(operator, name, resolve(getattr(operator, name), values.of))
-    token = current.set(context)
-    try:
-        result = operator.execute(context)
-    finally:
-        current.reset(token)
+    with lookup.reaching(channel):
+        renderer = Renderer(dag, task.task_id, context, values.of, lambda: _data_of(task, arguments))
+        renderer.render_fields(operator)
+        if renderer.rendered:
+            channel.ask("rendered", {"fields": shown_fields(operator)})
+        context["templates_dict"] = getattr(operator, "templates_dict", None)
+        token = current.set(context)
+        try:
+            before_execution(task, context)
+            result = operator.execute(context)
+        finally:
+            current.reset(token)
     what = f"The result of task {ctx.task_id!r}"
     encoded = xcom.encode(result, what)
     text = None if encoded is None else xcom.to_json(encoded, what)
     for item in sorted(task.mapped_items):
         channel.xcom_push(item_key(item), _item_of(result, encoded, item, ctx.task_id))
-    return text
+    skip = task_indexes(dag, context["ti"].skipped_tasks)
+    return TryResult(outcome="success", result=text, produced=context["outlet_events"].told(), skip=skip)
+
+
+def _data_of(task: Task, arguments: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The elements of a mapped instance, and what of them stands in the DAG file: only that may hold templates."""
+    return arguments, getattr(task, "inputs", {})
 
 
 def _item_of(result: Any, encoded: Any, item: str, task_id: str) -> Any:
@@ -127,12 +158,13 @@ def _item_of(result: Any, encoded: Any, item: str, task_id: str) -> Any:
     return xcom.encode(result[item], f"The item {item!r} of the result of task {task_id!r}")
 
 
-class _Values:
+class Values:
     """The values that references stand for, each pulled once; also the task's own ``ti.xcom_pull`` and ``ti.xcom_push``."""
 
     def __init__(self, task: Task, ctx: TryContext, channel: Channel) -> None:
         self.task, self.ctx, self.channel = task, ctx, channel
         self.pulled: dict[tuple[str, str], tuple[bool, Any]] = {}
+        self.arguments: dict[Expansion, dict[str, Any]] = {}  # of this index, of the group that the task is in
 
     def of(self, reference: Reference) -> Any:
         match reference:
@@ -140,16 +172,41 @@ class _Values:
                 return RunParams(self.ctx.params)[name]
             case XComArg():
                 return self._result(reference)
+            case Combinable():
+                return Elements(self.task.qualified_name, self).all(reference)
+            case GroupArgument(name=name, expansion=expansion):
+                if expansion not in self.arguments:
+                    self.arguments[expansion] = expansion.arguments(self.ctx.map_index, self.ctx.map_length, self)
+                if name not in self.arguments[expansion]:
+                    raise XComError(f"Task {self.ctx.task_id!r} wants {reference!r}, which is not in the dict of its index.")
+                return self.arguments[expansion][name]
             case _:
                 raise BadArgument(f"{self.task.qualified_name}: {reference!r} is of a kind that cannot be resolved.")
 
+    def of_index(self, arg: XComArg, map_index: int) -> Any:
+        found, value = self.pull(arg.task.task_id, arg.key, map_index)
+        return self._item(arg, value) if found else None
+
+    def length(self, arg: XComArg) -> int:
+        return int(self._find(arg, 0)["length"])
+
+    def element(self, arg: XComArg, index: int) -> Any:
+        map_index = self._find(arg, index)["map_index"]
+        if map_index is None:
+            raise XComError(f"Task {self.ctx.task_id!r} maps over {arg!r}, which has lost its element {index} since. Clear both.")
+        return self.of_index(arg, map_index)
+
+    def _find(self, arg: XComArg, index: int) -> dict[str, Any]:
+        return self.channel.ask("element", {"task_id": arg.task.task_id, "key": arg.key, "index": index})
+
     def _result(self, arg: XComArg) -> Any:
         source = arg.task
+        seen = self.task.index_seen(source, self.ctx.map_index)
         address = (source.task_id, arg.key)
         if address not in self.pulled:
-            self.pulled[address] = self.pull(source.task_id, arg.key, None if source.is_mapped else UNMAPPED)
+            self.pulled[address] = self.pull(source.task_id, arg.key, seen)
         found, value = self.pulled[address]
-        if source.is_mapped:
+        if seen is None:
             return [self._item(arg, element) for element in value] if found else []
         if not found and arg.key != RETURN_VALUE:
             raise XComError(f"Task {self.ctx.task_id!r} wants {arg!r}, but that task has pushed nothing under the key {arg.key!r}.")
@@ -182,7 +239,7 @@ class _Values:
         self.channel.xcom_push(key, encoded)
 
 
-def _context_of(dag: DAG, task: Task, ctx: TryContext, values: _Values, channel: Channel) -> Context:
+def context_of(dag: DAG, task: Task, ctx: TryContext, values: Values, channel: Channel) -> Context:
     run = DagRun(
         dag_id=ctx.dag_id,
         run_id=ctx.run_id,
@@ -191,6 +248,7 @@ def _context_of(dag: DAG, task: Task, ctx: TryContext, values: _Values, channel:
         logical_date=ctx.logical_date,
         data_interval_start=ctx.data_interval_start,
         data_interval_end=ctx.data_interval_end,
+        conf=dict(ctx.params),
     )
     instance = TaskInstance(
         dag_id=ctx.dag_id,
@@ -202,8 +260,25 @@ def _context_of(dag: DAG, task: Task, ctx: TryContext, values: _Values, channel:
         task=task,
         xcoms=values,
         report_progress=channel.progress,
+        control=channel,
     )
-    return make_context(dag, task, run, instance, ctx.params)
+    return make_context(
+        dag, task, run, instance, ctx.params, map_length=ctx.map_length, previous=_Previous(channel).of
+    )
+
+
+class _Previous:
+    """What the context tells of the last successful run before this one, asked for once."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._found: dict[str, Any] | None = None
+
+    def of(self, key: str) -> datetime | None:
+        if self._found is None:
+            self._found = self._channel.ask("previous_run", {})
+        text = self._found.get(key.removeprefix("prev_").removesuffix("_success"))
+        return None if text is None else datetime.fromisoformat(text)
 
 
 def _failure(outcome: Outcome, error: BaseException, reason: str) -> TryResult:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from evenflow.core.model import DagSpec, GroupSpec, Param, Schedule, TaskSpec
-from evenflow.core.timetable import parse_schedule
+from evenflow.core.callbacks import OF_DAGS
+from evenflow.core.limits import MAX_MAP_LENGTH
+from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, Param, Schedule, TaskSpec
+from evenflow.core.timetable import TICKING
+from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import effective_weights
 from evenflow.errors import BadSchedule, BadSetting
+from evenflow.sdk import callbacks
+from evenflow.sdk.assets import Asset, AssetAlias, AssetOrTimeSchedule, condition_of, declared
+from evenflow.sdk.deadlines import checked_deadlines
+from evenflow.sdk.flow_rules import check_flow
 from evenflow.sdk.graph import topological_order, upstream_indexes
+from evenflow.sdk.limits import MAX_FAILED_RUNS, MAX_RUN_SECONDS
 from evenflow.sdk.options import OPTION_NAMES, check_options
 from evenflow.sdk.params import params_to_spec
+from evenflow.sdk.timetables import schedule_of
 
 if TYPE_CHECKING:
     from evenflow.sdk.dag import DAG
@@ -49,34 +59,44 @@ def spec_of_header(dag_id: str, options: Mapping[str, Any]) -> Header:
     start = _aware(given.get("start_date"), UTC)
     end = _aware(given.get("end_date"), start.tzinfo if start and start.tzinfo else UTC)
     catchup = given.get("catchup", False)
-    schedule = _schedule(given.get("schedule"), start, where)
-    if catchup and start is None and schedule.kind == "cron":
+    schedule = _with_assets(given.get("schedule"), start, where)
+    if catchup and start is None and schedule.kind in TICKING:
         raise BadSetting(f"{where}: catchup=True needs a start_date: from when on are runs to be made?")
     if start and end and end < start:
         raise BadSetting(f"{where}: end_date {end} is before start_date {start}.")
+    params = params_to_spec(given.get("params", {}), where)
+    _check_runnable(schedule, params, where)
     return Header(
         spec=DagSpec(
             dag_id=dag_id,
             tasks=(),
-            params=params_to_spec(given.get("params", {}), where),
+            params=params,
             schedule=schedule,
             start_date=start.isoformat() if start else None,
             end_date=end.isoformat() if end else None,
             catchup=catchup,
-            max_active_runs=_limit(given, "max_active_runs", where),
+            max_active_runs=_max_active_runs(given, schedule, where),
+            dagrun_timeout=_timeout(given, where),
+            max_consecutive_failed_dag_runs=_failures(given, where),
             max_active_tasks=_limit(given, "max_active_tasks", where),
+            max_map_length=_map_length(given, where),
             tags=_tags(given.get("tags", ()), where),
             owner=given.get("owner", owner),
             description=given.get("description", ""),
             doc=given.get("doc_md", ""),
+            fail_fast=given.get("fail_fast", False),
             is_paused_upon_creation=given.get("is_paused_upon_creation", False),
+            callbacks=_callbacks(given, where),
+            deadlines=tuple(alert.to_spec() for alert in checked_deadlines(given.get("deadline", ()), where)),
         ),
         default_args=default_args,
     )
 
 
+_SCHEDULE = "a cron expression, a preset such as '@daily', a timedelta, a timetable, assets, or None"
+
 _OPTIONS: dict[str, tuple[Any, str]] = {
-    "schedule": (str, "a cron expression, a preset such as '@daily', or None"),
+    "schedule": (object, _SCHEDULE),
     "start_date": (datetime, "a datetime, e.g. datetime(2026, 1, 1, tzinfo=ZoneInfo('Europe/Berlin'))"),
     "end_date": (datetime, "a datetime"),
     "catchup": (bool, "True or False"),
@@ -85,10 +105,21 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     "tags": ((list, tuple, set, frozenset), "a list of strings"),
     "max_active_runs": (int, "an integer of at least 1, or None for no limit"),
     "max_active_tasks": (int, "an integer of at least 1, or None for no limit"),
+    "max_map_length": (int, f"an integer from 1 to {MAX_MAP_LENGTH:,}"),
+    "dagrun_timeout": ((timedelta, int, float), "a timedelta or a number of seconds above 0"),
+    "max_consecutive_failed_dag_runs": (int, "an integer of at least 0, where 0 is no limit"),
     "description": (str, "a string"),
     "doc_md": (str, "a string"),
     "owner": (str, "a string"),
+    "fail_fast": (bool, "True or False"),
     "is_paused_upon_creation": (bool, "True or False"),
+    "on_success_callback": (object, callbacks.WANTED),
+    "on_failure_callback": (object, callbacks.WANTED),
+    "deadline": (object, "a DeadlineAlert, or a list of them"),
+    "template_searchpath": ((str, os.PathLike, list, tuple), "a folder, or a list of folders"),
+    "user_defined_macros": (Mapping, "a dict of names that templates may use"),
+    "user_defined_filters": (Mapping, "a dict of filters that templates may use"),
+    "render_template_as_native_obj": (bool, "True or False"),
 }
 
 
@@ -97,6 +128,35 @@ def _limit(given: Mapping[str, Any], name: str, where: str) -> int | None:
     if value is not None and value < 1:
         raise BadSetting(f"{where}: {name} must be {_OPTIONS[name][1]}, not {value!r}.")
     return value
+
+
+def _timeout(given: Mapping[str, Any], where: str) -> float | None:
+    value = given.get("dagrun_timeout")
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if seconds is not None and not 0 < seconds <= MAX_RUN_SECONDS:
+        raise BadSetting(f"{where}: dagrun_timeout must be above 0 and at most {MAX_RUN_SECONDS:,} seconds, not {value!r}.")
+    return None if seconds is None else float(seconds)
+
+
+def _failures(given: Mapping[str, Any], where: str) -> int:
+    value: int = given.get("max_consecutive_failed_dag_runs", 0)
+    if not 0 <= value <= MAX_FAILED_RUNS:
+        raise BadSetting(f"{where}: max_consecutive_failed_dag_runs must be from 0 to {MAX_FAILED_RUNS}, not {value!r}.")
+    return value
+
+
+def _map_length(given: Mapping[str, Any], where: str) -> int:
+    value: int = given.get("max_map_length", MAX_MAP_LENGTH)
+    if not 1 <= value <= MAX_MAP_LENGTH:
+        raise BadSetting(f"{where}: max_map_length must be {_OPTIONS['max_map_length'][1]}, not {value!r}.")
+    return value
+
+
+def _callbacks(given: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    for name in OF_DAGS:
+        if callbacks.checked_functions(given.get(name)) is None:
+            raise BadSetting(f"{where}: {name} must be {callbacks.WANTED}, not {given[name]!r}.")
+    return callbacks.declared_by_dag(given)
 
 
 def _tags(tags: Any, where: str) -> tuple[str, ...]:
@@ -110,21 +170,55 @@ def _aware(instant: datetime | None, zone: tzinfo) -> datetime | None:
     return instant.replace(tzinfo=zone) if instant is not None and instant.tzinfo is None else instant
 
 
-def _schedule(expression: str | None, start_date: datetime | None, where: str) -> Schedule:
-    if expression is None:
+def _with_assets(schedule: Any, start_date: datetime | None, where: str) -> Schedule:
+    """Of times, of assets, or of both."""
+    from dataclasses import replace
+
+    if isinstance(schedule, AssetOrTimeSchedule):
+        return replace(_schedule(schedule.timetable, start_date, where), assets=schedule.assets.to_condition())
+    condition = condition_of(schedule)
+    if condition is not None:
+        return Schedule(kind="assets", assets=condition.to_condition())
+    return _schedule(schedule, start_date, where)
+
+
+def _assets_of(dag: DAG) -> tuple[AssetSpec, ...]:
+    """Every asset that it makes, reads or waits for, by name."""
+    schedule = dag.options.get("schedule")
+    condition = schedule.assets if isinstance(schedule, AssetOrTimeSchedule) else condition_of(schedule)
+    named = [*(condition.leaves() if condition else ()), *declared(dag)]
+    found = {each.name: each for each in named if isinstance(each, Asset)}
+    return tuple(
+        AssetSpec(name=asset.name, uri=asset.uri, group=asset.group, extra=asset.extra) for _, asset in sorted(found.items())
+    )
+
+
+def _schedule(given: Any, start_date: datetime | None, where: str) -> Schedule:
+    if given is None:
         return Schedule()
-    zone = start_date.tzinfo if start_date is not None else None
-    timezone = "UTC" if zone is None or zone == UTC else getattr(zone, "key", None)
-    if timezone is None:
-        raise BadSetting(
-            f"{where}: the time zone {zone!r} of start_date has no name, so its summer time is not known. "
-            "Type: from zoneinfo import ZoneInfo, and tzinfo=ZoneInfo('Europe/Berlin')"
-        )
+    if not isinstance(given, (str, timedelta)) and not hasattr(given, "to_schedule"):
+        raise BadSetting(f"{where}: schedule must be {_SCHEDULE}, not {given!r} of type {type(given).__name__}.")
     try:
-        parse_schedule(expression, timezone)
-    except BadSchedule as error:
-        raise BadSchedule(f"{where}: {error}") from None
-    return Schedule(kind="cron", cron=expression, timezone=timezone)
+        return schedule_of(given, start_date.tzinfo if start_date is not None else None)
+    except (BadSchedule, BadSetting) as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
+def _max_active_runs(given: Mapping[str, Any], schedule: Schedule, where: str) -> int | None:
+    if schedule.kind != "continuous":
+        return _limit(given, "max_active_runs", where)
+    if given.get("max_active_runs", 1) != 1:
+        raise BadSetting(f"{where}: with schedule='@continuous' one run follows another. Leave max_active_runs out, or make it 1.")
+    return 1
+
+
+def _check_runnable(schedule: Schedule, params: Mapping[str, Param], where: str) -> None:
+    """A run that nobody triggers has nobody to give it values."""
+    missing = [name for name, param in params.items() if param.required]
+    if schedule.kind != "manual" and missing:
+        raise BadSetting(
+            f"{where}: it has a schedule, and its parameter {missing[0]!r} no default. Give it one, or take the schedule away."
+        )
 
 
 def compile_spec(dag: DAG) -> DagSpec:
@@ -133,6 +227,7 @@ def compile_spec(dag: DAG) -> DagSpec:
 
     upstream = upstream_indexes(dag)
     tasks = list(dag.tasks.values())
+    check_flow(dag, upstream)
     order = topological_order(dag.dag_id, dag.task_ids, upstream)
     weights = effective_weights(
         upstream, order, [task.task_settings.priority_weight for task in tasks], [task.task_settings.weight_rule for task in tasks]
@@ -141,6 +236,7 @@ def compile_spec(dag: DAG) -> DagSpec:
     group_index = {group_id: index for index, group_id in enumerate(dag.groups)}
     return dataclasses.replace(
         dag.header.spec,
+        assets=_assets_of(dag),
         tasks=tuple(
             _task_spec(task, tuple(sources), weight, index_of, group_index)
             for task, sources, weight in zip(tasks, upstream, weights, strict=True)
@@ -150,6 +246,7 @@ def compile_spec(dag: DAG) -> DagSpec:
                 group_id=group.group_id,
                 parent=group_index[group.parent.group_id] if group.parent else None,
                 tooltip=group.tooltip,
+                mapping=group.expansion.to_mapping(index_of) if group.expansion else None,
             )
             for group in dag.groups.values()
         ),
@@ -164,7 +261,10 @@ def _task_spec(
         task_id=task.task_id,
         operator=task.task_type,
         upstream=upstream,
-        trigger_rule=settings.trigger_rule,
+        trigger_rule=TriggerRule.ALL_DONE_SETUP_SUCCESS if task.is_teardown else settings.trigger_rule,
+        setup=task.is_setup,
+        teardown=task.is_teardown,
+        on_failure_fail_dagrun=task.is_teardown and task.on_failure_fail_dagrun,
         group=group_index[task.task_group.group_id] if task.task_group else None,
         mapping=task.to_mapping(index_of),
         pool=settings.pool,
@@ -178,7 +278,15 @@ def _task_spec(
         retry_delay=settings.retry_delay,
         retry_exponential_backoff=settings.retry_exponential_backoff,
         max_retry_delay=settings.max_retry_delay,
+        retry_jitter=settings.retry_jitter,
+        retry_rules=settings.retry_rules,
         execution_timeout=settings.execution_timeout,
-        empty=task.is_empty,
+        depends_on_past=settings.depends_on_past or settings.wait_for_downstream,
+        wait_for_downstream=settings.wait_for_downstream,
+        empty=task.is_empty and not settings.outlets and not settings.on_execute_callback,
         doc=settings.doc,
+        outlets=tuple(outlet.name for outlet in settings.outlets if isinstance(outlet, Asset)),
+        outlet_aliases=tuple(outlet.name for outlet in settings.outlets if isinstance(outlet, AssetAlias)),
+        inlets=tuple(inlet.name for inlet in settings.inlets),
+        callbacks=callbacks.declared_by_task(task),
     )

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from evenflow.core.model import UNMAPPED
 from evenflow.errors import WrongDag
-from evenflow.sdk import scope
+from evenflow.sdk import scope, setup_teardown
 from evenflow.sdk.edges import Dependency, connect
 from evenflow.sdk.options import check_id, check_options
 from evenflow.sdk.xcomarg import XComArg, references
 
 if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
     from evenflow.core import model
     from evenflow.sdk.dag import DAG
     from evenflow.sdk.operators import BaseOperator
@@ -24,8 +28,10 @@ class Task(Dependency):
     It belongs to the DAG and the group whose ``with`` (or decorated function) is open, unless they are given.
     """
 
-    is_mapped: ClassVar[bool] = False
     is_empty: ClassVar[bool] = False  # no code to run
+    is_setup = False
+    is_teardown = False
+    on_failure_fail_dagrun = False  # of a teardown: when it fails, the run does
 
     def __init__(
         self, *, task_id: str, operator: str, dag: DAG | None, group: TaskGroup | None, options: Mapping[str, Any]
@@ -60,6 +66,25 @@ class Task(Dependency):
         self.task_settings = check_options({**defaults, **options}, f"DAG {dag.dag_id!r}, task {self.task_id!r}")
 
     @property
+    def mapped_group(self) -> TaskGroup | None:
+        """The mapped group that it is in: then it has an instance for each index of that."""
+        around = self.task_group.ancestry() if self.task_group is not None else ()
+        return next((group for group in around if group.expansion is not None), None)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether it has instances."""
+        return self.mapped_group is not None
+
+    def index_seen(self, source: Task, map_index: int) -> int | None:
+        """The instance of ``source`` whose results the instance ``map_index`` of this task sees: the same one inside a mapped
+        group, elsewhere None for all of a task that has instances.
+        """
+        if not source.is_mapped:
+            return UNMAPPED
+        return map_index if source.mapped_group is not None and source.mapped_group is self.mapped_group else None
+
+    @property
     def output(self) -> XComArg:
         """The result of the task, for others to use as an argument."""
         return XComArg(self)
@@ -78,12 +103,33 @@ class Task(Dependency):
     def downstream_task_ids(self) -> frozenset[str]:
         return frozenset(self.downstream_tasks)
 
+    def as_setup(self) -> Self:
+        """Marks it as a setup: teardowns of it run if it has succeeded, whatever became of the tasks between."""
+        setup_teardown.mark_setup(self)
+        return self
+
+    def as_teardown(self, *, setups: Any = None, on_failure_fail_dagrun: bool | None = None) -> Self:
+        """Marks it as a teardown of ``setups`` (one task or several), which become setups and upstream of it.
+
+        It runs once all upstream has ended, if one of the setups succeeded. Its own failure fails the run only with
+        ``on_failure_fail_dagrun``.
+        """
+        setup_teardown.mark_teardown(self, setups, on_failure_fail_dagrun)
+        return self
+
+    def __enter__(self) -> setup_teardown.Scope:
+        return setup_teardown.enter(self)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        setup_teardown.leave()
+
     def join_dag(self, *arguments: Any) -> None:
         """Adds the task to its DAG, downstream of every task that ``arguments`` refer to."""
         self.dag.add_task(self)
+        setup_teardown.defined(self)
         for reference in references(arguments):
-            if isinstance(reference, XComArg):
-                connect(reference, self)
+            for source in reference.sources():
+                connect(source, self)
 
     def to_mapping(self, index_of: Mapping[str, int]) -> model.Mapping | None:
         """How it is expanded, ``index_of`` giving the task index of a task id; None when it is not."""

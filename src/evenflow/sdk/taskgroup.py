@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, cast, overload
 
-from evenflow.errors import BadArgument, WrongDag
+from evenflow.errors import BadArgument, BadMapping, WrongDag
 from evenflow.sdk import scope
-from evenflow.sdk.edges import Dependency
+from evenflow.sdk.edges import Dependency, connect
+from evenflow.sdk.expansion import UNPACKED, Expansion
 from evenflow.sdk.options import check_id
+from evenflow.sdk.references import Reference, references
+from evenflow.sdk.signature import Signature
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -39,6 +43,7 @@ class TaskGroup(Dependency):
         parent_group: TaskGroup | None = None,
         dag: DAG | None = None,
         add_suffix_on_collision: bool = False,
+        expansion: Expansion | None = None,
     ) -> None:
         dag = dag or (parent_group.dag if parent_group else scope.current_dag())
         if dag is None:
@@ -54,9 +59,21 @@ class TaskGroup(Dependency):
         self.prefix_group_id = prefix_group_id
         self.tooltip = tooltip
         self.default_args: dict[str, Any] = {**(self.parent.default_args if self.parent else {}), **(default_args or {})}
+        self.expansion = expansion  # what a mapped group is expanded over
+        self._refuse_nesting()
         self.tasks: list[Task] = []  # also those of the groups inside
         self.depth: int = self.parent.depth + 1 if self.parent else 1
         dag.add_group(self)
+        for source in references_of(expansion):
+            connect(source, self)
+
+    def _refuse_nesting(self) -> None:
+        outer = next((group for group in self.ancestry() if group is not self and group.expansion is not None), None)
+        if self.expansion is not None and outer is not None:
+            raise BadMapping(
+                f"Mapped group {self.group_id!r} is inside the mapped group {outer.group_id!r}: mapped groups cannot be nested. "
+                "Expand one group over the combinations: outer.expand(a=..., b=...)."
+            )
 
     def child_id(self, label: str) -> str:
         """The id of a task or group with this label inside the group."""
@@ -87,23 +104,79 @@ class TaskGroup(Dependency):
 class GroupFunction(Generic[P, R]):
     """A function with ``@task_group``: each call makes a group of the tasks that its body defines."""
 
-    def __init__(self, function: Callable[P, R], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[P, R], options: dict[str, Any], shared: dict[str, Any] | None = None) -> None:
         self.function = function
         self.options = options
+        self.shared = shared or {}
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the function returns or, if that is None, the group."""
-        options = dict(self.options)
-        group_id = options.pop("group_id", None) or getattr(self.function, "__name__", "group")
-        options.setdefault("tooltip", (self.function.__doc__ or "").strip())
-        with TaskGroup(group_id, add_suffix_on_collision=True, **options) as group:
-            result = self.function(*args, **kwargs)
-        return cast(R, group if result is None else result)
+        return self._make(None, lambda group: self.function(*args, **{**self.shared, **kwargs}))  # type: ignore[arg-type]
 
     def override(self, **options: Any) -> GroupFunction[P, R]:
         """The same function with other options, e.g. ``group_id``."""
-        return GroupFunction(self.function, {**self.options, **options})
+        return GroupFunction(self.function, {**self.options, **options}, self.shared)
+
+    def partial(self, **arguments: Any) -> GroupFunction[P, R]:
+        """The arguments that are the same for every index; go on with ``.expand(...)``."""
+        return GroupFunction(self.function, self.options, {**self.shared, **arguments})
+
+    def expand(self, **inputs: Any) -> R:
+        """A mapped group: its tasks have one instance for each combination of the ``inputs``, the last of them varying fastest, and
+        each index proceeds on its own. Inside the function an argument of ``inputs`` stands for its element.
+        """
+        for name in inputs:
+            if name in self.shared:
+                raise BadMapping(f"{self._owner}: {name!r} is given to both partial() and expand(). Remove one.")
+        return self._expanded(Expansion(self._owner, inputs, unpack=False, taken=self.shared), list(inputs))
+
+    def expand_kwargs(self, kwargs: Any) -> R:
+        """As :meth:`expand`, over a list of dicts of arguments, or a result that is one: an index for each dict."""
+        names = [name for name in inspect.signature(self.function).parameters if name not in self.shared]
+        return self._expanded(Expansion(self._owner, {UNPACKED: kwargs}, unpack=True, taken=self.shared), names)
+
+    def _expanded(self, expansion: Expansion, names: list[str]) -> R:
+        Signature.of(self.function).check((), {**self.shared, **dict.fromkeys(names)}, self._owner)
+        arguments = {name: GroupArgument(expansion, name) for name in names}
+        return self._make(expansion, lambda group: self.function(**{**self.shared, **arguments}))  # type: ignore[call-arg]
+
+    @property
+    def _owner(self) -> str:
+        return f"Task group {self._group_id!r}"
+
+    @property
+    def _group_id(self) -> str:
+        return str(self.options.get("group_id") or getattr(self.function, "__name__", "group"))
+
+    def _make(self, expansion: Expansion | None, define: Callable[[TaskGroup], R]) -> R:
+        options = {name: value for name, value in self.options.items() if name != "group_id"}
+        options.setdefault("tooltip", (self.function.__doc__ or "").strip())
+        with TaskGroup(self._group_id, add_suffix_on_collision=True, expansion=expansion, **options) as group:
+            result = define(group)
+        return cast(R, group if result is None else result)
+
+
+class GroupArgument(Reference):
+    """An argument of a mapped group's function: in each index another element of what the group is expanded over."""
+
+    def __init__(self, expansion: Expansion, name: str) -> None:
+        self.expansion, self.name = expansion, name
+
+    def __iter__(self) -> NoReturn:
+        raise BadMapping(f"{self!r} cannot be looped over or unpacked here: its value is known only when the DAG runs.")
+
+    def __bool__(self) -> NoReturn:
+        raise BadMapping(f"{self!r} cannot be tested here: its value is known only when the DAG runs. Test it in a task.")
+
+    def __repr__(self) -> str:
+        return f"<argument {self.name!r} of {self.expansion.owner[0].lower()}{self.expansion.owner[1:]}>"
+
+
+def references_of(expansion: Expansion | None) -> Iterator[Any]:
+    """The results that a group is expanded over, also inside a literal."""
+    for reference in references(expansion.inputs) if expansion is not None else ():
+        yield from reference.sources()
 
 
 @overload

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenflow.errors import BadArgument
 from evenflow.sdk.edges import Dependency
+from evenflow.sdk.references import Reference, references, resolve
+from evenflow.sdk.sequences import Combinable
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
+    from evenflow.sdk.setup_teardown import Scope
     from evenflow.sdk.task import Task
 
-    # To a type checker a reference fits wherever the value itself would: ``transform(extract())`` is checked against the
-    # names and the number of arguments, and ``extract() >> load()`` against this class.
-    _Anything = Any
-else:
-    _Anything = object
+__all__ = ["RETURN_VALUE", "Reference", "XComArg", "item_key", "references", "resolve", "source_key"]
 
 RETURN_VALUE = "return_value"
 
 
-class Reference(_Anything):  # type: ignore[misc]
-    """Stands for a value that is known when the task runs."""
-
-
-class XComArg(Dependency, Reference):
+class XComArg(Dependency, Combinable):
     """The result of a task, or what it pushed under ``key``. ``arg["name"]`` is an item of that value.
 
     Of a mapped task it is the list of the values of all instances that pushed one, in map order, and ``arg["name"]`` the list of
@@ -41,6 +38,25 @@ class XComArg(Dependency, Reference):
     def operator(self) -> Task:
         """The task that makes the value."""
         return self.task
+
+    def sources(self) -> Iterator[XComArg]:
+        yield self
+
+    def as_setup(self) -> XComArg:
+        """Marks the task as a setup, see ``Task.as_setup``."""
+        self.task.as_setup()
+        return self
+
+    def as_teardown(self, *, setups: Any = None, on_failure_fail_dagrun: bool | None = None) -> XComArg:
+        """Marks the task as a teardown, see ``Task.as_teardown``."""
+        self.task.as_teardown(setups=setups, on_failure_fail_dagrun=on_failure_fail_dagrun)
+        return self
+
+    def __enter__(self) -> Scope:
+        return self.task.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.task.__exit__(kind, error, traceback)
 
     def endpoint(self) -> Dependency:
         return self.task
@@ -72,27 +88,11 @@ class XComArg(Dependency, Reference):
         return f"<result of task {self.task.task_id!r}{key}>{items}"
 
 
-def references(value: Any) -> Iterator[Reference]:
-    """All references in ``value``, which may be nested in lists, tuples and dicts."""
-    if isinstance(value, Reference):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from references(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from references(item)
+def item_key(item: str) -> str:
+    """The XCom key of an item of a result that other tasks map over."""
+    return f"{RETURN_VALUE}.{item}"
 
 
-def resolve(value: Any, pull: Callable[[Reference], Any]) -> Any:
-    """``value`` with every reference replaced by what ``pull`` says it is; the very same object when it has none."""
-    if isinstance(value, Reference):
-        return pull(value)
-    if next(references(value), None) is None:
-        return value
-    if isinstance(value, dict):
-        return {key: resolve(item, pull) for key, item in value.items()}
-    items = [resolve(item, pull) for item in value]
-    if isinstance(value, list):
-        return items
-    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+def source_key(value: XComArg) -> str:
+    """The XCom key whose length decides how many instances a mapping over ``value`` has."""
+    return item_key(str(value.path[0])) if value.path and not value.task.is_mapped else value.key

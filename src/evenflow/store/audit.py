@@ -28,13 +28,14 @@ _RULES = {
     "holds": "audit/find_wrong_holds",
     "run": "audit/find_wrong_runs",
     "counter": "audit/find_wrong_counters",
+    "gate": "audit/find_wrong_gates",
 }
 
 
 class Finding(NamedTuple):
     """Something that is not as it should be. ``object`` names it as people do."""
 
-    kind: str  # limit, overdrawn, lane, stranded, task, dispatch, holds, run, counter
+    kind: str  # limit, overdrawn, lane, stranded, task, dispatch, holds, run, counter, gate
     object: str
     found: str
     expected: str

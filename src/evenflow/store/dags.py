@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
+from evenflow.core.limits import LEASE_S
+from evenflow.core.timetable import Past
 from evenflow.store.columns import numbers
 from evenflow.store.notify import INBOX
 from evenflow.store.sql import sql
@@ -25,6 +27,12 @@ class VersionRow(NamedTuple):
 
 
 class DagFile(NamedTuple):
+    file: str
+    fingerprint: str
+
+
+class LeasedFile(NamedTuple):
+    bundle: str
     file: str
     fingerprint: str
 
@@ -67,10 +75,24 @@ async def reparse_failed(conn: Conn) -> None:
     await conn.execute(sql("dags/reparse_failed"))
 
 
-async def lease_files(conn: Conn, *, bundle: str, service_id: int, limit: int, lease_s: float) -> list[DagFile]:
-    names = {"bundle": bundle, "service_id": service_id, "limit": limit, "lease_s": lease_s}
-    cursor = conn.cursor(row_factory=args_row(DagFile))
-    return await (await cursor.execute(sql("dags/lease_files"), names)).fetchall()
+async def lease_files(
+    conn: Conn, *, bundles: Sequence[str], service_id: int, limit: int, lease_s: float, lacking: Sequence[tuple[str, str]] = ()
+) -> list[LeasedFile]:
+    """Files to parse, of these bundles; those that the service is ``lacking`` (bundle, file) are free for others from now on."""
+    lacks = {"lacking_bundles": [bundle for bundle, _ in lacking], "lacking_files": [file for _, file in lacking]}
+    names = {
+        "bundles": list(bundles),
+        "service_id": service_id,
+        "limit": limit,
+        "lease_s": lease_s,
+        "service_lease_s": LEASE_S,
+        **lacks,
+    }
+    async with conn.transaction():
+        if lacking:
+            await conn.execute(sql("dags/return_files"), {"service_id": service_id, **lacks})
+        cursor = conn.cursor(row_factory=args_row(LeasedFile))
+        return await (await cursor.execute(sql("dags/lease_files"), names)).fetchall()
 
 
 async def lock_file(conn: Conn, bundle: str, file: str) -> str | None:
@@ -79,8 +101,10 @@ async def lock_file(conn: Conn, bundle: str, file: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-async def record_parse(conn: Conn, *, bundle: str, file: str, seconds: float, error: str | None, error_line: int | None) -> None:
-    names = {"bundle": bundle, "file": file, "seconds": seconds, "error": error, "error_line": error_line}
+async def record_parse(
+    conn: Conn, *, bundle: str, file: str, seconds: float, error: str | None, error_line: int | None, warnings: str | None = None
+) -> None:
+    names = {"bundle": bundle, "file": file, "seconds": seconds, "error": error, "error_line": error_line, "warnings": warnings}
     await conn.execute(sql("dags/record_parse"), names)
 
 
@@ -106,10 +130,28 @@ async def list_resources(conn: Conn) -> tuple[set[str], set[str]]:
 
 
 async def insert_version(
-    conn: Conn, *, dag_id: str, spec: str, spec_hash: str, code_hash: str, file: str, tasks: Sequence[tuple[str, str]]
+    conn: Conn,
+    *,
+    dag_id: str,
+    spec: str,
+    spec_hash: str,
+    code_hash: str,
+    file: str,
+    tasks: Sequence[tuple[str, str]],
+    bundle: str | None = None,
+    revision: str | None = None,
 ) -> int:
-    """The key of the version with this spec and code, new or not; ``tasks`` are (task_id, operator)."""
-    names = {"dag_id": dag_id, "spec": spec, "spec_hash": spec_hash, "code_hash": code_hash, "file": file}
+    """The key of the version with this spec and code, new or not; ``tasks`` are (task_id, operator). A new one keeps where it was
+    found: the ``bundle``, and the ``revision`` that this had then."""
+    names = {
+        "dag_id": dag_id,
+        "spec": spec,
+        "spec_hash": spec_hash,
+        "code_hash": code_hash,
+        "file": file,
+        "bundle": bundle,
+        "revision": revision,
+    }
     row = await (await conn.execute(sql("dags/insert_version"), names)).fetchone()
     assert row is not None
     version_key, is_new = row
@@ -139,10 +181,11 @@ async def retire_unlisted(conn: Conn, *, bundle: str, file: str, dag_ids: Collec
     return (await conn.execute(sql("dags/retire_unlisted"), names)).rowcount > 0
 
 
-async def last_scheduled(conn: Conn, dag_id: str) -> datetime | None:
-    """The logical date of the DAG's newest scheduled run."""
+async def last_scheduled(conn: Conn, dag_id: str) -> Past:
+    """The DAG's newest scheduled run, and since when the DAG is known."""
     row = await (await conn.execute(sql("dags/last_scheduled"), {"dag_id": dag_id})).fetchone()
-    return None if row is None else row[0]
+    assert row is not None
+    return Past(*row)
 
 
 async def notify(conn: Conn) -> None:
@@ -179,21 +222,46 @@ async def set_paused(conn: Conn, dag_id: str, *, is_paused: bool, next_run: Next
 
 
 async def insert_run(
-    conn: Conn, *, dag_id: str, run_id: str, version_key: int, params: str, logical_date: datetime | None, priority: int
+    conn: Conn,
+    *,
+    dag_id: str,
+    run_id: str,
+    version_key: int,
+    params: str,
+    logical_date: datetime | None,
+    interval: tuple[datetime, datetime] | None = None,
+    priority: int = 0,
+    note: str | None = None,
 ) -> int | None:
-    """The key of a new run, queued for the schedulers; null when the DAG has a run of this name. ``params`` is JSON."""
+    """The key of a new run, queued for the schedulers; null when the DAG has a run of this name or this logical date. ``params`` is
+    JSON.
+    """
+    start, end = interval or (None, None)
     names = {
         "dag_id": dag_id,
         "run_id": run_id,
         "version_key": version_key,
         "params": params,
         "logical_date": logical_date,
+        "interval_start": start,
+        "interval_end": end,
         "priority": priority,
+        "note": note,
     }
     async with conn.transaction():
         row = await (await conn.execute(sql("dags/insert_run"), names)).fetchone()
         await conn.execute(sql("inbox/notify"), {"channel": INBOX})
     return None if row is None else int(row[0])
+
+
+async def find_logical(conn: Conn, dag_id: str, logical_date: datetime) -> str | None:
+    """The name of the DAG's run of this logical date."""
+    row = await (await conn.execute(sql("dags/find_logical"), {"dag_id": dag_id, "logical_date": logical_date})).fetchone()
+    return None if row is None else str(row[0])
+
+
+async def set_note(conn: Conn, run_key: int, note: str | None) -> None:
+    await conn.execute(sql("dags/set_note"), {"run_key": run_key, "note": note})
 
 
 async def request_cancel(conn: Conn, run_key: int, *, actor: str) -> None:

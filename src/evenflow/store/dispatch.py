@@ -52,6 +52,7 @@ class RunNames(NamedTuple):
     dag_id: str
     run_id: str
     version_key: int
+    subject: int  # the run that it is about: itself, or of a callback the one that called
 
 
 async def claim(conn: Conn, *, service_id: int, claim_key: str, slots: int, queues: Collection[str], lease_s: float) -> ClaimResult:
@@ -107,6 +108,12 @@ async def find_current(conn: Conn, tries: Sequence[tuple[int, int, int, int]]) -
     """Of tries (epoch, run_key, task_index, map_index): the epochs that have not been superseded by a later try of their task."""
     names = dict(zip(("epochs", "run_keys", "tasks", "maps"), map(numbers, zip(*tries, strict=True)), strict=True))
     return {epoch for (epoch,) in await (await conn.execute(sql("dispatch/find_current"), names, prepare=True)).fetchall()}
+
+
+async def is_held(conn: Conn, *, epoch: int, run_key: int, task_index: int, map_index: int) -> bool:
+    """Whether the try is in hand; a finished one is not."""
+    names = {"epoch": epoch, "run_key": run_key, "task_index": task_index, "map_index": map_index}
+    return await (await conn.execute(sql("dispatch/find_held"), names, prepare=True)).fetchone() is not None
 
 
 async def read_run(conn: Conn, run_key: int) -> RunNames | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from evenflow.core.limits import REPORTS_SEEN
-from evenflow.store.columns import numbers
+from evenflow.store.columns import numbers, texts
 from evenflow.store.rows import Conn, Rows, execute, row_of
 
 EXECUTOR_LOCK = 0x45564E46  # "EVNF": the advisory lock of the one executor that there is
@@ -19,6 +20,7 @@ class Turn(NamedTuple):
     pauses: bool
     timers: bool
     lanes: bool
+    watches: bool
 
 
 class LockedRun(NamedTuple):
@@ -30,6 +32,7 @@ class LockedRun(NamedTuple):
     run_after_us: int
     cancelled_by: str | None
     is_paused: bool
+    clears: int  # how often operators touched it
 
 
 class TakenReport(NamedTuple):
@@ -51,6 +54,8 @@ class TakenReport(NamedTuple):
     state: str | None
     try_number: int
     losses: int
+    tries_before: int  # tries begun before an operator cleared it
+    intent: dict[str, str] | None  # what an operator wants when it has ended
 
 
 class TakenTimer(NamedTuple):
@@ -88,7 +93,7 @@ def take_timers(conn: Conn, run_keys: list[int]) -> Rows[TakenTimer]:
 
 
 def next_due(conn: Conn) -> float | None:
-    """Seconds until the next timer or scheduled run; ``None`` when there is none."""
+    """Seconds until the next timer; ``None`` when there is none."""
     row = execute(conn, "inbox/next_due").fetchone()
     return row[0] if row else None
 
@@ -101,6 +106,12 @@ def expire_services(conn: Conn, *, lease_s: float) -> list[tuple[int, str, str]]
 def report_lost_tries(conn: Conn) -> int:
     """Reports the tries of lost and stopped workers as lost; answers how many."""
     return execute(conn, "inbox/report_lost_tries").rowcount
+
+
+def insert_cancels(conn: Conn, cancels: Sequence[tuple[int, str]]) -> None:
+    """Asks for the end of runs as (run_key, who or what wants it), of all that is waiting; wakes who listens to the inbox."""
+    run_keys, actors = zip(*cancels, strict=True)
+    execute(conn, "inbox/insert_cancels", {"run_keys": numbers(run_keys), "actors": texts(actors)})
 
 
 def notify(conn: Conn, channel: str) -> None:

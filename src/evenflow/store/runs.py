@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import NamedTuple
 
-from psycopg.types.json import Json
-
-from evenflow.store.columns import numbers, texts, words
+from evenflow.store.columns import floats, numbers, texts, words
 from evenflow.store.rows import Conn, Rows, execute, row_of
 
 
@@ -20,6 +17,7 @@ class QueuedRun(NamedTuple):
     run_after_us: int
     slot_limit: int | None  # the DAG's max_active_runs limit
     due_at_s: float  # when it could start at the earliest, seconds since 1970
+    clears: int  # how often operators touched it: it has run before
 
 
 class RunStanding(NamedTuple):
@@ -36,25 +34,6 @@ class RunLimit(NamedTuple):
     kind: str
     run_key: int
     name: str
-
-
-class DueDag(NamedTuple):
-    dag_id: str
-    version_key: int
-    spec: str
-    last_logical: datetime | None  # of its scheduled runs
-    now: datetime  # by the database
-
-
-class ScheduledRun(NamedTuple):
-    dag_id: str
-    run_id: str
-    version_key: int
-    params: dict[str, object]
-    logical_date: datetime
-    start: datetime
-    end: datetime
-    run_after: datetime
 
 
 def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]:
@@ -120,14 +99,13 @@ def append_events(conn: Conn, events: Sequence[tuple[int, str, str, str]]) -> No
     execute(conn, "runs/append_events", params)
 
 
-def take_due_dags(conn: Conn, *, limit: int) -> list[DueDag]:
-    return list(map(row_of(DueDag), execute(conn, "runs/take_due_dags", {"limit": limit}).fetchall()))
+def insert_timeouts(conn: Conn, timeouts: Sequence[tuple[int, float]]) -> None:
+    """Runs that start now as (run_key, seconds that they may take)."""
+    run_keys, seconds = zip(*timeouts, strict=True)
+    execute(conn, "runs/insert_timeouts", {"run_keys": numbers(run_keys), "seconds": floats(seconds)})
 
 
-def insert_scheduled(conn: Conn, run: ScheduledRun) -> bool:
-    """Whether the run is new."""
-    return execute(conn, "runs/insert_scheduled", {**run._asdict(), "params": Json(run.params)}).rowcount == 1
-
-
-def set_next(conn: Conn, dag_id: str, next_run_at: datetime | None, next_logical: datetime | None) -> None:
-    execute(conn, "runs/set_next", {"dag_id": dag_id, "next_run_at": next_run_at, "next_logical": next_logical})
+def pause_failing(conn: Conn, limits: Sequence[tuple[str, int]]) -> None:
+    """Pauses those of these (dag_id, how many) of which so many runs have failed one after the other."""
+    dag_ids, most = zip(*limits, strict=True)
+    execute(conn, "runs/pause_failing", {"dag_ids": texts(dag_ids), "most": numbers(most)})

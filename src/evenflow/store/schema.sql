@@ -27,6 +27,18 @@ create table secret (
     value  bytea not null
 );
 
+-- Connections and variables, sealed with keys that the database does not have.
+create table sealed_value (
+    kind         text not null,                              -- connection, variable
+    name         text not null,
+    sealed       bytea not null,
+    description  text not null default '',
+    dags         text[] not null default '{}',               -- patterns of the DAGs that may use it; none: all
+    changed_at   timestamptz not null default now(),
+    changed_by   text not null,
+    primary key (kind, name)
+);
+
 ------------------------------------------------------------------------------------------------------------------ dags
 
 -- The code of a DAG version: a gzipped tar of its file and the local modules that it imports, named by the hash of its content.
@@ -45,6 +57,9 @@ create table dag_version (
     code_hash       text not null references code,
     file            text not null,                       -- path of the DAG file inside the archive
     created_at      timestamptz not null default now(),
+    bundle          text,                                -- the one that it was found in first
+    revision        text,                                -- and the commit, where the bundle has commits
+    deadlines       jsonb generated always as (spec -> 'deadlines') stored,  -- so that a new run need not read the whole spec
     unique (dag_id, version_number),
     unique (dag_id, spec_hash, code_hash)
 );
@@ -70,9 +85,10 @@ create table dag (
     next_run_at    timestamptz,                              -- when the next scheduled run is created
     next_logical   timestamptz,                              -- the logical date that it will have
     first_seen_at  timestamptz not null default now(),
-    updated_at     timestamptz not null default now()
+    updated_at     timestamptz not null default now(),
+    paused_reason  text                                      -- why, when nobody paused it
 );
-create index dag_due on dag (next_run_at) where next_run_at is not null;              -- runs/take_due_dags
+create index dag_due on dag (next_run_at) where next_run_at is not null;              -- schedules/take_due_dags
 create index dag_pause_pending on dag (dag_id) where is_paused <> pause_applied;       -- selection/take_pauses
 
 create table dag_file (
@@ -86,6 +102,7 @@ create table dag_file (
     lease_by       bigint,
     error          text,                                     -- the traceback when it cannot be parsed
     error_line     int,
+    warnings       text,                                     -- what Python warned of while it was loaded, one a line
     primary key (bundle, file)
 );
 
@@ -122,10 +139,15 @@ create table dag_run (
     slot_limit           bigint,                             -- the max_active_runs limit that it holds one of
     cancelled_by         text,                               -- set: nothing new starts, and the run fails when the last try has ended
     reason               text,                               -- why it failed, for people
+    clears               int not null default 0,             -- how often operators cleared or marked something of it
+    note                 text,                               -- what people want to remember of it
+    backfill_id          bigint,                             -- the backfill that made it, or made it run again
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
 create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
+create unique index dag_run_logical on dag_run (dag_id, logical_date);                    -- past/await_runs, schedules/take_due_dags
+create index dag_run_of_backfill on dag_run (backfill_id, run_key) where backfill_id is not null;              -- backfills/take_open
 
 create table task_instance (
     run_key     bigint not null,
@@ -139,6 +161,8 @@ create table task_instance (
     ended_at    timestamptz,
     losses      smallint not null default 0,                 -- dispatches lost to infrastructure; they use up no try
     reason      text,                                        -- why it ended as it did, when that is not plain
+    tries_before smallint not null default 0,                -- tries begun before it was cleared last; retries count from there
+    poking_since  timestamptz,                              -- when a sensor in mode reschedule looked first
     primary key (run_key, task_index, map_index)
 ) with (fillfactor = 70);
 
@@ -154,12 +178,39 @@ create table upstream_counter (
     primary key (run_key, task_index, map_index)
 ) with (fillfactor = 70);
 
+-- Tasks with depends_on_past: those that wait for the previous run. No row: none does.
+create table past_gate (
+    run_key     bigint not null,
+    task_index  int not null,
+    missing     int not null,                                -- tasks of the previous run that have not ended well; deleted when there are none
+    primary key (run_key, task_index)
+);
+
+-- And the instances of those tasks that nothing else holds back.
+create table past_hold (
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null,
+    primary key (run_key, task_index, map_index)
+);
+
+-- The other end: who is to be told when all instances of a task of a run have ended well.
+create table past_watch (
+    run_key      bigint not null,
+    task_index   int not null,
+    waiter_run   bigint not null,
+    waiter_task  int not null,
+    primary key (run_key, task_index, waiter_run, waiter_task)
+);
+create index past_watch_of_waiter on past_watch (waiter_run, waiter_task);                                  -- why/list_past
+
 -- A mapped task that has been expanded. Instances from the lane's cursor on are pending and have no row yet.
 create table mapped_task (
     run_key     bigint not null,
     task_index  int not null,
     length      int not null,
     rest        task_state not null default 'scheduled',     -- the state of the instances that have no row
+    tries_before smallint not null default 0,                -- the same for the instances that have no row
     primary key (run_key, task_index)
 );
 
@@ -184,7 +235,41 @@ create table xcom (
     length      int,                                         -- number of elements when the value is a list or an object
     epoch       bigint not null,
     created_at  timestamptz not null default now(),
+    secret      boolean not null default false,              -- it holds a secret that its try was given: not shown to people
+    object      text,                                        -- its name in object storage; value is then JSON's null
+    size        int,                                         -- bytes of that object
     primary key (run_key, task_index, map_index, key)
+);
+
+-- Objects that no row refers to any more; the API deletes them. Whoever deletes or replaces a value does nothing for it.
+create table xcom_garbage (
+    object  text primary key,
+    at      timestamptz not null default now()
+);
+create function note_xcom_garbage() returns trigger language plpgsql as
+$$ begin insert into xcom_garbage (object) values (old.object) on conflict do nothing; return null; end $$;
+create trigger object_deleted after delete on xcom
+    for each row when (old.object is not null) execute function note_xcom_garbage();
+create trigger object_replaced after update on xcom
+    for each row when (old.object is not null and new.object is distinct from old.object) execute function note_xcom_garbage();
+
+-- Template fields of the newest try of a task instance, as people may see them.
+create table rendered (
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null,
+    epoch       bigint not null,
+    fields      jsonb not null,
+    primary key (run_key, task_index, map_index)
+);
+
+-- What a branch has decided, kept so that a task which it skips is skipped again when that task alone is cleared.
+create table branch_decision (
+    run_key     bigint not null,
+    task_index  int not null,                                -- of the branch
+    map_index   int not null default -1,
+    skipped     int[] not null,                              -- task indexes
+    primary key (run_key, task_index, map_index)
 );
 
 -- What a running try says of its progress, for people. Lost in a crash of the server, and that is fine.
@@ -197,6 +282,59 @@ create unlogged table task_progress (
     payload     jsonb not null,                              -- {"label": "stage 3: count", "done": 12, "total": 200, ...}
     primary key (run_key, task_index, map_index)
 ) with (fillfactor = 70);
+
+---------------------------------------------------------------------------------------------------------------- assets
+
+-- Data that tasks make and DAGs wait for, as DAG files declare it or tasks add it.
+create table asset (
+    name        text primary key,
+    uri         text not null,
+    group_name  text not null default 'asset',
+    extra       jsonb not null default '{}',
+    created_at  timestamptz not null default now()
+);
+
+-- Which DAGs wait for an asset, or for what tasks add to an alias: as their newest versions say.
+create table asset_consumer (
+    dag_id    text not null,
+    name      text not null,
+    is_alias  boolean not null,
+    primary key (name, is_alias, dag_id)
+);
+create index asset_consumer_of_dag on asset_consumer (dag_id);                                               -- assets/delete_consumers
+
+-- Append-only: an asset changed, through the success of a task or by hand.
+create table asset_event (
+    event_id   bigint generated always as identity primary key,
+    asset      text not null,
+    alias      text,                                         -- through which the task added it
+    at         timestamptz not null default now(),
+    extra      jsonb not null default '{}',
+    dag_id     text,                                         -- of the task, as the three below; null when it was by hand
+    run_id     text,
+    task_id    text,
+    map_index  int,
+    actor      text not null
+);
+create index asset_event_of_asset on asset_event (asset, event_id desc);                                     -- assets/list_events
+create index asset_event_of_alias on asset_event (alias, event_id desc) where alias is not null;             -- assets/list_alias_events
+
+-- Events that have made no run yet, by the DAG that is to have them. Rows are only inserted by producers and only deleted, under the lock
+-- of the DAG's row, together with the insert of the run: whatever commits too late for one run is there for the next.
+create table asset_queue (
+    dag_id    text not null,
+    name      text not null,                                 -- as the DAG's condition names it
+    is_alias  boolean not null,
+    event_id  bigint not null,
+    primary key (dag_id, name, is_alias, event_id)
+);
+
+-- What made a run.
+create table run_asset_event (
+    run_key   bigint not null,
+    event_id  bigint not null,
+    primary key (run_key, event_id)
+);
 
 ------------------------------------------------------------------------------------------------------------- selection
 
@@ -264,7 +402,8 @@ create table lane (
     next_map_index  int not null default 0,
     end_map_index   int not null default 0,
     since           timestamptz not null default now(),      -- when the first of its tasks became ready
-    queue_id        int not null                             -- the node while it is open, its base while it is parked on a limit
+    queue_id        int not null,                            -- the node while it is open, its base while it is parked on a limit
+    tries_before    smallint not null default 0              -- the same for the untouched instances that it stands for
 );
 create index lane_order on lane (parked_on, queue_id, run_priority desc, priority desc, run_after, lane_id);   -- selection/read_heads, selection/read_parked
 create index lane_of_run on lane (run_key, node_id, priority);                                                -- selection/find_lanes
@@ -306,12 +445,13 @@ create table dispatch (
     worker_id   bigint,                                      -- null: waits for a worker
     claim_key   text,
     claimed_at  timestamptz,
-    kill        boolean not null default false               -- an operator wants the process ended
+    kill        boolean not null default false,              -- an operator wants the process ended
+    intent      jsonb                                        -- an operator's, for when the process has ended: {"event": ..., "actor": ...}
 );
 create index dispatch_waiting on dispatch (queue, class, priority desc, epoch) where worker_id is null;      -- dispatch/claim
 create index dispatch_of_worker on dispatch (worker_id) where worker_id is not null;                         -- dispatch/compare_listed
 
-create type report_kind as enum ('started', 'exit', 'lost', 'cancel');
+create type report_kind as enum ('started', 'exit', 'lost', 'cancel', 'operate', 'follow', 'past');
 
 -- The inbox. Read by run, never by id: identity order is not commit order.
 create table report (
@@ -329,7 +469,7 @@ create index report_oldest on report (report_id);                               
 create table timer (
     timer_id    bigint generated always as identity primary key,
     due_at      timestamptz not null,
-    kind        text not null,                               -- retry
+    kind        text not null,                               -- retry, run_timeout, deadline
     run_key     bigint not null,
     task_index  int not null,
     map_index   int not null,
@@ -337,6 +477,85 @@ create table timer (
 );
 create index timer_due on timer (due_at);                                                                    -- inbox/lock_runs
 create index timer_of_run on timer (run_key);                                                                -- inbox/take_timers
+
+------------------------------------------------------------------------------------------------------------ backfills
+
+-- Runs of past dates. A scheduler makes them in order, never more at once than max_active_runs.
+create table backfill (
+    backfill_id      bigint generated always as identity primary key,
+    dag_id           text not null,
+    from_date        timestamptz not null,
+    to_date          timestamptz not null,
+    is_reversed      boolean not null,
+    reprocess        text not null,                         -- none, failed, completed: of dates that have a run already
+    max_active_runs  int not null,
+    params           jsonb not null,
+    priority         int not null,
+    is_paused        boolean not null default false,
+    created_at       timestamptz not null default now(),
+    created_by       text not null,
+    ended_at         timestamptz,
+    cancelled_by     text
+);
+create index backfill_open on backfill (backfill_id) where ended_at is null;                                -- backfills/take_open
+
+create table backfill_run (
+    backfill_id          bigint not null references backfill on delete cascade,
+    position             int not null,
+    logical_date         timestamptz not null,
+    data_interval_start  timestamptz not null,
+    data_interval_end    timestamptz not null,
+    run_after            timestamptz not null,
+    run_key              bigint,
+    passed_over          text,                                -- why it gets no run of this backfill
+    primary key (backfill_id, position)
+);
+
+-- When a run is to have ended; task_index says which of the DAG's deadlines it is. Whoever makes runs does nothing for it.
+create function time_of_day_after(moment timestamptz, at time, zone text) returns timestamptz language sql stable as
+$$
+    select min(x.due) from (
+        select ((moment at time zone zone)::date + days + at) at time zone zone as due from generate_series(0, 2) as days
+    ) as x
+    where x.due > moment
+$$;
+create function set_deadlines() returns trigger language plpgsql as
+$$
+begin
+    insert into timer (due_at, kind, run_key, task_index, map_index, epoch)
+    select x.due_at + make_interval(secs => coalesce((d.deadline ->> 'interval')::float8, 0)), 'deadline', r.run_key, d.position - 1, -1, 0
+    from made r
+    join dag_version v on v.version_key = r.version_key and v.deadlines is not null
+    cross join lateral jsonb_array_elements(v.deadlines) with ordinality as d (deadline, position)
+    cross join lateral (
+        select case d.deadline ->> 'reference'
+            when 'queued_at' then r.created_at
+            when 'logical_date' then r.logical_date
+            when 'fixed_datetime' then (d.deadline ->> 'at')::timestamptz
+            when 'time_of_day' then time_of_day_after(r.run_after, (d.deadline ->> 'at')::time, coalesce(d.deadline ->> 'timezone', 'UTC'))
+        end as due_at
+    ) as x
+    where x.due_at is not null;
+    return null;
+end
+$$;
+create trigger deadlines_of_new_runs after insert on dag_run
+    referencing new table as made for each statement execute function set_deadlines();
+
+-- A run of the DAG of callbacks, and what it is about: one function of an author, for one event of a task or a run.
+create table callback (
+    run_key     bigint primary key references dag_run on delete cascade,
+    of_run      bigint not null,                             -- it may be deleted before
+    version_key bigint not null references dag_version,      -- whose code has the function
+    task_index  int,                                         -- null: of the run as a whole
+    map_index   int not null,
+    try_number  smallint not null,
+    event       text not null,                               -- on_failure_callback, ...
+    position    int not null,                                -- of the function, among those of the event
+    state       text not null,                               -- that it is about
+    reason      text
+);
+create index callback_of_run on callback (of_run);                                                           -- callbacks/list_of_run
 
 -------------------------------------------------------------------------------------------------------------- services
 
@@ -371,6 +590,7 @@ create table task_event (
     detail      jsonb
 ) partition by range (run_key);
 create table task_event_default partition of task_event default;
+create index task_event_of_run on task_event using brin (run_key) with (pages_per_range = 8);                -- views/list_task_events
 
 create table run_event (
     run_key  bigint not null,
@@ -380,6 +600,7 @@ create table run_event (
     actor    text not null,
     detail   jsonb
 );
+create index run_event_of_run on run_event using brin (run_key) with (pages_per_range = 8);                  -- views/list_run_events
 
 -------------------------------------------------------------------------------------------------------- what is always there
 
@@ -387,3 +608,18 @@ insert into pool (name, description) values ('default_pool', 'Tasks that name no
 insert into concurrency_limit (kind, name, capacity) values
     ('pool', 'default_pool', 128),
     ('executor', 'worker', 1000000);                         -- no limit of its own: workers claim as many as they have slots
+
+-- What runs callbacks: a DAG without a file, whose code is that of the DAG which calls.
+insert into pool (name, description) values ('callback_pool', 'Callbacks of tasks, runs and deadlines');
+insert into concurrency_limit (kind, name, capacity) values ('pool', 'callback_pool', 16);  -- they mostly wait for mail and chat servers
+insert into code (code_hash, archive) values ('', '');
+with made as (
+    insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file) values
+        ('evenflow_callbacks', 1, '{"dag_id": "evenflow_callbacks", "description": "Runs the callbacks of other DAGs, one run for each call.",
+          "format": 1, "max_active_runs": null, "max_active_tasks": null, "tasks": [{"task_id": "callback", "operator": "callback",
+          "pool": "callback_pool", "retries": 2, "retry_delay": 30.0, "execution_timeout": 600.0}]}', '', '', '')
+    returning version_key, dag_id
+), of_task as (
+    insert into task (version_key, task_index, task_id, operator) select version_key, 0, 'callback', 'callback' from made
+)
+insert into dag (dag_id, version_key, bundle, file) select dag_id, version_key, 'evenflow', '' from made;

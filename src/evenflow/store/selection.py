@@ -26,6 +26,7 @@ class StoredLane(NamedTuple):
     end_map_index: int
     parked_on: int
     since_s: float  # when the first of its tasks became ready, seconds since 1970
+    tries_before: int  # of its untouched instances, when their task was cleared and expanded anew
 
 
 class LimitRoom(NamedTuple):
@@ -148,7 +149,7 @@ def queue_of(node: Node, parked_on: int) -> int:
 
 def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], queues: Sequence[int]) -> None:
     """``queues`` are those of :func:`queue_of`."""
-    ids, nodes, run_keys, run_priorities, priorities, run_afters, locals_, ready, tasks, next_, ends, parked, since = zip(
+    ids, nodes, run_keys, run_priorities, priorities, run_afters, locals_, ready, tasks, next_, ends, parked, since, tries_before = zip(
         *lanes, strict=True
     )
     params = {
@@ -165,6 +166,7 @@ def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], queues: Sequence[int])
         "next": numbers(next_),
         "ends": numbers(ends),
         "since": floats(since),
+        "tries_before": numbers(tries_before),
         "queues": numbers(queues),
     }
     execute(conn, "selection/insert_lanes", params)

@@ -21,6 +21,7 @@ class Instance(Struct, gc=False):
     state: str
     epoch: int
     try_number: int
+    tries_before: int = 0  # tries begun before an operator cleared it
 
 
 class Counter(NamedTuple):
@@ -30,6 +31,29 @@ class Counter(NamedTuple):
     task_index: int
     map_index: int
     total: int
+    success: int
+    failed: int
+    skipped: int
+
+
+class MappedTask(NamedTuple):
+    """A row of ``mapped_task``."""
+
+    run_key: int
+    task_index: int
+    length: int
+    rest: str
+
+
+class Touched(NamedTuple):
+    """An instance with a row (else ``state`` is None) or a counter (else its counts are 0)."""
+
+    run_key: int
+    task_index: int
+    map_index: int
+    state: str | None
+    epoch: int
+    try_number: int
     success: int
     failed: int
     skipped: int
@@ -123,12 +147,11 @@ def count_upstreams(conn: Conn, deltas: Iterable[Counter]) -> Rows[Counter]:
     return Rows(execute(conn, "tasks/count_upstreams", params), row_of(Counter))
 
 
-def read_instances(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Instance]:
-    """The unmapped rows of these (run_key, task_index)."""
-    run_keys, tasks = zip(*keys, strict=True)
-    return Rows(
-        execute(conn, "tasks/read_instances", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), lambda row: Instance(*row)
-    )
+def read_instances(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[Instance]:
+    """Those of (run_key, task_index, map_index) that have a row."""
+    run_keys, tasks, maps = zip(*keys, strict=True)
+    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps)}
+    return Rows(execute(conn, "tasks/read_instances", params), lambda row: Instance(*row))
 
 
 def read_unfinished(conn: Conn, run_key: int) -> Rows[Unfinished]:
@@ -170,7 +193,7 @@ def move(conn: Conn, moves: Sequence[Move]) -> Guard:
 
 
 def insert_instances(conn: Conn, instances: Sequence[Instance]) -> None:
-    run_keys, tasks, maps, states, epochs, tries = zip(*map(astuple, instances), strict=True)
+    run_keys, tasks, maps, states, epochs, tries, tries_before = zip(*map(astuple, instances), strict=True)
     params = {
         "run_keys": numbers(run_keys),
         "tasks": numbers(tasks),
@@ -178,16 +201,54 @@ def insert_instances(conn: Conn, instances: Sequence[Instance]) -> None:
         "states": words(states),
         "epochs": numbers(epochs),
         "tries": numbers(tries),
+        "tries_before": numbers(tries_before),
     }
     execute(conn, "tasks/insert_instances", params)
 
 
-def insert_mapped(conn: Conn, mapped: Sequence[tuple[int, int, int]]) -> None:
-    """Expanded tasks as (run_key, task_index, length); the rows that stood for them go."""
-    run_keys, tasks, lengths = zip(*mapped, strict=True)
-    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "lengths": numbers(lengths)}
+def insert_mapped(conn: Conn, mapped: Sequence[tuple[int, int, int, str, int]]) -> None:
+    """Expanded tasks as (run_key, task_index, length, state of the instances without a row, tries before); the rows that stood for
+    them go.
+    """
+    run_keys, tasks, lengths, rests, tries_before = zip(*mapped, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "lengths": numbers(lengths),
+        "rests": words(rests),
+        "tries_before": numbers(tries_before),
+    }
     execute(conn, "tasks/insert_mapped", params)
-    execute(conn, "tasks/delete_operator_rows", params)
+    execute(conn, "tasks/delete_operator_rows", {"run_keys": params["run_keys"], "tasks": params["tasks"]})
+
+
+def read_mapped(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[MappedTask]:
+    """Those of (run_key, task_index) that have been expanded."""
+    run_keys, tasks = zip(*keys, strict=True)
+    return Rows(execute(conn, "tasks/read_mapped", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), row_of(MappedTask))
+
+
+def count_indexed(conn: Conn, deltas: Iterable[tuple[Counter, int]]) -> Rows[Counter]:
+    """As :func:`count_upstreams` for counters of one map index, made when they are first touched, each with its first total."""
+    counters, wholes = zip(*deltas, strict=True)
+    run_keys, tasks, maps, total, success, failed, skipped = zip(*counters, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "wholes": numbers(wholes),
+        "total": numbers(total),
+        "success": numbers(success),
+        "failed": numbers(failed),
+        "skipped": numbers(skipped),
+    }
+    return Rows(execute(conn, "tasks/count_indexed", params), row_of(Counter))
+
+
+def read_touched(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Touched]:
+    """The instances of these (run_key, task_index) that have a row or a counter."""
+    run_keys, tasks = zip(*keys, strict=True)
+    return Rows(execute(conn, "tasks/read_touched", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), row_of(Touched))
 
 
 def skip_rest(conn: Conn, run_key: int) -> Rows[tuple[int, int]]:
@@ -233,15 +294,23 @@ def kill_dispatches(conn: Conn, epochs: Sequence[int]) -> None:
 
 
 def insert_retries(conn: Conn, retries: Sequence[Retry]) -> None:
-    delays, run_keys, tasks, maps, epochs = zip(*retries, strict=True)
-    params = {
+    execute(conn, "tasks/insert_timers", _waits(retries))
+
+
+def insert_reschedules(conn: Conn, reschedules: Sequence[Retry]) -> None:
+    """As retries, and sensors that have been looking since their first look."""
+    execute(conn, "tasks/insert_reschedules", _waits(reschedules))
+
+
+def _waits(waits: Sequence[Retry]) -> dict[str, str]:
+    delays, run_keys, tasks, maps, epochs = zip(*waits, strict=True)
+    return {
         "delays": floats(delays),
         "run_keys": numbers(run_keys),
         "tasks": numbers(tasks),
         "maps": numbers(maps),
         "epochs": numbers(epochs),
     }
-    execute(conn, "tasks/insert_timers", params)
 
 
 def append_events(conn: Conn, events: Sequence[Event]) -> None:

@@ -22,6 +22,13 @@ class CurrentVersion(NamedTuple):
     bundle: str
 
 
+class VersionSource(NamedTuple):
+    version_number: int
+    spec: str
+    file: str
+    code_hash: str
+
+
 class InstanceState(NamedTuple):
     """Both null while the task instance has no row."""
 
@@ -83,6 +90,26 @@ async def find_instance(conn: Conn, *, dag_id: str, run_id: str, task_id: str, m
 
 async def list_parse_errors(conn: Conn, *, limit: int, offset: int) -> list[Row]:
     return await _rows(conn, "views/list_parse_errors", limit=limit, offset=offset)
+
+
+async def list_parse_warnings(conn: Conn, *, limit: int, offset: int) -> list[Row]:
+    return await _rows(conn, "views/list_parse_warnings", limit=limit, offset=offset)
+
+
+async def list_versions(conn: Conn, dag_id: str, *, limit: int, offset: int) -> list[Row]:
+    """The newest first."""
+    return await _rows(conn, "views/list_versions", dag_id=dag_id, limit=limit, offset=offset)
+
+
+async def read_version(conn: Conn, dag_id: str, number: int) -> VersionSource | None:
+    """A version by its number; 0 is the newest, -1 the one before that."""
+    row = await (await conn.execute(sql("views/read_version"), {"dag_id": dag_id, "number": number})).fetchone()
+    return None if row is None else VersionSource(*row)
+
+
+async def list_bundles(conn: Conn, *, lease_s: float, limit: int, offset: int) -> list[Row]:
+    """A row for each bundle and processor that reads it."""
+    return await _rows(conn, "views/list_bundles", lease_s=lease_s, limit=limit, offset=offset)
 
 
 async def list_services(conn: Conn, *, lease_s: float, limit: int) -> list[Row]:

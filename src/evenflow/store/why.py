@@ -126,15 +126,22 @@ async def _not_dispatched(conn: Conn, row: Row, state: TaskState, map_index: int
     """Of a run that runs."""
     if state is TaskState.UP_FOR_RETRY:
         return [why.AwaitsRetry(at=row["due_at"], tries=row["try_number"], explanation=row["reason"])]
-    if state in (TaskState.DEFERRED, TaskState.UP_FOR_RESCHEDULE):
+    if state is TaskState.UP_FOR_RESCHEDULE:
+        return [why.AwaitsPoke(at=row["due_at"], since=row["poking_since"])]
+    if state is TaskState.DEFERRED:
         return [why.AwaitsEvent(state=state.value)]
     task_index = row["task_index"]
     if state is TaskState.SCHEDULED:
         return await explain_limits(conn, row["run_key"], task_index, map_index)
     params = {"run_key": row["run_key"], "task_index": task_index, "named": UPSTREAMS_NAMED}
+    past: list[Reason] = []
+    if before := await read(conn, "why/list_past", params):
+        tasks = [why.PastTask(task_id=task["task_id"], states=task["states"]) for task in before]
+        past.append(why.AwaitsPast(run_id=before[0]["run_id"], tasks=tasks))
     found = await read(conn, "why/list_upstreams", params)
     if not found:
-        return []
+        return past
     missing = found[0]["upstreams"]
     upstreams = [why.Upstream(**{name: up[name] for name in ("task_id", "missing", "total", "states")}) for up in found]
-    return [why.AwaitsUpstreams(trigger_rule=row["trigger_rule"], expands=row["is_mapped"], missing=missing, upstreams=upstreams)]
+    rule = row["trigger_rule"]
+    return [why.AwaitsUpstreams(trigger_rule=rule, expands=row["is_mapped"], missing=missing, upstreams=upstreams), *past]

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.rows import dict_row
 
 from evenflow.store.failures import not_storable
 from evenflow.store.sql import sql
@@ -13,24 +14,72 @@ from evenflow.store.sql import sql
 Conn = AsyncConnection[Any]
 
 
-async def push(conn: Conn, *, epoch: int, key: str, value: str) -> bool:
-    """Whether the try still runs and so the value was stored. Raises :class:`XComError` when it is not JSON for the database."""
+async def push(
+    conn: Conn,
+    *,
+    epoch: int,
+    key: str,
+    value: str,
+    secret: bool = False,
+    stored: tuple[str, int, int | None] | None = None,
+) -> bool:
+    """Whether the try still runs and so the value was stored; ``stored`` is (name, bytes, elements) of one in object storage.
+
+    Raises :class:`XComError` when it is not JSON for the database.
+    """
+    name, size, length = stored or (None, None, None)
+    names = {"epoch": epoch, "key": key, "value": value, "secret": secret, "object": name, "size": size, "length": length}
     try:
-        row = await (await conn.execute(sql("xcom/push"), {"epoch": epoch, "key": key, "value": value}, prepare=True)).fetchone()
+        row = await (await conn.execute(sql("xcom/push"), names, prepare=True)).fetchone()
     except psycopg.DataError as error:
         raise not_storable(f"The XCom {key!r}", error) from None
     return row is not None
 
 
-async def pull_one(conn: Conn, *, run_key: int, task_index: int, map_index: int, key: str) -> str | None:
+async def pull_one(conn: Conn, *, run_key: int, task_index: int, map_index: int, key: str) -> tuple[str, str | None] | None:
+    """The JSON, and the name of the object that it stands for, if any."""
     names = {"run_key": run_key, "task_index": task_index, "map_index": map_index, "key": key}
     row = await (await conn.execute(sql("xcom/pull_one"), names, prepare=True)).fetchone()
-    return None if row is None else str(row[0])
+    return None if row is None else (row[0], row[1])
 
 
-async def pull_mapped(conn: Conn, *, run_key: int, task_index: int, key: str, limit: int) -> str | None:
-    """The values of all instances of a mapped task as a JSON list in map order; null above ``limit`` bytes."""
+async def pull_mapped(conn: Conn, *, run_key: int, task_index: int, key: str, limit: int) -> tuple[str | None, dict[str, str]]:
+    """The values of all instances of a mapped task as a JSON list in map order, null above ``limit`` bytes; and the names of those
+    that lie in object storage, by their place.
+    """
     names = {"run_key": run_key, "task_index": task_index, "key": key, "limit": limit}
     row = await (await conn.execute(sql("xcom/pull_mapped"), names, prepare=True)).fetchone()
     assert row is not None
-    return None if row[0] is None else str(row[0])
+    return row[0], row[1]
+
+
+async def read_garbage(conn: Conn, *, limit: int) -> list[str]:
+    """Names of objects that no value refers to any more."""
+    return [name for (name,) in await (await conn.execute(sql("xcom/read_garbage"), {"limit": limit})).fetchall()]
+
+
+async def delete_garbage(conn: Conn, names: list[str]) -> None:
+    """These objects are deleted."""
+    await conn.execute(sql("xcom/delete_garbage"), {"names": names})
+
+
+async def find_element(conn: Conn, *, run_key: int, task_index: int, key: str, index: int) -> tuple[int, int | None]:
+    """How many instances of a mapped task pushed a value, and the map index of the ``index``-th of them, None when there are fewer."""
+    names = {"run_key": run_key, "task_index": task_index, "key": key, "index": index}
+    row = await (await conn.execute(sql("xcom/find_element"), names, prepare=True)).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+async def list_values(
+    conn: Conn, *, dag_id: str, run_id: str, task_id: str | None, limit: int, offset: int
+) -> list[dict[str, Any]]:
+    """What the tasks of a run pushed, in the order of the DAG, without the values."""
+    names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "limit": limit, "offset": offset}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("xcom/list_values"), names, prepare=False)).fetchall()
+
+
+async def read_value(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_index: int, key: str) -> dict[str, Any] | None:
+    """One value for people; null when it is secret."""
+    names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index, "key": key}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("xcom/read_value"), names)).fetchone()

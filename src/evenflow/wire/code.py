@@ -76,6 +76,12 @@ def read_archive(archive: bytes) -> dict[str, bytes]:
     return files
 
 
+def check_archive(code_hash: str, archive: bytes) -> None:
+    """Raises :class:`CodeArchiveError` unless this is the archive of that name."""
+    if (found := archive_hash(read_archive(archive))) != code_hash:
+        raise CodeArchiveError(f"The archive's content has hash {found}, not {code_hash}: it was damaged or changed on its way.")
+
+
 def unpack(archive: bytes, folder: Path, *, code_hash: str) -> None:
     """Puts the files of ``archive`` into ``folder``, which appears at once and whole; nothing happens when it is there already.
 

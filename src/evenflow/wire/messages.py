@@ -97,6 +97,16 @@ class Assignment(Message):
     execution_timeout: float | None = None
     version_number: int = 1
     map_length: int | None = None
+    callback: CallbackOf | None = None  # set: not the task is to run, but a function that is called because of it
+
+
+class CallbackOf(Message):
+    """The function at ``position`` among those of ``event``; ``task_id`` of the assignment is empty when it is one of the DAG."""
+
+    event: str
+    position: int
+    state: str  # that it is about
+    reason: str | None = None
 
 
 class ClaimAnswer(Message):
@@ -105,7 +115,16 @@ class ClaimAnswer(Message):
     state: Literal["active", "draining", "lost"] = "active"
 
 
-Outcome = Literal["success", "failed", "failed_for_good", "skipped", "cannot_start"]
+Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "cannot_start"]
+
+
+class AssetChange(Message):
+    """What a try says of the event of one of its outlets, or of an asset that it added to one of its aliases."""
+
+    asset: str
+    uri: str
+    extra: dict[str, Any] = {}
+    alias: str | None = None
 
 
 class Report(Message):
@@ -120,6 +139,11 @@ class Report(Message):
     reason: str | None = None  # for people; required when the outcome is not success
     error_types: list[str] = []  # qualified class names of the exception, most derived first
     result: bytes | None = None  # JSON of the return value, stored as XCom return_value
+    stored: StoredObject | None = None  # where the result is, when it is too large to come along
+    secret: bool = False  # the result holds a secret that the try was given
+    delay_s: float | None = None  # of a rescheduled try: until it is to be started again
+    produced: list[AssetChange] = []  # of a success
+    skip: list[int] = []  # of a success: task indexes that it decided against
 
 
 class Reports(Message):
@@ -155,11 +179,21 @@ class LogsAnswer(Message):
     offsets: list[int]
 
 
+class StoredObject(Message):
+    """A value that the worker has put into object storage. Its name begins with the epoch of the try that made it."""
+
+    name: str
+    size: int  # bytes of JSON
+    length: int | None = None  # elements, of a value that can be mapped over
+
+
 class XComPush(Message):
     """POST /xcom with the try token as bearer"""
 
     key: str
-    value: bytes  # JSON
+    value: bytes  # JSON; null of one that is stored
+    stored: StoredObject | None = None
+    secret: bool = False  # it holds a secret that the try was given
 
 
 class Progress(Message):
@@ -182,6 +216,159 @@ class XComPull(Message):
 class XComValue(Message):
     found: bool
     value: bytes | None = None  # JSON
+    stored: str | None = None  # the name of the object that is the value
+    stored_items: dict[int, str] = {}  # of a list: names of the objects that are its elements, by position
+
+
+# -- what a try asks of the control plane ------------------------------------------------------------------------------
+
+
+class AskWaited(Message):
+    """How long ago was the first look of this sensor?"""
+
+
+class Waited(Message):
+    waited_s: float
+
+
+class AskTriggeringEvents(Message):
+    """Which asset events made this run?"""
+
+
+class AskInletEvents(Message):
+    """The newest events of an inlet of this task, an asset or an alias."""
+
+    name: str
+    is_alias: bool = False
+
+
+class AssetEvent(Message, omit_defaults=False):
+    """By a task, or by hand: then it has no task."""
+
+    asset: str
+    uri: str
+    at: str  # ISO 8601 with offset
+    extra: dict[str, Any] = {}
+    dag_id: str | None = None
+    run_id: str | None = None
+    task_id: str | None = None
+    map_index: int | None = None
+
+
+class AssetEvents(Message):
+    """The oldest first."""
+
+    events: list[AssetEvent]
+
+
+class AskStates(Message):
+    """How the runs of a DAG stand that have one of these logical dates, or how these of their tasks do."""
+
+    dag_id: str
+    logical_dates: list[str]
+    task_ids: list[str] = []
+    group_id: str | None = None
+
+
+class RunStanding(Message, omit_defaults=False):
+    run_id: str
+    logical_date: str
+    state: str
+    tasks: dict[str, dict[str, int]] = {}  # how many instances are in which state, by task
+
+
+class States(Message, omit_defaults=False):
+    """``missing``: those task ids, or the group, that the newest version of the DAG has not. Null when there is no such DAG."""
+
+    runs: list[RunStanding] = []
+    missing: list[str] | None = None
+
+
+class AskTrigger(Message):
+    """Make a run of another DAG. The same try, or a later try of the same task instance, gets the same run."""
+
+    dag_id: str
+    conf: dict[str, Any] = {}
+    run_id: str | None = None
+    logical_date: str | None = None
+    reset: bool = False  # a run that is there is cleared and counts as made
+    fail_when_paused: bool = False
+
+
+class Triggered(Message, omit_defaults=False):
+    """``is_own``: this task instance made it, now or in an earlier try; else a run of this name was there."""
+
+    run_id: str
+    state: str
+    is_own: bool
+
+
+class AskNamed(Message):
+    """What is the connection, or the variable, of this name? A try is answered with what its DAG may use."""
+
+    name: str
+
+
+class Found(Message, omit_defaults=False):
+    text: str | None = None  # null: not defined in the database
+
+
+class SetVariable(Message):
+    """Store a variable. Who may use one that is there stays as it is."""
+
+    name: str
+    text: str
+    description: str | None = None
+
+
+class AskElement(Message):
+    """Which instance of a mapped task has the ``index``-th of the values that were pushed under this key, in map order?"""
+
+    task_id: str
+    key: str
+    index: int
+
+
+class Element(Message, omit_defaults=False):
+    length: int  # how many were pushed
+    map_index: int | None  # null: there are fewer
+
+
+class AskPreviousRun(Message):
+    """When was the last successful run before this one?"""
+
+
+class PreviousRun(Message):
+    data_interval_start: str | None = None
+    data_interval_end: str | None = None
+    start_date: str | None = None
+    end_date: str | None = None
+
+
+class Rendered(Message):
+    """The template fields of this try as people may see them; the worker has masked them."""
+
+    fields: dict[str, str]
+
+
+class Done(Message):
+    """It is done."""
+
+
+QUESTIONS: dict[str, tuple[type[Message], type[Message]]] = {  # POST /ask/{name} with the try token as bearer
+    "waited": (AskWaited, Waited),
+    "triggering_events": (AskTriggeringEvents, AssetEvents),
+    "inlet_events": (AskInletEvents, AssetEvents),
+    "states": (AskStates, States),
+    "trigger": (AskTrigger, Triggered),
+    "connection": (AskNamed, Found),
+    "variable": (AskNamed, Found),
+    "set_variable": (SetVariable, Done),
+    "delete_variable": (AskNamed, Done),
+    "previous_run": (AskPreviousRun, PreviousRun),
+    "element": (AskElement, Element),
+    "rendered": (Rendered, Done),
+}
 
 
 # -- DAG files ---------------------------------------------------------------------------------------------------------
@@ -199,17 +386,25 @@ class FilesSeen(Message):
     files: list[FileSeen]
 
 
+class LeasedFile(FileSeen):
+    bundle: str
+
+
 class FilesLease(Message):
-    """POST /files/lease: files that changed since they were parsed, least recently parsed first, leased files skipped."""
+    """POST /files/lease: files that changed since they were parsed, least recently parsed first, leased files skipped.
+
+    ``lacking`` was leased before and is given back: this processor's copy of the bundle has it in another form, or not at all.
+    """
 
     service_id: int
-    bundle: str
+    bundles: list[str]
     limit: int
     lease_s: float
+    lacking: list[LeasedFile] = []
 
 
 class FilesLeased(Message):
-    files: list[FileSeen]
+    files: list[LeasedFile]
 
 
 class ParsedFile(Message):
@@ -221,8 +416,11 @@ class ParsedFile(Message):
     seconds: float
     specs: list[str] = []  # DagSpec JSON
     code_hash: str | None = None  # of the archive that the DAGs need
+    code: bytes | None = None  # the archive itself, where it is small: one request instead of three
+    revision: str | None = None  # the commit that the file is of, in a bundle that has commits
     error: str | None = None  # the traceback
     error_line: int | None = None
+    warnings: list[str] = []  # each begins with its place
 
 
 class ParsedAnswer(Message):

@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import msgspec
+
+from evenflow.errors import XComError
 from evenflow.process.exits import Exit
 from evenflow.process.frames import Header
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
-from evenflow.wire.messages import Assignment, Report
+from evenflow.sdk.masking import Masker
+from evenflow.sdk.xcomarg import RETURN_VALUE
+from evenflow.wire.messages import Assignment, Report, StoredObject
 from evenflow.worker import limits
 from evenflow.worker.log_shipper import LogShipper
+from evenflow.worker.masked_log import MaskedLog
 from evenflow.worker.memory import MemoryWatch
 from evenflow.worker.proxy import TryApi, TryProxy
 from evenflow.worker.reporter import Reporter
 from evenflow.worker.templates import CannotLoad, DagFile, TemplatePool
+from evenflow.worker.values import TryValues, Values
 from evenflow.worker.verdict import Verdict, judge, read_result
 
 # What the process of a try is told of its assignment: everything but the token.
@@ -33,6 +40,8 @@ class Tools:
     reporter: Reporter
     logs: LogShipper
     memory: MemoryWatch
+    values: Values
+    masker: Masker  # knows the secrets of the worker's environment
 
 
 class Attempt:
@@ -42,7 +51,10 @@ class Attempt:
         self.assignment = assignment
         self._tools, self._on_end = tools, on_end
         self._loop = asyncio.get_running_loop()
-        self._log = tools.logs.open(assignment.token, self._log_is_full)
+        self._masker = tools.masker.copy()
+        self._values = TryValues(tools.values, assignment.epoch)
+        self._storing: asyncio.Task[None] | None = None
+        self._log = MaskedLog(tools.logs.open(assignment.token, self._log_is_full), self._masker)
         self._proxy: TryProxy | None = None
         self._child: OwnedChild | None = None
         self._loading: asyncio.Task[None] | None = None
@@ -101,7 +113,7 @@ class Attempt:
             return
         if self._proxy is None:
             assert self._child is not None
-            self._proxy = TryProxy(self._tools.api, self.assignment.token, self._child.send)
+            self._proxy = TryProxy(self._tools.api, self.assignment.token, self._child.send, self._masker, self._values)
         self._proxy.serve(header, body)
 
     def output(self, data: bytes) -> None:
@@ -127,7 +139,7 @@ class Attempt:
             self._fork(template)
 
     def _fork(self, template: OwnedTemplate) -> None:
-        job = {name: getattr(self.assignment, name) for name in _JOB_FIELDS}
+        job = {name: msgspec.to_builtins(getattr(self.assignment, name)) for name in _JOB_FIELDS}
         try:
             self._child = template.begin(job, self)
         except OSError as error:
@@ -148,6 +160,23 @@ class Attempt:
         self._timers.append(self._loop.call_later(seconds, action))
 
     def _conclude(self, verdict: Verdict) -> None:
+        if verdict.result is not None and self._tools.values.is_large(verdict.result) and not self._abandoned:
+            self._storing = self._loop.create_task(self._store_result(verdict, verdict.result))
+        else:
+            self._report(verdict)
+
+    async def _store_result(self, verdict: Verdict, result: bytes) -> None:
+        """The exit is reported when its large result is in object storage, or cannot be put there."""
+        try:
+            push = await self._values.prepared(RETURN_VALUE, result, self._masker)
+        except XComError as error:
+            self._report(replace(verdict, outcome="failed", reason=str(error), result=None))
+        else:
+            if self._abandoned and push.stored is not None:
+                await self._values.discard(push.stored)
+            self._report(replace(verdict, result=push.value), push.stored, secret=push.secret)
+
+    def _report(self, verdict: Verdict, stored: StoredObject | None = None, *, secret: bool = False) -> None:
         if not self._abandoned:
             self._tools.reporter.exited(
                 self.epoch,
@@ -157,9 +186,14 @@ class Attempt:
                     outcome=verdict.outcome,
                     ran_s=None if self._started_at is None else self._loop.time() - self._started_at,
                     exit_code=verdict.exit_code,
-                    reason=verdict.reason,
+                    reason=None if verdict.reason is None else self._masker.mask_text(verdict.reason),
                     error_types=verdict.error_types,
                     result=verdict.result,
+                    stored=stored,
+                    secret=secret or (verdict.result is not None and self._masker.finds_in(verdict.result)),
+                    delay_s=verdict.delay_s,
+                    produced=verdict.produced,
+                    skip=verdict.skip,
                 ),
             )
         self._finish()

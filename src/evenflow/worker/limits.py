@@ -29,6 +29,7 @@ REPORTS_SIZE = 8 * 2**20  # of results in one request; the API reads 16 MiB
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 LOG_DELAY = 0.2  # a line shows at once to a person, and a chatty task is not a request a line
+MASK_WAIT = 2.0  # for the rest of what may be a secret: programs flush a line at once, and a prompt still shows soon
 LOG_EAGER = 64 * 2**10  # so much is sent without delay
 LOG_HELD = 256 * 2**10  # unsent of one try; above it the pipe is not read, so the task waits for its log
 LOG_CHUNK = 256 * 2**10  # of one try in one request

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
+import msgspec
 import structlog
 
-from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
+from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
 from evenflow.process.frames import Header
 from evenflow.process.patience import Patience
-from evenflow.wire.messages import Progress, XComPull, XComPush, XComValue
+from evenflow.sdk.lookup import CONNECTION, VARIABLE
+from evenflow.sdk.masking import Masker, secrets_in
+from evenflow.wire.messages import QUESTIONS, AskNamed, Found, Message, Progress, Rendered, XComPull, XComPush, XComValue
 from evenflow.worker import limits
+from evenflow.worker.values import TryValues
 
 log = structlog.get_logger(__name__)
 
@@ -24,12 +29,16 @@ class TryApi(Protocol):
 
     async def send_progress(self, token: str, message: Progress) -> None: ...
 
+    async def ask(self, token: str, question: str, message: Message) -> Message: ...
+
 
 class TryProxy:
-    """Of one try. ``answer`` sends a frame to its process, which asks one question at a time."""
+    """Of one try. ``answer`` sends a frame to its process, which asks one question at a time. ``masker`` learns the secrets that
+    the try is given, before it has them; whatever people are to see goes through it.
+    """
 
-    def __init__(self, api: TryApi, token: str, answer: Callable[[Header, bytes], None]) -> None:
-        self._api, self._token, self._answer = api, token, answer
+    def __init__(self, api: TryApi, token: str, answer: Callable[[Header, bytes], None], masker: Masker, values: TryValues) -> None:
+        self._api, self._token, self._answer, self._masker, self._values = api, token, answer, masker, values
         self._tasks: set[asyncio.Task[None]] = set()
         self._progress: Progress | None = None
         self._progressing = False
@@ -40,7 +49,15 @@ class TryProxy:
             case {"ask": "pull", "task_id": str() as task_id, "key": str() as key, "map_index": int() | None as map_index}:
                 self._spawn(self._pull(XComPull(task_id=task_id, key=key, map_index=map_index)))
             case {"ask": "push", "key": str() as key}:
-                self._spawn(self._push(XComPush(key=key, value=body)))
+                self._spawn(self._push(key, body))
+            case {"ask": "control", "question": "mask"}:
+                self._masker.add(_texts(json.loads(body)))
+                self._answer({}, b"{}")
+            case {"ask": "control", "question": str() as question} if question in QUESTIONS:
+                message = msgspec.json.decode(body, type=QUESTIONS[question][0])
+                if isinstance(message, Rendered):
+                    message = Rendered(fields=self._masker.mask_value(message.fields))
+                self._spawn(self._ask(question, message))
             case {
                 "tell": "progress",
                 "label": str() as label,
@@ -48,7 +65,8 @@ class TryProxy:
                 "total": int() as total,
                 "detail": dict() as detail,
             }:
-                self._progress = Progress(label=label, done=done, total=total, detail=detail)
+                shown = self._masker.mask_value({"label": label, "detail": detail})
+                self._progress = Progress(**shown, done=done, total=total)
                 if not self._progressing:
                     self._progressing = True
                     self._spawn(self._send_progress())
@@ -75,9 +93,18 @@ class TryProxy:
             except (ApiRefused, StaleEpoch) as error:
                 return self._answer({"error": str(error)}, b"")
             else:
-                return self._answer({"found": value.found}, value.value or b"null")
+                break
+        try:
+            found = await self._values.fetch(value, f"The XCom {question.key!r} of task {question.task_id!r}")
+        except XComError as error:
+            return self._answer({"error": str(error)}, b"")
+        return self._answer({"found": value.found}, found)
 
-    async def _push(self, value: XComPush) -> None:
+    async def _push(self, key: str, body: bytes) -> None:
+        try:
+            value = await self._values.prepared(key, body, self._masker)
+        except XComError as error:
+            return self._answer({"error": str(error)}, b"")
         patience = Patience()
         while True:
             try:
@@ -85,9 +112,31 @@ class TryProxy:
             except ApiUnavailable:
                 await patience.wait()
             except (ApiRefused, StaleEpoch) as error:
+                if value.stored is not None:
+                    await self._values.discard(value.stored)
                 return self._answer({"error": str(error)}, b"")
             else:
                 return self._answer({}, b"")
+
+    async def _ask(self, question: str, message: Message) -> None:
+        patience = Patience()
+        while True:
+            try:
+                answer = await self._api.ask(self._token, question, message)
+            except ApiUnavailable:
+                await patience.wait()
+            except ApiRefused as error:
+                return self._answer({"error": str(error), "status": error.status}, b"")
+            except StaleEpoch as error:
+                return self._answer({"error": str(error), "status": 409}, b"")
+            else:
+                self._learn(question, message, answer)
+                return self._answer({}, msgspec.json.encode(answer))
+
+    def _learn(self, question: str, message: Message, answer: Message) -> None:
+        """The secrets of an answer are known before the try has it."""
+        if question in (CONNECTION, VARIABLE) and isinstance(message, AskNamed) and isinstance(answer, Found) and answer.text:
+            self._masker.add(secrets_in(CONNECTION if question == CONNECTION else VARIABLE, message.name, answer.text))
 
     async def _send_progress(self) -> None:
         """Send the newest until there is no newer one. Progress is for people: what cannot be delivered is dropped."""
@@ -99,3 +148,10 @@ class TryProxy:
                 log.debug("progress dropped", reason=str(error))
             await asyncio.sleep(limits.PROGRESS_PAUSE)
         self._progressing = False
+
+
+def _texts(arguments: Any) -> list[str]:
+    values = arguments.get("values") if isinstance(arguments, dict) else None
+    if not isinstance(values, list):
+        raise ValueError("a question that is not known: mask without values")
+    return [value for value in values if isinstance(value, str)]

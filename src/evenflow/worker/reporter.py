@@ -132,7 +132,7 @@ class Reporter:
 
     def _refused(self, entry: _Entry, reason: str) -> None:
         report = entry.report
-        if report.result is None:
+        if report.result is None and not report.produced:
             log.error("report refused", epoch=entry.epoch, kind=report.kind, reason=reason)
             self._forget(entry)
         elif self._exits.get(entry.epoch) is entry:

@@ -17,6 +17,7 @@ from evenflow.errors import SettingsError
 from evenflow.process import prctl
 from evenflow.process.environment import user_environment
 from evenflow.process.presence import Presence
+from evenflow.sdk.masking import masker_of
 from evenflow.wire.messages import Beat, BeatAnswer, ClaimAnswer, Register
 from evenflow.worker import limits
 from evenflow.worker.attempt import Tools
@@ -27,6 +28,7 @@ from evenflow.worker.memory import MemoryWatch, kernel_counters
 from evenflow.worker.reporter import Reporter
 from evenflow.worker.templates import TemplatePool
 from evenflow.worker.tries import Tries
+from evenflow.worker.values import Values
 
 _KILLED = "ended on request: the task was cancelled, or this try is not its current one any more"
 
@@ -36,11 +38,11 @@ log = structlog.get_logger(__name__)
 class WorkerService:
     """Runs up to ``slots`` tries of ``queues`` at once. ``home`` holds the code cache; ``token`` is a worker's service token."""
 
-    def __init__(self, api_url: str, token: str, *, name: str, slots: int, queues: list[str], home: Path) -> None:
+    def __init__(self, api_url: str, token: str, *, name: str, slots: int, queues: list[str], home: Path, values: Values) -> None:
         if slots < 1 or not queues:
             raise SettingsError(f"Worker {name!r} has {slots} slots and the queues {queues}; it needs at least one of each.")
         self.name = name
-        self._api_url, self._token, self._home = api_url, token, home
+        self._api_url, self._token, self._home, self._values = api_url, token, home, values
         self._slots, self._queues = slots, queues
         self._state: Literal["active", "draining"] = "active"
         self._loops: list[asyncio.Task[None]] = []
@@ -56,7 +58,7 @@ class WorkerService:
         self._templates = TemplatePool(code, user_environment(os.environ))
         self._reporter = Reporter(self._client)
         self._logs = LogShipper(self._client)
-        tools = Tools(self._client, self._templates, self._reporter, self._logs, self._memory)
+        tools = Tools(self._client, self._templates, self._reporter, self._logs, self._memory, self._values, masker_of(os.environ))
         self._tries = Tries(self._slots, tools)
         self._claims = Claims(self._client, self._queues, self._tries, self._claim_answered)
         self._presence = Presence(self._lifeline, self._identity(), beat=self._beat, answered=self._beat_answered, lost=self._lost)

@@ -6,7 +6,8 @@ asks and tells:
     {"ask": "pull", "task_id", "key", "map_index"}      -> {"found": bool} + value
     {"ask": "push", "key"} + value                      -> {}
     {"tell": "progress", "label", "done", "total", "detail"}
-    {"tell": "result", "outcome", "reason", "error_types"} + value, or no body for none
+    {"ask": "control", "question"} + arguments          -> {} + answer
+    {"tell": "result", "outcome", "reason", "error_types", "delay_s", "produced", "skip"} + value, or no body for none
 
 A question that cannot be answered gets {"error": text}. Values are JSON.
 """
@@ -18,10 +19,11 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from evenflow.errors import XComError
+from evenflow.errors import ApiRefused, XComError
 from evenflow.process.frames import Header, Link
 from evenflow.process.template import NotPrepared, serve_template
 from evenflow.process.tracebacks import describe_failure
+from evenflow.sdk.callback_run import CallbackContext, run_callback
 from evenflow.sdk.loader import LoadedFile, load_file
 from evenflow.sdk.runner import TryContext, run_try
 
@@ -42,12 +44,24 @@ def prepare(config: Header) -> LoadedFile:
 
 def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
     dag = loaded.dags.get(job["dag_id"])
-    if dag is None or job["task_id"] not in dag.tasks:
+    callback = job.get("callback")
+    of_dag = callback is not None and not job["task_id"]
+    if dag is None or not (of_dag or job["task_id"] in dag.tasks):
         what = f"DAG {job['dag_id']!r}" if dag is None else f"task {job['task_id']!r} of DAG {job['dag_id']!r}"
         reason = f"{job['file']} does not define {what} on this worker; a DAG file must define the same DAGs wherever it is loaded"
         return {"tell": "result", "outcome": "cannot_start", "reason": reason, "error_types": []}, b""
-    result = run_try(dag, TryContext.from_assignment(job), LinkChannel(link))
-    header = {"tell": "result", "outcome": result.outcome, "reason": result.reason, "error_types": result.error_types}
+    context, channel = TryContext.from_assignment(job), LinkChannel(link)
+    if callback is None:
+        result = run_try(dag, context, channel)
+    else:
+        result = run_callback(dag, context, CallbackContext.from_assignment(callback), channel)
+    header: Header = {"tell": "result", "outcome": result.outcome, "reason": result.reason, "error_types": result.error_types}
+    if result.delay_s is not None:
+        header["delay_s"] = result.delay_s
+    if result.produced:
+        header["produced"] = result.produced
+    if result.skip:
+        header["skip"] = result.skip
     return header, result.result or b""
 
 
@@ -66,6 +80,13 @@ class LinkChannel:
 
     def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None:
         self._link.send({"tell": "progress", "label": label, "done": done, "total": total, "detail": detail})
+
+    def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        header, answer = self._link.ask({"ask": "control", "question": question}, json.dumps(arguments).encode())
+        if "error" in header:
+            raise ApiRefused(header["status"], header["error"])
+        found: dict[str, Any] = json.loads(answer)
+        return found
 
     def _ask(self, question: Header, value: bytes = b"") -> tuple[Header, bytes]:
         answer, body = self._link.ask(question, value)

@@ -9,7 +9,7 @@ import msgspec
 
 from evenflow.process.exits import Exit, describe_exit
 from evenflow.process.frames import Header
-from evenflow.wire.messages import Outcome
+from evenflow.wire.messages import AssetChange, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,18 @@ class Verdict:
     error_types: list[str] = field(default_factory=list)
     exit_code: int | None = None
     result: bytes | None = None  # JSON
+    delay_s: float | None = None
+    produced: list[AssetChange] = field(default_factory=list)
+    skip: list[int] = field(default_factory=list)
 
 
 class _Result(msgspec.Struct):
     outcome: Outcome
     reason: str | None
     error_types: list[str]
+    delay_s: float | None = None
+    produced: list[AssetChange] = []
+    skip: list[int] = []
 
 
 def read_result(header: Header, body: bytes) -> Verdict:
@@ -33,7 +39,15 @@ def read_result(header: Header, body: bytes) -> Verdict:
         said = msgspec.convert(header, _Result)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
-    return Verdict(said.outcome, said.reason, said.error_types, result=body or None)
+    return Verdict(
+        said.outcome,
+        said.reason,
+        said.error_types,
+        result=body or None,
+        delay_s=said.delay_s,
+        produced=said.produced,
+        skip=said.skip,
+    )
 
 
 def judge(said: Verdict | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None) -> Verdict:

@@ -10,18 +10,25 @@ from evenflow.api.execution.endpoint import Endpoint, Handler
 from evenflow.api.execution.files import FileRoutes
 from evenflow.api.execution.services import ServiceRoutes
 from evenflow.api.execution.tries import TryRoutes
+from evenflow.api.execution.values import ValueRoutes
+from evenflow.api.execution.waiting import WaitingRoutes
 from evenflow.api.logs import LogDirectory
 from evenflow.api.tokens import SERVICE_KINDS, Tokens
+from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.store.connect import AsyncPool
 from evenflow.wire import messages
 from evenflow.wire.messages import SCHEMA, Message
 
 
-def execution_routes(pool: AsyncPool, *, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory) -> Router:
+def execution_routes(
+    pool: AsyncPool, *, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault
+) -> Router:
     services = ServiceRoutes(pool, claims)
     tries = TryRoutes(pool, tokens, versions, claims, logs)
     files = FileRoutes(pool)
+    values = ValueRoutes(pool, versions, vault)
+    waiting = WaitingRoutes(pool, versions)
     body = limits.EXECUTION_BODY
     table: list[tuple[str, str, Handler, tuple[str, ...], type[Message] | None, int]] = [
         # method, path, handler, kinds of token, what it reads (none: raw bytes), limit of the body
@@ -32,6 +39,18 @@ def execution_routes(pool: AsyncPool, *, tokens: Tokens, versions: Versions, cla
         ("POST", "/services", services.register, SERVICE_KINDS, messages.Register, limits.SMALL_BODY),
         ("POST", "/xcom", tries.push, ("try",), messages.XComPush, limits.SMALL_BODY),
         ("POST", "/xcom/pull", tries.pull, ("try",), messages.XComPull, limits.SMALL_BODY),
+        ("POST", "/ask/element", tries.element, ("try",), messages.AskElement, limits.SMALL_BODY),
+        ("POST", "/ask/connection", values.connection, ("try",), messages.AskNamed, limits.SMALL_BODY),
+        ("POST", "/ask/variable", values.variable, ("try",), messages.AskNamed, limits.SMALL_BODY),
+        ("POST", "/ask/set_variable", values.set_variable, ("try",), messages.SetVariable, limits.SMALL_BODY),
+        ("POST", "/ask/delete_variable", values.delete_variable, ("try",), messages.AskNamed, limits.SMALL_BODY),
+        ("POST", "/ask/previous_run", values.previous_run, ("try",), messages.AskPreviousRun, limits.SMALL_BODY),
+        ("POST", "/ask/rendered", values.rendered, ("try",), messages.Rendered, limits.SMALL_BODY),
+        ("POST", "/ask/waited", waiting.waited, ("try",), messages.AskWaited, limits.SMALL_BODY),
+        ("POST", "/ask/triggering_events", waiting.triggering_events, ("try",), messages.AskTriggeringEvents, limits.SMALL_BODY),
+        ("POST", "/ask/inlet_events", waiting.inlet_events, ("try",), messages.AskInletEvents, limits.SMALL_BODY),
+        ("POST", "/ask/states", waiting.states, ("try",), messages.AskStates, limits.SMALL_BODY),
+        ("POST", "/ask/trigger", waiting.trigger, ("try",), messages.AskTrigger, limits.SMALL_BODY),
         ("POST", "/progress", tries.progress, ("try",), messages.Progress, limits.SMALL_BODY),
         ("POST", "/files/seen", files.seen, ("processor",), messages.FilesSeen, body),
         ("POST", "/files/lease", files.lease, ("processor",), messages.FilesLease, limits.SMALL_BODY),

@@ -8,11 +8,10 @@ from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.parsing import store_parsed
 from evenflow.api.refusals import Refused
-from evenflow.errors import CodeArchiveError
 from evenflow.store import dags
 from evenflow.store.connect import AsyncPool
-from evenflow.wire.code import archive_hash, read_archive
-from evenflow.wire.messages import FileSeen, FilesLease, FilesLeased, FilesSeen, ParsedAnswer, ParsedFile
+from evenflow.wire.code import check_archive
+from evenflow.wire.messages import FilesLease, FilesLeased, FilesSeen, LeasedFile, ParsedAnswer, ParsedFile
 
 
 class FileRoutes:
@@ -32,12 +31,13 @@ class FileRoutes:
         async with self._pool.connection() as conn:
             leased = await dags.lease_files(
                 conn,
-                bundle=message.bundle,
+                bundles=message.bundles,
                 service_id=message.service_id,
                 limit=min(message.limit, limits.FILES_LEASED),
                 lease_s=min(message.lease_s, limits.LEASE),
+                lacking=[(lacking.bundle, lacking.file) for lacking in message.lacking],
             )
-        return FilesLeased(files=[FileSeen(file=f.file, fingerprint=f.fingerprint) for f in leased])
+        return FilesLeased(files=[LeasedFile(bundle=f.bundle, file=f.file, fingerprint=f.fingerprint) for f in leased])
 
     async def parsed(self, call: Call) -> ParsedAnswer:
         message: ParsedFile = call.message
@@ -47,9 +47,7 @@ class FileRoutes:
 
     async def put_code(self, call: Call) -> None:
         code_hash: str = call.path["code_hash"]
-        found = await asyncio.to_thread(lambda: archive_hash(read_archive(call.message)))
-        if found != code_hash:
-            raise CodeArchiveError(f"The archive's content has hash {found}, not {code_hash}: it was damaged or changed.")
+        await asyncio.to_thread(check_archive, code_hash, call.message)
         async with self._pool.connection() as conn:
             await dags.insert_code(conn, code_hash, call.message)
 

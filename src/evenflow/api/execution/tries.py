@@ -9,17 +9,20 @@ from evenflow.api.claims import Claims
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.logs import Chunk, LogDirectory, LogName
 from evenflow.api.refusals import Refused, too_large
-from evenflow.api.reports import json_text, store
+from evenflow.api.reports import checked_object, json_text, store
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.versions import Versions
+from evenflow.core.limits import MAX_MAP_LENGTH
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import NotAllowed, StaleEpoch, XComTooLarge
 from evenflow.store import dispatch, xcom
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import (
     REFUSED_LOG,
+    AskElement,
     Claim,
     ClaimAnswer,
+    Element,
     LogChunk,
     Logs,
     LogsAnswer,
@@ -74,27 +77,51 @@ class TryRoutes:
         if len(message.value) > limits.XCOM_VALUE:
             raise XComTooLarge(what, len(message.value), limits.XCOM_VALUE)
         async with self._pool.connection() as conn:
-            if not await xcom.push(conn, epoch=call.of_try.epoch, key=message.key, value=json_text(message.value, what)):
+            if not await xcom.push(
+                conn,
+                epoch=call.of_try.epoch,
+                key=message.key,
+                value=json_text(message.value, what),
+                secret=message.secret,
+                stored=checked_object(message.stored, call.of_try.epoch, what),
+            ):
                 raise _over()
 
     async def pull(self, call: Call) -> XComValue:
         message: XComPull = call.message
-        run_key = call.of_try.run_key
         async with self._pool.connection() as conn:
-            run, version = await self._versions.of_run(conn, run_key)
+            run_key, run, version = await self._versions.of_subject(conn, call.of_try.run_key)
             task_index = version.index_of.get(message.task_id)
             if task_index is None:
                 raise Refused(404, "not_found", f"DAG {run.dag_id!r} has no task {message.task_id!r} to pull from.")
-            if message.map_index is None and version.tasks[task_index].mapping is not None:
-                value = await xcom.pull_mapped(
+            if message.map_index is None and version.mapped[task_index]:
+                value, items = await xcom.pull_mapped(
                     conn, run_key=run_key, task_index=task_index, key=message.key, limit=limits.XCOM_LIST
                 )
                 if value is None:
                     raise too_large(f"The list of all values {message.key!r} of task {message.task_id!r}", limits.XCOM_LIST)
             else:
                 map_index = UNMAPPED if message.map_index is None else message.map_index
-                value = await xcom.pull_one(conn, run_key=run_key, task_index=task_index, map_index=map_index, key=message.key)
-        return XComValue(found=value is not None, value=None if value is None else value.encode())
+                found = await xcom.pull_one(conn, run_key=run_key, task_index=task_index, map_index=map_index, key=message.key)
+                if found is None:
+                    return XComValue(found=False)
+                return XComValue(found=True, value=found[0].encode(), stored=found[1])
+        return XComValue(found=True, value=value.encode(), stored_items={int(place): name for place, name in items.items()})
+
+    async def element(self, call: Call) -> Element:
+        message: AskElement = call.message
+        if not 0 <= message.index <= MAX_MAP_LENGTH:
+            raise Refused(422, "bad_value", f"An index is 0 to {MAX_MAP_LENGTH:,}, not {message.index}.")
+        run_key = call.of_try.run_key
+        async with self._pool.connection() as conn:
+            run, version = await self._versions.of_run(conn, run_key)
+            task_index = version.index_of.get(message.task_id)
+            if task_index is None:
+                raise Refused(404, "not_found", f"DAG {run.dag_id!r} has no task {message.task_id!r} to map over.")
+            length, map_index = await xcom.find_element(
+                conn, run_key=run_key, task_index=task_index, key=message.key, index=message.index
+            )
+        return Element(length=length, map_index=map_index)
 
     async def progress(self, call: Call) -> None:
         message: Progress = call.message

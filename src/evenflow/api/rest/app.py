@@ -15,10 +15,27 @@ from evenflow.api import limits
 from evenflow.api.bodies import header
 from evenflow.api.logs import LogDirectory
 from evenflow.api.refusals import Refused, refusal, too_large
-from evenflow.api.rest import audit, dags, explanations, logs, metrics, pools, runs, settings, system
+from evenflow.api.rest import (
+    assets,
+    audit,
+    backfills,
+    dags,
+    explanations,
+    logs,
+    metrics,
+    operations,
+    pools,
+    runs,
+    sealed,
+    settings,
+    system,
+    versions,
+    xcoms,
+)
 from evenflow.api.rest.context import Context, operator
 from evenflow.api.rest.models import ErrorAnswer
 from evenflow.api.tokens import Tokens
+from evenflow.api.vault import Vault
 from evenflow.store.connect import AsyncPool
 
 PREFIX = "/api/v1"
@@ -35,7 +52,7 @@ _ERRORS = {
 }
 
 
-def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirectory) -> FastAPI:
+def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirectory, vault: Vault) -> FastAPI:
     app = FastAPI(
         title="Evenflow",
         version=version("evenflow"),
@@ -44,13 +61,28 @@ def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirec
         redoc_url=None,
         generate_unique_id_function=_operation_id,
     )
-    app.state.context = Context(pool, tokens, log_directory)
+    app.state.context = Context(pool, tokens, log_directory, vault)
     guarded = APIRouter(
         prefix=PREFIX,
         dependencies=[Depends(operator)],
         responses={status: {"model": ErrorAnswer, "description": text} for status, text in _ERRORS.items()},
     )
-    for part in (dags, runs, logs, explanations, pools, settings, system, audit):
+    for part in (
+        dags,
+        versions,
+        runs,
+        operations,
+        backfills,
+        logs,
+        explanations,
+        xcoms,
+        sealed,
+        pools,
+        assets,
+        settings,
+        system,
+        audit,
+    ):
         guarded.include_router(part.routes)
     app.include_router(guarded)
     app.include_router(system.health)

@@ -14,6 +14,7 @@ from evenflow.api.logs import LogDirectory
 from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.rest.models import Page
 from evenflow.api.tokens import OperatorToken, Tokens
+from evenflow.api.vault import Vault
 from evenflow.store.connect import AsyncPool
 from evenflow.store.views import Conn, Row
 
@@ -25,6 +26,7 @@ class Context:
     pool: AsyncPool
     tokens: Tokens
     logs: LogDirectory
+    vault: Vault
 
 
 def context(request: Request) -> Context:

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from evenflow.api.rest.context import Connection, InSlice
 from evenflow.api.rest.models import DagChange, DagDetail, DagSummary, Page, ParseError
 from evenflow.api.specs import upcoming_run
+from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec
 from evenflow.errors import DagNotFound
 from evenflow.store import dags, views
@@ -73,12 +74,12 @@ def _described(spec: DagSpec) -> dict[str, Any]:
                 "operator": task.operator,
                 "upstream": [ids[index] for index in task.upstream],
                 "trigger_rule": task.trigger_rule,
-                "mapped": task.mapping is not None,
+                "mapped": mapped,
                 "pool": task.pool,
                 "queue": task.queue,
                 "priority_weight": task.priority_weight,
                 "retries": task.retries,
             }
-            for task in spec.tasks
+            for task, mapped in zip(spec.tasks, mapped_tasks(spec), strict=True)
         ],
     }

@@ -17,7 +17,7 @@ from evenflow.store import views
 
 routes = APIRouter(tags=["Logs"])
 
-LOG_ENDED = frozenset(TaskState) - HOLDING - {TaskState.NONE, TaskState.SCHEDULED}
+LOG_ENDED = frozenset(TaskState) - HOLDING - {TaskState.NONE, TaskState.SCHEDULED, TaskState.UP_FOR_RESCHEDULE}
 
 
 @routes.get(

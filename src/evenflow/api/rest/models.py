@@ -5,14 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from evenflow.api import limits
+from evenflow.core.model import read_schedule
 from evenflow.core.states import RunState, TaskState
+from evenflow.core.timetable import describe
 
 T = TypeVar("T")
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=limits.NAME, pattern=r"^[^/\s\x00-\x1f]+( [^/\s\x00-\x1f]+)*$")]
+Note = Annotated[str, StringConstraints(min_length=1, max_length=limits.NOTE)]
 INT32 = 2**31 - 1
 
 
@@ -42,11 +45,12 @@ class Page(BaseModel, Generic[T]):
 class DagSummary(BaseModel):
     dag_id: str
     is_paused: bool
+    paused_reason: str | None = Field(description="Why it is paused, when nobody paused it.")
     is_active: bool = Field(description="False: the file that defined it is gone, or defines it no more.")
     bundle: str
     file: str
     version_number: int
-    cron: str | None
+    schedule: str | None = Field(description="In words; null: it runs when somebody triggers it.")
     timezone: str | None
     next_run_at: datetime | None
     next_logical: datetime | None
@@ -57,6 +61,11 @@ class DagSummary(BaseModel):
     last_run_id: str | None
     last_run_state: RunState | None
     last_run_at: datetime | None
+
+    @field_validator("schedule", mode="before")
+    @classmethod
+    def _in_words(cls, stored: dict[str, Any] | None) -> str | None:
+        return describe(read_schedule(stored or {}))
 
 
 class DagTask(BaseModel):
@@ -107,8 +116,13 @@ class ParseError(BaseModel):
 class RunRequest(Request):
     run_id: Name | None = Field(default=None, description="Made from the time when absent.")
     params: dict[str, Any] = {}
-    logical_date: AwareDatetime | None = None
+    logical_date: AwareDatetime | None = Field(default=None, description="A DAG has at most one run of each.")
     priority: int = Field(default=0, ge=-INT32, le=INT32, description="Runs of a higher one go first.")
+    note: Note | None = None
+
+
+class RunChange(Request):
+    note: Note | None = Field(description="Null takes it away.")
 
 
 class Run(BaseModel):
@@ -129,6 +143,8 @@ class Run(BaseModel):
     elapsed_s: float | None
     reason: str | None
     cancelled_by: str | None
+    note: str | None
+    backfill_id: int | None = Field(description="The backfill that made it, or made it run again.")
 
 
 class TryProgress(BaseModel):
@@ -141,9 +157,29 @@ class TryProgress(BaseModel):
     detail: dict[str, Any]
 
 
+class CallbackRun(BaseModel):
+    """A call of an author's function because of the run: a run of the DAG ``evenflow_callbacks``, of one task, ``callback``."""
+
+    run_id: str = Field(description="Name of the run of evenflow_callbacks; its log is that of the task callback.")
+    event: str = Field(description="on_failure_callback, deadline_callback, ...")
+    task_id: str | None = Field(description="Null: of the run as a whole.")
+    map_index: int | None
+    try_number: int | None
+    state: RunState
+    created_at: datetime
+    reason: str | None
+
+
+class MissedDeadline(BaseModel):
+    name: str
+    due_at: datetime
+
+
 class RunDetail(Run):
     tasks_by_state: dict[TaskState, int] = Field(description="Task instances, those of mapped tasks that wait included.")
     progress: list[TryProgress] = Field(description="What running tries say of themselves.")
+    callbacks: list[CallbackRun] = Field(description="Functions that were called because of it, at most 100 of them.")
+    missed_deadlines: list[MissedDeadline]
 
 
 class TaskInstance(BaseModel):

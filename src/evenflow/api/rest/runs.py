@@ -12,12 +12,19 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.api.rest.dags import current_version
-from evenflow.api.rest.models import Page, Run, RunDetail, RunRequest, TaskInstance
+from evenflow.api.rest.models import Page, Run, RunChange, RunDetail, RunRequest, TaskInstance
 from evenflow.core.model import DagSpec
-from evenflow.core.params import resolve_params
 from evenflow.core.states import RUN_FINISHED, RunState, TaskState
+from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
-from evenflow.store import dags, views
+from evenflow.sdk.param_schema import checked_params
+from evenflow.store import callbacks, dags, views
+
+RESERVED = (
+    "scheduled__",
+    "backfill__",
+    "asset_triggered__",
+)  # a run of such a name would keep the next scheduled one from being made
 
 routes = APIRouter(tags=["Runs"])
 
@@ -28,8 +35,15 @@ async def trigger_run(conn: Connection, dag_id: str, request: RunRequest, respon
     current = await current_version(conn, dag_id)
     if not current.is_active:
         raise Refused(409, "dag_retired", f"The DAG {dag_id!r} cannot run: {current.file} does not define it any more.")
-    params = resolve_params(DagSpec.from_json(current.spec).params, request.params)
-    run_id = request.run_id or f"manual__{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    spec = DagSpec.from_json(current.spec)
+    params = checked_params(spec.params, request.params)
+    run_id = request.run_id or f"manual__{(request.logical_date or datetime.now(UTC)).astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    if run_id.startswith(RESERVED):
+        raise Refused(
+            422,
+            "bad_value",
+            f"Names that begin with {', '.join(RESERVED)} are for runs that Evenflow makes. Choose another run_id.",
+        )
     run_key = await dags.insert_run(
         conn,
         dag_id=dag_id,
@@ -37,12 +51,34 @@ async def trigger_run(conn: Connection, dag_id: str, request: RunRequest, respon
         version_key=current.version_key,
         params=msgspec.json.encode(params).decode(),
         logical_date=request.logical_date,
+        interval=None if request.logical_date is None else manual_interval(spec, request.logical_date),
         priority=request.priority,
+        note=request.note,
     )
     if run_key is None:
-        raise Refused(409, "run_exists", f"The DAG {dag_id!r} has a run {run_id!r} already. Choose another run_id.")
+        raise await _exists(conn, dag_id, run_id, request.logical_date)
     response.headers["Location"] = f"/api/v1/dags/{dag_id}/runs/{run_id}"
     return Run.model_validate(await found_run(conn, dag_id, run_id))
+
+
+async def _exists(conn: views.Conn, dag_id: str, run_id: str, logical_date: datetime | None) -> Refused:
+    """What stands in the way of a new run."""
+    if logical_date is not None and (other := await dags.find_logical(conn, dag_id, logical_date)) is not None:
+        return Refused(
+            409,
+            "run_exists",
+            f"The DAG {dag_id!r} has a run with the logical date {logical_date.isoformat()} already: {other!r}. Leave the logical "
+            f"date out, or let that run again: evenflow runs rerun {dag_id} {other}",
+        )
+    return Refused(409, "run_exists", f"The DAG {dag_id!r} has a run {run_id!r} already. Choose another run_id.")
+
+
+@routes.patch("/dags/{dag_id}/runs/{run_id}")
+async def change_run(conn: Connection, dag_id: str, run_id: str, change: RunChange) -> Run:
+    """Writes a run's note."""
+    run = await found_run(conn, dag_id, run_id)
+    await dags.set_note(conn, run["run_key"], change.note)
+    return Run.model_validate({**run, "note": change.note})
 
 
 @routes.get("/runs")
@@ -60,7 +96,11 @@ async def get_run(conn: Connection, dag_id: str, run_id: str) -> RunDetail:
     run = await found_run(conn, dag_id, run_id)
     counts = await views.count_tasks(conn, run["run_key"])
     progress = await views.list_progress(conn, run["run_key"], limit=limits.PROGRESS_SHOWN)
-    return RunDetail.model_validate({**run, "tasks_by_state": counts, "progress": progress})
+    called = await callbacks.list_of_run(conn, run["run_key"], limit=limits.CALLBACKS_SHOWN)
+    missed = await callbacks.list_missed(conn, run["run_key"])
+    return RunDetail.model_validate(
+        {**run, "tasks_by_state": counts, "progress": progress, "callbacks": called, "missed_deadlines": missed}
+    )
 
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/cancel", status_code=202)

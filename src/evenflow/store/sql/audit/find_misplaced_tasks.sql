@@ -1,5 +1,5 @@
 -- Task instances that are scheduled but not in exactly one lane, entries of lanes that are not scheduled, and mapped tasks whose untouched
--- instances are not exactly the range of one lane.
+-- instances are not, each once, in the ranges of their lanes.
 with live as materialized (
     select run_key, dag_id, run_id, version_key from dag_run where state = 'running'
 ), waiting as (
@@ -17,23 +17,26 @@ with live as materialized (
     full join waiting w using (run_key, task_index, map_index)
     where s.run_key is null or w.n is distinct from 1
 ), untouched as (
-    select m.run_key, m.task_index, m.length, count(t.map_index)::int as touched, coalesce(max(t.map_index), -1) + 1 as next
+    select m.run_key, m.task_index,
+           int4multirange(int4range(0, m.length))
+               - coalesce(range_agg(int4range(t.map_index, t.map_index, '[]')) filter (where t.map_index is not null), '{}') as instances
     from live
     join mapped_task m using (run_key)
     left join task_instance t on t.run_key = m.run_key and t.task_index = m.task_index and t.map_index >= 0
     where m.rest = 'scheduled'
     group by m.run_key, m.task_index, m.length
-), ranges as (
-    select run_key, task_index, string_agg(next_map_index || '..' || end_map_index, ', ' order by lane_id) as found
+), stood_for as (
+    select run_key, task_index, range_agg(int4range(next_map_index, end_map_index)) as instances, sum(end_map_index - next_map_index) as n
     from lane
     where task_index is not null and next_map_index < end_map_index
     group by run_key, task_index
 ), ill_ranged as (
-    select u.run_key, u.task_index, -1, 'untouched instances ' || coalesce(r.found, 'in no lane'),
-           case when u.touched < u.length then 'untouched instances ' || u.touched || '..' || u.length else 'no untouched instance' end
+    select run_key, task_index, -1, concat('untouched instances ', coalesce(s.instances, '{}'), ', ', coalesce(s.n, 0), ' times'),
+           concat('untouched instances ', coalesce(u.instances, '{}'), ', each once')
     from untouched u
-    left join ranges r using (run_key, task_index)
-    where u.next <> u.touched or r.found is distinct from case when u.touched < u.length then u.touched || '..' || u.length end
+    full join stood_for s using (run_key, task_index)
+    where coalesce(u.instances, '{}') <> coalesce(s.instances, '{}')
+       or coalesce(s.n, 0) <> (select coalesce(sum(upper(r) - lower(r)), 0) from unnest(coalesce(u.instances, '{}')) as r)
 )
 select concat(l.dag_id, '/', l.run_id, ' ', t.task_id, '[' || nullif(m.map_index, -1) || ']') as object, m.found, m.expected
 from (select * from misplaced union all select * from ill_ranged) as m

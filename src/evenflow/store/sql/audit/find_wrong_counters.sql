@@ -1,41 +1,82 @@
--- Counters that are not what their upstreams' states say. The untouched instances of a cancelled run count nowhere: what is downstream of
--- them was cancelled at the same time.
+-- Counters that are not what their upstreams' states say. Those of a task in a mapped group count at map index -1 the upstreams outside
+-- the group, at others those inside it of the same index, once one of these has ended. The gate of a group (behind the tasks) counts what it maps over
+-- and is looked at by the group's own instances. Of a teardown only setups are counted: everything else that has ended is taken off its
+-- total. Inside the groups of a cancelled run nothing is counted any more.
 with live as materialized (
-    select run_key, dag_id, run_id, version_key from dag_run where state = 'running'
+    select run_key, dag_id, run_id, version_key, cancelled_by is not null as cancelled from dag_run where state = 'running'
 ), spec as materialized (
-    select v.version_key, (s.position - 1)::int as task_index, s.task ? 'mapping' as mapped, coalesce(s.task -> 'upstream', '[]') as upstream
+    select v.version_key, (s.position - 1)::int as task_index, s.task ? 'mapping' as mapped, coalesce(s.task -> 'upstream', '[]') as upstream,
+           s.task #>> '{mapping,kind}' as kind, coalesce(s.task -> 'setup' = 'true', false) as setup,
+           coalesce(s.task ->> 'trigger_rule' = 'all_done_setup_success', false) as counts_setups, (
+               with recursive around as (
+                   select (s.task ->> 'group')::int as position
+                   union all
+                   select (v.spec -> 'groups' -> a.position ->> 'parent')::int
+                   from around a
+                   where a.position is not null and not v.spec -> 'groups' -> a.position ? 'mapping'
+               )
+               select max(a.position) from around a where v.spec -> 'groups' -> a.position ? 'mapping'
+           ) as in_group
     from dag_version v
     cross join lateral jsonb_array_elements(v.spec -> 'tasks') with ordinality as s (task, position)
     where v.version_key in (select version_key from live)
 ), edge as materialized (
-    select s.version_key, s.task_index, u.task::int as upstream
+    select s.version_key, s.task_index, u.task::int as upstream,
+           s.in_group is not null and s.in_group is not distinct from p.in_group as inside, s.counts_setups and not p.setup as taken_off
     from spec s
     cross join lateral jsonb_array_elements_text(s.upstream) as u (task)
     join spec p on p.version_key = s.version_key and p.task_index = u.task::int
-    where jsonb_array_length(s.upstream) > 1 or p.mapped
-), ended as (
-    select run_key, t.task_index, count(*) filter (where t.state = 'success') as success,
-           count(*) filter (where t.state in ('failed', 'upstream_failed')) as failed,
-           count(*) filter (where t.state in ('skipped', 'removed')) as skipped
+    where (jsonb_array_length(s.upstream) > 1 or p.mapped or p.in_group is not null) and s.kind is distinct from 'each'
+), instance as (
+    select run_key, t.task_index, t.state, 1 as n from live join task_instance t using (run_key)
+    union all
+    select m.run_key, m.task_index, m.rest, m.length - (
+               select count(*)::int from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index)
     from live
-    join task_instance t using (run_key)
-    group by run_key, t.task_index
+    join mapped_task m using (run_key)
+    where m.rest in ('success', 'failed', 'skipped', 'upstream_failed')
+), ended as (
+    select run_key, task_index, coalesce(sum(n) filter (where state = 'success'), 0) as success,
+           coalesce(sum(n) filter (where state in ('failed', 'upstream_failed')), 0) as failed,
+           coalesce(sum(n) filter (where state in ('skipped', 'removed')), 0) as skipped
+    from instance
+    group by run_key, task_index
 ), expected as (
-    select l.run_key, e.task_index, sum(coalesce(m.length, 1)) as total, coalesce(sum(n.success), 0) as success,
-           coalesce(sum(n.failed), 0) as failed, coalesce(sum(n.skipped), 0) as skipped
+    select l.run_key, e.task_index, -1 as map_index,
+           sum(coalesce(m.length, 1)) - coalesce(sum(n.success + n.failed + n.skipped) filter (where e.taken_off), 0) as total,
+           coalesce(sum(n.success) filter (where not e.taken_off), 0) as success,
+           coalesce(sum(n.failed) filter (where not e.taken_off), 0) as failed,
+           coalesce(sum(n.skipped) filter (where not e.taken_off), 0) as skipped
     from live l
     join edge e using (version_key)
     left join ended n on n.run_key = l.run_key and n.task_index = e.upstream
     left join mapped_task m on m.run_key = l.run_key and m.task_index = e.upstream
+    where not e.inside
     group by l.run_key, e.task_index
+    union all
+    select c.run_key, c.task_index, c.map_index,
+           count(*) - count(*) filter (where e.taken_off and t.state in ('success', 'failed', 'skipped', 'upstream_failed', 'removed')),
+           count(*) filter (where t.state = 'success' and not e.taken_off),
+           count(*) filter (where t.state in ('failed', 'upstream_failed') and not e.taken_off),
+           count(*) filter (where t.state in ('skipped', 'removed') and not e.taken_off)
+    from live l
+    join upstream_counter c on c.run_key = l.run_key and c.map_index >= 0
+    join edge e on e.version_key = l.version_key and e.task_index = c.task_index and e.inside
+    left join task_instance t on t.run_key = c.run_key and t.task_index = e.upstream and t.map_index = c.map_index
+    where not l.cancelled
+    group by c.run_key, c.task_index, c.map_index
 ), counter as (
-    select c.* from live join upstream_counter c using (run_key) where c.map_index = -1
+    select c.*
+    from live l
+    join upstream_counter c using (run_key)
+    where (c.map_index = -1 or not l.cancelled)
+      and exists (select from task k where k.version_key = l.version_key and k.task_index = c.task_index)
 )
-select concat(l.dag_id, '/', l.run_id, ' ', t.task_id) as object,
+select concat(l.dag_id, '/', l.run_id, ' ', t.task_id, '[' || nullif(map_index, -1) || ']') as object,
        concat(c.success, ' success, ', c.failed, ' failed, ', c.skipped, ' skipped of ', c.total) as found,
        concat(x.success, ' success, ', x.failed, ' failed, ', x.skipped, ' skipped of ', x.total) as expected
 from expected x
-full join counter c using (run_key, task_index)
+full join counter c using (run_key, task_index, map_index)
 join live l using (run_key)
 join task t using (version_key, task_index)
 where (x.total, x.success, x.failed, x.skipped) is distinct from (c.total, c.success, c.failed, c.skipped)

@@ -1,13 +1,23 @@
 -- Runs whose count of unfinished task instances or failed leaves is wrong. A finished run has nothing unfinished; its leaves are not
--- counted again.
+-- counted again. Leaves are found as core.graph does: without teardowns, but for those that fail the run, as long as anything else is left.
 with live as materialized (
     select run_key, version_key, unfinished, failed_leaves from dag_run where state = 'running'
-), inner_task as materialized (
-    select distinct v.version_key, u.task::int as task_index
+), spec as materialized (
+    select v.version_key, (s.position - 1)::int as task_index, coalesce(s.task -> 'upstream', '[]') as upstream,
+           coalesce(s.task -> 'teardown' = 'true', false) and not coalesce(s.task -> 'on_failure_fail_dagrun' = 'true', false) as ignored
     from dag_version v
-    cross join lateral jsonb_array_elements(v.spec -> 'tasks') as s (task)
-    cross join lateral jsonb_array_elements_text(coalesce(s.task -> 'upstream', '[]')) as u (task)
+    cross join lateral jsonb_array_elements(v.spec -> 'tasks') with ordinality as s (task, position)
     where v.version_key in (select version_key from live)
+), decisive as (
+    select version_key, bool_or(not ignored) as any from spec group by version_key
+), inner_task as materialized (
+    select s.version_key, u.task::int as task_index
+    from spec s
+    join decisive d using (version_key)
+    cross join lateral jsonb_array_elements_text(s.upstream) as u (task)
+    where not s.ignored or not d.any
+    union
+    select version_key, task_index from spec join decisive d using (version_key) where ignored and d.any
 ), counted as (
     select run_key,
            count(*) filter (where t.state not in ('success', 'failed', 'skipped', 'upstream_failed', 'removed')) as unfinished,
@@ -20,7 +30,7 @@ with live as materialized (
     select m.run_key, sum(m.length - (select count(*) from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index)) as n
     from live
     join mapped_task m using (run_key)
-    where m.rest = 'scheduled'
+    where m.rest in ('none', 'scheduled', 'removed')
     group by m.run_key
 ), compared as (
     select run_key, l.unfinished, l.failed_leaves, coalesce(c.unfinished, 0) + coalesce(u.n, 0) as expected,

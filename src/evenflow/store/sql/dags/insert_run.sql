@@ -1,5 +1,7 @@
--- A run that somebody asks for; answers nothing when the DAG has one with this name. A scheduler creates its tasks.
-insert into dag_run (dag_id, run_id, version_key, run_type, params, logical_date, priority)
-values (%(dag_id)s, %(run_id)s, %(version_key)s, 'manual', %(params)s::jsonb, %(logical_date)s, %(priority)s)
-on conflict (dag_id, run_id) do nothing
+-- A run that somebody asks for; answers nothing when the DAG has one with this name, or with this logical date. A scheduler creates its
+-- tasks.
+insert into dag_run (dag_id, run_id, version_key, run_type, params, logical_date, data_interval_start, data_interval_end, priority, note)
+values (%(dag_id)s, %(run_id)s, %(version_key)s, 'manual', %(params)s::jsonb, %(logical_date)s, %(interval_start)s, %(interval_end)s,
+        %(priority)s, %(note)s)
+on conflict do nothing
 returning run_key

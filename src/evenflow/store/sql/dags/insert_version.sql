@@ -1,7 +1,8 @@
 -- The version with this spec and code: a new one, or the one that was stored before.
 with inserted as (
-    insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file)
-    select %(dag_id)s, coalesce(max(version_number), 0) + 1, %(spec)s::jsonb, %(spec_hash)s, %(code_hash)s, %(file)s
+    insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file, bundle, revision)
+    select %(dag_id)s, coalesce(max(version_number), 0) + 1, %(spec)s::jsonb, %(spec_hash)s, %(code_hash)s, %(file)s,
+           %(bundle)s, %(revision)s
     from dag_version
     where dag_id = %(dag_id)s
     on conflict (dag_id, spec_hash, code_hash) do nothing

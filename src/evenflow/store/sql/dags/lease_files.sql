@@ -1,14 +1,21 @@
--- Files to parse: changed since they were parsed, the least recently parsed first, leased ones skipped. SKIP LOCKED: another lease has it.
+-- Files to parse: changed since they were parsed, the least recently parsed first; those that a living processor has leased are skipped,
+-- and those that this one lacks. SKIP LOCKED: another lease takes it now.
 with chosen as (
-    select bundle, file
-    from dag_file
-    where bundle = %(bundle)s and parsed is distinct from fingerprint and (lease_until is null or lease_until < now())
-    order by parsed_at nulls first, file
+    select f.bundle, f.file
+    from dag_file f
+    where f.bundle = any(%(bundles)s::text[]) and f.parsed is distinct from f.fingerprint
+      and (f.lease_until is null or f.lease_until < now()
+           or not exists (select from service s
+                          where s.service_id = f.lease_by and s.state in ('active', 'draining')
+                            and s.beat_at > now() - make_interval(secs => %(service_lease_s)s)))
+      and not exists (select from unnest(%(lacking_bundles)s::text[], %(lacking_files)s::text[]) as l (bundle, file)
+                      where l.bundle = f.bundle and l.file = f.file)
+    order by f.parsed_at nulls first, f.bundle, f.file
     limit %(limit)s
-    for no key update skip locked
+    for no key update of f skip locked
 )
 update dag_file f
 set lease_until = now() + make_interval(secs => %(lease_s)s), lease_by = %(service_id)s
 from chosen
 where f.bundle = chosen.bundle and f.file = chosen.file
-returning f.file, f.fingerprint
+returning f.bundle, f.file, f.fingerprint

@@ -1,3 +1,3 @@
 -- Pausing stops new runs and tasks of the DAG, unpausing says too when the next scheduled run is due.
-update dag set is_paused = %(is_paused)s, next_run_at = %(next_run_at)s, next_logical = %(next_logical)s, updated_at = now()
+update dag set is_paused = %(is_paused)s, paused_reason = null, next_run_at = %(next_run_at)s, next_logical = %(next_logical)s, updated_at = now()
 where dag_id = %(dag_id)s

@@ -4,22 +4,25 @@
 with given as materialized (
     select *
     from json_to_recordset(%(reports)s::json) as g (run_key bigint, task_index int, map_index int, epoch bigint, kind report_kind,
-                                                     age_s float8, payload jsonb, result text)
+                                                     age_s float8, payload jsonb, result text, secret bool,
+                                                     object text, size int, length int)
 ), lasting as (
     select epoch from dispatch where epoch in (select epoch from given where result is not null) for key share skip locked
 ), results as (
-    insert into xcom (run_key, task_index, map_index, key, value, length, epoch)
-    select run_key, task_index, map_index, 'return_value', value, result_length(value), epoch
+    insert into xcom (run_key, task_index, map_index, key, value, length, epoch, secret, object, size)
+    select run_key, task_index, map_index, 'return_value', value, coalesce(length, result_length(value)), epoch, coalesce(secret, false),
+           object, size
     from (
-        select distinct on (epoch) run_key, task_index, map_index, result::jsonb as value, epoch
+        select distinct on (epoch) run_key, task_index, map_index, result::jsonb as value, epoch, secret, object, size, length
         from given
         join lasting using (epoch)
         where result is not null
         order by epoch
     ) as r
-    where jsonb_typeof(value) <> 'null'
+    where jsonb_typeof(value) <> 'null' or object is not null
     on conflict (run_key, task_index, map_index, key) do update
-    set value = excluded.value, length = excluded.length, epoch = excluded.epoch, created_at = now()
+    set value = excluded.value, length = excluded.length, epoch = excluded.epoch, created_at = now(), secret = excluded.secret,
+        object = excluded.object, size = excluded.size
 ), inbox as (
     insert into report (run_key, kind, epoch, at, payload)
     select run_key, kind, epoch, now() - make_interval(secs => age_s), payload

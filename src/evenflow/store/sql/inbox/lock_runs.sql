@@ -1,7 +1,7 @@
 -- Runs that have reports or due timers, the oldest report first, found among so many reports. SKIP LOCKED: one scheduler applies a run at
 -- a time and nobody waits; NO KEY: rows that refer to the run may be inserted meanwhile.
 select r.run_key, r.dag_id, r.version_key, r.state::text, r.priority,
-       (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, r.cancelled_by, d.is_paused
+       (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, r.cancelled_by, d.is_paused, r.clears
 from (
     select run_key, min(first) as first
     from (

@@ -9,12 +9,12 @@ with recursive waiting as (
     where waiting.dag_id is not null
 )
 select r.run_key, r.dag_id, r.version_key, r.priority, (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, l.limit_id,
-       extract(epoch from greatest(r.run_after, r.created_at, l.released_at))::float8 as due_at_s
+       extract(epoch from greatest(r.run_after, r.created_at, l.released_at))::float8 as due_at_s, r.clears
 from waiting w
 join dag d on d.dag_id = w.dag_id and not d.is_paused
 left join concurrency_limit l on l.run_key = 0 and l.kind = 'dag_runs' and l.name = w.dag_id
 cross join lateral (
-    select q.run_key, q.dag_id, q.version_key, q.priority, q.run_after, q.created_at
+    select q.run_key, q.dag_id, q.version_key, q.priority, q.run_after, q.created_at, q.clears
     from dag_run q
     where q.dag_id = w.dag_id and q.state = 'queued' and q.run_after <= now() and q.cancelled_by is null
     order by q.priority desc, q.run_after, q.run_key

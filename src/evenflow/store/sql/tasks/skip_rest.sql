@@ -3,7 +3,7 @@ with pending as (
     select m.run_key, m.task_index, m.length - count(t.map_index)::int as rest
     from mapped_task m
     left join task_instance t on t.run_key = m.run_key and t.task_index = m.task_index and t.map_index >= 0
-    where m.run_key = %(run_key)s and m.rest = 'scheduled'
+    where m.run_key = %(run_key)s and m.rest in ('none', 'scheduled', 'removed')
     group by m.run_key, m.task_index, m.length
 )
 update mapped_task m set rest = 'skipped'

@@ -1,13 +1,13 @@
--- DAGs by name, each with its newest run.
-select d.dag_id, d.is_paused, d.is_active, d.bundle, d.file, v.version_number, d.next_run_at, d.next_logical, d.updated_at,
+-- DAGs by name (Evenflow's own only when asked for), each with its newest run.
+select d.dag_id, d.is_paused, d.paused_reason, d.is_active, d.bundle, d.file, v.version_number, d.next_run_at, d.next_logical, d.updated_at,
        coalesce(v.spec ->> 'description', '') as description, coalesce(v.spec ->> 'owner', '') as owner,
-       coalesce(v.spec -> 'tags', '[]') as tags, v.spec #>> '{schedule,cron}' as cron, v.spec #>> '{schedule,timezone}' as timezone,
+       coalesce(v.spec -> 'tags', '[]') as tags, v.spec -> 'schedule' as schedule, v.spec #>> '{schedule,timezone}' as timezone,
        r.run_id as last_run_id, r.state::text as last_run_state, r.created_at as last_run_at
 from dag d
 join dag_version v on v.version_key = d.version_key
 left join lateral (
     select run_id, state, created_at from dag_run where dag_run.dag_id = d.dag_id order by run_key desc limit 1
 ) as r on true
-where (%(dag_id)s::text is null or d.dag_id = %(dag_id)s) and (d.is_active or %(retired)s)
+where (d.dag_id = %(dag_id)s or %(dag_id)s::text is null and d.bundle <> 'evenflow') and (d.is_active or %(retired)s)
 order by d.dag_id
 limit %(limit)s offset %(offset)s

@@ -35,7 +35,7 @@ with run as materialized (
     select m.task_index, n, m.rest
     from page, mapped m, generate_series(greatest(0, page.begin - m.first)::int, (least(m.length, page.past - m.first) - 1)::int) as n
 )
-select k.task_id, k.operator, w.map_index, coalesce(t.state, w.rest)::text as state, coalesce(t.try_number, 0::smallint) as try_number,
+select k.task_id, k.operator, w.map_index, coalesce(t.state, w.rest)::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
        t.queued_at, t.started_at, t.ended_at, t.reason,
        extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
 from wanted w

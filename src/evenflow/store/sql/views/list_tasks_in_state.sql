@@ -53,7 +53,7 @@ with run as materialized (
                                (least(p.past, p.begin + %(offset)s::bigint + %(limit)s - p.first) - 1)::int) as n
     where p.first < %(offset)s::bigint + %(limit)s and p.first + p.past - p.begin > %(offset)s
 )
-select k.task_id, k.operator, p.map_index, %(state)s::task_state::text as state, coalesce(t.try_number, 0::smallint) as try_number,
+select k.task_id, k.operator, p.map_index, %(state)s::task_state::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
        t.queued_at, t.started_at, t.ended_at, t.reason,
        extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
 from page p

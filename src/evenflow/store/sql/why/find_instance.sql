@@ -3,8 +3,10 @@
 select r.run_key, r.dag_id, r.run_id, r.state::text as run_state, r.run_after, r.run_after > now() as is_early, r.ended_at as run_ended_at,
        r.reason as run_reason, d.is_paused, k.task_index, k.task_id, p.spec ? 'mapping' as is_mapped,
        coalesce(p.spec ->> 'trigger_rule', 'all_success') as trigger_rule, m.length, m.rest::text, t.state::text, t.try_number, t.ended_at,
-       t.reason, x.epoch, x.class, x.priority, x.queue, x.created_at as granted_at, x.claimed_at, s.name as worker, s.host,
-       (select due_at from timer where timer.run_key = r.run_key and timer.epoch = t.epoch and t.state = 'up_for_retry' limit 1) as due_at,
+       t.reason, t.poking_since, x.epoch, x.class, x.priority, x.queue, x.created_at as granted_at, x.claimed_at, s.name as worker, s.host,
+       (select due_at from timer
+        where timer.run_key = r.run_key and timer.epoch = t.epoch and t.state in ('up_for_retry', 'up_for_reschedule')
+        limit 1) as due_at,
        (select count(*)::int from service
         where kind = 'scheduler' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)) as schedulers
 from dag_run r

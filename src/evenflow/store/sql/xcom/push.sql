@@ -5,9 +5,11 @@ with current as (
     where epoch = %(epoch)s
     for key share of dispatch
 )
-insert into xcom (run_key, task_index, map_index, key, value, length, epoch)
-select run_key, task_index, map_index, %(key)s, value, result_length(value), epoch
+insert into xcom (run_key, task_index, map_index, key, value, length, epoch, secret, object, size)
+select run_key, task_index, map_index, %(key)s, value, case when %(object)s::text is null then result_length(value) else %(length)s::int end,
+       epoch, %(secret)s, %(object)s, %(size)s
 from current
 on conflict (run_key, task_index, map_index, key) do update
-set value = excluded.value, length = excluded.length, epoch = excluded.epoch, created_at = now()
+set value = excluded.value, length = excluded.length, epoch = excluded.epoch, created_at = now(), secret = excluded.secret,
+    object = excluded.object, size = excluded.size
 returning epoch

@@ -1,0 +1,107 @@
+"""What a running try asks about connections, variables and earlier runs, answered as far as its DAG may know."""
+
+from __future__ import annotations
+
+import msgspec
+
+from evenflow.api import limits
+from evenflow.api.execution.endpoint import Call
+from evenflow.api.refusals import Refused, too_large
+from evenflow.api.sealing import check_value, may_use
+from evenflow.api.tokens import TryToken
+from evenflow.api.vault import Vault
+from evenflow.api.versions import Versions
+from evenflow.errors import StaleEpoch
+from evenflow.store import dispatch, rendered, sealed
+from evenflow.store.connect import AsyncPool
+from evenflow.wire.messages import AskNamed, Done, Found, PreviousRun, Rendered, SetVariable
+
+
+class ValueRoutes:
+    """A try that is over is answered nothing: its token is good for as long as its dispatch is there."""
+
+    def __init__(self, pool: AsyncPool, versions: Versions, vault: Vault) -> None:
+        self._pool, self._versions, self._vault = pool, versions, vault
+
+    async def connection(self, call: Call) -> Found:
+        return await self._find(call, "connection")
+
+    async def variable(self, call: Call) -> Found:
+        return await self._find(call, "variable")
+
+    async def set_variable(self, call: Call) -> Done:
+        message: SetVariable = call.message
+        check_value("variable", message.name, message.text)
+        async with self._pool.connection() as conn:
+            dag_id, task_id = await self._asker(conn, call.of_try)
+            await self._usable(conn, "variable", message.name, dag_id)
+            await sealed.set_value(
+                conn,
+                "variable",
+                message.name,
+                self._vault.seal(message.text),
+                description=message.description,
+                dags=None,
+                actor=f"task {dag_id}.{task_id}"[: limits.NAME],
+            )
+        return Done()
+
+    async def delete_variable(self, call: Call) -> Done:
+        message: AskNamed = call.message
+        async with self._pool.connection() as conn:
+            dag_id, _ = await self._asker(conn, call.of_try)
+            await self._usable(conn, "variable", message.name, dag_id)
+            await sealed.delete_value(conn, "variable", message.name)
+        return Done()
+
+    async def previous_run(self, call: Call) -> PreviousRun:
+        async with self._pool.connection() as conn:
+            subject, _, _ = await self._versions.of_subject(conn, call.of_try.run_key)
+            found = await rendered.previous_run(conn, subject)
+        if found is None:
+            return PreviousRun()
+        start, end, started, ended = (None if moment is None else moment.isoformat() for moment in found)
+        return PreviousRun(data_interval_start=start, data_interval_end=end, start_date=started, end_date=ended)
+
+    async def rendered(self, call: Call) -> Done:
+        message: Rendered = call.message
+        fields = msgspec.json.encode(message.fields)
+        if len(fields) > limits.RENDERED:
+            raise too_large("What the templates became", limits.RENDERED)
+        async with self._pool.connection() as conn:
+            if not await rendered.write(conn, epoch=call.of_try.epoch, fields=fields.decode().replace("\\u0000", "\\ufffd")):
+                raise _over()
+        return Done()
+
+    async def _find(self, call: Call, kind: sealed.Kind) -> Found:
+        message: AskNamed = call.message
+        async with self._pool.connection() as conn:
+            dag_id, _ = await self._asker(conn, call.of_try)
+            value = await self._usable(conn, kind, message.name, dag_id)
+        if value is None:
+            return Found()
+        return Found(text=self._vault.open(f"The {kind} {message.name!r}", value.sealed))
+
+    async def _usable(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str) -> sealed.SealedValue | None:
+        value = await sealed.read_value(conn, kind, name)
+        if value is not None and not may_use(value.dags, dag_id):
+            raise Refused(
+                403,
+                "forbidden",
+                f"The {kind} {name!r} is not for DAG {dag_id!r}. To let it, type: evenflow {kind}s allow {name} {dag_id}",
+            )
+        return value
+
+    async def _asker(self, conn: sealed.Conn, token: TryToken) -> tuple[str, str]:
+        """The DAG and the task of a try that is in hand. Raises :class:`StaleEpoch`."""
+        if not await dispatch.is_held(
+            conn, epoch=token.epoch, run_key=token.run_key, task_index=token.task_index, map_index=token.map_index
+        ):
+            raise _over()
+        _, version = await self._versions.of_run(conn, token.run_key)
+        _, run, _ = await self._versions.of_subject(conn, token.run_key)
+        return run.dag_id, version.tasks[token.task_index].task_id
+
+
+def _over() -> StaleEpoch:
+    return StaleEpoch("This try is over: it has reported its exit, or its task was started again. It is told nothing any more.")

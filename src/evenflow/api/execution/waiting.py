@@ -1,0 +1,182 @@
+"""What a running try asks when it waits: how long it has, which asset events there are, how runs of other DAGs stand; and the runs
+that it triggers.
+
+Every try may see the states of all runs, and trigger every DAG: names and states are no secrets among the DAGs of one Evenflow,
+and what a run was triggered with and by whom stands in its history. Results of other DAGs it can not see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from evenflow.api import limits
+from evenflow.api.execution.endpoint import Call
+from evenflow.api.refusals import Refused, too_large
+from evenflow.api.versions import Versions
+from evenflow.core.model import DagSpec
+from evenflow.core.timetable import manual_interval
+from evenflow.errors import StaleEpoch
+from evenflow.sdk.param_schema import checked_params
+from evenflow.store import assets, other_runs, views
+from evenflow.store.connect import AsyncPool
+from evenflow.wire.messages import (
+    AskInletEvents,
+    AskStates,
+    AskTrigger,
+    AssetEvent,
+    AssetEvents,
+    RunStanding,
+    States,
+    Triggered,
+    Waited,
+)
+
+
+class WaitingRoutes:
+    def __init__(self, pool: AsyncPool, versions: Versions) -> None:
+        self._pool, self._versions = pool, versions
+
+    async def waited(self, call: Call) -> Waited:
+        async with self._pool.connection() as conn:
+            waited_s = await other_runs.read_waited(conn, call.of_try.epoch)
+        if waited_s is None:
+            raise _over()
+        return Waited(waited_s=waited_s)
+
+    async def triggering_events(self, call: Call) -> AssetEvents:
+        async with self._pool.connection() as conn:
+            run_key, _, _ = await self._versions.of_subject(conn, call.of_try.run_key)
+            return _events(await assets.list_run_events(conn, run_key, limit=limits.INLET_EVENTS))
+
+    async def inlet_events(self, call: Call) -> AssetEvents:
+        message: AskInletEvents = call.message
+        async with self._pool.connection() as conn:
+            run, version = await self._versions.of_run(conn, call.of_try.run_key)
+            task = version.tasks[call.of_try.task_index]
+            if message.name not in task.inlets:
+                raise Refused(
+                    403,
+                    "forbidden",
+                    f"{message.name!r} is no inlet of task {task.task_id!r} of DAG {run.dag_id!r}. Add it to inlets=.",
+                )
+            if message.is_alias:
+                return _events(await assets.list_alias_events(conn, message.name, limit=limits.INLET_EVENTS))
+            return _events(await assets.list_events(conn, asset=message.name, limit=limits.INLET_EVENTS))
+
+    async def states(self, call: Call) -> States:
+        message: AskStates = call.message
+        if len(message.logical_dates) > limits.STATES_RUNS:
+            raise too_large("The list of logical dates", limits.STATES_RUNS)
+        async with self._pool.connection() as conn:
+            current = await views.read_spec(conn, message.dag_id)
+            if current is None:
+                return States()
+            wanted, missing = _wanted(DagSpec.from_json(current.spec), message)
+            runs = await other_runs.list_runs(conn, message.dag_id, [_instant(text) for text in message.logical_dates])
+            counts = await other_runs.count_states(conn, [run.run_key for run in runs], wanted) if wanted and runs else []
+        tasks: dict[int, dict[str, dict[str, int]]] = defaultdict(lambda: {task_id: {} for task_id in wanted})
+        for row in counts:
+            tasks[row.run_key][row.task_id][row.state] = row.instances
+        return States(
+            runs=[
+                RunStanding(run_id=run.run_id, logical_date=run.logical_date.isoformat(), state=run.state, tasks=tasks[run.run_key])
+                for run in runs
+            ],
+            missing=missing,
+        )
+
+    async def trigger(self, call: Call) -> Triggered:
+        message: AskTrigger = call.message
+        async with self._pool.connection() as conn:
+            asker = await other_runs.find_asker(conn, call.of_try.epoch)
+            if asker is None:
+                raise _over()
+            current = await views.read_spec(conn, message.dag_id)
+            if current is None or not current.is_active:
+                raise Refused(
+                    404, "not_found", f"There is no DAG {message.dag_id!r} to trigger. To see all, type: evenflow dags list"
+                )
+            if current.is_paused and message.fail_when_paused:
+                raise Refused(
+                    409, "dag_paused", f"The DAG {message.dag_id!r} is paused. Type: evenflow dags unpause {message.dag_id}"
+                )
+            logical = None if message.logical_date is None else _instant(message.logical_date)
+            run_id = message.run_id or _own_run_id(asker)
+            spec = DagSpec.from_json(current.spec)
+            await other_runs.trigger_run(
+                conn,
+                dag_id=message.dag_id,
+                run_id=run_id,
+                version_key=current.version_key,
+                params=msgspec.json.encode(checked_params(spec.params, message.conf)).decode(),
+                logical_date=logical,
+                interval=None if logical is None else manual_interval(spec, logical),
+                actor=asker.actor,
+            )
+            names: dict[str, Any] = {"dag_id": message.dag_id, "run_id": run_id, "logical_date": logical, "actor": asker.actor}
+            run = await other_runs.find_run(conn, **names)
+            if run is not None and not run.is_own and message.reset:
+                operation = msgspec.json.encode({"event": "clear", "actor": asker.actor}).decode()
+                await other_runs.reset_run(conn, run.run_key, operation=operation, actor=asker.actor)
+                run = run._replace(state="queued", is_own=True)
+        if run is None:
+            raise Refused(409, "run_gone", f"The run {run_id!r} of DAG {message.dag_id!r} was deleted just now.")
+        return Triggered(run_id=run.run_id, state=run.state, is_own=run.is_own)
+
+
+def _own_run_id(asker: other_runs.Asker) -> str:
+    """The same for every try of a task instance until an operator clears it, so that none triggers twice."""
+    digest = hashlib.sha256(asker.actor.encode()).hexdigest()[:16]
+    return f"triggered__{asker.dag_id[: limits.TRIGGER_NAME]}__{digest}"
+
+
+def _wanted(spec: DagSpec, message: AskStates) -> tuple[list[str], list[str]]:
+    """The task ids that are meant, and the names that the DAG has not."""
+    known = {task.task_id for task in spec.tasks}
+    missing = [task_id for task_id in message.task_ids if task_id not in known]
+    if message.group_id is None:
+        return message.task_ids, missing
+    inside = {index for index, group in enumerate(spec.groups) if group.group_id == message.group_id}
+    for index, group in enumerate(spec.groups):  # a group comes after the one that it is in
+        if group.parent in inside:
+            inside.add(index)
+    if not inside:
+        missing.append(message.group_id)
+    return [task.task_id for task in spec.tasks if task.group in inside], missing
+
+
+def _events(rows: list[assets.Row]) -> AssetEvents:
+    return AssetEvents(
+        events=[
+            AssetEvent(
+                asset=row["asset"],
+                uri=row["uri"],
+                at=row["at"].isoformat(),
+                extra=row["extra"],
+                dag_id=row["dag_id"],
+                run_id=row["run_id"],
+                task_id=row["task_id"],
+                map_index=row["map_index"],
+            )
+            for row in reversed(rows)
+        ]
+    )
+
+
+def _instant(text: str) -> datetime:
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None:
+        raise Refused(422, "bad_value", f"A logical date is ISO 8601 with an offset, not {text!r}.")
+    return instant
+
+
+def _over() -> StaleEpoch:
+    return StaleEpoch("This try is over: it has reported its exit, or its task was started again. It is told nothing any more.")

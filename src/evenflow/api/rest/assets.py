@@ -1,0 +1,80 @@
+"""Assets and their events: what tasks made, and what DAGs wait for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from evenflow.api import limits
+from evenflow.api.refusals import Refused, too_large
+from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.models import Page
+from evenflow.store import assets
+
+routes = APIRouter(tags=["Assets"])
+
+
+class Asset(BaseModel):
+    name: str
+    uri: str
+    group: str
+    extra: dict[str, Any]
+    last_event_at: datetime | None
+    consumers: list[str] = Field(description="DAGs that wait for it.")
+
+
+class AssetEvent(BaseModel):
+    event_id: int
+    asset: str
+    uri: str
+    at: datetime
+    extra: dict[str, Any]
+    alias: str | None = Field(description="The alias through which the task added the asset.")
+    dag_id: str | None = Field(
+        description="Of the task whose success it was; null, as the three below, when it was emitted by hand."
+    )
+    run_id: str | None
+    task_id: str | None
+    map_index: int | None
+    actor: str
+
+
+class EventRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    asset: str = Field(max_length=limits.ASSET_NAME)
+    extra: dict[str, Any] = Field(default_factory=dict, description="Passed on to the runs that it makes.")
+
+
+class Emitted(BaseModel):
+    event_id: int
+    at: datetime
+    dag_ids: list[str] = Field(description="DAGs that wait for the asset and have the event now; paused ones do not.")
+
+
+@routes.get("/assets")
+async def list_assets(conn: Connection, part: InSlice) -> Page[Asset]:
+    """Assets by name, with their last event and the DAGs that wait for them."""
+    return part.page(Page[Asset], await assets.list_assets(conn, limit=part.read_limit, offset=part.offset))
+
+
+@routes.get("/assets/events")
+async def list_events(conn: Connection, part: InSlice, asset: Annotated[str | None, Query()] = None) -> Page[AssetEvent]:
+    """Events, the newest first: of all assets, or of one."""
+    rows = await assets.list_events(conn, asset=asset, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[AssetEvent], rows)
+
+
+@routes.post("/assets/events", status_code=201)
+async def emit_event(conn: Connection, operator: Operator, request: EventRequest) -> Emitted:
+    """Says that an asset has changed, as the success of a task does. Your name stands in its history."""
+    if len(msgspec.json.encode(request.extra)) > limits.ASSET_EXTRA:
+        raise too_large("The extra of the event", limits.ASSET_EXTRA)
+    emitted = await assets.emit_event(conn, request.asset, extra=request.extra, actor=operator)
+    if emitted is None:
+        raise Refused(404, "not_found", f"There is no asset {request.asset!r}. To see all, type: evenflow assets list")
+    return Emitted(event_id=emitted.event_id, at=emitted.at, dag_ids=emitted.dag_ids)

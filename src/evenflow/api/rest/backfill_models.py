@@ -1,0 +1,80 @@
+"""What REST takes and answers about backfills."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from pydantic import AwareDatetime, BaseModel, Field, model_validator
+
+from evenflow.api import limits
+from evenflow.api.rest.models import INT32, Request
+from evenflow.core.states import RunState
+
+
+class Reprocess(StrEnum):
+    NONE = "none"
+    FAILED = "failed"
+    COMPLETED = "completed"
+
+
+class BackfillRequest(Request):
+    from_date: AwareDatetime = Field(description="The first logical date, included.")
+    to_date: AwareDatetime = Field(description="The last one, included.")
+    reverse: bool = Field(default=False, description="The newest date first.")
+    reprocess: Reprocess = Field(
+        default=Reprocess.NONE,
+        description="Which dates that have a run already run again: none, those that failed, or all that ended.",
+    )
+    max_active_runs: int = Field(default=10, ge=1, le=limits.BACKFILL_RUNS, description="Of its runs, how many at once.")
+    params: dict[str, Any] = Field(default_factory=dict)
+    priority: int = Field(default=-1, ge=-INT32, le=INT32, description="Of its runs; scheduled ones have 0.")
+    dry_run: bool = Field(default=False, description="Make nothing, only say what would be made.")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.to_date < self.from_date:
+            raise ValueError("to_date is before from_date")
+        return self
+
+
+class BackfillChange(Request):
+    is_paused: bool
+
+
+class BackfillDate(BaseModel):
+    logical_date: datetime
+    data_interval_start: datetime
+    data_interval_end: datetime
+    passed_over: str | None = Field(description="Why it gets no run of this backfill.")
+    run_id: str | None
+    state: RunState | None
+
+
+class BackfillPlan(BaseModel):
+    backfill_id: int | None = Field(description="Null: nothing was made.")
+    runs: list[BackfillDate] = Field(description="In the order in which they are made.")
+
+
+class Backfill(BaseModel):
+    backfill_id: int
+    dag_id: str
+    from_date: datetime
+    to_date: datetime
+    is_reversed: bool
+    reprocess: Reprocess
+    max_active_runs: int
+    params: dict[str, Any]
+    priority: int
+    is_paused: bool
+    created_at: datetime
+    created_by: str
+    ended_at: datetime | None
+    cancelled_by: str | None
+    total: int
+    passed_over: int
+    waiting: int = Field(description="Dates whose run is not made yet.")
+    active: int
+    success: int
+    failed: int

@@ -1,0 +1,143 @@
+"""Backfills: runs of past dates, asked for all at once and made as there is room."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Response
+
+from evenflow.api import limits
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.backfill_models import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
+from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.models import Page
+from evenflow.core.model import DagSpec
+from evenflow.core.timetable import TICKING, Run, describe, runs_between
+from evenflow.errors import DagNotFound
+from evenflow.sdk.param_schema import checked_params
+from evenflow.store import backfills, dags
+from evenflow.store.views import Row
+
+routes = APIRouter(tags=["Backfills"])
+
+_AGAIN = {Reprocess.NONE: (), Reprocess.FAILED: ("failed",), Reprocess.COMPLETED: ("failed", "success")}
+
+
+@routes.post("/dags/{dag_id}/backfills", status_code=201)
+async def create_backfill(
+    conn: Connection, operator: Operator, dag_id: str, request: BackfillRequest, response: Response
+) -> BackfillPlan:
+    """Asks for the runs of past dates. With `dry_run` it only says which."""
+    current = await current_version(conn, dag_id)
+    spec = DagSpec.from_json(current.spec)
+    if not current.is_active:
+        raise Refused(409, "dag_retired", f"The DAG {dag_id!r} cannot run: {current.file} does not define it any more.")
+    if request.reverse and any(task.depends_on_past for task in spec.tasks):
+        raise Refused(422, "bad_value", f"Tasks of the DAG {dag_id!r} depend on the run before. Leave --reverse out.")
+    params = checked_params(spec.params, request.params)
+    planned = await _planned(conn, spec, request)
+    plan = BackfillPlan(
+        backfill_id=None,
+        runs=[BackfillDate(**run._asdict(), passed_over=reason, run_id=None, state=None) for run, reason in planned],
+    )
+    if request.dry_run:
+        response.status_code = 200
+        return plan
+    backfill = backfills.Backfill(
+        dag_id,
+        request.from_date,
+        request.to_date,
+        request.reverse,
+        request.reprocess,
+        request.max_active_runs,
+        msgspec.json.encode(params).decode(),
+        request.priority,
+        operator,
+    )
+    plan.backfill_id = await backfills.insert(conn, backfill, planned)
+    if plan.backfill_id is None:
+        raise Refused(
+            409,
+            "backfill_exists",
+            f"A backfill of the DAG {dag_id!r} is not over yet. See it with: evenflow backfill list {dag_id}",
+        )
+    return plan
+
+
+async def _planned(conn: dags.Conn, spec: DagSpec, request: BackfillRequest) -> list[tuple[Run, str | None]]:
+    """The runs in their order, each with the reason why it is passed over, if it is."""
+    if spec.schedule.kind not in TICKING:
+        raise Refused(
+            422, "bad_value", f"The schedule of the DAG {spec.dag_id!r} ({describe(spec.schedule) or 'by hand'}) names no times."
+        )
+    anchor = None if spec.start_date is None else datetime.fromisoformat(spec.start_date)
+    now, runs = datetime.now(UTC), list[Run]()
+    for run in runs_between(spec.schedule, anchor, request.from_date, request.to_date):
+        if run.run_after > now:
+            break
+        if len(runs) == limits.BACKFILL_RUNS:
+            raise Refused(422, "too_large", f"There are more than {limits.BACKFILL_RUNS:,} dates in this range. Take a part of it.")
+        runs.append(run)
+    if not runs:
+        raise Refused(422, "bad_value", f"The schedule of the DAG {spec.dag_id!r} has no date in this range that has passed.")
+    existing = await backfills.find_existing(
+        conn, dag_id=spec.dag_id, from_date=runs[0].logical_date, to_date=runs[-1].logical_date
+    )
+    found = [(run, _reason(existing.get(run.logical_date), request.reprocess)) for run in runs]
+    return found[::-1] if request.reverse else found
+
+
+def _reason(existing: tuple[str, str] | None, reprocess: Reprocess) -> str | None:
+    if existing is None or existing[1] in _AGAIN[reprocess]:
+        return None
+    return f"has the run {existing[0]}, which is {existing[1]}"
+
+
+@routes.get("/backfills")
+async def list_backfills(conn: Connection, part: InSlice, dag_id: Annotated[str | None, Query()] = None) -> Page[Backfill]:
+    """Backfills, the newest first, and how far they are."""
+    return part.page(Page[Backfill], await backfills.list_all(conn, dag_id=dag_id, limit=part.read_limit, offset=part.offset))
+
+
+@routes.get("/backfills/{backfill_id}")
+async def get_backfill(conn: Connection, backfill_id: int) -> Backfill:
+    """One backfill, and how far it is."""
+    return Backfill.model_validate(await _found(conn, backfill_id))
+
+
+@routes.get("/backfills/{backfill_id}/runs")
+async def list_backfill_runs(conn: Connection, part: InSlice, backfill_id: int) -> Page[BackfillDate]:
+    """The dates of a backfill in their order, each with its run."""
+    await _found(conn, backfill_id)
+    return part.page(Page[BackfillDate], await backfills.list_runs(conn, backfill_id, limit=part.read_limit, offset=part.offset))
+
+
+@routes.patch("/backfills/{backfill_id}")
+async def change_backfill(conn: Connection, backfill_id: int, change: BackfillChange) -> Backfill:
+    """Pauses or resumes a backfill. Paused, it makes no runs; those that it has made go on."""
+    await _open(conn, backfill_id)
+    await backfills.set_paused(conn, backfill_id, is_paused=change.is_paused)
+    return Backfill.model_validate(await _found(conn, backfill_id))
+
+
+@routes.post("/backfills/{backfill_id}/cancel", status_code=202)
+async def cancel_backfill(conn: Connection, operator: Operator, backfill_id: int) -> Backfill:
+    """Ends a backfill: it makes no more runs, those that have not begun are cancelled, those that run go on."""
+    await _open(conn, backfill_id)
+    await backfills.cancel(conn, backfill_id, actor=operator)
+    return Backfill.model_validate(await _found(conn, backfill_id))
+
+
+async def _found(conn: backfills.Conn, backfill_id: int) -> Row:
+    rows = await backfills.list_all(conn, backfill_id=backfill_id)
+    if not rows:
+        raise DagNotFound(f"There is no backfill {backfill_id}. To see all, type: evenflow backfill list")
+    return rows[0]
+
+
+async def _open(conn: backfills.Conn, backfill_id: int) -> None:
+    if (await _found(conn, backfill_id))["ended_at"] is not None:
+        raise Refused(409, "backfill_ended", f"The backfill {backfill_id} is over.")

@@ -1,0 +1,168 @@
+"""Clearing and marking tasks, and what happened to runs and tasks. The API changes no state; it leaves word for the schedulers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from evenflow.api import limits
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
+from evenflow.api.rest.models import Page, Run
+from evenflow.api.rest.operation_models import ClearRequest, MarkRequest, Operated, RunEvent, Scope, TaskEvent
+from evenflow.api.rest.runs import found_run
+from evenflow.core.graph import Graph
+from evenflow.core.model import DagSpec
+from evenflow.core.operations import Only, Operation, index_by_index, targets, touched_states
+from evenflow.core.states import MARKS, TaskState
+from evenflow.core.states import TaskEvent as Event
+from evenflow.errors import DagNotFound
+from evenflow.store import operators
+from evenflow.store.operations import Key
+
+routes = APIRouter(tags=["Operations"])
+
+
+@routes.post("/dags/{dag_id}/runs/{run_id}/clear", status_code=202)
+async def clear_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: str, request: ClearRequest) -> Operated:
+    """Has tasks run again: finished ones wait for their upstreams anew, running ones are killed first. A finished run goes on."""
+    return await _operate(conn, dag_id, run_id, request, _operation(Event.CLEAR, operator, request, request.only))
+
+
+@routes.post("/dags/{dag_id}/runs/{run_id}/mark", status_code=202)
+async def mark_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: str, request: MarkRequest) -> Operated:
+    """Says how tasks ended; running ones are killed first. What failed or could not start below them is cleared. Without `tasks` it
+    is about the whole run: marked `failed`, it is ended and fails.
+    """
+    return await _operate(conn, dag_id, run_id, request, _operation(MARKS[TaskState(request.state)], operator, request, None))
+
+
+@routes.delete("/dags/{dag_id}/runs/{run_id}")
+async def delete_run(within: InContext, dag_id: str, run_id: str) -> Run:
+    """Deletes a run that has ended: its tasks, results, history and logs."""
+    async with within.pool.connection() as conn:
+        run = await found_run(conn, dag_id, run_id)
+        if not await operators.delete_run(conn, run["run_key"]):
+            raise Refused(
+                409,
+                "run_not_finished",
+                f"The run {run_id!r} of DAG {dag_id!r} has not ended: it is {run['state']}. "
+                f"To end it first: evenflow runs cancel {dag_id} {run_id}",
+            )
+    await within.logs.delete_run(dag_id, run_id)
+    return Run.model_validate(run)
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/events")
+async def list_run_events(conn: Connection, part: InSlice, dag_id: str, run_id: str) -> Page[RunEvent]:
+    """What happened to a run, the oldest first, and who did it."""
+    run = await found_run(conn, dag_id, run_id)
+    rows = await operators.list_run_events(conn, run["run_key"], limit=part.read_limit, offset=part.offset)
+    return part.page(Page[RunEvent], rows)
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/events")
+async def list_task_events(
+    conn: Connection,
+    part: InSlice,
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    map_index: Annotated[int | None, Query(ge=-1, description="Only of this instance of a mapped task.")] = None,
+) -> Page[TaskEvent]:
+    """Every move of a task, the oldest first: its cause, the state that it led to, and who did it when it was a person."""
+    run = await found_run(conn, dag_id, run_id)
+    rows = await operators.list_task_events(
+        conn, run["run_key"], task_id=task_id, map_index=map_index, limit=part.read_limit, offset=part.offset
+    )
+    return part.page(Page[TaskEvent], rows)
+
+
+def _operation(event: Event, actor: str, scope: Scope, only: Only | None) -> Operation:
+    return Operation(
+        event=event,
+        actor=actor,
+        tasks=None if scope.tasks is None else tuple(scope.tasks),
+        map_indexes=None if scope.map_indexes is None else tuple(scope.map_indexes),
+        upstream=scope.upstream,
+        downstream=scope.downstream,
+        only=only,
+    )
+
+
+async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope, operation: Operation) -> Operated:
+    runs = await _runs(conn, dag_id, run_id, scope)
+    specs = await operators.read_specs(conn, {run.version_key for run in runs})
+    graphs = {version_key: Graph.of(DagSpec.from_json(spec)) for version_key, spec in specs.items()}
+    _check(graphs[runs[0].version_key], dag_id, run_id, scope)
+    whole_failure = operation.event is Event.MARK_FAILED and operation.tasks is None
+    for graph in graphs.values():
+        if not whole_failure and (task_id := index_by_index(graph, operation)) is not None:
+            raise Refused(
+                409,
+                "index_by_index",
+                f"The task {task_id!r} is in a mapped group, or maps over a mapped task one to one, and such tasks cannot be "
+                f"cleared or marked. Trigger a new run: evenflow runs trigger {dag_id}",
+            )
+    states = touched_states(operation.event, operation.only)
+    instances: list[operators.Row] = []
+    for run in runs:
+        if len(instances) > limits.PAGE:
+            break
+        keys: list[Key] = []
+        for target in targets(graphs[run.version_key], operation):
+            keys += [(target.task_index, index) for index in (target.map_indexes or (None,))]
+        room = limits.PAGE + 1 - len(instances)
+        found = await operators.list_touched(conn, run.run_key, keys, states, limit=room)
+        instances += ({"run_id": run.run_id, **row} for row in found)
+    if not scope.dry_run:
+        await operators.request(conn, [run.run_key for run in runs], operation)
+    return Operated.model_validate(
+        {
+            "dry_run": scope.dry_run,
+            "runs": [run.run_id for run in runs],
+            "instances": instances[: limits.PAGE],
+            "more": len(instances) > limits.PAGE,
+        }
+    )
+
+
+async def _runs(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope) -> list[operators.FoundRun]:
+    """The run that is named, then the others that are meant; those that have not begun or are being cancelled are left out."""
+    await found_run(conn, dag_id, run_id)
+    first, *others = await operators.find_runs(
+        conn, dag_id, run_id, past=scope.past, future=scope.future, limit=limits.OPERATED_RUNS + 1
+    )
+    if len(others) >= limits.OPERATED_RUNS:
+        raise Refused(
+            422,
+            "too_many_runs",
+            f"These are more than {limits.OPERATED_RUNS:,} runs of DAG {dag_id!r}. Do it in parts: begin with another run.",
+        )
+    if first.unbegun:
+        raise Refused(
+            409, "run_not_begun", f"The run {run_id!r} of DAG {dag_id!r} has not begun: nothing can be cleared or marked."
+        )
+    if first.being_cancelled:
+        raise Refused(
+            409,
+            "run_cancelled",
+            f"The run {run_id!r} of DAG {dag_id!r} is being cancelled. Try again when it has ended. "
+            f"To see it: evenflow runs show {dag_id} {run_id}",
+        )
+    return [first, *(run for run in others if not run.unbegun and not run.being_cancelled)]
+
+
+def _check(graph: Graph, dag_id: str, run_id: str, scope: Scope) -> None:
+    """Raises :class:`DagNotFound` for a task that the run has not, and refuses map indexes of tasks that are not mapped."""
+    index_of = {task.task_id: index for index, task in enumerate(graph.spec.tasks)}
+    for task_id in scope.tasks or ():
+        if task_id not in index_of:
+            raise DagNotFound(
+                f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}. To see its tasks: evenflow tasks list {dag_id}"
+            )
+        if scope.map_indexes and not graph.mapped[index_of[task_id]]:
+            raise Refused(422, "not_mapped", f"The task {task_id!r} is not mapped. Leave the map index out.")
+    if scope.map_indexes and not scope.tasks:
+        raise Refused(422, "no_task", "A map index needs a task. Name the mapped task too.")

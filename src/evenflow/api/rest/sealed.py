@@ -1,0 +1,164 @@
+"""Connections and variables: setting, listing and deleting them. What is secret in them is shown only to who asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
+from evenflow.api.rest.context import Context as Within
+from evenflow.api.rest.models import Page
+from evenflow.api.rest.sealed_models import (
+    ConnectionRequest,
+    Rotated,
+    SharedRequest,
+    StoredConnection,
+    StoredVariable,
+    VariableRequest,
+)
+from evenflow.api.sealing import check_patterns, check_value
+from evenflow.errors import SecretsError
+from evenflow.sdk import connections
+from evenflow.sdk.masking import MASK, Masker, is_secret_name, secrets_in
+from evenflow.store import sealed
+from evenflow.store.sealed import Conn, Kind, SealedValue
+
+routes = APIRouter(tags=["Connections and variables"])
+
+Reveal = Annotated[bool, Query(description="Show what is secret, too.")]
+
+
+@routes.get("/connections")
+async def list_connections(conn: Connection, within: InContext, part: InSlice) -> Page[StoredConnection]:
+    """Connections of the database by name, without what is secret in them."""
+    rows = await sealed.list_values(conn, "connection", limit=part.read_limit, offset=part.offset)
+    items = [_connection(within, row, reveal=False) for row in rows[: part.limit]]
+    return Page[StoredConnection](items=items, limit=part.limit, offset=part.offset, more=len(rows) > part.limit)
+
+
+@routes.get("/connections/{name}")
+async def get_connection(conn: Connection, within: InContext, name: str, reveal: Reveal = False) -> StoredConnection:
+    """One connection; with `reveal` also its password and secret extras."""
+    return _connection(within, await _found(conn, "connection", name), reveal=reveal)
+
+
+@routes.put("/connections/{name}")
+async def set_connection(
+    conn: Connection, within: InContext, operator: Operator, name: str, change: ConnectionRequest
+) -> StoredConnection:
+    """Stores a connection, sealed."""
+    await _store(conn, within, operator, "connection", name, change.uri, change)
+    return _connection(within, await _found(conn, "connection", name), reveal=False)
+
+
+@routes.delete("/connections/{name}")
+async def delete_connection(conn: Connection, within: InContext, name: str) -> StoredConnection:
+    """Deletes a connection; answers what it was."""
+    found = await _found(conn, "connection", name)
+    await sealed.delete_value(conn, "connection", name)
+    return _connection(within, found, reveal=False)
+
+
+@routes.get("/variables")
+async def list_variables(conn: Connection, within: InContext, part: InSlice) -> Page[StoredVariable]:
+    """Variables of the database by name; those with names of secrets without their values."""
+    rows = await sealed.list_values(conn, "variable", limit=part.read_limit, offset=part.offset)
+    items = [_variable(within, row, reveal=False) for row in rows[: part.limit]]
+    return Page[StoredVariable](items=items, limit=part.limit, offset=part.offset, more=len(rows) > part.limit)
+
+
+@routes.get("/variables/{name}")
+async def get_variable(conn: Connection, within: InContext, name: str, reveal: Reveal = False) -> StoredVariable:
+    """One variable; with `reveal` also what is secret in it."""
+    return _variable(within, await _found(conn, "variable", name), reveal=reveal)
+
+
+@routes.put("/variables/{name}")
+async def set_variable(
+    conn: Connection, within: InContext, operator: Operator, name: str, change: VariableRequest
+) -> StoredVariable:
+    """Stores a variable, sealed."""
+    await _store(conn, within, operator, "variable", name, change.value, change)
+    return _variable(within, await _found(conn, "variable", name), reveal=False)
+
+
+@routes.delete("/variables/{name}")
+async def delete_variable(conn: Connection, within: InContext, name: str) -> StoredVariable:
+    """Deletes a variable; answers what it was."""
+    found = await _found(conn, "variable", name)
+    await sealed.delete_value(conn, "variable", name)
+    return _variable(within, found, reveal=False)
+
+
+@routes.post("/secrets/rotate")
+async def rotate_secrets(conn: Connection, within: InContext) -> Rotated:
+    """Makes a new key, unless keys are set, and seals every connection and variable with the first one."""
+    vault = within.vault
+    vault.add_key()
+    resealed = await sealed.reseal(conn, lambda name, value: vault.reseal(f"The value {name!r}", value))
+    vault.forget_old_keys()
+    return Rotated(resealed=resealed, keys_are_set=bool(vault.keys))
+
+
+async def _store(conn: Conn, within: Within, actor: str, kind: Kind, name: str, text: str | None, change: SharedRequest) -> None:
+    if change.dags is not None:
+        check_patterns(change.dags)
+    if text is None:
+        text = within.vault.open(f"The {kind} {name!r}", (await _found(conn, kind, name)).sealed)
+    check_value(kind, name, text)
+    await sealed.set_value(conn, kind, name, within.vault.seal(text), description=change.description, dags=change.dags, actor=actor)
+
+
+async def _found(conn: Conn, kind: Kind, name: str) -> SealedValue:
+    """Raises :class:`Refused`."""
+    found = await sealed.read_value(conn, kind, name)
+    if found is None:
+        raise Refused(404, "not_found", f"There is no {kind} {name!r} in the database. To see all, type: evenflow {kind}s list")
+    return found
+
+
+def _connection(within: Within, row: SealedValue, *, reveal: bool) -> StoredConnection:
+    text, problem = _opened(within, "connection", row)
+    shown = text if reveal else _masked("connection", row.name, text)
+    parts = connections.Connection.parse(row.name, shown)
+    return StoredConnection(
+        name=row.name,
+        conn_type=parts.conn_type,
+        uri=parts.uri,
+        login=parts.login,
+        host=parts.host,
+        port=parts.port,
+        schema=parts.schema,
+        problem=problem,
+        **_common(row),
+    )
+
+
+def _variable(within: Within, row: SealedValue, *, reveal: bool) -> StoredVariable:
+    text, problem = _opened(within, "variable", row)
+    shown = text if reveal else MASK if is_secret_name(row.name) else _masked("variable", row.name, text)
+    return StoredVariable(name=row.name, value=shown, problem=problem, **_common(row))
+
+
+def _common(row: SealedValue) -> dict[str, Any]:
+    return {"description": row.description, "dags": row.dags, "changed_at": row.changed_at, "changed_by": row.changed_by}
+
+
+def _opened(within: Within, kind: Kind, row: SealedValue) -> tuple[str, str | None]:
+    """The text, or none and why it cannot be had: one that is lost must not hide the others."""
+    try:
+        return within.vault.open(f"The {kind} {row.name!r}", row.sealed), None
+    except SecretsError as error:
+        return "", str(error)
+
+
+def _masked(kind: Kind, name: str, text: str) -> str:
+    """Secrets of any length: here nothing else is lost by it."""
+    masker = Masker()
+    secrets: Sequence[str] = secrets_in(kind, name, text)
+    masker.add(secrets)
+    shown = masker.mask_text(text)
+    return MASK if any(secret and secret in shown for secret in secrets) else shown

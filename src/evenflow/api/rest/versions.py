@@ -1,0 +1,77 @@
+"""Versions of DAGs and what differs between them, and the bundles that they come from."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+
+from fastapi import APIRouter
+
+from evenflow.api.code_diff import FileDiff, diff_code
+from evenflow.api.rest.context import Connection, InSlice
+from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.models import Page
+from evenflow.api.rest.version_models import BundleSummary, DagVersion, ParseWarning, VersionDiff
+from evenflow.core.limits import LEASE_S
+from evenflow.core.spec_diff import diff_specs
+from evenflow.errors import DagNotFound
+from evenflow.store import dags, views
+
+routes = APIRouter(tags=["DAGs"])
+
+
+@routes.get("/dags/{dag_id}/versions")
+async def list_versions(conn: Connection, dag_id: str, part: InSlice) -> Page[DagVersion]:
+    """The versions of a DAG, the newest first. A run keeps the one that it began with."""
+    await current_version(conn, dag_id)
+    rows = await views.list_versions(conn, dag_id, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[DagVersion], rows)
+
+
+@routes.get("/dags/{dag_id}/diff")
+async def diff_versions(conn: Connection, dag_id: str, before: int = -1, after: int = 0) -> VersionDiff:
+    """What differs between two versions: tasks, settings and code. 0 is the newest one, -1 the one before that."""
+    await current_version(conn, dag_id)
+    old, new = await _version(conn, dag_id, before), await _version(conn, dag_id, after)
+    spec = diff_specs(old.spec, new.spec)
+    return VersionDiff.model_validate(
+        {
+            "before": old.version_number,
+            "after": new.version_number,
+            "added": spec.added,
+            "removed": spec.removed,
+            "changes": [asdict(change) for change in spec.changes],
+            "files": [file._asdict() for file in await _diff_files(conn, old, new)],
+        }
+    )
+
+
+@routes.get("/bundles")
+async def list_bundles(conn: Connection, part: InSlice) -> Page[BundleSummary]:
+    """The sources of DAG files, as each processor that lives sees them."""
+    rows = await views.list_bundles(conn, lease_s=LEASE_S, limit=part.read_limit, offset=part.offset)
+    keys = ("kind", "location", "ref", "revision", "refreshed_at", "error")
+    return part.page(Page[BundleSummary], [{**row, **{key: (row["state"] or {}).get(key) for key in keys}} for row in rows])
+
+
+@routes.get("/parse-warnings")
+async def list_parse_warnings(conn: Connection, part: InSlice) -> Page[ParseWarning]:
+    """DAG files that Python warned of while they were loaded."""
+    return part.page(Page[ParseWarning], await views.list_parse_warnings(conn, limit=part.read_limit, offset=part.offset))
+
+
+async def _version(conn: views.Conn, dag_id: str, number: int) -> views.VersionSource:
+    version = await views.read_version(conn, dag_id, number)
+    if version is None:
+        which = f"no version {number}" if number > 0 else f"no version before the newest by {-number}"
+        raise DagNotFound(f"DAG {dag_id!r} has {which}. To see all, type: evenflow dags versions {dag_id}")
+    return version
+
+
+async def _diff_files(conn: views.Conn, old: views.VersionSource, new: views.VersionSource) -> list[FileDiff]:
+    if old.code_hash == new.code_hash:
+        return []
+    before, after = await dags.read_code(conn, old.code_hash), await dags.read_code(conn, new.code_hash)
+    assert before is not None  # a version refers to its code
+    assert after is not None
+    return await asyncio.to_thread(diff_code, before, after)

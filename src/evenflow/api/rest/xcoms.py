@@ -1,0 +1,47 @@
+"""What tasks passed on and what their templates became, for people. Values that hold secrets are not shown."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import Connection, InSlice
+from evenflow.api.rest.models import Page
+from evenflow.api.rest.sealed_models import RenderedFields, XComEntry, XComShown
+from evenflow.core.model import UNMAPPED
+from evenflow.store import rendered, views, xcom
+
+routes = APIRouter(tags=["Tasks"])
+
+MapIndex = Annotated[int, Query(ge=UNMAPPED, description="-1 of a task that is not mapped.")]
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/xcoms")
+async def list_xcoms(conn: Connection, part: InSlice, dag_id: str, run_id: str, task_id: str | None = None) -> Page[XComEntry]:
+    """What the tasks of a run pushed and returned, without the values."""
+    rows = await xcom.list_values(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[XComEntry], rows)
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/xcoms/{key}")
+async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key: str, map_index: MapIndex = UNMAPPED) -> XComShown:
+    """One value."""
+    row = await xcom.read_value(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index, key=key)
+    if row is None:
+        raise Refused(
+            404,
+            "not_found",
+            f"Task {task_id!r} has nothing under {key!r} in run {run_id!r}. To see all, type: evenflow xcoms list {dag_id}",
+        )
+    return XComShown.model_validate(row)
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered")
+async def get_rendered(conn: Connection, dag_id: str, run_id: str, task_id: str, map_index: MapIndex = UNMAPPED) -> RenderedFields:
+    """What the template fields of the newest try became."""
+    if await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index) is None:
+        raise Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.")
+    fields = await rendered.read(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+    return RenderedFields(fields=fields or {})

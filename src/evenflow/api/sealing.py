@@ -1,0 +1,44 @@
+"""The rules of connections and variables: names, sizes, who may use them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from evenflow.api import limits
+from evenflow.api.refusals import Refused, too_large
+from evenflow.errors import ConnectionNotFound
+from evenflow.sdk.connections import Connection
+from evenflow.store.sealed import Kind
+
+
+def may_use(patterns: Sequence[str], dag_id: str) -> bool:
+    """Without patterns every DAG may."""
+    return not patterns or any(fnmatchcase(dag_id, pattern) for pattern in patterns)
+
+
+def check_value(kind: Kind, name: str, text: str) -> None:
+    """Raises :class:`Refused` for a name or a text that cannot be stored. The text is not shown."""
+    if not 1 <= len(name) <= limits.NAME or not name.isprintable() or "/" in name or name != name.strip():
+        raise Refused(
+            422,
+            "bad_value",
+            f"The name of a {kind} has 1 to {limits.NAME} printable characters without a slash, not {name!r:.300}.",
+        )
+    if len(text.encode("utf-8", "surrogatepass")) > limits.SEALED:
+        raise too_large(f"The {kind} {name!r}", limits.SEALED)
+    if kind == "connection":
+        if not text:
+            raise Refused(
+                422, "bad_value", f"The connection {name!r} is empty. Write a URI: scheme://login:password@host:port/path"
+            )
+        try:
+            Connection.parse(name, text)
+        except ConnectionNotFound as error:
+            raise Refused(422, "bad_value", str(error)) from None
+
+
+def check_patterns(patterns: Sequence[str]) -> None:
+    """Raises :class:`Refused`."""
+    if len(patterns) > limits.PATTERNS or any(not 1 <= len(pattern) <= limits.NAME for pattern in patterns):
+        raise Refused(422, "bad_value", f"At most {limits.PATTERNS} patterns of DAG ids, each of 1 to {limits.NAME} characters.")

@@ -1,0 +1,155 @@
+"""``evenflow connections``."""
+
+from __future__ import annotations
+
+import asyncio
+import json as jsonlib
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from evenflow.cli.connection_test import try_connection
+from evenflow.cli.remote import remote
+from evenflow.cli.secret_input import read_secret
+from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
+from evenflow.errors import ParamError
+from evenflow.sdk.connections import Connection, uri_of_fields
+
+app = App(name="connections", help="List, set, test and delete the connections of the database.")
+
+Dags = Annotated[list[str] | None, Parameter(name="--dag", negative=(), help="Pattern of DAGs that may use it; again for more.")]
+Description = Annotated[str | None, Parameter(help="What it is for.")]
+File = Annotated[Path | None, Parameter(name="--file", help="Read it from this file instead of standard input.")]
+
+
+@app.command(name="list")
+async def list_(*, limit: Annotated[int, Parameter(help="How many at most.")] = 100, json: Json = False) -> None:
+    """All connections, without what is secret in them."""
+    async with remote() as client:
+        found = (await client.list_connections(limit=limit)).items
+    if json:
+        print_json({"connections": found})
+        return
+    rows = (
+        (
+            c.name,
+            c.conn_type,
+            c.host,
+            c.port,
+            c.login,
+            ", ".join(c.dags) or "all",
+            local_time(c.changed_at),
+            c.problem or c.description,
+        )
+        for c in found
+    )
+    print_table(("connection", "type", "host", "#port", "login", "DAGs", "changed", ""), rows, empty="No connections.")
+
+
+@app.command
+async def show(
+    name: str, /, *, reveal: Annotated[bool, Parameter(negative=(), help="Show what is secret, too.")] = False, json: Json = False
+) -> None:
+    """One connection."""
+    async with remote() as client:
+        found = await client.get_connection(name, reveal=reveal)
+    if json:
+        print_json(found)
+    else:
+        say(f"{found.name} is {found.uri}" + (f" ({found.description})" if found.description else ""))
+        say(f"changed by {found.changed_by} at {local_time(found.changed_at)}, for {', '.join(found.dags) or 'all DAGs'}")
+        if found.problem:
+            say(found.problem, "red")
+
+
+@app.command(name="set")
+async def set_(
+    name: str,
+    uri: str | None = None,
+    /,
+    *,
+    file: File = None,
+    dag: Dags = None,
+    description: Description = None,
+    json: Json = False,
+) -> None:
+    """Store a connection: type://login:password@host:port/schema?extra. With a password, give it on standard input or in a file."""
+    if uri is not None and Connection.parse(name, uri).password:
+        raise ParamError(
+            f"The URI holds a password, which the history of your shell would keep. Type: evenflow connections set {name}, "
+            "and give the URI on standard input."
+        )
+    text = uri or read_secret("The URI", file)
+    async with remote() as client:
+        stored = await client.set_connection(name, uri=text, description=description, dags=dag)
+    if json:
+        print_json(stored)
+    else:
+        say(f"{stored.name} is stored: {stored.uri}")
+
+
+@app.command
+async def allow(name: str, dag: list[str] | None = None, /, *, json: Json = False) -> None:
+    """Let these DAGs (patterns) use a connection, and no others; without any, all DAGs."""
+    async with remote() as client:
+        stored = await client.set_connection(name, dags=dag or [])
+    if json:
+        print_json(stored)
+    else:
+        say(f"{stored.name} is for {', '.join(stored.dags) or 'all DAGs'}")
+
+
+@app.command
+async def delete(name: str, /, *, json: Json = False) -> None:
+    """Delete a connection."""
+    async with remote() as client:
+        deleted = await client.delete_connection(name)
+    if json:
+        print_json(deleted)
+    else:
+        say(f"{deleted.name} is deleted")
+
+
+@app.command(name="test")
+async def test_(name: str, /, *, json: Json = False) -> int:
+    """Connect, from this machine: postgres, http(s), spark and sc. Exit code 1 when it fails or cannot be tested."""
+    async with remote() as client:
+        found = await client.get_connection(name, reveal=True)
+    if found.problem:
+        raise ParamError(found.problem)
+    works, said = await asyncio.to_thread(try_connection, Connection.parse(name, found.uri))
+    if json:
+        print_json({"name": name, "works": works, "said": said})
+    else:
+        say(f"{name}: {said}", "green" if works else "red")
+    return 0 if works else 1
+
+
+@app.command(name="import")
+async def import_(file: Path, /, *, json: Json = False) -> None:
+    """Store the connections of a JSON file, as Airflow exports them: {"id": {"conn_type": ...}} or {"id": "uri"}."""
+    entries = read_entries(file)
+    uris = {name: entry if isinstance(entry, str) else uri_of_fields(name, entry) for name, entry in entries.items()}
+    async with remote() as client:
+        for name, uri in uris.items():
+            entry = entries[name]
+            description = entry.get("description") if isinstance(entry, dict) else None
+            await client.set_connection(name, uri=uri, description=description)
+    if json:
+        print_json({"imported": list(uris)})
+    else:
+        say(f"{len(uris)} stored: {', '.join(uris)}")
+
+
+def read_entries(file: Path) -> dict[str, Any]:
+    """Raises :class:`ParamError` without showing what is in the file."""
+    try:
+        entries = jsonlib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ParamError(f"{file} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise ParamError(f"{file} is not JSON.") from None
+    if not isinstance(entries, dict) or not entries:
+        raise ParamError(f"{file} must hold a JSON object with one entry for each name.")
+    return entries

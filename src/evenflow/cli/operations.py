@@ -1,0 +1,64 @@
+"""What ``evenflow tasks`` and ``evenflow runs`` have in common when they clear and mark: ask first, then do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from evenflow.cli.terminal import print_json, print_table, say, state_text
+from evenflow.client.operation_answers import Operated
+from evenflow.errors import ParamError
+
+Yes = Annotated[bool, Parameter(name=["--yes", "-y"], negative=(), help="Do not ask first.")]
+DryRun = Annotated[bool, Parameter(name="--dry-run", negative=(), help="Only say what would be touched.")]
+Upstream = Annotated[bool, Parameter(negative=(), help="Also all that these tasks depend on.")]
+Downstream = Annotated[bool, Parameter(negative=(), help="Also all that depends on these tasks.")]
+Past = Annotated[bool, Parameter(negative=(), help="Also in the runs of the DAG before this one.")]
+Future = Annotated[bool, Parameter(negative=(), help="Also in the runs of the DAG after this one.")]
+SHOWN = 30  # task instances of a dry run: what fits a screen; --json has all
+
+
+async def ask_and_do(
+    send: Callable[[dict[str, Any]], Awaitable[Operated]], scope: dict[str, Any], *, what: str, yes: bool, dry_run: bool, json: bool
+) -> None:
+    """Shows what would be touched and asks, unless told ``yes``; then sends the request. ``what`` is the verb: cleared."""
+    if not yes and not dry_run and not sys.stdin.isatty():
+        raise ParamError("This asks before it does anything, and there is nobody to ask. Say --yes, or --dry-run to only look.")
+    if dry_run or not yes:
+        would = await send({**scope, "dry_run": True})
+        if dry_run and json:
+            print_json(would)
+            return
+        _show(would, what)
+        if dry_run:
+            return
+        if not would.instances:
+            return
+        if not _confirmed():
+            say("Nothing was done.")
+            return
+    done = await send(scope)
+    if json:
+        print_json(done)
+    else:
+        say(f"{_count(done)} {'is' if len(done.instances) == 1 else 'are'} being {what}")
+
+
+def _show(would: Operated, what: str) -> None:
+    rows = [(i.run_id, f"{i.task_id}[{i.map_index}]".removesuffix("[-1]"), state_text(i.state)) for i in would.instances]
+    print_table(("run", "task", "state"), rows[:SHOWN], empty=f"Nothing would be {what}.")
+    if len(rows) > SHOWN:
+        say(f"... and {'more than ' if would.more else ''}{len(rows) - SHOWN:,} more", "bright_black")
+
+
+def _count(done: Operated) -> str:
+    number = f"{'more than ' if done.more else ''}{len(done.instances):,}"
+    runs = "" if len(done.runs) == 1 else f" in {len(done.runs):,} runs"
+    return f"{number} task instance{'' if len(done.instances) == 1 else 's'}{runs}"
+
+
+def _confirmed() -> bool:
+    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")

@@ -1,0 +1,42 @@
+"""What REST answers about clearing, marking and history, as its clients read it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from evenflow.client.answers import Answer
+
+
+class TouchedInstance(Answer):
+    run_id: str
+    task_id: str
+    map_index: int
+    state: str
+
+
+class Operated(Answer):
+    """What was, or in a dry run would be, touched. ``more``: not all instances are listed."""
+
+    dry_run: bool
+    runs: list[str]
+    instances: list[TouchedInstance]
+    more: bool
+
+
+class RunEvent(Answer):
+    at: datetime
+    event: str
+    state: str
+    actor: str
+    detail: dict[str, Any] | None
+
+
+class TaskEvent(Answer):
+    at: datetime
+    map_index: int
+    try_number: int
+    event: str
+    state: str
+    actor: str | None
+    detail: dict[str, Any] | None

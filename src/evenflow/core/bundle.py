@@ -1,0 +1,34 @@
+"""A bundle: a source of DAG files with a name. It travels as JSON from the settings to the processor that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+REFRESH_S = 60.0  # a git remote that is asked more often may limit us; a push shows after this at the latest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleSource:
+    """A local ``folder``, or a ``git`` repository of which ``ref`` is followed; one of the two is given."""
+
+    name: str
+    folder: str | None = None
+    git: str | None = None
+    ref: str = "HEAD"  # branch, tag or full commit; HEAD is the remote's default branch
+    subdir: str = ""  # of the repository; its files import each other from here
+    refresh: float = REFRESH_S
+    connection: str | None = None  # whose login and password the remote wants
+
+
+def sources_to_json(sources: Iterable[BundleSource]) -> str:
+    import json
+
+    return json.dumps([asdict(source) for source in sources], separators=(",", ":"))
+
+
+def sources_from_json(text: str) -> tuple[BundleSource, ...]:
+    """The inverse of :func:`sources_to_json`."""
+    import json
+
+    return tuple(BundleSource(**source) for source in json.loads(text))

@@ -1,0 +1,75 @@
+"""Which moves call an author's functions back, and as what that is run.
+
+A call is work for a worker like any other: a run of the DAG ``CALLBACK_DAG``, which the migration makes and which has one task. So
+it has a pool, tries, logs and a history without a rule of its own anywhere, and nothing that it does can reach the run that it is
+about. ``docs/adr/0010-callbacks-are-work.md`` has the alternatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from evenflow.core.states import HOLDING, RunState, TaskEvent, TaskState
+
+CALLBACK_DAG = "evenflow_callbacks"
+CALLBACK_POOL = "callback_pool"
+
+
+class Callback(StrEnum):
+    """Events that call back, under the names that authors give their functions by."""
+
+    EXECUTE = "on_execute_callback"  # in the process of the try, before it
+    SUCCESS = "on_success_callback"
+    FAILURE = "on_failure_callback"
+    RETRY = "on_retry_callback"
+    SKIPPED = "on_skipped_callback"
+    DEADLINE = "deadline_callback"
+
+
+OF_TASKS = (Callback.EXECUTE, Callback.SUCCESS, Callback.FAILURE, Callback.RETRY, Callback.SKIPPED)
+OF_DAGS = (Callback.SUCCESS, Callback.FAILURE)
+
+
+class Call(NamedTuple):
+    """One function to be called: the one at ``position`` among those of ``event``; ``task_index`` is None for those of a DAG."""
+
+    run_key: int
+    task_index: int | None
+    map_index: int
+    try_number: int
+    event: Callback
+    position: int
+    state: str  # that it is about
+    reason: str | None
+
+
+def of_move(was: TaskState, event: TaskEvent, state: TaskState) -> Callback | None:
+    """What a move of a task instance calls. A task that never ran because of others (skipped, upstream_failed) calls nothing, and
+    neither does what an operator says of it.
+    """
+    match event, state:
+        case TaskEvent.RETRY, _:
+            return Callback.RETRY
+        case TaskEvent.SUCCEED, _:
+            return Callback.SUCCESS
+        case (TaskEvent.FAIL, _) | (TaskEvent.CANCEL, TaskState.FAILED):
+            return Callback.FAILURE
+        case TaskEvent.SKIP, _ if was in HOLDING:
+            return Callback.SKIPPED
+        case _:
+            return None
+
+
+def of_run(state: RunState) -> Callback:
+    """What the end of a run calls."""
+    return Callback.SUCCESS if state is RunState.SUCCESS else Callback.FAILURE
+
+
+def counted(callbacks: Sequence[str]) -> dict[Callback, int]:
+    """How many functions each event calls, from what a spec says."""
+    found: dict[Callback, int] = {}
+    for name in callbacks:
+        found[Callback(name)] = found.get(Callback(name), 0) + 1
+    return found

@@ -1,0 +1,146 @@
+"""DAG files, checked without a database, as they would be loaded by a processor: for CI.
+
+Each file is loaded twice, in two interpreters that hash strings differently: a DAG that is built from the order of a set, from the
+clock or from chance is another one each time, and would get a new version with every load.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from evenflow.core.spec_diff import diff_specs
+from evenflow.process.environment import user_environment
+from evenflow.process.owned_template import OwnedTemplate
+from evenflow.processor import limits
+from evenflow.processor.parsing import Parsed, ParseLimits, parse_file
+from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT
+
+_SEEDS = ("0", "1")
+
+
+@dataclass(frozen=True, slots=True)
+class DagFile:
+    """``file`` is its path below ``root``, from which local modules are imported."""
+
+    root: Path
+    file: str
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    path: Path
+    line: int | None
+    severity: Literal["error", "warning"]
+    message: str
+    trace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    files: int
+    dags: list[str]
+    findings: list[Finding]
+
+    def count(self, severity: str) -> int:
+        return sum(finding.severity == severity for finding in self.findings)
+
+
+async def check_files(files: Sequence[DagFile], within: ParseLimits) -> Checked:
+    """Raises :class:`TemplateFailed` when no interpreter can be started."""
+    at_once = asyncio.Semaphore(limits.PARSERS)
+    async with AsyncExitStack() as contexts:
+        templates = [await _template(seed, within, contexts) for seed in _SEEDS]
+
+        async def load(file: DagFile) -> tuple[Parsed, Parsed]:
+            async with at_once:
+                first = await parse_file(templates[0], str(file.root), file.file, within)
+                return first, first if first.error else await parse_file(templates[1], str(file.root), file.file, within)
+
+        loads = await asyncio.gather(*(load(file) for file in files))
+    findings: list[Finding] = []
+    owners: dict[str, list[DagFile]] = {}
+    for file, (first, second) in zip(files, loads, strict=True):
+        specs = _by_id(first)
+        for dag_id in specs:
+            owners.setdefault(dag_id, []).append(file)
+        findings += _of_one(file, first)
+        if first.error is None:
+            findings += _unstable(file, specs, second)
+    findings += _duplicates(owners)
+    return Checked(len(files), sorted(owners), sorted(findings, key=lambda finding: (finding.path, finding.line or 0)))
+
+
+async def _template(seed: str, within: ParseLimits, contexts: AsyncExitStack) -> OwnedTemplate:
+    environment = {**user_environment(os.environ), **PYTHON, "PYTHONHASHSEED": seed}
+    template = await OwnedTemplate.start(
+        TEMPLATE_MODULE, {}, env=environment, load_timeout_s=TEMPLATE_TIMEOUT, memory_limit=within.memory_bytes
+    )
+    contexts.push_async_callback(template.close)
+    return template
+
+
+def _by_id(parsed: Parsed) -> dict[str, str]:
+    return {json.loads(spec)["dag_id"]: spec for spec in parsed.specs}
+
+
+def _of_one(file: DagFile, parsed: Parsed) -> Iterable[Finding]:
+    for warning in parsed.warnings:
+        place, line, message = _split(warning)
+        yield Finding(file.root / place, line, "warning", message)
+    if parsed.error is not None:
+        message = parsed.summary or parsed.error.strip()
+        message = message.removeprefix(f"{file.file}, line {parsed.error_line}: ").removesuffix(f" (line {parsed.error_line})")
+        yield Finding(file.path, parsed.error_line, "error", message, parsed.error)
+    elif not parsed.specs:
+        yield Finding(
+            file.path, None, "warning", "It mentions DAGs, but defines none. If that is meant, name it in .evenflowignore."
+        )
+
+
+def _unstable(file: DagFile, specs: Mapping[str, str], again: Parsed) -> Iterable[Finding]:
+    if again.error is not None:
+        yield Finding(
+            file.path, again.error_line, "error", f"It was loaded once, but not a second time: {again.summary}", again.error
+        )
+        return
+    others = _by_id(again)
+    for dag_id in sorted(specs.keys() | others.keys()):
+        if specs.get(dag_id) != others.get(dag_id):
+            what = _difference(specs.get(dag_id), others.get(dag_id))
+            message = (
+                f"DAG {dag_id!r} differs between two loads of the file: {what}. Every load would make a version. Sort what comes "
+                "from a set or a directory; leave out the clock and chance."
+            )
+            yield Finding(file.path, None, "warning", message)
+
+
+def _difference(before: str | None, after: str | None) -> str:
+    if before is None or after is None:
+        return "only one of them defines it"
+    diff = diff_specs(before, after)
+    told = [f"task {task_id!r} is in one only" for task_id in (*diff.added, *diff.removed)]
+    told += [f"{change.setting} of {f'task {change.task_id!r}' if change.task_id else 'the DAG'}" for change in diff.changes]
+    return ", ".join(told[:3]) + (" and more" if len(told) > 3 else "") if told else "the order of its tasks"
+
+
+def _duplicates(owners: Mapping[str, Sequence[DagFile]]) -> Iterable[Finding]:
+    for dag_id, files in owners.items():
+        for file in files[1:]:
+            yield Finding(file.path, None, "error", f"The DAG {dag_id!r} is already defined in {files[0].path}. Rename one.")
+
+
+def _split(warning: str) -> tuple[str, int | None, str]:
+    found = re.match(r"(.*?):(\d+): (.*)", warning, flags=re.DOTALL)
+    return (found[1], int(found[2]), found[3]) if found else ("", None, warning)

@@ -1,0 +1,94 @@
+"""The program ``git``, called so that it never asks, never hangs, and never shows a password."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from evenflow.errors import EvenflowError
+from evenflow.processor import limits
+from evenflow.sdk.connections import get_connection
+
+_SHOWN = 500  # characters of what git says: its last lines name the reason
+
+
+class GitFailed(EvenflowError):
+    """Git is not installed, or refused."""
+
+
+# The helper reads the environment of this one process: a password is in no argument, file or log.
+_CREDENTIALS = r'!f() { printf "username=%s\npassword=%s\n" "$EVENFLOW_GIT_LOGIN" "$EVENFLOW_GIT_PASSWORD"; }; f'
+
+
+class Git:
+    """``connection`` names the one whose login and password a remote is shown, asked for at each call: it may have changed."""
+
+    def __init__(self, connection: str | None) -> None:
+        self._connection = connection
+
+    async def run(self, *arguments: str, **environment: str) -> str:
+        """What ``git ARGUMENTS`` prints. Raises :class:`GitFailed`, or :class:`ConnectionNotFound`."""
+        program = shutil.which("git")
+        if program is None:
+            raise GitFailed("The program git is not installed on the processor's host. Install it, e.g.: apt install git")
+        credentials = self._credentials()
+        command = next(argument for argument in arguments if not argument.startswith("-"))
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *arguments,
+            env={**_environment(), **credentials, **environment},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # with its helpers (ssh, git-remote-https) it is ended as a group
+        )
+        try:
+            async with asyncio.timeout(limits.GIT_TIMEOUT):
+                out, said = await process.communicate()
+        except TimeoutError:
+            raise GitFailed(f"git {command} was not done after {limits.GIT_TIMEOUT:g} s.") from None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        if process.returncode:
+            words = _without_secrets(said.decode(errors="replace"), credentials).strip()
+            raise GitFailed(f"git {command} failed: {words[-_SHOWN:] or f'exit code {process.returncode}'}")
+        return out.decode(errors="replace").strip()
+
+    def _credentials(self) -> dict[str, str]:
+        if self._connection is None:
+            return {}
+        connection = get_connection(self._connection)
+        return {
+            "EVENFLOW_GIT_LOGIN": connection.login or "",
+            "EVENFLOW_GIT_PASSWORD": connection.password or "",
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "credential.helper",
+            "GIT_CONFIG_VALUE_0": _CREDENTIALS,
+        }
+
+
+def _environment() -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_CONFIG", "EVENFLOW_"))}
+    return {
+        "GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=10",
+        **inherited,
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_HTTP_LOW_SPEED_LIMIT": "1000",  # bytes a second; slower for half a minute is a connection that hangs
+        "GIT_HTTP_LOW_SPEED_TIME": "30",
+    }
+
+
+def _without_secrets(text: str, credentials: Mapping[str, str]) -> str:
+    password = credentials.get("EVENFLOW_GIT_PASSWORD")
+    for secret in filter(None, (password, quote(password or "", safe=""))):
+        text = text.replace(secret, "***")
+    return text

@@ -1,0 +1,94 @@
+"""One bundle of a processor: what is in it is looked up when something may have changed, and told to the control plane."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+from watchfiles import Change, awatch
+
+from evenflow.client.execution import ExecutionClient
+from evenflow.errors import ApiUnavailable
+from evenflow.processor import limits
+from evenflow.processor.folder import DagFolder, Scan
+from evenflow.processor.sources import Source
+from evenflow.wire.messages import FileSeen, FilesSeen
+
+log = structlog.get_logger(__name__)
+
+
+class WatchedBundle:
+    """Run all of :meth:`loops`. ``scan`` is the last look; ``news`` is called after each, for there may be something to parse."""
+
+    def __init__(self, source: Source, client: ExecutionClient, news: Callable[[], None]) -> None:
+        self.name = source.name
+        self._source, self._client, self._news = source, client, news
+        self._dags = DagFolder(source.folder)
+        self.scan = Scan(source.folder, {})
+        self._told: dict[str, str] | None = None  # what the control plane was told last
+        self._look = asyncio.Event()
+        self._unreadable: str | None = None
+
+    def loops(self) -> dict[str, Coroutine[Any, Any, None]]:
+        fetches = self._source.refresh_s is not None
+        return {
+            f"news of {self.name}": self._refresh() if fetches else self._watch(),
+            f"rescan of {self.name}": self._rescan(),
+            f"look at {self.name}": self._look_for_files(),
+        }
+
+    def learn(self, file: str, modules: list[str]) -> None:
+        """What ``file`` turned out to need when it was loaded."""
+        self._dags.learn(file, modules)
+
+    def revision(self) -> str | None:
+        return self._source.revision(self.scan.root)
+
+    def state(self) -> dict[str, Any]:
+        state = self._source.state()
+        error = state.get("error") or self._unreadable
+        return {"name": self.name, **state, "revision": self.revision(), "files": len(self.scan.files), "error": error}
+
+    async def _watch(self) -> None:
+        async for _ in awatch(self._source.folder, watch_filter=_matters, step=50, debounce=400, ignore_permission_denied=True):
+            self._look.set()
+
+    async def _refresh(self) -> None:
+        assert self._source.refresh_s is not None
+        while True:
+            await self._source.refresh()
+            self._look.set()
+            await asyncio.sleep(self._source.refresh_s)
+
+    async def _rescan(self) -> None:
+        while True:
+            self._look.set()
+            await asyncio.sleep(limits.RESCAN)
+
+    async def _look_for_files(self) -> None:
+        while True:
+            await self._look.wait()
+            self._look.clear()
+            try:
+                self.scan = await asyncio.to_thread(self._dags.scan)
+                self._unreadable = None
+                await self._tell()
+            except (OSError, ApiUnavailable) as error:  # not "no files"; the next look may be luckier
+                if isinstance(error, OSError):
+                    self._unreadable = str(error)
+                log.warning("folder not looked through", bundle=self.name, folder=str(self._source.folder), reason=str(error))
+            else:
+                self._news()
+
+    async def _tell(self) -> None:
+        """Only what is new is told: of two processors with different copies, none overrules the other again and again."""
+        if self.scan.files != self._told:
+            files = [FileSeen(file=file, fingerprint=fingerprint) for file, fingerprint in self.scan.files.items()]
+            await self._client.files_seen(FilesSeen(bundle=self.name, files=files))
+            self._told = self.scan.files
+
+
+def _matters(change: Change, path: str) -> bool:
+    return "__pycache__" not in path

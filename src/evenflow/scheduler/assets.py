@@ -1,0 +1,67 @@
+"""Assets: the events of tasks that succeed, and the runs of DAGs that wait for them.
+
+An event is written in the transaction that applies the success, with a row in the queue of every DAG that waits for the asset. A
+run takes the whole queue of its DAG under the lock of the DAG's row. Rows of the queue are never changed, so producers wait for
+nobody, and each event is in exactly one run of each DAG, however many schedulers there are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from typing import Any
+
+from evenflow.core.assets import Leaf, satisfied
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.params import resolve_params
+from evenflow.errors import EvenflowError
+from evenflow.scheduler.batch import Batch, Item
+from evenflow.store import asset_runs, inbox
+from evenflow.store.asset_runs import Produced
+from evenflow.store.notify import INBOX
+from evenflow.store.rows import Conn
+
+log = logging.getLogger(__name__)
+
+
+def produce(batch: Batch, item: Item, spec: TaskSpec, payload: dict[str, Any]) -> None:
+    """The events of a task that has succeeded: one of each outlet, and those that it added to its aliases."""
+    told = {change["asset"]: change for change in payload.get("produced", ()) if not change.get("alias")}
+    uris = {asset.name: asset.uri for asset in batch.runs[item.run_key].graph.spec.assets}
+    for name in spec.outlets:
+        extra = told.get(name, {}).get("extra", {})
+        batch.produced.append(Produced(name, uris.get(name, name), extra, None, *item.key))
+    for change in payload.get("produced", ()):
+        if (alias := change.get("alias")) in spec.outlet_aliases:
+            batch.produced.append(Produced(change["asset"], change["uri"], change.get("extra", {}), alias, *item.key))
+
+
+def create_asset_runs(conn: Conn) -> None:
+    """A run for every DAG whose condition holds."""
+    seen: dict[str, set[Leaf]] = defaultdict(set)
+    conditions: dict[str, Any] = {}
+    for row in asset_runs.list_pending(conn):
+        seen[row.dag_id].add(Leaf(row.name, row.is_alias))
+        conditions[row.dag_id] = row.condition
+    for dag_id, condition in conditions.items():
+        if condition is not None and satisfied(condition, seen[dag_id]):
+            _create(conn, dag_id)
+
+
+def _create(conn: Conn, dag_id: str) -> None:
+    with conn.transaction():
+        dag = asset_runs.lock_consumer(conn, dag_id)
+        if dag is None:
+            return
+        spec = DagSpec.from_json(dag.spec)
+        queued = {Leaf(*row) for row in asset_runs.list_queued(conn, dag_id)}  # another scheduler may have taken what we saw
+        if spec.schedule.assets is None or not satisfied(spec.schedule.assets, queued):
+            return
+        try:
+            params = resolve_params(spec.params, {})
+        except EvenflowError as error:
+            log.error("the run of DAG %s for its assets was not created: %s", dag_id, error)
+            return
+        run_id = f"asset_triggered__{dag.now.isoformat()}"
+        asset_runs.insert_run(conn, dag_id=dag_id, run_id=run_id, version_key=dag.version_key, params=params)
+        inbox.notify(conn, INBOX)

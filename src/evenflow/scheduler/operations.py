@@ -1,0 +1,297 @@
+"""What operators want of a run's tasks: clear them, or mark them as ended.
+
+An operation comes as a report of the run and is applied before the reports of the same transaction, by set-based statements on what
+the database says. After it nothing is undone by arithmetic: all that the run counts is computed anew from the states in it
+(R-CS8), and every task instance that waits is judged by that. So its cost is the size of the run, once.
+
+What has a process keeps its state and its holds until that has ended: the dispatch gets the intent and a kill, and the exit or the
+loss applies it (:func:`end_intended`). A mapped task that is cleared as a whole loses its instances and expands anew; while one of
+them still has a process, the others are ``removed`` and the task waits.
+
+Only the holder of the executor's lock comes here, because lanes change; and of the operations of a run only one in a transaction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from evenflow.core.model import UNMAPPED
+from evenflow.core.operations import FAILURES, Operation, Target, index_by_index, reachable, targets, touched_states, without
+from evenflow.core.states import HOLDING, RUN_FINISHED, RunEvent, RunState, TaskEvent, TaskState, move_run, sources
+from evenflow.core.states import move as moved_to
+from evenflow.core.trigger_rules import UpstreamCounts, contribution, evaluate
+from evenflow.scheduler.batch import Batch, Item, Run
+from evenflow.scheduler.branches import standing_skips
+from evenflow.scheduler.cancel import cancel_run
+from evenflow.scheduler.readiness import settle
+from evenflow.store import operations as store
+from evenflow.store import runs
+from evenflow.store.inbox import TakenReport
+from evenflow.store.operations import Change, Key
+
+OPERATE = "operate"
+
+
+def operate(batch: Batch, run: Run, state: RunState, report: TakenReport, expansions: list[Item]) -> None:
+    """Applies an operation. What is to be expanded because of it joins ``expansions``."""
+    operation = msgspec.convert(report.payload, Operation)
+    if operation.event is TaskEvent.MARK_FAILED and operation.tasks is None:
+        _fail_run(batch, run, state, operation)
+        return
+    why_not = _refusal(run, state, operation)
+    changed = 0 if why_not else _change(batch, run, operation)
+    detail = {key: value for key, value in msgspec.to_builtins(operation).items() if value and key not in ("event", "actor")}
+    if why_not:
+        detail["ignored"] = why_not
+    if changed:
+        detail["instances"] = changed
+        run.clears += 1
+        run.ready_at_s = report.at_s
+        if state in RUN_FINISHED:
+            state = move_run(state, RunEvent.CLEAR)
+            runs.delete_limits(batch.conn, [run.run_key])
+            store.change_run(batch.conn, run.run_key, state, revived=True)
+        else:
+            store.change_run(batch.conn, run.run_key, state, revived=False)
+    store.record_operation(batch.conn, run.run_key, operation.event, state, operation.actor, detail)
+    if changed:
+        _settle(batch, run, expansions, running=state is RunState.RUNNING)
+
+
+def end_intended(batch: Batch, reports: Sequence[TakenReport], expansions: list[Item]) -> list[TakenReport]:
+    """Applies what operators want of tries that have ended; answers the other reports."""
+    ended: dict[int, TakenReport] = {}
+    for report in reports:
+        if report.kind in ("exit", "lost") and _intent(batch, report) is not None:
+            ended.setdefault(report.epoch, report)
+    if not ended:
+        return list(reports)
+    by_intent: dict[tuple[int, str, str], list[TakenReport]] = defaultdict(list)
+    for report in ended.values():
+        intent = _intent(batch, report)
+        assert intent is not None
+        by_intent[report.run_key, intent["event"], intent["actor"]].append(report)
+        batch.ended_epochs.append(report.epoch)
+        batch.release(report.holds, report.pool_slots, report.at_s)
+    for (run_key, event, actor), group in by_intent.items():
+        change = _changing(TaskEvent(event), actor, HOLDING)
+        keys: list[Key] = [(r.task_index, r.map_index) for r in group if r.task_index is not None]
+        store.move_instances(batch.conn, run_key, keys, change, live=())
+        _remove_ended(batch, run_key, keys, actor, ended)
+        if change.cleared:
+            store.delete_results(batch.conn, run_key, keys)
+    for run_key in {key[0] for key in by_intent}:
+        _settle(batch, batch.runs[run_key], expansions, running=True)
+    return [report for report in reports if report.epoch not in ended]
+
+
+def resume(batch: Batch, run: Run, expansions: list[Item]) -> None:
+    """A run that operators had touched after it had finished begins again: what waits is judged."""
+    _judge(batch, run, expansions, _standing(batch, run))
+    batch.count(run.run_key, 0)
+
+
+def _refusal(run: Run, state: RunState, operation: Operation) -> str | None:
+    if (task_id := index_by_index(run.graph, operation)) is not None:
+        return f"{task_id} depends on others index by index"
+    if state is RunState.QUEUED and not run.clears:
+        return "the run had not begun"
+    if state is RunState.RUNNING and run.cancelled:
+        return "the run was being cancelled"
+    return None
+
+
+def _fail_run(batch: Batch, run: Run, state: RunState, operation: Operation) -> None:
+    """What runs of it is killed, the rest is skipped; a run that has succeeded is only said to have failed."""
+    if state is RunState.SUCCESS:
+        after = move_run(state, RunEvent.MARK_FAILED)
+        store.change_run(batch.conn, run.run_key, after, revived=False, reason=f"marked failed by {operation.actor}")
+        store.record_operation(batch.conn, run.run_key, RunEvent.MARK_FAILED, after, operation.actor, {})
+    elif state is not RunState.FAILED:
+        run.cancelled = True
+        cancel_run(batch, run, state, operation.actor)
+
+
+# -- changing states -----------------------------------------------------------------------------------------------------
+
+
+def _change(batch: Batch, run: Run, operation: Operation) -> int:
+    """How many task instances it changes, or will when their process has ended."""
+    graph = run.graph
+    found = targets(graph, operation)
+    states = touched_states(operation.event, operation.only)
+    change = _changing(operation.event, operation.actor, states)
+    changed = _apply(batch, run, found, change, as_whole=operation.only is None)
+    if operation.event is not TaskEvent.CLEAR and changed:
+        # As in Airflow: what failed because of it is to be tried again.
+        named = {target.task_index for target in found}
+        below = [Target(index, None) for index in sorted(reachable(graph.downstream, named))]
+        again = _changing(TaskEvent.CLEAR, operation.actor, FAILURES)
+        changed += _apply(batch, run, below, again, as_whole=False)
+    return changed
+
+
+def _changing(event: TaskEvent, actor: str, states: Collection[TaskState]) -> Change:
+    state = moved_to(next(iter(sources(event))), event)
+    cleared = event is TaskEvent.CLEAR
+    return Change(event, state, states, cleared, None if cleared else f"marked {state} by {actor}", actor)
+
+
+def _apply(batch: Batch, run: Run, found: Sequence[Target], change: Change, *, as_whole: bool) -> int:
+    if not found:
+        return 0
+    conn, run_key = batch.conn, run.run_key
+    mapped = store.read_mapped(conn, run_key, [t.task_index for t in found])
+    expanded = {m.task_index for m in mapped}
+    anew = [t.task_index for t in found if change.cleared and as_whole and t.map_indexes is None and t.task_index in expanded]
+    keys = [key for t in found if t.task_index not in anew for key in _keys_of(t)]
+    live = _end_or_kill(batch, run_key, [*keys, *((index, None) for index in anew)], change)
+    changed, timed = store.move_instances(conn, run_key, keys, change, live=live) if keys else (0, [])
+    if rest := [key for key in keys if key[0] in expanded]:
+        changed += _change_rest(batch, run_key, rest, change)
+    if anew:
+        changed += len(anew)
+        store.withdraw_ranges(conn, run_key, anew)
+        timed += _remove(batch, run_key, anew, change.actor, live)
+    if change.cleared:
+        store.delete_results(conn, run_key, [*keys, *((index, None) for index in anew)])
+    store.withdraw_ready(conn, run_key)
+    batch.wake(store.delete_empty_lanes(conn, run_key))
+    batch.voided.update((run_key, *key) for key in timed)
+    return changed + len(live)
+
+
+def _keys_of(target: Target) -> list[Key]:
+    if target.map_indexes is None:
+        return [(target.task_index, None)]
+    return [(target.task_index, map_index) for map_index in sorted(set(target.map_indexes))]
+
+
+def _end_or_kill(batch: Batch, run_key: int, keys: Sequence[Key], change: Change) -> list[int]:
+    """Tries that no worker has are over at once, the processes of others are killed; answers the epochs of these."""
+    holding = HOLDING & set(change.states)
+    live: list[int] = []
+    for row in store.find_live(batch.conn, run_key, keys, holding) if holding else ():
+        if row.worker_id is None:
+            batch.ended_epochs.append(row.epoch)
+            batch.release(row.holds, row.pool_slots, batch.now_s)
+        else:
+            live.append(row.epoch)
+    if live:
+        intent = {"event": change.event, "actor": change.actor}
+        store.set_intents(batch.conn, live, intent)
+        batch.kills += live
+        batch.intents.update(dict.fromkeys(live, intent))
+    return live
+
+
+def _change_rest(batch: Batch, run_key: int, keys: Sequence[Key], change: Change) -> int:
+    """Instances of mapped tasks that have no row. What is to run is in a lane already; what is named gets a row, exactly that."""
+    conn = batch.conn
+    wanted = change._replace(states=set(change.states) - ({TaskState.SCHEDULED, TaskState.REMOVED} if change.cleared else set()))
+    whole = [task_index for task_index, map_index in keys if map_index is None]
+    if whole and not change.cleared:
+        changed = store.set_rest(conn, run_key, whole, wanted)
+        store.withdraw_ranges(conn, run_key, whole)
+        keys = [key for key in keys if key[1] is not None]
+    else:
+        changed = 0
+    rows = store.insert_rest(conn, run_key, keys, wanted) if keys else []
+    if rows and not change.cleared:
+        _take_from_lanes(batch, run_key, rows)
+    return changed + len(rows)
+
+
+def _take_from_lanes(batch: Batch, run_key: int, rows: Iterable[tuple[int, int]]) -> None:
+    """These instances have rows now, so no lane stands for them any more: a range that loses one in its middle is parted."""
+    taken: dict[int, list[int]] = defaultdict(list)
+    for task_index, map_index in rows:
+        taken[task_index].append(map_index)
+    changed: list[tuple[int, int, int]] = []
+    parts: list[tuple[int, int, int, int]] = []
+    for lane in store.read_ranges(batch.conn, run_key, taken):
+        first, *others = without([(lane.first, lane.past)], taken[lane.task_index]) or [(lane.past, lane.past)]
+        if first != (lane.first, lane.past):
+            changed.append((lane.lane_id, *first))
+        parts += [(lane.lane_id, batch.catalog.lane_ids.take(batch.conn), *other) for other in others]
+    if parts:
+        store.split_lanes(batch.conn, parts)
+    if changed:
+        store.change_ranges(batch.conn, changed)
+
+
+def _remove(batch: Batch, run_key: int, tasks: Sequence[int], actor: str, live: Collection[int]) -> list[tuple[int, int]]:
+    """Removes the instances of mapped tasks; those of which no process runs any more will expand anew."""
+    state = moved_to(TaskState.NONE, TaskEvent.REMOVE)
+    removal = Change(TaskEvent.REMOVE, state, (), False, None, actor)
+    timed = store.remove_instances(batch.conn, run_key, tasks, removal, live=live)
+    store.collapse_mapped(batch.conn, run_key, TaskEvent.CLEAR)
+    return timed
+
+
+def _remove_ended(batch: Batch, run_key: int, keys: Iterable[Key], actor: str, ended: Collection[int]) -> None:
+    """Of mapped tasks that were cleared as a whole: these instances have ended."""
+    mapped = {task_index for task_index, map_index in keys if map_index != UNMAPPED}
+    removed = [m.task_index for m in store.read_mapped(batch.conn, run_key, mapped) if m.rest == TaskState.REMOVED]
+    if removed:
+        others = store.find_live(batch.conn, run_key, [(index, None) for index in removed], HOLDING)
+        _remove(batch, run_key, removed, actor, [t.epoch for t in others if t.epoch not in ended])
+        store.delete_results(batch.conn, run_key, [(index, None) for index in removed])
+
+
+def _intent(batch: Batch, report: TakenReport) -> dict[str, Any] | None:
+    """None too when the run is cancelled: that is what counts then."""
+    if report.task_index is None or report.state is None or batch.runs[report.run_key].cancelled:
+        return None
+    return batch.intents.get(report.epoch) or report.intent
+
+
+# -- what follows --------------------------------------------------------------------------------------------------------
+
+
+def _settle(batch: Batch, run: Run, expansions: list[Item], *, running: bool) -> None:
+    """Computes all that the run counts, and judges what waits."""
+    graph, conn = run.graph, batch.conn
+    standing = _standing(batch, run)
+    counters = [(i, *_counts(run, i, standing)) for i in range(graph.n) if graph.counted[i]]
+    if counters:
+        store.set_counters(conn, run.run_key, counters)
+    store.recount_run(conn, run.run_key, [i for i in range(graph.n) if graph.leaf[i]])
+    if running:
+        _judge(batch, run, expansions, standing)
+        batch.count(run.run_key, 0)  # it may have nothing left to do
+
+
+def _standing(batch: Batch, run: Run) -> dict[int, store.Standing]:
+    upstreams = {u for upstream in run.graph.upstream for u in upstream}
+    return {row.task_index: row for row in store.read_standing(batch.conn, run.run_key, upstreams)} if upstreams else {}
+
+
+def _counts(run: Run, task_index: int, standing: dict[int, store.Standing]) -> UpstreamCounts:
+    """What the counter of a task says, if it has one."""
+    graph, total, success, failed, skipped = run.graph, 0, 0, 0, 0
+    for upstream in graph.upstream[task_index]:
+        row = standing[upstream]
+        given = contribution(graph.rules[task_index], (row.success, row.failed, row.skipped), setup=graph.setup[upstream])
+        total += row.total + given.total
+        success += given.success
+        failed += given.failed
+        skipped += given.skipped
+    return UpstreamCounts(total, success, failed, skipped)
+
+
+def _judge(batch: Batch, run: Run, expansions: list[Item], standing: dict[int, store.Standing]) -> None:
+    skips = standing_skips(batch, run.run_key)
+    for row in store.read_waiting(batch.conn, run.run_key):
+        item = batch.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
+        if item.state is not TaskState.NONE:
+            continue
+        if (row.task_index, row.map_index) in skips or (row.task_index, UNMAPPED) in skips:
+            batch.apply(item, TaskEvent.SKIP)
+        else:
+            counts = _counts(run, row.task_index, standing)
+            settle(batch, item, evaluate(run.graph.rules[row.task_index], counts), expansions)

@@ -1,0 +1,151 @@
+"""What a running task says of the assets that it makes, and what it can see of those that it uses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Protocol
+
+from evenflow.errors import BadArgument
+from evenflow.sdk.assets import Asset, AssetAlias
+from evenflow.sdk.limits import MAX_ASSET_EVENTS, MAX_ASSET_EXTRA_BYTES
+
+
+class Control(Protocol):
+    """The way of a running try to the control plane; see ``sdk.runner.Channel.ask``."""
+
+    def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssetEvent:
+    """That an asset changed: by which task, or by hand when ``source_task_id`` is None."""
+
+    asset: Asset
+    timestamp: datetime
+    extra: dict[str, Any] = field(default_factory=dict)
+    source_dag_id: str | None = None
+    source_run_id: str | None = None
+    source_task_id: str | None = None
+    source_map_index: int | None = None
+
+
+class OutletEvent:
+    """The event of one outlet: fill ``extra``, or of an alias :meth:`add` assets."""
+
+    def __init__(self, outlet: Asset | AssetAlias) -> None:
+        self.outlet = outlet
+        self.extra: dict[str, Any] = {}
+        self.added: list[tuple[Asset, dict[str, Any]]] = []
+
+    def add(self, asset: Asset, extra: Mapping[str, Any] | None = None) -> None:
+        """An event of ``asset``, through the alias. Raises :class:`BadArgument` when the outlet is no alias."""
+        if not isinstance(self.outlet, AssetAlias) or not isinstance(asset, Asset):
+            raise BadArgument(f"add() takes an Asset, for an outlet that is an AssetAlias; this is {self.outlet!r}, not {asset!r}.")
+        self.added.append((asset, dict(extra or {})))
+
+    def told(self) -> Iterator[dict[str, Any]]:
+        if isinstance(self.outlet, AssetAlias):
+            for asset, extra in self.added:
+                yield {"asset": asset.name, "uri": asset.uri, "extra": {**self.extra, **extra}, "alias": self.outlet.name}
+        elif self.extra:
+            yield {"asset": self.outlet.name, "uri": self.outlet.uri, "extra": self.extra, "alias": None}
+
+
+class OutletEvents(Mapping[Any, OutletEvent]):
+    """``outlet_events`` in the context, by outlet."""
+
+    def __init__(self, outlets: Iterable[Asset | AssetAlias]) -> None:
+        self._events = {outlet: OutletEvent(outlet) for outlet in outlets}
+
+    def __getitem__(self, outlet: Any) -> OutletEvent:
+        try:
+            return self._events[outlet]
+        except KeyError:
+            raise BadArgument(f"{outlet!r} is no outlet of this task. Add it: outlets=[{outlet!r}]") from None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._events)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def told(self) -> list[dict[str, Any]]:
+        """What the exit report says of them. Raises :class:`BadArgument` for what is no JSON or too much."""
+        told = [each for event in self._events.values() for each in event.told()]
+        if len(told) > MAX_ASSET_EVENTS:
+            raise BadArgument(f"The task made {len(told):,} asset events; the limit is {MAX_ASSET_EVENTS:,} a try.")
+        for each in told:
+            try:
+                size = len(json.dumps(each["extra"], allow_nan=False).encode())
+            except (TypeError, ValueError) as error:
+                raise BadArgument(f"The extra of the event of asset {each['asset']!r} is not JSON: {error}.") from None
+            if size > MAX_ASSET_EXTRA_BYTES:
+                raise BadArgument(
+                    f"The extra of the event of asset {each['asset']!r} is {size:,} bytes as JSON, above the limit of "
+                    f"{MAX_ASSET_EXTRA_BYTES:,}. Write it to storage and put its path there."
+                )
+        return told
+
+
+class TriggeringAssetEvents(Mapping[Asset, list[AssetEvent]]):
+    """``triggering_asset_events`` in the context: the events that made the run, by asset; asked for when first looked at."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    @cached_property
+    def _events(self) -> dict[Asset, list[AssetEvent]]:
+        found: dict[Asset, list[AssetEvent]] = {}
+        for event in _events_of(self._control.ask("triggering_events", {})):
+            found.setdefault(event.asset, []).append(event)
+        return found
+
+    def __getitem__(self, asset: Asset | str) -> list[AssetEvent]:
+        return self._events[Asset(asset) if isinstance(asset, str) else asset]
+
+    def __iter__(self) -> Iterator[Asset]:
+        return iter(self._events)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+
+class InletEvents(Mapping[Any, list[AssetEvent]]):
+    """``inlet_events`` in the context: the newest events of each inlet, the oldest of them first; asked for when looked at."""
+
+    def __init__(self, inlets: Iterable[Asset | AssetAlias], control: Control) -> None:
+        self._inlets, self._control = tuple(inlets), control
+        self._known: dict[Any, list[AssetEvent]] = {}
+
+    def __getitem__(self, inlet: Any) -> list[AssetEvent]:
+        if inlet not in self._inlets:
+            raise BadArgument(f"{inlet!r} is no inlet of this task. Add it: inlets=[{inlet!r}]")
+        if inlet not in self._known:
+            question = {"name": inlet.name, "is_alias": isinstance(inlet, AssetAlias)}
+            self._known[inlet] = _events_of(self._control.ask("inlet_events", question))
+        return self._known[inlet]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._inlets)
+
+    def __len__(self) -> int:
+        return len(self._inlets)
+
+
+def _events_of(answer: Mapping[str, Any]) -> list[AssetEvent]:
+    return [
+        AssetEvent(
+            asset=Asset(event["asset"], event["uri"]),
+            timestamp=datetime.fromisoformat(event["at"]),
+            extra=event["extra"],
+            source_dag_id=event["dag_id"],
+            source_run_id=event["run_id"],
+            source_task_id=event["task_id"],
+            source_map_index=event["map_index"],
+        )
+        for event in answer["events"]
+    ]

@@ -1,0 +1,205 @@
+"""Assets: names for data that tasks make and that DAGs wait for, and the conditions that join them with ``&`` and ``|``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+from evenflow.errors import BadArgument, BadSetting
+from evenflow.sdk.limits import MAX_ASSET_NAME
+
+if TYPE_CHECKING:
+    from evenflow.sdk.dag import DAG
+
+
+class AssetCondition:
+    """What a schedule may wait for: an asset, an alias, or several of them."""
+
+    def to_condition(self) -> Any:
+        """As :mod:`evenflow.core.assets` has it."""
+        raise NotImplementedError
+
+    def leaves(self) -> Iterator[Asset | AssetAlias]:
+        raise NotImplementedError
+
+    def __and__(self, other: AssetCondition) -> AssetAll:
+        return AssetAll(self, other) if isinstance(other, AssetCondition) else NotImplemented
+
+    def __or__(self, other: AssetCondition) -> AssetAny:
+        return AssetAny(self, other) if isinstance(other, AssetCondition) else NotImplemented
+
+
+class Asset(AssetCondition):
+    """Data with a name: ``Asset("orders")``, ``Asset("orders", "s3://shop/orders")``, or by its URI alone, which is its name then.
+
+    ``extra`` is a JSON object about the asset. Two assets are the same when their names are.
+    """
+
+    def __init__(
+        self, name: str | None = None, uri: str | None = None, *, group: str = "asset", extra: Mapping[str, Any] | None = None
+    ) -> None:
+        self.name = _checked_name(name if name is not None else uri, "asset")
+        self.uri = uri if uri is not None else self.name
+        self.group, self.extra = group, dict(extra or {})
+
+    def to_condition(self) -> Any:
+        return self.name
+
+    def leaves(self) -> Iterator[Asset | AssetAlias]:
+        yield self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Asset) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"Asset({self.name!r})" if self.uri == self.name else f"Asset({self.name!r}, {self.uri!r})"
+
+
+class AssetAlias(AssetCondition):
+    """A name for assets that are known only when a task runs: the task adds them with ``outlet_events[alias].add(Asset(...))``."""
+
+    def __init__(self, name: str, *, group: str = "asset") -> None:
+        self.name, self.group = _checked_name(name, "alias"), group
+
+    def to_condition(self) -> Any:
+        return {"alias": self.name}
+
+    def leaves(self) -> Iterator[Asset | AssetAlias]:
+        yield self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AssetAlias) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(("alias", self.name))
+
+    def __repr__(self) -> str:
+        return f"AssetAlias({self.name!r})"
+
+
+class _Joined(AssetCondition):
+    word = ""
+
+    def __init__(self, *objects: AssetCondition) -> None:
+        if not objects or not all(isinstance(each, AssetCondition) for each in objects):
+            raise BadArgument(f"{type(self).__name__} takes assets, aliases and conditions, at least one, not {objects!r:.200}.")
+        self.objects = objects
+
+    def to_condition(self) -> Any:
+        return {self.word: [each.to_condition() for each in self.objects]}
+
+    def leaves(self) -> Iterator[Asset | AssetAlias]:
+        for each in self.objects:
+            yield from each.leaves()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.objects))})"
+
+
+class AssetAll(_Joined):
+    """Holds when there is an event of each."""
+
+    word = "all"
+
+
+class AssetAny(_Joined):
+    """Holds when there is an event of one of them."""
+
+    word = "any"
+
+
+class AssetOrTimeSchedule:
+    """Runs when ``timetable`` says so (whatever ``schedule=`` takes for times), and also when ``assets`` hold."""
+
+    def __init__(self, *, timetable: Any, assets: Any) -> None:
+        condition = condition_of(assets)
+        if condition is None:
+            raise BadSetting(f"AssetOrTimeSchedule: assets must be assets, not {assets!r:.200}.")
+        self.timetable, self.assets = timetable, condition
+
+
+def condition_of(schedule: Any) -> AssetCondition | None:
+    """What ``schedule=`` waits for, where it names assets: one, a condition, or a list of which all are needed; else None."""
+    if isinstance(schedule, AssetCondition):
+        return schedule
+    if isinstance(schedule, (list, tuple, set, frozenset)) and schedule and all(isinstance(x, AssetCondition) for x in schedule):
+        return AssetAll(*schedule)
+    return None
+
+
+@overload
+def asset(function: Callable[..., Any], /) -> Asset: ...
+@overload
+def asset(
+    function: None = None,
+    /,
+    *,
+    schedule: Any = None,
+    name: str | None = None,
+    uri: str | None = None,
+    group: str = "asset",
+    extra: Mapping[str, Any] | None = None,
+    dag_id: str | None = None,
+    **options: Any,
+) -> Callable[[Callable[..., Any]], Asset]: ...
+def asset(function: Any = None, /, **options: Any) -> Any:
+    """Makes a function an asset: a DAG of one task, both named after it, that runs on ``schedule`` and whose success is an event.
+
+    The function gets the asset as ``self``, the context as ``context``, and each other parameter without a default as the asset of
+    that name, which is an inlet. Other options are those of the DAG.
+    """
+    if function is not None:
+        return _define(function, {})
+    return lambda decorated: _define(decorated, options)
+
+
+def _define(function: Callable[..., Any], options: dict[str, Any]) -> Asset:
+    import inspect
+
+    from evenflow.sdk.dag import DAG
+    from evenflow.sdk.operators import PythonOperator
+
+    name = options.pop("name", None) or function.__name__
+    made = Asset(name, options.pop("uri", None), group=options.pop("group", "asset"), extra=options.pop("extra", None))
+    given: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == "self":
+            given["self"] = made
+        elif parameter.name != "context" and parameter.default is parameter.empty:
+            given[parameter.name] = Asset(parameter.name)
+    inlets = [value for key, value in given.items() if key != "self"]
+    wants_context = "context" in inspect.signature(function).parameters
+
+    def produce() -> Any:
+        from evenflow.sdk.context import get_current_context
+
+        return function(**given, **({"context": get_current_context()} if wants_context else {}))
+
+    options.setdefault("doc_md", inspect.getdoc(function) or "")
+    with DAG(options.pop("dag_id", None) or name, **options):
+        PythonOperator(task_id=name, python_callable=produce, outlets=[made], inlets=inlets)
+    return made
+
+
+def declared(dag: DAG) -> Iterator[Asset | AssetAlias]:
+    """Everything that the tasks of a DAG name."""
+    for task in dag.tasks.values():
+        yield from task.task_settings.outlets
+        yield from task.task_settings.inlets
+
+
+def checked_assets(value: Any) -> tuple[Asset | AssetAlias, ...] | None:
+    """``outlets=`` or ``inlets=`` as a tuple without repetitions; None when it is no list of assets."""
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
+        return None
+    found = tuple(dict.fromkeys(value))
+    return found if all(isinstance(each, (Asset, AssetAlias)) for each in found) else None
+
+
+def _checked_name(name: Any, kind: str) -> str:
+    if not isinstance(name, str) or not name.strip() or len(name) > MAX_ASSET_NAME or not name.isprintable():
+        raise BadArgument(f"The name of an {kind} is a text of 1 to {MAX_ASSET_NAME} printable characters, not {name!r:.80}.")
+    return name

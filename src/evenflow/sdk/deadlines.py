@@ -1,0 +1,115 @@
+"""Deadlines of runs, as in Airflow 3: until when a run is to have ended, and who is told when it has not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import Any, ClassVar
+
+from evenflow.core.model import DeadlineSpec
+from evenflow.errors import BadSetting
+from evenflow.sdk.callbacks import WANTED, Functions, checked_functions
+from evenflow.sdk.limits import MAX_DEADLINES, MAX_ID_LENGTH, MAX_RUN_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The moment from which the interval of a deadline counts."""
+
+    kind: str
+    at: str | None = None
+    timezone: str = "UTC"
+
+
+class DeadlineReference:
+    """The references that there are. A run without a logical date has no deadline by it."""
+
+    DAGRUN_QUEUED_AT: ClassVar[Reference] = Reference("queued_at")
+    DAGRUN_LOGICAL_DATE: ClassVar[Reference] = Reference("logical_date")
+
+    @staticmethod
+    def FIXED_DATETIME(moment: datetime) -> Reference:
+        if not isinstance(moment, datetime) or moment.tzinfo is None:
+            raise BadSetting(f"DeadlineReference.FIXED_DATETIME needs a datetime with a time zone, not {moment!r}.")
+        return Reference("fixed_datetime", moment.isoformat())
+
+    @staticmethod
+    def TIME_OF_DAY(at: str | time, timezone: str = "UTC") -> Reference:
+        """The first such time after the run was due."""
+        from zoneinfo import ZoneInfo
+
+        try:
+            moment = time.fromisoformat(at) if isinstance(at, str) else at
+            ZoneInfo(timezone)
+        except (ValueError, KeyError, OSError) as error:
+            raise BadSetting(f"A deadline at {at!r} in {timezone!r}: {error}. Give a time such as '07:00' and a zone.") from None
+        if moment.tzinfo is not None:
+            raise BadSetting(f"A deadline at {at!r}: give the time zone by itself, e.g. timezone='Europe/Berlin'.")
+        return Reference("time_of_day", moment.isoformat(timespec="seconds"), timezone)
+
+
+class DeadlineAlert:
+    """A run is to have ended ``interval`` (a timedelta) after ``reference``; ``callback``, one function or several, is called when
+    it has not. A missed deadline shows with the run either way. The run goes on.
+    """
+
+    def __init__(
+        self,
+        reference: Reference,
+        interval: timedelta = timedelta(0),
+        callback: Functions = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(reference, Reference):
+            raise BadSetting(f"DeadlineAlert: reference must be one of DeadlineReference, not {reference!r}.")
+        if not isinstance(interval, timedelta) or abs(interval.total_seconds()) > MAX_RUN_SECONDS:
+            raise BadSetting(
+                f"DeadlineAlert: interval must be a timedelta of at most {MAX_RUN_SECONDS:,} seconds, not {interval!r}."
+            )
+        functions = checked_functions(callback)
+        if functions is None:
+            raise BadSetting(f"DeadlineAlert: callback must be {WANTED}, not {callback!r}.")
+        self.reference, self.interval, self.functions = reference, interval, functions
+        self.name = name or self._described()
+        if not isinstance(self.name, str) or len(self.name) > MAX_ID_LENGTH:
+            raise BadSetting(f"DeadlineAlert: name must be a string of at most {MAX_ID_LENGTH} characters.")
+
+    @classmethod
+    def done_by(
+        cls, at: str | time, timezone: str = "UTC", callback: Functions = None, *, name: str | None = None
+    ) -> DeadlineAlert:
+        """Done by a time of day, e.g. ``DeadlineAlert.done_by("07:00", "Europe/Berlin")``: the first one after the run was due."""
+        return cls(DeadlineReference.TIME_OF_DAY(at, timezone), callback=callback, name=name)
+
+    def to_spec(self) -> DeadlineSpec:
+        return DeadlineSpec(
+            name=self.name,
+            reference=self.reference.kind,
+            interval=self.interval.total_seconds(),
+            at=self.reference.at,
+            timezone=self.reference.timezone,
+            callbacks=len(self.functions),
+        )
+
+    def _described(self) -> str:
+        match self.reference.kind:
+            case "time_of_day":
+                where = f"{(self.reference.at or '').removesuffix(':00')} {self.reference.timezone}"
+            case "fixed_datetime":
+                where = self.reference.at or ""
+            case kind:
+                where = kind
+        return f"{self.interval} after {where}" if self.interval else f"by {where}"
+
+
+def checked_deadlines(value: Any, where: str) -> tuple[DeadlineAlert, ...]:
+    """From one alert or a list. Raises :class:`BadSetting`."""
+    given = tuple(value) if isinstance(value, Sequence) else (value,)
+    wrong = [alert for alert in given if not isinstance(alert, DeadlineAlert)]
+    if wrong or len(given) > MAX_DEADLINES:
+        raise BadSetting(
+            f"{where}: deadline must be a DeadlineAlert, or a list of at most {MAX_DEADLINES}, not {(wrong or [len(given)])[0]!r}."
+        )
+    return given

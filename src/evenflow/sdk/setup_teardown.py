@@ -1,0 +1,150 @@
+"""Setups make what other tasks need, teardowns remove it: ``@setup``, ``@teardown``, and ``with`` for what lies between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from evenflow.core.trigger_rules import TriggerRule
+from evenflow.errors import BadArgument
+from evenflow.sdk.edges import Dependency
+
+if TYPE_CHECKING:
+    from evenflow.sdk.decorators import TaskFunction
+    from evenflow.sdk.task import Task
+
+
+Role = Literal["setup", "teardown", "decisive_teardown"]  # the last fails the run when it fails
+
+
+class Scope:
+    """One ``with setup_or_teardown:``. What is defined inside comes after the setups and before the teardowns: edges are made for
+    what has no upstream, or no downstream, inside.
+    """
+
+    def __init__(self, task: Task, around: Scope | None) -> None:
+        if not task.is_setup and not task.is_teardown:
+            raise BadArgument(
+                f"{task.qualified_name} is no setup and no teardown, so `with` has no meaning for it. Mark it: .as_setup() or "
+                ".as_teardown(setups=...)"
+            )
+        self.around = around
+        self.setups = [task] if task.is_setup else [t for t in task.upstream_tasks.values() if t.is_setup]
+        self.teardowns = [task] if task.is_teardown else [t for t in task.downstream_tasks.values() if t.is_teardown]
+        self.tasks: list[Task] = []
+
+    def add_task(self, *tasks: Dependency) -> None:
+        """Counts tasks that were made outside as ones of this scope."""
+        self.tasks += [task.endpoint() for task in tasks]  # type: ignore[misc]
+
+    def close(self) -> None:
+        work = [task for task in dict.fromkeys(self.tasks) if not task.is_setup and not task.is_teardown]
+        inside = {task.task_id for task in work}
+        roots = [task for task in work if inside.isdisjoint(task.upstream_tasks)]
+        leaves = [task for task in work if inside.isdisjoint(task.downstream_tasks)]
+        for setup_task in self.setups:
+            setup_task.set_downstream(roots)
+        for teardown_task in self.teardowns:
+            teardown_task.set_upstream(leaves)
+        if self.around is not None:
+            _nest(self, self.around)
+
+
+def _nest(inner: Scope, outer: Scope) -> None:
+    for setup_task in outer.setups:
+        setup_task.set_downstream([task for task in inner.setups if task is not setup_task])
+    for teardown_task in outer.teardowns:
+        teardown_task.set_upstream([task for task in inner.teardowns if task is not teardown_task])
+
+
+_open: ContextVar[Scope | None] = ContextVar("evenflow_setup_scope", default=None)
+
+
+def enter(task: Task) -> Scope:
+    scope = Scope(task, _open.get())
+    _open.set(scope)
+    return scope
+
+
+def leave() -> None:
+    scope = _open.get()
+    assert scope is not None
+    _open.set(scope.around)
+    scope.close()
+
+
+def defined(task: Task) -> None:
+    """A task that has just joined its DAG is in the innermost scope."""
+    scope = _open.get()
+    if scope is not None:
+        scope.tasks.append(task)
+
+
+def mark_setup(task: Task) -> None:
+    if task.is_teardown:
+        raise BadArgument(f"{task.qualified_name} is a teardown and cannot be a setup too. Make two tasks.")
+    task.is_setup = True
+
+
+def mark_teardown(task: Task, setups: Any, on_failure_fail_dagrun: bool | None) -> None:
+    if task.is_setup:
+        raise BadArgument(f"{task.qualified_name} is a setup and cannot be a teardown too. Make two tasks.")
+    if task.task_settings.trigger_rule not in (TriggerRule.ALL_SUCCESS, TriggerRule.ALL_DONE_SETUP_SUCCESS):
+        raise BadArgument(
+            f"{task.qualified_name}: a teardown always has the trigger rule {TriggerRule.ALL_DONE_SETUP_SUCCESS.value!r}. Remove "
+            f"trigger_rule={task.task_settings.trigger_rule.value!r}."
+        )
+    task.is_teardown = True
+    if on_failure_fail_dagrun is not None:
+        task.on_failure_fail_dagrun = on_failure_fail_dagrun
+    for found in _tasks(setups):
+        mark_setup(found)
+        found.set_downstream(task)
+
+
+def _tasks(setups: Any) -> Iterable[Task]:
+    if setups is None:
+        return
+    if isinstance(setups, Dependency):
+        from evenflow.sdk.task import Task
+
+        end = setups.endpoint()
+        if not isinstance(end, Task):
+            raise BadArgument(f"{end!r} is a task group: only tasks can be setups. Mark those inside.")
+        yield end
+        return
+    for each in setups:
+        yield from _tasks(each)
+
+
+@overload
+def setup(function: TaskFunction[..., Any]) -> TaskFunction[..., Any]: ...
+@overload
+def setup(function: Callable[..., Any]) -> TaskFunction[..., Any]: ...
+def setup(function: Any) -> TaskFunction[..., Any]:
+    """Makes each call of the function a setup; without ``@task`` below it is a Python task."""
+    return _task_function("setup", function).in_role("setup")
+
+
+@overload
+def teardown(function: Callable[..., Any], /) -> TaskFunction[..., Any]: ...
+@overload
+def teardown(*, on_failure_fail_dagrun: bool = False) -> Callable[[Callable[..., Any]], TaskFunction[..., Any]]: ...
+def teardown(function: Any = None, /, *, on_failure_fail_dagrun: bool = False) -> Any:
+    """Makes each call of the function a teardown. It runs once all upstream has ended, if a setup succeeded that is directly
+    upstream of it. With ``on_failure_fail_dagrun`` the run fails when it fails.
+    """
+    role: Role = "decisive_teardown" if on_failure_fail_dagrun else "teardown"
+    if function is None:
+        return lambda decorated: _task_function("teardown", decorated).in_role(role)
+    return _task_function("teardown", function).in_role(role)
+
+
+def _task_function(name: str, function: Any) -> TaskFunction[..., Any]:
+    from evenflow.sdk.decorators import TaskFunction, task
+    from evenflow.sdk.taskgroup import GroupFunction
+
+    if isinstance(function, GroupFunction):
+        raise BadArgument(f"@{name} cannot mark the task group {function.function.__name__}(). Mark the tasks inside it.")
+    return function if isinstance(function, TaskFunction) else task(function)

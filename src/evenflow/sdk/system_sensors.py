@@ -1,0 +1,80 @@
+"""Sensors that look at the worker's host: at files, or at what a shell command says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from evenflow.errors import CommandFailed
+from evenflow.sdk.bash import run_command
+from evenflow.sdk.connections import get_connection
+from evenflow.sdk.sensors import BaseSensorOperator
+
+if TYPE_CHECKING:
+    from evenflow.sdk.context import Context
+
+
+class FileSensor(BaseSensorOperator):
+    """Waits for a file: ``filepath`` may be a pattern such as ``in/*.csv`` (``**`` with ``recursive``).
+
+    Of a directory that it matches, some file must be in it. With ``fs_conn_id`` the path is relative to the path of that connection
+    (``file:///data``).
+    """
+
+    operator_name = "sensor"
+    template_fields: ClassVar[Sequence[str]] = ("filepath",)
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        filepath: str | os.PathLike[str],
+        fs_conn_id: str | None = None,
+        recursive: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(task_id=task_id, **options)
+        self.filepath, self.fs_conn_id, self.recursive = os.fspath(filepath), fs_conn_id, recursive
+
+    def poke(self, context: Context) -> bool:
+        from glob import iglob
+
+        base = "/" + get_connection(self.fs_conn_id).path if self.fs_conn_id else ""
+        return any(_has_file(path) for path in iglob(os.path.join(base, self.filepath), recursive=self.recursive))
+
+
+class BashSensor(BaseSensorOperator):
+    """Waits until ``bash -c bash_command`` ends with exit code 0.
+
+    Any other exit code means: not yet; with ``retry_exit_code`` only that one does, and others fail the try. ``env`` is as with
+    ``BashOperator``.
+    """
+
+    operator_name = "sensor"
+    template_fields: ClassVar[Sequence[str]] = ("bash_command", "env")
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        bash_command: str,
+        env: Mapping[str, str] | None = None,
+        retry_exit_code: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(task_id=task_id, **options)
+        self.bash_command, self.env, self.retry_exit_code = bash_command, env, retry_exit_code
+
+    def poke(self, context: Context) -> bool:
+        try:
+            run_command(self.bash_command, context, self.env, False, None, None)
+        except CommandFailed as failed:
+            if self.retry_exit_code in (None, failed.exit_code):
+                return False
+            raise
+        return True
+
+
+def _has_file(path: str) -> bool:
+    return os.path.isfile(path) or any(files for _, _, files in os.walk(path))

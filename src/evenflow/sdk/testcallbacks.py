@@ -1,0 +1,42 @@
+"""The callbacks of a run of ``dag.test()``: called in its process, after what they are about, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from evenflow.core.callbacks import Callback, of_run
+from evenflow.core.model import UNMAPPED
+from evenflow.core.states import RunState, TaskState
+from evenflow.sdk.callback_run import CallbackContext, run_callback
+from evenflow.sdk.callbacks import functions_of
+from evenflow.sdk.dag import DAG
+from evenflow.sdk.runner import Channel, TryContext
+
+_EVENTS = {
+    TaskState.SUCCESS: Callback.SUCCESS,
+    TaskState.FAILED: Callback.FAILURE,
+    TaskState.SKIPPED: Callback.SKIPPED,
+    TaskState.UP_FOR_RETRY: Callback.RETRY,
+}
+
+
+class TestCallbacks:
+    """A callback that fails is said to have failed, and that is all."""
+
+    def __init__(self, dag: DAG, say: Callable[[str], None], channel: Callable[[str, int], Channel]) -> None:
+        self._dag, self._say, self._channel = dag, say, channel
+
+    def of_try(self, ctx: TryContext, state: TaskState, reason: str | None) -> None:
+        self._call(ctx, _EVENTS[state], state, reason)
+
+    def of_run(self, ctx: TryContext, state: RunState) -> None:
+        reason = "success" if state is RunState.SUCCESS else "task_failure"
+        self._call(replace(ctx, task_id="", map_index=UNMAPPED), of_run(state), state, reason)
+
+    def _call(self, ctx: TryContext, event: Callback, state: str, reason: str | None) -> None:
+        for position in range(len(functions_of(self._dag, ctx.task_id or None, event))):
+            called = CallbackContext(event=event, position=position, state=state, reason=reason)
+            result = run_callback(self._dag, ctx, called, self._channel(ctx.task_id, ctx.map_index))
+            if result.outcome != "success":
+                self._say(f"{event} of {ctx.task_id or 'the DAG'}: {result.outcome} ({result.reason})")

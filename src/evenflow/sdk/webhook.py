@@ -1,0 +1,41 @@
+"""JSON by HTTP POST, as callbacks need it: a few attempts, each with a timeout, and a failure that shows no secret."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from evenflow.errors import NotificationFailed
+
+MAX_ANSWER = 500  # characters of a refusal that are shown
+LASTING = 500  # a status below it is the fault of the request: another attempt would get the same
+
+
+def post_json(url: str, payload: Any, headers: Mapping[str, str], *, timeout_s: float, attempts: int, pause_s: float) -> None:
+    """Raises :class:`NotificationFailed` naming the host alone: chat servers take their secret in the path."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise NotificationFailed("A webhook needs a URL that begins with http:// or https:// and names a host.")
+    body = json.dumps(payload, default=str, ensure_ascii=False).encode()
+    sent = {"Content-Type": "application/json", **headers}
+    host, why = parts.hostname, ""
+    for attempt in range(attempts):
+        if attempt:
+            print(f"The webhook at {host} did not answer well ({why}); attempt {attempt + 1} of {attempts} follows.", flush=True)
+            time.sleep(pause_s * 2 ** (attempt - 1))
+        request = urllib.request.Request(url, data=body, headers=sent, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=timeout_s):
+                return
+        except urllib.error.HTTPError as error:
+            why = f"status {error.code}: {error.read(MAX_ANSWER).decode(errors='replace')}"
+            if error.code < LASTING and error.code != 429:
+                break
+        except (urllib.error.URLError, TimeoutError, OSError) as error:
+            why = str(getattr(error, "reason", error)) or type(error).__name__
+    raise NotificationFailed(f"The webhook at {host} was not delivered: {why}")

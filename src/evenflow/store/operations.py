@@ -1,0 +1,224 @@
+"""What operators do with the tasks of a run, as set-based statements. All but the reading ones are for who holds the run's lock and
+the executor's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from psycopg.types.json import Json
+
+from evenflow.core.operations import Operation
+from evenflow.store.columns import numbers, words
+from evenflow.store.rows import Conn, Rows, execute, row_of
+from evenflow.store.tasks import Instance
+
+Key = tuple[int, int | None]  # (task_index, map_index), where None means all instances
+
+
+class MappedTask(NamedTuple):
+    """A task that has been expanded. ``rest`` is the state of its instances without a row."""
+
+    task_index: int
+    length: int
+    rest: str
+
+
+class LiveTry(NamedTuple):
+    task_index: int
+    map_index: int
+    epoch: int
+    worker_id: int | None
+    holds: list[int]
+    pool_slots: int
+
+
+class Range(NamedTuple):
+    """Untouched instances that a lane stands for: ``first`` to the one before ``past``."""
+
+    lane_id: int
+    task_index: int
+    first: int
+    past: int
+
+
+class Standing(NamedTuple):
+    """How the instances of a task have ended, so far."""
+
+    task_index: int
+    total: int
+    success: int
+    failed: int
+    skipped: int
+
+
+class Change(NamedTuple):
+    """To which state an operator's event leads, and from which."""
+
+    event: str
+    state: str
+    states: Collection[str]
+    cleared: bool
+    reason: str | None
+    actor: str
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """``detail`` is for history."""
+        return {
+            "event": self.event,
+            "state": self.state,
+            "states": words(self.states),
+            "cleared": self.cleared,
+            "reason": self.reason,
+            "detail": Json({"actor": self.actor}),
+        }
+
+
+def read_mapped(conn: Conn, run_key: int, tasks: Iterable[int]) -> list[MappedTask]:
+    params = {"run_key": run_key, "tasks": numbers(tasks)}
+    return Rows(execute(conn, "operations/read_mapped", params), row_of(MappedTask)).all()
+
+
+def find_live(conn: Conn, run_key: int, keys: Sequence[Key], states: Collection[str]) -> list[LiveTry]:
+    params = {"run_key": run_key, **key_columns(keys), "states": words(states)}
+    return Rows(execute(conn, "operations/find_live", params), row_of(LiveTry)).all()
+
+
+def set_intents(conn: Conn, epochs: Sequence[int], intent: Mapping[str, str]) -> None:
+    """``intent`` is applied when these tries have ended."""
+    execute(conn, "operations/set_intents", {"epochs": numbers(epochs), "intent": Json(intent)})
+
+
+def move_instances(
+    conn: Conn, run_key: int, keys: Sequence[Key], change: Change, *, live: Collection[int]
+) -> tuple[int, list[tuple[int, int]]]:
+    """How many moved, and which of them a timer was about. ``live`` are epochs whose process still runs: they stay."""
+    params = {"run_key": run_key, **key_columns(keys), **change.params, "live": numbers(live)}
+    row = execute(conn, "operations/move_instances", params).fetchone()
+    assert row is not None
+    return row[0], [(task_index, map_index) for task_index, map_index in row[1]]
+
+
+def insert_rest(conn: Conn, run_key: int, keys: Sequence[Key], change: Change) -> list[tuple[int, int]]:
+    """Which instances without a row have one now."""
+    params = {"run_key": run_key, **key_columns(keys), **change.params}
+    return execute(conn, "operations/insert_rest", params).fetchall()
+
+
+def set_rest(conn: Conn, run_key: int, tasks: Iterable[int], change: Change) -> int:
+    """Of how many tasks the instances without a row have ended."""
+    params = {"run_key": run_key, "tasks": numbers(tasks), "state": change.state, "states": words(change.states)}
+    return len(execute(conn, "operations/set_rest", params).fetchall())
+
+
+def remove_instances(
+    conn: Conn, run_key: int, tasks: Iterable[int], change: Change, *, live: Collection[int]
+) -> list[tuple[int, int]]:
+    """Removes the instances of mapped tasks; answers which of them a timer was about."""
+    params = {
+        "run_key": run_key,
+        "tasks": numbers(tasks),
+        "live": numbers(live),
+        "event": change.event,
+        "state": change.state,
+        "detail": Json({"actor": change.actor}),
+    }
+    return execute(conn, "operations/remove_instances", params).fetchall()
+
+
+def collapse_mapped(conn: Conn, run_key: int, event: str) -> None:
+    execute(conn, "operations/collapse_mapped", {"run_key": run_key, "event": event})
+
+
+def withdraw_ready(conn: Conn, run_key: int) -> None:
+    execute(conn, "operations/withdraw_ready", {"run_key": run_key})
+
+
+def withdraw_ranges(conn: Conn, run_key: int, tasks: Iterable[int]) -> None:
+    execute(conn, "operations/withdraw_ranges", {"run_key": run_key, "tasks": numbers(tasks)})
+
+
+def read_ranges(conn: Conn, run_key: int, tasks: Iterable[int]) -> list[Range]:
+    params = {"run_key": run_key, "tasks": numbers(tasks)}
+    return Rows(execute(conn, "operations/read_ranges", params), row_of(Range)).all()
+
+
+def change_ranges(conn: Conn, ranges: Sequence[tuple[int, int, int]]) -> None:
+    """Ranges of lanes as (lane_id, first, past)."""
+    lanes, first, past = zip(*ranges, strict=True)
+    execute(conn, "operations/change_ranges", {"lanes": numbers(lanes), "first": numbers(first), "past": numbers(past)})
+
+
+def split_lanes(conn: Conn, parts: Sequence[tuple[int, int, int, int]]) -> None:
+    """New lanes as (lane that they are like, their own id, first, past)."""
+    lanes, fresh, first, past = zip(*parts, strict=True)
+    params = {"lanes": numbers(lanes), "fresh": numbers(fresh), "first": numbers(first), "past": numbers(past)}
+    execute(conn, "operations/split_lanes", params)
+
+
+def delete_empty_lanes(conn: Conn, run_key: int) -> list[int]:
+    """The limits to wake."""
+    return [limit for (limit,) in execute(conn, "operations/delete_empty_lanes", {"run_key": run_key}).fetchall()]
+
+
+def delete_results(conn: Conn, run_key: int, keys: Sequence[Key]) -> None:
+    execute(conn, "operations/delete_results", {"run_key": run_key, **key_columns(keys)})
+
+
+def read_standing(conn: Conn, run_key: int, tasks: Iterable[int]) -> list[Standing]:
+    params = {"run_key": run_key, "tasks": numbers(tasks)}
+    return Rows(execute(conn, "operations/read_standing", params), row_of(Standing)).all()
+
+
+def set_counters(conn: Conn, run_key: int, counters: Sequence[tuple[int, int, int, int, int]]) -> None:
+    """Counters as (task_index, total, success, failed, skipped)."""
+    tasks, total, success, failed, skipped = zip(*counters, strict=True)
+    params = {
+        "run_key": run_key,
+        "tasks": numbers(tasks),
+        "total": numbers(total),
+        "success": numbers(success),
+        "failed": numbers(failed),
+        "skipped": numbers(skipped),
+    }
+    execute(conn, "operations/set_counters", params)
+
+
+def recount_run(conn: Conn, run_key: int, leaves: Iterable[int]) -> None:
+    execute(conn, "operations/recount_run", {"run_key": run_key, "leaves": numbers(leaves)})
+
+
+def read_waiting(conn: Conn, run_key: int) -> list[Instance]:
+    return [Instance(*row) for row in execute(conn, "operations/read_waiting", {"run_key": run_key}).fetchall()]
+
+
+def read_cleared(conn: Conn, keys: Iterable[tuple[int, int]]) -> list[Instance]:
+    """Instances of these mapped (run_key, task_index) that wait although their task has been expanded."""
+    run_keys, tasks = zip(*keys, strict=True)
+    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}
+    return [Instance(*row) for row in execute(conn, "operations/read_cleared", params).fetchall()]
+
+
+def change_run(conn: Conn, run_key: int, state: str, *, revived: bool, reason: str | None = None) -> None:
+    params = {"run_key": run_key, "state": state, "revived": revived, "reason": reason}
+    execute(conn, "operations/change_run", params)
+
+
+def record_operation(conn: Conn, run_key: int, event: str, state: str, actor: str, detail: Mapping[str, Any]) -> None:
+    params = {"run_key": run_key, "event": event, "state": state, "actor": actor, "detail": Json(detail)}
+    execute(conn, "operations/record_operation", params)
+
+
+def key_columns(keys: Sequence[Key]) -> dict[str, str]:
+    """Arrays of task indexes and map indexes, as the statements name them."""
+    maps = ",".join("NULL" if map_index is None else str(map_index) for _, map_index in keys)
+    return {"tasks": numbers(task_index for task_index, _ in keys), "maps": "{" + maps + "}"}
+
+
+def request(conn: Conn, run_keys: Iterable[int], operation: Operation) -> None:
+    """Asks the schedulers for an operation on each of these runs."""
+    params = {"run_keys": numbers(run_keys), "payload": msgspec.json.encode(operation).decode()}
+    execute(conn, "operations/request", params)

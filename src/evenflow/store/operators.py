@@ -1,0 +1,66 @@
+"""What the API asks of runs on behalf of operators, and what it says of their history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+
+from evenflow.core.operations import Operation
+from evenflow.store.columns import numbers, words
+from evenflow.store.operations import Key, key_columns
+from evenflow.store.sql import sql
+
+Conn = AsyncConnection[Any]
+Row = dict[str, Any]
+
+
+class FoundRun(NamedTuple):
+    run_key: int
+    run_id: str
+    state: str
+    version_key: int
+    unbegun: bool  # it has never run
+    being_cancelled: bool
+
+
+async def find_runs(conn: Conn, dag_id: str, run_id: str, *, past: bool, future: bool, limit: int) -> list[FoundRun]:
+    """The run first, then those before and after it; empty when there is none."""
+    params = {"dag_id": dag_id, "run_id": run_id, "past": past, "future": future, "limit": limit}
+    return [FoundRun(*row) for row in await (await conn.execute(sql("operations/find_runs"), params)).fetchall()]
+
+
+async def read_specs(conn: Conn, version_keys: Iterable[int]) -> dict[int, str]:
+    """DagSpecs as JSON."""
+    cursor = await conn.execute(sql("runs/read_specs"), {"version_keys": numbers(version_keys)})
+    return dict(await cursor.fetchall())
+
+
+async def list_touched(conn: Conn, run_key: int, keys: Sequence[Key], states: Collection[str], *, limit: int) -> list[Row]:
+    params = {"run_key": run_key, **key_columns(keys), "states": words(states), "limit": limit}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("operations/list_touched"), params)).fetchall()
+
+
+async def request(conn: Conn, run_keys: Iterable[int], operation: Operation) -> None:
+    """Asks the schedulers for an operation on each of these runs."""
+    params = {"run_keys": numbers(run_keys), "payload": msgspec.json.encode(operation).decode()}
+    await conn.execute(sql("operations/request"), params)
+
+
+async def delete_run(conn: Conn, run_key: int) -> bool:
+    """Deletes a run and all that there is of it in the database; says whether it had ended, without which nothing is deleted."""
+    return (await (await conn.execute(sql("operations/delete_run"), {"run_key": run_key})).fetchone()) is not None
+
+
+async def list_run_events(conn: Conn, run_key: int, *, limit: int, offset: int) -> list[Row]:
+    params = {"run_key": run_key, "limit": limit, "offset": offset}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("views/list_run_events"), params)).fetchall()
+
+
+async def list_task_events(conn: Conn, run_key: int, *, task_id: str, map_index: int | None, limit: int, offset: int) -> list[Row]:
+    params = {"run_key": run_key, "task_id": task_id, "map_index": map_index, "limit": limit, "offset": offset}
+    cursor = conn.cursor(row_factory=dict_row)
+    return await (await cursor.execute(sql("views/list_task_events"), params, prepare=False)).fetchall()

@@ -1,0 +1,68 @@
+"""Connections and variables as the database keeps them: sealed. What is in them is the API's business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from psycopg import AsyncConnection
+from psycopg.rows import args_row
+
+from evenflow.store.sql import sql
+
+Conn = AsyncConnection[Any]
+Kind = Literal["connection", "variable"]
+
+
+class SealedValue(NamedTuple):
+    name: str
+    sealed: bytes
+    description: str
+    dags: list[str]  # patterns; none: every DAG
+    changed_at: datetime
+    changed_by: str
+
+
+async def set_value(
+    conn: Conn, kind: Kind, name: str, sealed: bytes, *, description: str | None, dags: Sequence[str] | None, actor: str
+) -> None:
+    """Makes or replaces a value; a description or patterns that are None stay."""
+    names = {
+        "kind": kind,
+        "name": name,
+        "sealed": sealed,
+        "description": description,
+        "dags": None if dags is None else list(dags),
+        "actor": actor,
+    }
+    await conn.execute(sql("sealed/set_one"), names)
+
+
+async def read_value(conn: Conn, kind: Kind, name: str) -> SealedValue | None:
+    cursor = conn.cursor(row_factory=args_row(SealedValue))
+    return await (await cursor.execute(sql("sealed/read_one"), {"kind": kind, "name": name})).fetchone()
+
+
+async def list_values(conn: Conn, kind: Kind, *, limit: int, offset: int) -> list[SealedValue]:
+    """By name."""
+    cursor = conn.cursor(row_factory=args_row(SealedValue))
+    return await (await cursor.execute(sql("sealed/list_all"), {"kind": kind, "limit": limit, "offset": offset})).fetchall()
+
+
+async def delete_value(conn: Conn, kind: Kind, name: str) -> bool:
+    """Whether there was one."""
+    return await (await conn.execute(sql("sealed/delete_one"), {"kind": kind, "name": name})).fetchone() is not None
+
+
+async def reseal(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -> int:
+    """Every value sealed anew, in one transaction, by ``seal_anew(name, sealed)``; answers how many."""
+    async with conn.transaction():
+        rows = await (await conn.execute(sql("sealed/lock_all"))).fetchall()
+        names = {
+            "kinds": [kind for kind, _, _ in rows],
+            "names": [name for _, name, _ in rows],
+            "seals": [seal_anew(name, bytes(sealed)) for _, name, sealed in rows],
+        }
+        await conn.execute(sql("sealed/reseal"), names)
+    return len(rows)

@@ -1,0 +1,14 @@
+-- Somebody says that an asset has changed: as for an event of a task. No row: there is no such asset.
+with recorded as (
+    insert into asset_event (asset, extra, actor)
+    select name, %(extra)s::jsonb, %(actor)s from asset where name = %(asset)s
+    returning event_id, asset, at
+), queued as (
+    insert into asset_queue (dag_id, name, is_alias, event_id)
+    select c.dag_id, c.name, c.is_alias, e.event_id
+    from recorded e
+    join asset_consumer c on c.name = e.asset and not c.is_alias
+    join dag d on d.dag_id = c.dag_id and not d.is_paused and d.is_active
+    returning dag_id
+)
+select event_id, at, array(select dag_id from queued order by dag_id) as dag_ids from recorded

@@ -1,0 +1,6 @@
+-- A DAG whose condition seems to hold. SKIP LOCKED: another scheduler makes its run.
+select d.version_key, v.spec::text, now()
+from dag d
+join dag_version v using (version_key)
+where d.dag_id = %(dag_id)s and not d.is_paused and d.is_active
+for no key update of d skip locked

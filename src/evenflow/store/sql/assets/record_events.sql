@@ -1,0 +1,25 @@
+-- Tasks have changed assets: an event each, and one in the queue of every DAG that waits for the asset or the alias and is not paused. An
+-- asset that no DAG file declares is made here, in the order of names, so that two transactions cannot wait for each other.
+with given as materialized (
+    select *
+    from unnest(%(assets)s::text[], %(uris)s::text[], %(extras)s::text[], %(aliases)s::text[], %(run_keys)s::bigint[], %(tasks)s::int[],
+                %(maps)s::int[])
+         as c (asset, uri, extra, alias, run_key, task_index, map_index)
+), made as (
+    insert into asset (name, uri)
+    select distinct on (asset) asset, uri from given where not exists (select from asset where name = given.asset) order by asset
+    on conflict do nothing
+), recorded as (
+    insert into asset_event (asset, alias, extra, dag_id, run_id, task_id, map_index, actor)
+    select g.asset, g.alias, g.extra::jsonb, r.dag_id, r.run_id, t.task_id, g.map_index, 'scheduler'
+    from given g
+    join dag_run r using (run_key)
+    join task t on t.version_key = r.version_key and t.task_index = g.task_index
+    returning event_id, asset, alias
+)
+insert into asset_queue (dag_id, name, is_alias, event_id)
+select c.dag_id, c.name, c.is_alias, e.event_id
+from recorded e
+cross join lateral (values (e.asset, false), (e.alias, true)) as l (name, is_alias)
+join asset_consumer c using (name, is_alias)
+join dag d on d.dag_id = c.dag_id and not d.is_paused and d.is_active

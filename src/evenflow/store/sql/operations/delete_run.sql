@@ -1,0 +1,39 @@
+-- Deletes a run that has ended, with all that there is of it; answers nothing when it has not ended. Runs that wait for tasks of it are told
+-- to look again. Locked FOR UPDATE: no scheduler takes it up meanwhile.
+with gone as materialized (
+    select run_key from dag_run where run_key = %(run_key)s and state in ('success', 'failed') for update
+), told as (
+    insert into report (run_key, kind, epoch, payload)
+    select w.waiter_run, 'past', 0, jsonb_build_object('task', w.waiter_task) from past_watch w join gone using (run_key)
+), watches as (
+    delete from past_watch x using gone where x.run_key = gone.run_key
+), gates as (
+    delete from past_gate x using gone where x.run_key = gone.run_key
+), held as (
+    delete from past_hold x using gone where x.run_key = gone.run_key
+), decisions as (
+    delete from branch_decision x using gone where x.run_key = gone.run_key
+), templates as (
+    delete from rendered x using gone where x.run_key = gone.run_key
+), results as (
+    delete from xcom x using gone where x.run_key = gone.run_key
+), progress as (
+    delete from task_progress x using gone where x.run_key = gone.run_key
+), timers as (
+    delete from timer x using gone where x.run_key = gone.run_key
+), reports as (
+    delete from report x using gone where x.run_key = gone.run_key
+), limits as (
+    delete from concurrency_limit x using gone where x.run_key = gone.run_key
+), mapped as (
+    delete from mapped_task x using gone where x.run_key = gone.run_key
+), counters as (
+    delete from upstream_counter x using gone where x.run_key = gone.run_key
+), instances as (
+    delete from task_instance x using gone where x.run_key = gone.run_key
+), task_history as (
+    delete from task_event x using gone where x.run_key = gone.run_key
+), run_history as (
+    delete from run_event x using gone where x.run_key = gone.run_key
+)
+delete from dag_run r using gone where r.run_key = gone.run_key returning r.run_id

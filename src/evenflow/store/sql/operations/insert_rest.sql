@@ -1,0 +1,20 @@
+-- Gives rows to instances of mapped tasks that have none, exactly these, in the state that an operator wants. A map index of null means
+-- all. Answers how many they were.
+with added as (
+    insert into task_instance (run_key, task_index, map_index, state, try_number, tries_before, ended_at, reason)
+    select %(run_key)s, m.task_index, i.map_index, %(state)s::task_state, m.tries_before, m.tries_before,
+           case when not %(cleared)s then now() end, %(reason)s
+    from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
+    join mapped_task m on m.run_key = %(run_key)s and m.task_index = x.task_index and m.rest = any(%(states)s::task_state[])
+    cross join lateral (
+        select x.map_index where x.map_index >= 0 and x.map_index < m.length
+        union all
+        select n from generate_series(0, m.length - 1) as n where x.map_index is null
+    ) as i (map_index)
+    on conflict (run_key, task_index, map_index) do nothing
+    returning task_index, map_index, try_number
+), recorded as (
+    insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state, detail)
+    select %(run_key)s, task_index, map_index, 0, try_number, %(event)s, %(state)s::task_state, %(detail)s::jsonb from added
+)
+select task_index, map_index from added

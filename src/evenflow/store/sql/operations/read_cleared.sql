@@ -1,0 +1,4 @@
+-- Instances of these mapped tasks that were cleared one by one and wait for their upstreams.
+select t.run_key, t.task_index, t.map_index, t.state::text, t.epoch, t.try_number
+from unnest(%(run_keys)s::bigint[], %(tasks)s::int[]) as k (run_key, task_index)
+join task_instance t on t.run_key = k.run_key and t.task_index = k.task_index and t.map_index >= 0 and t.state = 'none'

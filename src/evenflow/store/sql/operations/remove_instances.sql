@@ -1,0 +1,16 @@
+-- Mapped tasks that are cleared as a whole: their instances go, those whose process still runs excepted, and the highest number of tries
+-- stays, so that those that come after them go on counting. History keeps what they were. Answers which of them a timer was about.
+with gone as (
+    delete from task_instance
+    where run_key = %(run_key)s and task_index = any(%(tasks)s::int[]) and map_index >= 0 and epoch <> all(%(live)s::bigint[])
+    returning task_index, map_index, state, epoch, try_number
+), recorded as (
+    insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state, detail)
+    select %(run_key)s, task_index, map_index, epoch, try_number, %(event)s, %(state)s::task_state, %(detail)s::jsonb from gone
+), kept as (
+    update mapped_task m
+    set rest = 'removed',
+        tries_before = greatest(m.tries_before, (select max(try_number) from gone where gone.task_index = m.task_index))
+    where m.run_key = %(run_key)s and m.task_index = any(%(tasks)s::int[])
+)
+select task_index, map_index from gone where state in ('deferred', 'up_for_retry', 'up_for_reschedule')

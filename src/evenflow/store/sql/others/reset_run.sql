@@ -1,0 +1,6 @@
+-- A task has a run of another DAG cleared: an operation for the schedulers, and in its history who did.
+with asked as (
+    insert into report (run_key, kind, epoch, payload) values (%(run_key)s, 'operate', 0, %(operation)s::jsonb)
+)
+insert into run_event (run_key, event, state, actor)
+select run_key, 'reset', state, %(actor)s from dag_run where run_key = %(run_key)s

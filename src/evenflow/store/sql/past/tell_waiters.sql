@@ -1,0 +1,22 @@
+-- Tasks of locked runs of which something may have ended well: where all instances have, the runs that watch them are told, once.
+with watched as (
+    select distinct w.run_key, w.task_index
+    from unnest(%(run_keys)s::bigint[], %(tasks)s::int[]) as c (run_key, task_index)
+    join past_watch w on w.run_key = c.run_key and w.task_index = c.task_index
+), well as (
+    select w.run_key, w.task_index
+    from watched w
+    where exists (select from task_instance t where t.run_key = w.run_key and t.task_index = w.task_index)
+      and not exists (
+          select from task_instance t
+          where t.run_key = w.run_key and t.task_index = w.task_index and t.state not in ('success', 'skipped'))
+      and not exists (
+          select from mapped_task m
+          where m.run_key = w.run_key and m.task_index = w.task_index and m.rest not in ('success', 'skipped')
+            and m.length > (select count(*) from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index))
+), told as (
+    delete from past_watch w using well where w.run_key = well.run_key and w.task_index = well.task_index
+    returning w.waiter_run, w.waiter_task
+)
+insert into report (run_key, kind, epoch, payload)
+select waiter_run, 'past', 0, jsonb_build_object('task', waiter_task) from told

@@ -1,0 +1,21 @@
+-- Bundles by name: what processors that live say of each, and how its files are.
+with said as (
+    select s.name as processor, s.host, b.state
+    from service s
+    cross join lateral jsonb_array_elements(s.detail -> 'bundles') as b (state)
+    where s.kind = 'processor' and s.state in ('active', 'draining') and s.beat_at > now() - make_interval(secs => %(lease_s)s)
+      and jsonb_typeof(s.detail -> 'bundles') = 'array'
+), files as (
+    select bundle, count(*)::int as files, (count(*) filter (where error is not null))::int as errors,
+           (count(*) filter (where warnings is not null))::int as warned,
+           (count(*) filter (where parsed is distinct from fingerprint))::int as waiting, max(parsed_at) as parsed_at
+    from dag_file
+    group by bundle
+)
+select coalesce(f.bundle, said.state ->> 'name') as name, said.state, said.processor, said.host,
+       coalesce(f.files, 0) as files, coalesce(f.errors, 0) as errors, coalesce(f.warned, 0) as warned, coalesce(f.waiting, 0) as waiting,
+       f.parsed_at
+from files f
+full join said on said.state ->> 'name' = f.bundle
+order by 1, said.processor
+limit %(limit)s offset %(offset)s

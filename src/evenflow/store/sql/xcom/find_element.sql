@@ -1,0 +1,9 @@
+-- How many instances of a mapped task pushed a value, and which of them pushed the one at this place in map order. As result_lengths
+-- counts, so that every instance of a mapping finds its element. From the primary key alone.
+with pushed as materialized (
+    select map_index
+    from xcom
+    where run_key = %(run_key)s and task_index = %(task_index)s and map_index >= 0 and key = %(key)s
+)
+select count(*)::int as length, (select map_index from pushed order by map_index offset %(index)s limit 1) as map_index
+from pushed

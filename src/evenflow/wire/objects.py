@@ -1,0 +1,50 @@
+"""Object storage for values that are too large for the database: any file system that fsspec knows, by default a local folder.
+
+Objects have plain names, never paths or URLs, below the one URL that this Evenflow was given: a name from the database can lead
+nowhere else. The calls block; run them in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any
+
+
+class ObjectStorage:
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._opened: tuple[Any, str] | None = None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Raises :class:`OSError`, or whatever the file system raises."""
+        system, root = self._open()
+        if "file" in system.protocol and not os.path.isdir(root):
+            os.makedirs(root, mode=0o700, exist_ok=True)  # values are for those who run tasks
+        system.pipe_file(f"{root}/{name}", data)
+
+    def read(self, name: str) -> bytes:
+        system, root = self._open()
+        data: bytes = system.cat_file(f"{root}/{name}")
+        return data
+
+    def delete(self, name: str) -> None:
+        """What is gone already is deleted."""
+        system, root = self._open()
+        try:
+            system.rm_file(f"{root}/{name}")
+        except FileNotFoundError:
+            return
+
+    def _open(self) -> tuple[Any, str]:
+        if self._opened is None:
+            import fsspec
+
+            system, root = fsspec.core.url_to_fs(self.url)
+            self._opened = system, str(root).rstrip("/")
+        return self._opened
+
+
+def new_name(epoch: int) -> str:
+    """Never used again, so that an object is deleted or replaced without a look at who else may use it."""
+    return f"{epoch}-{secrets.token_hex(8)}.json"

@@ -1,0 +1,93 @@
+"""Values of tries on their way to the control plane and back: a large one goes by object storage."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+
+from evenflow.errors import XComError
+from evenflow.sdk.limits import MAX_XCOM_BYTES
+from evenflow.sdk.masking import Masker
+from evenflow.sdk.xcom import mapped_length
+from evenflow.wire.messages import StoredObject, XComPush, XComValue
+from evenflow.wire.objects import ObjectStorage, new_name
+
+NULL = b"null"
+
+
+class Values:
+    """Values of more than ``inline`` bytes of JSON are stored in ``storage``."""
+
+    def __init__(self, storage: ObjectStorage, inline: int) -> None:
+        self._storage, self._inline = storage, inline
+
+    def is_large(self, value: bytes) -> bool:
+        return len(value) > self._inline
+
+    async def store(self, epoch: int, value: bytes, what: str) -> StoredObject:
+        """Raises :class:`XComError` when it cannot be stored."""
+        stored = StoredObject(name=new_name(epoch), size=len(value))
+        try:
+            stored.length = await asyncio.to_thread(self._write, stored.name, value)
+        except Exception as error:  # whatever a file system raises
+            raise XComError(
+                f"{what} has {len(value):,} bytes and could not be stored in {self._storage.url}: {type(error).__name__}: {error}. "
+                "Check EVENFLOW_XCOM_URL on this worker."
+            ) from None
+        return stored
+
+    async def discard(self, stored: StoredObject) -> None:
+        """No row will refer to it."""
+        try:
+            await asyncio.to_thread(self._storage.delete, stored.name)
+        except Exception:  # it stays, and costs space only
+            return
+
+    async def fetch(self, value: XComValue, what: str) -> bytes:
+        """The whole JSON. Raises :class:`XComError`."""
+        if value.stored is None and not value.stored_items:
+            return value.value or NULL
+        try:
+            return await asyncio.to_thread(self._read, value)
+        except Exception as error:
+            raise XComError(
+                f"{what} could not be read from {self._storage.url}: {type(error).__name__}: {error}. All workers need the same "
+                "EVENFLOW_XCOM_URL."
+            ) from None
+
+    def _write(self, name: str, value: bytes) -> int | None:
+        length = mapped_length(json.loads(value))
+        self._storage.write(name, value)
+        return length
+
+    def _read(self, value: XComValue) -> bytes:
+        if value.stored is not None:
+            return self._storage.read(value.stored)
+        return _filled(value.value or NULL, {place: self._storage.read(name) for place, name in value.stored_items.items()})
+
+
+class TryValues:
+    """Values of one try."""
+
+    def __init__(self, values: Values, epoch: int) -> None:
+        self._values, self._epoch = values, epoch
+        self.fetch, self.discard = values.fetch, values.discard
+
+    async def prepared(self, key: str, value: bytes, masker: Masker) -> XComPush:
+        """How to push ``value``, which is in object storage if it is large. Raises :class:`XComError`."""
+        secret = masker.finds_in(value)
+        if not self._values.is_large(value):
+            return XComPush(key=key, value=value, secret=secret)
+        stored = await self._values.store(self._epoch, value, f"The XCom {key!r}")
+        return XComPush(key=key, value=NULL, stored=stored, secret=secret)
+
+
+def _filled(text: bytes, parts: Mapping[int, bytes]) -> bytes:
+    items = json.loads(text)
+    for place, part in parts.items():
+        items[place] = json.loads(part)
+    whole = json.dumps(items, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(whole) > MAX_XCOM_BYTES:
+        raise XComError(f"the list has {len(whole):,} bytes, above the limit of {MAX_XCOM_BYTES:,}")
+    return whole

@@ -1,0 +1,127 @@
+"""Clearing and marking over REST: what would be touched, what is left for the schedulers, what is refused, and history."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from evenflow.client.rest import RestClient
+from evenflow.errors import ApiRefused
+from tests.api.world import World
+
+
+@pytest.fixture
+async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
+    async with RestClient(api_url, operator_token) as client:
+        yield client
+
+
+@pytest.fixture
+def run_key(world: World) -> int:
+    """extract and load have ended; of the three instances of clean only the first has a row."""
+    run = world.run(world.version())
+    for task, map_index, state in ((0, -1, "success"), (1, 0, "failed"), (2, -1, "upstream_failed")):
+        world.instance(run, task, map_index, state=state)
+    world.db.execute("insert into mapped_task (run_key, task_index, length, rest) values (%s, 1, 3, 'skipped')", [run])
+    return run
+
+
+async def test_a_dry_run_says_what_would_be_touched(rest: RestClient, world: World, run_key: int) -> None:
+    would = await rest.clear("sales", "r1", {"tasks": ["clean"], "downstream": True, "dry_run": True})
+    assert [(i.task_id, i.map_index, i.state) for i in would.instances] == [
+        ("clean", 0, "failed"),
+        ("clean", 1, "skipped"),
+        ("clean", 2, "skipped"),
+        ("load", -1, "upstream_failed"),
+    ]
+    assert (would.dry_run, would.runs, would.more) == (True, ["r1"], False)
+    failed = await rest.clear("sales", "r1", {"only": "failed", "dry_run": True})
+    assert [(i.task_id, i.map_index) for i in failed.instances] == [("clean", 0), ("load", -1)]
+    assert world.one("select count(*) from report") == 0
+
+
+async def test_it_leaves_word_for_the_schedulers(rest: RestClient, world: World, run_key: int) -> None:
+    await rest.clear("sales", "r1", {"tasks": ["clean"], "map_indexes": [1], "only": "failed"})
+    await rest.mark("sales", "r1", {"state": "success", "tasks": ["extract"], "upstream": True})
+    assert world.all("select kind::text, payload from report order by report_id") == [
+        ("operate", world.one("select payload from report order by report_id limit 1")),
+        ("operate", world.one("select payload from report order by report_id desc limit 1")),
+    ]
+    first, second = world.all("select payload from report order by report_id")
+    assert (first["event"], first["actor"], first["tasks"], first["map_indexes"], first["only"]) == (
+        "clear",
+        "ada",
+        ["clean"],
+        [1],
+        "failed",
+    )
+    assert (second["event"], second["upstream"]) == ("mark_success", True)
+
+
+async def test_other_runs_of_the_dag(rest: RestClient, world: World) -> None:
+    version = world.version()
+    for day in (1, 2, 3):
+        key = world.run(version, f"r{day}", state="success")
+        world.db.execute("update dag_run set logical_date = %s, clears = 1 where run_key = %s", [f"2026-04-0{day} 00:00+00", key])
+        world.instance(key, 0, state="success")
+    assert (await rest.clear("sales", "r2", {"future": True, "dry_run": True})).runs == ["r2", "r3"]
+    assert (await rest.clear("sales", "r2", {"past": True, "future": True})).runs == ["r2", "r1", "r3"]
+    assert world.one("select count(*) from report") == 3
+
+
+@pytest.mark.parametrize(
+    ("scope", "status", "words"),
+    [
+        ({"tasks": ["nothing"]}, 404, "has no task 'nothing'"),
+        ({"tasks": ["load"], "map_indexes": [0]}, 422, "is not mapped"),
+        ({"map_indexes": [0]}, 422, "needs a task"),
+        ({"only": "green"}, 422, "only"),
+    ],
+)
+async def test_refusals(rest: RestClient, run_key: int, scope: dict[str, object], status: int, words: str) -> None:
+    with pytest.raises(ApiRefused, match=words) as refused:
+        await rest.clear("sales", "r1", scope)
+    assert refused.value.status == status
+
+
+async def test_runs_that_cannot_be_touched(rest: RestClient, world: World) -> None:
+    version = world.version()
+    world.run(version, "new", state="queued")
+    ending = world.run(version, "ending")
+    world.db.execute("update dag_run set cancelled_by = 'bob' where run_key = %s", [ending])
+    with pytest.raises(ApiRefused, match="has not begun"):
+        await rest.clear("sales", "new", {})
+    with pytest.raises(ApiRefused, match="is being cancelled"):
+        await rest.clear("sales", "ending", {})
+
+
+async def test_history(rest: RestClient, world: World, run_key: int) -> None:
+    world.db.execute("insert into run_event (run_key, event, state, actor) values (%s, 'start', 'running', 'scheduler')", [run_key])
+    for event, detail in (("grant", None), ("clear", '{"actor": "ada"}')):
+        world.db.execute(
+            "insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state, detail)"
+            " values (%s, 1, 0, 7, 1, %s, 'none', %s)",
+            [run_key, event, detail],
+        )
+    (begun,) = (await rest.list_run_events("sales", "r1")).items
+    assert (begun.event, begun.state, begun.actor) == ("start", "running", "scheduler")
+    events = (await rest.list_task_events("sales", "r1", "clean", map_index=0)).items
+    assert [(e.event, e.actor) for e in events] == [("grant", None), ("clear", "ada")]
+    assert (await rest.list_task_events("sales", "r1", "clean", map_index=1)).items == []
+
+
+async def test_a_run_is_deleted_with_all_that_there_is_of_it(rest: RestClient, world: World, run_key: int) -> None:
+    with pytest.raises(ApiRefused, match="has not ended"):
+        await rest.delete_run("sales", "r1")
+    world.db.execute("insert into run_event (run_key, event, state, actor) values (%s, 'start', 'running', 'scheduler')", [run_key])
+    world.db.execute("update dag_run set state = 'failed' where run_key = %s", [run_key])
+    assert (await rest.delete_run("sales", "r1")).run_id == "r1"
+    tables = world.all(
+        "select table_name from information_schema.columns join information_schema.tables using (table_schema, table_name)"
+        " where table_schema = 'public' and column_name = 'run_key' and table_type = 'BASE TABLE'"
+    )
+    left = {table: world.one(f"select count(*) from {table} where run_key = %s", run_key) for table in tables}
+    assert {table: n for table, n in left.items() if n} == {}
+    with pytest.raises(ApiRefused, match="has no run 'r1'"):
+        await rest.delete_run("sales", "r1")

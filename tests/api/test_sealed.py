@@ -1,0 +1,161 @@
+"""Connections and variables by REST: sealed at rest, masked when shown, their keys changed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from evenflow.client.execution import ExecutionClient
+from evenflow.client.rest import RestClient
+from evenflow.errors import ApiRefused, StaleEpoch
+from evenflow.wire import messages as m
+from tests.api.world import World
+
+URI = "postgresql://me:open-sesame@db:5433/sales?api_key=hush-hush&sslmode=require"
+
+
+@pytest.fixture
+async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
+    async with RestClient(api_url, operator_token) as client:
+        yield client
+
+
+async def test_a_connection_is_sealed_and_shown_without_its_secrets(rest: RestClient, world: World, tmp_path: Path) -> None:
+    stored = await rest.set_connection("warehouse", uri=URI, description="the big one")
+    assert stored.uri == "postgresql://me:***@db:5433/sales?api_key=***&sslmode=require"
+    assert (stored.conn_type, stored.login, stored.host, stored.port, stored.schema) == ("postgres", "me", "db", 5433, "sales")
+    assert (stored.changed_by, stored.dags) == ("ada", [])
+    assert (await rest.get_connection("warehouse", reveal=True)).uri == URI
+    assert [c.uri for c in (await rest.list_connections()).items] == [stored.uri]
+    sealed = bytes(world.one("select sealed from sealed_value"))
+    assert b"open-sesame" not in sealed
+    assert (tmp_path / "secrets.key").stat().st_mode & 0o777 == 0o600
+    allowed = await rest.set_connection("warehouse", dags=["sales_*"])
+    assert (allowed.dags, allowed.description, allowed.uri) == (["sales_*"], "the big one", stored.uri)
+    await rest.delete_connection("warehouse")
+    with pytest.raises(ApiRefused, match="no connection 'warehouse'"):
+        await rest.get_connection("warehouse")
+
+
+@pytest.mark.parametrize(
+    ("name", "uri"), [("a/b", "x://y"), ("", "x://y"), ("ok", ""), ("ok", "postgresql://me:pass@host:port/x"), ("ok", "{not json")]
+)
+async def test_what_cannot_be_stored_is_refused_without_showing_it(rest: RestClient, name: str, uri: str) -> None:
+    with pytest.raises(ApiRefused) as refused:
+        await rest.set_connection(name, uri=uri)
+    assert "pass" not in str(refused.value).replace("password", "")
+
+
+async def test_variables(rest: RestClient) -> None:
+    await rest.set_variable("region", value="eu")
+    await rest.set_variable("db_password", value="tiny")
+    await rest.set_variable("settings", value='{"rows": 1, "token": "abcdefgh"}')
+    shown = {v.name: v.value for v in (await rest.list_variables()).items}
+    assert shown == {"region": "eu", "db_password": "***", "settings": '{"rows": 1, "token": "***"}'}
+    assert (await rest.get_variable("db_password", reveal=True)).value == "tiny"
+    with pytest.raises(ApiRefused, match="65,536"):
+        await rest.set_variable("big", value="x" * 70_000)
+
+
+async def test_rotation_seals_everything_anew(rest: RestClient, world: World, tmp_path: Path) -> None:
+    await rest.set_variable("a", value="1")
+    await rest.set_connection("c", uri=URI)
+    keys, seals = (tmp_path / "secrets.key").read_text().split(), world.all("select sealed from sealed_value order by name")
+    assert (await rest.rotate_secrets()).resealed == 2
+    rotated = (tmp_path / "secrets.key").read_text().split()
+    assert len(rotated) == 2
+    assert rotated[1] == keys[0]
+    assert world.all("select sealed from sealed_value order by name") != seals
+    assert (await rest.rotate_secrets()).resealed == 2
+    assert keys[0] not in (tmp_path / "secrets.key").read_text()
+    assert (await rest.get_connection("c", reveal=True)).uri == URI
+
+
+async def test_another_key_is_told_and_hides_nothing_else(rest: RestClient, tmp_path: Path) -> None:
+    await rest.set_variable("lost", value="1")
+    (tmp_path / "secrets.key").unlink()
+    await rest.set_variable("new", value="2")
+    found = {v.name: (v.value, v.problem is None) for v in (await rest.list_variables()).items}
+    assert found == {"lost": ("", False), "new": ("2", True)}
+
+
+async def test_a_try_gets_what_its_dag_may_use_while_it_runs(rest: RestClient, client: ExecutionClient, world: World) -> None:
+    await rest.set_connection("warehouse", uri=URI, dags=["sal?s"])
+    await rest.set_variable("other", value="x", dags=["finance"])
+    world.dispatch(world.run(world.version()), 1)
+    token = world.try_token(1)
+    assert await client.ask(token, "connection", m.AskNamed(name="warehouse")) == m.Found(text=URI)
+    assert await client.ask(token, "connection", m.AskNamed(name="none")) == m.Found()
+    for question, message in (
+        ("variable", m.AskNamed(name="other")),
+        ("set_variable", m.SetVariable(name="other", text="mine")),
+        ("delete_variable", m.AskNamed(name="other")),
+    ):
+        with pytest.raises(ApiRefused, match="'other' is not for DAG 'sales'"):
+            await client.ask(token, question, message)
+    world.end(1)
+    with pytest.raises(StaleEpoch):
+        await client.ask(token, "connection", m.AskNamed(name="warehouse"))
+
+
+async def test_only_tries_and_operators_may_ask(
+    client: ExecutionClient, rest: RestClient, worker_token: str, operator_token: str, api_url: str
+) -> None:
+    """A worker's own token, with which it claims any DAG's tries, gives no secrets; neither does REST."""
+    await rest.set_connection("warehouse", uri=URI)
+    for token in (worker_token, operator_token):
+        with pytest.raises(ApiRefused) as refused:
+            await client.ask(token, "connection", m.AskNamed(name="warehouse"))
+        assert refused.value.status == 403
+    async with RestClient(api_url, worker_token) as intruder:
+        with pytest.raises(ApiRefused) as refused:
+            await intruder.get_connection("warehouse", reveal=True)
+        assert refused.value.status == 403
+
+
+async def test_the_run_before(client: ExecutionClient, world: World) -> None:
+    version = world.version()
+    before, run = world.run(version, state="success"), world.run(version, "r2")
+    world.db.execute("update dag_run set data_interval_start = '2026-02-28 00:00+00' where run_key = %s", [before])
+    world.dispatch(run, 1)
+    answer = await client.ask(world.try_token(1), "previous_run", m.AskPreviousRun())
+    assert answer.data_interval_start == "2026-02-28T00:00:00+00:00"
+    assert answer.end_date is None
+
+
+async def test_values_and_rendered_fields_for_people(rest: RestClient, client: ExecutionClient, world: World) -> None:
+    """What is secret is told to be there, and not shown."""
+    world.dispatch(world.run(world.version()), 1)
+    token = world.try_token(1)
+    await client.push_xcom(token, m.XComPush(key="open", value=b"[1, 2]"))
+    await client.push_xcom(token, m.XComPush(key="closed", value=b'"hush"', secret=True))
+    stored = m.StoredObject(name=f"1-{'0' * 16}.json", size=300_000, length=7)
+    await client.push_xcom(token, m.XComPush(key="large", value=b"null", stored=stored))
+    found = {x.key: (x.size, x.length, x.is_secret, x.is_stored) for x in (await rest.list_xcoms("sales", "r1")).items}
+    assert found == {"closed": (6, None, True, False), "large": (300_000, 7, False, True), "open": (6, 2, False, False)}
+    assert (await rest.list_xcoms("sales", "r1", task_id="load")).items == []
+    assert [(await rest.get_xcom("sales", "r1", "extract", key)).value for key in ("open", "closed", "large")] == [
+        [1, 2],
+        None,
+        None,
+    ]
+    with pytest.raises(ApiRefused, match="has nothing under 'none'"):
+        await rest.get_xcom("sales", "r1", "extract", "none")
+
+    await client.ask(token, "rendered", m.Rendered(fields={"sql": "select \0 1"}))
+    assert (await rest.get_rendered("sales", "r1", "extract")).fields == {"sql": "select \ufffd 1"}
+    assert (await rest.get_rendered("sales", "r1", "load")).fields == {}
+    with pytest.raises(ApiRefused, match="There is no task 'none'"):
+        await rest.get_rendered("sales", "r1", "none")
+
+
+@pytest.mark.parametrize("name", ["../secrets.key", "2-0000000000000000.json", "1-0000000000000000.json/../x", "s3://x/1-0.json"])
+async def test_a_try_refers_to_its_own_objects_only(client: ExecutionClient, world: World, name: str) -> None:
+    world.dispatch(world.run(world.version()), 1)
+    token, stored = world.try_token(1), m.StoredObject(name=name, size=1)
+    with pytest.raises(ApiRefused, match="is not one of this try"):
+        await client.push_xcom(token, m.XComPush(key="k", value=b"null", stored=stored))
+    report = m.Report(token=token, kind="exit", outcome="success", result=b"null", stored=stored)
+    assert "is not one of this try" in (await client.report(m.Reports(reports=[report]))).refused[0]

@@ -1,0 +1,116 @@
+"""Callbacks of a whole Evenflow: called on a worker, shown with their run, and called again when their worker is killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.running import RunningEvenflow
+
+DAGS = """
+from pathlib import Path
+import os, time
+from datetime import timedelta
+from evenflow import DAG, BaseNotifier, DeadlineAlert, DeadlineReference, task
+
+HERE = Path({here!r})
+
+def say(context):
+    ti = context["ti"]
+    print("called for", ti.task_id, "try", ti.try_number, "because", context["exception"], ti.xcom_pull("good"))
+
+class Told(BaseNotifier):
+    template_fields = ("text",)
+    def __init__(self, text):
+        self.text = text
+    def notify(self, context):
+        print("told:", self.text)
+
+def hang(context):
+    with open(HERE / "pids", "a") as out:
+        out.write(f"{{os.getpid()}}.\\n")
+    while not (HERE / "go").exists():
+        time.sleep(0.02)
+    print("went on")
+
+with DAG("calling", on_failure_callback=Told("{{{{ dag.dag_id }}}} {{{{ state }}}} {{{{ reason }}}}"),
+         deadline=DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, timedelta(seconds=-1), name="at once")):
+    @task
+    def good():
+        return 41
+    @task(on_failure_callback=say)
+    def bad(n):
+        raise ValueError("no")
+    bad(good())
+
+with DAG("hanging"):
+    @task(on_success_callback=hang)
+    def quick(): ...
+    quick()
+"""
+
+
+@pytest.fixture
+def up(evenflow_up: RunningEvenflow, tmp_path: Path) -> RunningEvenflow:
+    (evenflow_up.dags / "calling.py").write_text(DAGS.format(here=str(tmp_path)))
+    return evenflow_up
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"still waiting for: {what}")
+
+
+def shown(up: RunningEvenflow, dag_id: str, run_id: str) -> dict[str, Any]:
+    run: dict[str, Any] = json.loads(up.evenflow("runs", "show", dag_id, run_id, "--json").stdout)
+    return run
+
+
+def ended(up: RunningEvenflow, dag_id: str, run_id: str, count: int) -> list[dict[str, Any]]:
+    calls = shown(up, dag_id, run_id)["callbacks"]
+    return calls if len(calls) == count and all(call["state"] in ("success", "failed") for call in calls) else []
+
+
+def test_called_with_the_context_and_shown(up: RunningEvenflow) -> None:
+    """R-CS4: with XComs and templates of the run that calls, its output in a log of its own, all of it found from that run."""
+    up.evenflow("run", "dags/calling.py", "--dag", "calling", "--run-id", "r1")
+    of_task, of_dag = until(lambda: ended(up, "calling", "r1", 2), "both callbacks")
+    assert [(c["event"], c["task_id"], c["state"]) for c in (of_task, of_dag)] == [
+        ("on_failure_callback", "bad", "success"),
+        ("on_failure_callback", None, "success"),
+    ]
+    logs = [up.evenflow("tasks", "logs", "evenflow_callbacks", "callback", "--run", c["run_id"]).stdout for c in (of_task, of_dag)]
+    assert "called for bad try 1 because ValueError: no 41" in logs[0]
+    assert "told: calling failed task_failure" in logs[1]
+    text = up.evenflow("runs", "show", "calling", "r1").stdout
+    assert "Missed its deadline 'at once'" in text
+    assert "evenflow tasks logs evenflow_callbacks callback" in text
+    assert "evenflow_callbacks" not in up.evenflow("dags", "list").stdout
+    assert "evenflow_callbacks" not in up.evenflow("runs", "list").stdout
+
+
+def test_a_callback_survives_its_worker(up: RunningEvenflow, tmp_path: Path) -> None:
+    """R-CS4, R-CS7: the worker is killed with the callback's process in it; another one calls again. Its run ended before."""
+    assert up.evenflow("run", "dags/calling.py", "--dag", "hanging", "--run-id", "h1").returncode == 0
+    pids = tmp_path / "pids"
+    until(lambda: pids.exists() and pids.read_text().count(".") == 1, "the callback's process")
+    first = int(pids.read_text().split(".")[0])
+    worker = next(p for p in psutil.Process(first).parents() if p.ppid() == up.process.pid)
+    worker.send_signal(signal.SIGKILL)
+    until(lambda: pids.read_text().count(".") == 2, "the second call")
+    assert not psutil.pid_exists(first)
+    (tmp_path / "go").touch()
+    (call,) = until(lambda: ended(up, "hanging", "h1", 1), "the end of the callback")
+    assert call["state"] == "success"
+    assert "went on" in up.evenflow("tasks", "logs", "evenflow_callbacks", "callback", "--run", call["run_id"]).stdout

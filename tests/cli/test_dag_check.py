@@ -1,0 +1,75 @@
+"""``evenflow dags check``: without a database, every error with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from evenflow.cli.dag_graph import dot_lines, mermaid_lines, tree_lines
+from evenflow.client.answers import DagTask
+from tests.cli.conftest import Evenflow
+
+
+def test_all_is_well(evenflow: Evenflow, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("from evenflow import DAG, task\nwith DAG('a'):\n    task(task_id='t')(print)()\n")
+    done = evenflow("dags", "check", str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "1 file, 1 DAG, 0 errors, 0 warnings\n"), done.stderr
+
+
+def test_every_error_has_its_place(evenflow: Evenflow, tmp_path: Path) -> None:
+    files = {
+        "cycle": "from evenflow import DAG, task\n\nwith DAG('c'):\n"
+        "    x, y = task(task_id='x')(print)(), task(task_id='y')(print)()\n    x >> y >> x\n",
+        "crash": "from evenflow import DAG\nimport os\nos._exit(3)\n",
+        "import": "from evenflow import DAG\n\nfrom nothing import here\n",
+        "option": "from evenflow import DAG\n\n\nDAG('o', max_active_task=3)\n",
+        "one": "from evenflow import DAG\nDAG('same')\n",
+        "two": "from evenflow import DAG\nDAG('same')\n",
+        "set": "from evenflow import DAG, task\nimport warnings\nwarnings.warn('old')\nwith DAG('s'):\n"
+        "    for n in set('abcdefgh'):\n        task(task_id=n)(print)()\n",
+    }
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    done = evenflow("dags", "check", str(tmp_path), "--json")
+    assert done.returncode == 1
+    found = {(Path(f["path"]).stem, f["line"], f["severity"]): f["message"] for f in json.loads(done.stdout)["findings"]}
+    assert sorted(found, key=str) == sorted(
+        [
+            ("crash", None, "error"),
+            ("cycle", 3, "error"),
+            ("import", 3, "error"),
+            ("option", 4, "error"),
+            ("two", None, "error"),
+            ("set", None, "warning"),
+            ("set", 3, "warning"),
+        ],
+        key=str,
+    )
+    assert "has a cycle" in found["cycle", 3, "error"]
+    assert "No module named 'nothing'" in found["import", 3, "error"]
+    assert f"already defined in {tmp_path / 'one.py'}" in found["two", None, "error"]
+    assert "differs between two loads" in found["set", None, "warning"]
+    assert evenflow("dags", "check", str(tmp_path / "set.py")).returncode == 0
+    assert evenflow("dags", "check", str(tmp_path / "set.py"), "--strict").returncode == 1
+    missing = evenflow("dags", "check", str(tmp_path / "missing.py"))
+    assert missing.returncode == 2
+    assert "There is no file or folder" in missing.stderr
+
+
+def a_task(task_id: str, *upstream: str, mapped: bool = False) -> DagTask:
+    rest = {"operator": "python", "trigger_rule": "all_success", "pool": "p", "queue": "q", "priority_weight": 1, "retries": 0}
+    return DagTask(task_id=task_id, upstream=list(upstream), mapped=mapped, **rest)
+
+
+def test_graphs() -> None:
+    tasks = [a_task("a"), a_task("b", "a", mapped=True), a_task("c", "a"), a_task("d", "b", "c"), a_task("e", "d")]
+    assert list(tree_lines(tasks)) == [
+        "a",
+        "├── b []",
+        "│   └── d",
+        "│       └── e",
+        "└── c",
+        "    └── d (see above)",
+    ]
+    assert list(mermaid_lines(tasks))[:3] == ["flowchart LR", '  t0["a"]', '  t1["b []"]']
+    assert '  "a" -> "b";' in list(dot_lines("x", tasks))

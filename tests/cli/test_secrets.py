@@ -1,0 +1,28 @@
+"""Secrets and the command line: what must not be typed there is refused before anything is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+
+from tests.cli.conftest import Evenflow
+
+
+def test_a_password_is_not_taken_from_the_command_line(evenflow: Evenflow) -> None:
+    refused = evenflow("connections", "set", "db", "postgresql://me:open-sesame@host/x")
+    assert refused.returncode == 2
+    assert "give the URI on standard input" in refused.stderr
+    assert "open-sesame" not in refused.stderr
+    assert evenflow("variables", "set", "api_token", "open-sesame").returncode == 2
+
+
+def test_a_file_that_is_no_export_is_refused(evenflow: Evenflow, tmp_path: Path) -> None:
+    file = tmp_path / "connections.json"
+    file.write_text("open-sesame")
+    refused = evenflow("connections", "import", str(file))
+    assert (refused.returncode, "is not JSON" in refused.stderr, "open-sesame" in refused.stderr) == (2, True, False)
+
+
+def test_a_key_is_made(evenflow: Evenflow) -> None:
+    Fernet(evenflow("secrets", "key").stdout.strip())

@@ -1,0 +1,111 @@
+"""Backfills make their runs in order, as many as they may."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.scheduler.backfills import make_backfill_runs
+
+FIRST = datetime(2026, 3, 1, tzinfo=UTC)
+TASK = TaskSpec(task_id="a", operator="python")
+
+
+def backfill(world: Any, days: list[int], *, at_once: int = 2, reprocess: str = "none") -> int:
+    (key,) = world.conn.execute(
+        "insert into backfill (dag_id, from_date, to_date, is_reversed, reprocess, max_active_runs, params, priority, created_by)"
+        " values ('d', %s, %s, false, %s, %s, '{\"n\": 1}', -1, 'ada') returning backfill_id",
+        [FIRST, FIRST, reprocess, at_once],
+    ).fetchone()
+    for position, day in enumerate(days, 1):
+        at = FIRST + timedelta(days=day)
+        world.conn.execute("insert into backfill_run values (%s, %s, %s, %s, %s, %s)", [key, position, at, at, at, at])
+    return key
+
+
+def days_made(world: Any) -> list[int]:
+    rows = world.conn.execute("select logical_date from dag_run where run_type = 'backfill' order by run_key")
+    return [(row[0] - FIRST).days for row in rows]
+
+
+def ended(world: Any) -> bool:
+    return world.conn.execute("select ended_at is not null from backfill").fetchone()[0]
+
+
+def test_runs_are_made_in_order_as_there_is_room(world: Any) -> None:
+    world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
+    key = backfill(world, [4, 3, 2, 1, 0])
+    make_backfill_runs(world.conn)
+    make_backfill_runs(world.conn)
+    assert days_made(world) == [4, 3]
+    row = world.conn.execute("select run_id, params, priority, backfill_id from dag_run order by run_key").fetchone()
+    assert row == ("backfill__2026-03-05T00:00:00+00:00", {"n": 1}, -1, key)
+    world.advance()
+    first, second = world.claim()
+    world.report([first])
+    world.advance()
+    make_backfill_runs(world.conn)
+    assert days_made(world) == [4, 3, 2]
+    world.report([second])
+    for _ in range(4):
+        world.drain()
+        make_backfill_runs(world.conn)
+    assert days_made(world) == [4, 3, 2, 1, 0]
+    assert ended(world)
+    world.audit()
+
+
+def test_scheduled_runs_go_first(world: Any) -> None:
+    world.add_dag(DagSpec(dag_id="d", tasks=(TASK,), max_active_runs=1))
+    backfill(world, [0, 1])
+    make_backfill_runs(world.conn)
+    scheduled = world.trigger("d")
+    world.advance()
+    assert world.run_state(scheduled) == "running"
+
+
+def test_a_paused_backfill_makes_nothing_and_goes_on(world: Any) -> None:
+    world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
+    backfill(world, [0])
+    world.conn.execute("update backfill set is_paused = true")
+    make_backfill_runs(world.conn)
+    assert days_made(world) == []
+    world.conn.execute("update backfill set is_paused = false")
+    make_backfill_runs(world.conn)
+    assert days_made(world) == [0]
+
+
+def test_a_date_that_got_a_run_meanwhile_is_passed_over(world: Any) -> None:
+    world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
+    backfill(world, [0, 1])
+    world.trigger("d", logical_date=FIRST, state="running")
+    make_backfill_runs(world.conn)
+    assert days_made(world) == [1]
+    (reason,) = world.conn.execute("select passed_over from backfill_run where position = 1").fetchone()
+    assert reason.startswith("has the run ")
+    assert reason.endswith("which is running")
+
+
+def test_failed_runs_run_again_where_it_is_wanted(world: Any) -> None:
+    world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
+    failed, good = world.trigger("d", logical_date=FIRST), world.trigger("d", logical_date=FIRST + timedelta(days=1))
+    world.advance()
+    for t in world.claim():
+        world.report([t], "failed" if t.run_key == failed else "success")
+    world.advance()
+    key = backfill(world, [0, 1, 2], at_once=1, reprocess="failed")
+    make_backfill_runs(world.conn)
+    make_backfill_runs(world.conn)  # it counts although it has not begun yet
+    assert days_made(world) == []
+    world.drain()
+    assert world.run_state(failed) == "success"
+    assert world.conn.execute("select backfill_id from dag_run where run_key = %s", [failed]).fetchone() == (key,)
+    for _ in range(4):
+        make_backfill_runs(world.conn)
+        world.drain()
+    assert days_made(world) == [2]
+    assert world.conn.execute("select backfill_id from dag_run where run_key = %s", [good]).fetchone() == (None,)
+    make_backfill_runs(world.conn)
+    assert ended(world)
+    world.audit()

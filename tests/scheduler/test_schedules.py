@@ -1,0 +1,108 @@
+"""Scheduled runs of every kind, in the database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from evenflow.core.model import DagSpec, Schedule, TaskSpec
+from evenflow.scheduler.schedules import RUNS_WAITING, create_scheduled
+
+TASK = TaskSpec(task_id="a", operator="python")
+HOUR = timedelta(hours=1)
+
+
+def due(world: Any, **spec: Any) -> None:
+    world.add_dag(DagSpec(dag_id="d", tasks=(TASK,), **spec))
+    world.conn.execute("update dag set next_run_at = now() where dag_id in ('d', 'good')")
+
+
+def logicals(world: Any) -> list[datetime]:
+    return [row[0] for row in world.conn.execute("select logical_date from dag_run order by run_key")]
+
+
+def test_a_trigger_makes_its_run_at_the_tick(world: Any) -> None:
+    tick = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    due(world, schedule=Schedule(kind="cron", cron="@hourly", trigger=True), start_date=(tick - HOUR).isoformat())
+    create_scheduled(world.conn)
+    query = "select run_type, logical_date, data_interval_start, data_interval_end, run_after from dag_run"
+    row = world.conn.execute(query).fetchone()
+    assert row == ("scheduled", tick, tick, tick, tick)
+    assert world.conn.execute("select next_run_at, next_logical from dag where dag_id = 'd'").fetchone() == (
+        tick + HOUR,
+        tick + HOUR,
+    )
+
+
+def test_a_catch_up_of_years_fills_no_table(world: Any) -> None:
+    first = datetime(2020, 1, 1, tzinfo=UTC)
+    due(world, schedule=Schedule(kind="cron", cron="* * * * *", trigger=True), start_date=first.isoformat(), catchup=True)
+    create_scheduled(world.conn)
+    create_scheduled(world.conn)
+    assert logicals(world) == [first + timedelta(minutes=n) for n in range(RUNS_WAITING)]
+    world.conn.execute("update dag_run set state = 'success' where logical_date <= %s", [first])
+    create_scheduled(world.conn)
+    assert logicals(world)[-1] == first + timedelta(minutes=RUNS_WAITING)
+
+
+def test_continuous_runs_follow_one_another(world: Any) -> None:
+    due(world, schedule=Schedule(kind="continuous"), max_active_runs=1)
+    create_scheduled(world.conn)
+    create_scheduled(world.conn)
+    assert len(logicals(world)) == 1
+    world.drain()
+    create_scheduled(world.conn)
+    rows = world.conn.execute("select data_interval_start, data_interval_end, state::text from dag_run order by run_key").fetchall()
+    assert [state for *_, state in rows] == ["success", "queued"]
+    assert rows[0][1] == rows[1][0]
+
+
+def test_once_is_once(world: Any) -> None:
+    due(world, schedule=Schedule(kind="once"))
+    create_scheduled(world.conn)
+    assert world.conn.execute("select next_run_at from dag where dag_id = 'd'").fetchone() == (None,)
+    world.conn.execute("update dag set next_run_at = now() where dag_id in ('d', 'good')")
+    create_scheduled(world.conn)
+    assert len(logicals(world)) == 1
+
+
+def test_a_logical_date_that_is_taken_is_passed_over(world: Any) -> None:
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    dates = tuple((first + n * HOUR).isoformat() for n in range(3))
+    due(world, schedule=Schedule(kind="dates", dates=dates), start_date=first.isoformat(), catchup=True)
+    world.trigger("d", logical_date=first + HOUR)
+    create_scheduled(world.conn)
+    types = world.conn.execute("select run_type from dag_run order by logical_date").fetchall()
+    assert types == [("scheduled",), ("manual",), ("scheduled",)]
+    assert world.conn.execute("select next_run_at from dag where dag_id = 'd'").fetchone() == (None,)
+
+
+def test_a_dag_that_cannot_be_planned_stands_in_nobodys_way(world: Any) -> None:
+    """R-HA13."""
+    due(world, schedule=Schedule(kind="cron", cron="@hourly", timezone="Mars/Olympus"))
+    world.add_dag(DagSpec(dag_id="good", tasks=(TASK,), schedule=Schedule(kind="cron", cron="@hourly")))
+    world.conn.execute("update dag set next_run_at = now() where dag_id in ('d', 'good')")
+    create_scheduled(world.conn)
+    assert world.conn.execute("select dag_id from dag_run").fetchall() == [("good",)]
+    assert world.conn.execute("select next_run_at from dag where dag_id = 'd'").fetchone() == (None,)
+
+
+def test_a_dag_whose_file_is_gone_gets_no_runs_and_its_runs_end(world: Any) -> None:
+    """The stored version is all that a scheduler needs (R-HA7)."""
+    due(world, schedule=Schedule(kind="cron", cron="@hourly"))
+    run = world.trigger("d")
+    world.advance()
+    world.conn.execute("update dag set is_active = false where dag_id = 'd'")
+    create_scheduled(world.conn)
+    assert len(logicals(world)) == 1
+    assert world.drain() == ["a"]
+    assert world.run_state(run) == "success"
+
+
+def test_a_hundred_due_dags_are_a_few_statements(world: Any) -> None:
+    for n in range(100):
+        world.add_dag(DagSpec(dag_id=f"d{n}", tasks=(TASK,), schedule=Schedule(kind="cron", cron="@hourly")))
+    world.conn.execute("update dag set next_run_at = now() where dag_id like 'd%'")
+    assert create_scheduled(world.conn) is True
+    assert world.conn.execute("select count(*), count(distinct dag_id) from dag_run").fetchone() == (100, 100)
+    assert create_scheduled(world.conn) is False

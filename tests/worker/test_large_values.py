@@ -1,0 +1,77 @@
+"""Values that are too large for the database: in object storage, by a name in the row, and gone when the row is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenflow.api.garbage import delete_some
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.store.connect import open_pool
+from evenflow.wire.objects import ObjectStorage
+from tests.worker.world import World
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+SOURCE = b"""
+from evenflow import DAG, task
+with DAG("d"):
+    @task
+    def make(ti=None):
+        ti.xcom_push("rows", ["y" * 100_000] * 4)
+        return ["x" * 100_000] * 3
+    @task
+    def use(made, ti=None):
+        rows = ti.xcom_pull("make", key="rows")
+        return [len(made), len(made[2]), made[0][:3], len(rows), rows[3][:2]]
+    use(make())
+"""
+SPEC = DagSpec(
+    dag_id="d", tasks=(TaskSpec(task_id="make", operator="python"), TaskSpec(task_id="use", operator="python", upstream=(0,)))
+)
+
+
+async def test_a_large_value_goes_and_comes_by_object_storage(world: World, tmp_path: Path, database_url: str) -> None:
+    """R-XC: the row has the name and the length, which is all that the scheduler needs."""
+    run = world.run(world.version(SPEC, {"dag.py": SOURCE}))
+    made = world.dispatch(run)
+    assert (await world.exit_of(made))["outcome"] == "success"
+    rows = world.db.execute("select key, value, length, object, size, secret from xcom order by key").fetchall()
+    assert [(key, value, length, secret) for key, value, length, _, _, secret in rows] == [
+        ("return_value", None, 3, False),
+        ("rows", None, 4, False),
+    ]
+    assert all(name.startswith(f"{made}-") and (tmp_path / "xcom" / name).stat().st_size == size for _, _, _, name, size, _ in rows)
+    used = world.dispatch(run, 1)
+    assert (await world.exit_of(used))["outcome"] == "success"
+    assert world.xcom(used) == [3, 100_000, "xxx", 4, "yy"]
+
+    world.end(made)
+    again = world.dispatch(run, 0, try_number=2)
+    await world.exit_of(again)
+    world.db.execute("delete from xcom where run_key = %s and key = 'rows'", [run])
+    pool = await open_pool(database_url, name="test", min_size=1, max_size=1)
+    await delete_some(pool, ObjectStorage(str(tmp_path / "xcom")))
+    await pool.close()
+    left = [file.name for file in (tmp_path / "xcom").iterdir()]
+    assert left == [world.one("select object from xcom where task_index = 0 and key = 'return_value'")]
+    assert world.one("select count(*) from xcom_garbage") == 0
+
+
+async def test_what_is_larger_than_anything_may_be_is_refused(world: World) -> None:
+    epoch = world.task("return 'x' * 40_000_000")
+    assert "above the limit of 33,554,432" in (await world.exit_of(epoch))["reason"]
+
+
+async def test_a_value_with_a_secret_is_marked(world: World) -> None:
+    epoch = world.task(
+        "mask_secret('hush-hush')\nti.xcom_push('open', 'fine')\nreturn {'a': ['hush-hush']}",
+        head="from evenflow import mask_secret\n",
+    )
+    await world.exit_of(epoch)
+    assert world.db.execute("select key, secret from xcom where epoch = %s order by key", [epoch]).fetchall() == [
+        ("open", False),
+        ("return_value", True),
+    ]
+    assert world.xcom(epoch) == {"a": ["hush-hush"]}
