@@ -1,7 +1,7 @@
 """How fast DAG files are parsed: all of them at first, and one that changed, through real processes.
 
-    python -m bench.parsing                              2,000 files of 20 tasks, then changes of single files
-    python -m bench.parsing --files 1000 --airflow PATH  and the same DAGs with `airflow dags reserialize`, PATH being that program
+    bench/parsing.py                                2,000 files of 20 tasks, then changes of single files
+    bench/parsing.py --files 1000 --airflow PATH    and the same DAGs with `airflow dags reserialize`, PATH being that program
 
 A full parse is counted from the start of the processor's process until the database knows all files. A change is counted from
 the write of the file until its new version is the DAG's newest. Airflow gets its own folder and an SQLite database that is
@@ -14,6 +14,9 @@ import argparse
 import contextlib
 import json
 import os
+import resource
+import signal
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -21,21 +24,24 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import measure
+import psutil
 import psycopg
+from server import Server, fresh_database, open_connection, serve
 
-from evenflow.runtime.embedded import EmbeddedPostgres
-
-FULL_BAR_S = 60.0  # for 2,000 files of 20 tasks on 2 cores
-CHANGE_BAR_S = 2.0
+RESULTS = Path(__file__).parent / "results"
 DEADLINE_S = 600.0
 
 DAG_FILE = """\
 from datetime import datetime
 
-from {package} import DAG, {task_import}
+from {package} import DAG, task
 
 with DAG("dag_{number:05}", start_date=datetime(2026, 1, 1), schedule="0 {hour} * * *", catchup=False, tags=["bench"]):
 
@@ -52,35 +58,37 @@ with DAG("dag_{number:05}", start_date=datetime(2026, 1, 1), schedule="0 {hour} 
 """
 
 
-def write_file(folder: Path, number: int, tasks: int, *, airflow: bool = False) -> None:
-    text = DAG_FILE.format(
-        package="airflow.sdk" if airflow else "evenflow", task_import="task", number=number, hour=number % 24, tasks=tasks
-    )
+def write_file(folder: Path, number: int, tasks: int, *, package: str = "evenflow") -> None:
+    text = DAG_FILE.format(package=package, number=number, hour=number % 24, tasks=tasks)
     (folder / f"file_{number:05}.py").write_text(text)
 
 
-def measure(files: int, tasks: int, changes: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as directory:
-        home = Path(directory)
-        home.chmod(0o755)
-        folder = home / "dags"
+def measure_evenflow(files: int, tasks: int, changes: int) -> dict[str, Any]:
+    with serve(None) as server, tempfile.TemporaryDirectory(prefix="evenflow-bench-") as directory:
+        folder = Path(directory) / "dags"
         folder.mkdir()
-        with _control_plane(home, folder) as (database, environment):
-            for number in range(files):
-                write_file(folder, number, tasks)
-            begun = time.perf_counter()
-            with _service("processor", environment):
+        for number in range(files):
+            write_file(folder, number, tasks)
+        url = fresh_database(server, "bench_parsing")
+        environment = _environment(Path(directory), folder, url)
+        with _service("api", environment) as api, open_connection(url, "bench") as database:
+            _until_listening(int(environment["EVENFLOW_API_PORT"]))
+            environment["EVENFLOW_TOKEN"] = _token(environment)
+            before, begun = _cpu(server, api), time.perf_counter()
+            with _service("processor", environment) as processor:
                 _until(database, "select count(*) from dag_file where parsed = fingerprint", lambda n: n == files)
                 full_s = time.perf_counter() - begun
+                spent = _cpu(server, api, processor)
                 changed = [_change(database, folder, number, tasks + 1) for number in range(changes)]
-            errors = database.execute("select count(*) from dag_file where error is not null").fetchone()
-            assert errors == (0,), "files with errors"
+            (errors,) = database.execute("select count(*) from dag_file where error is not null").fetchone() or (None,)
+    cpu = {name: round(seconds - before.get(name, 0.0), 2) for name, seconds in spent.items()}
     return {
-        "files": files,
-        "tasks": tasks,
         "full_s": round(full_s, 2),
         "files_per_s": round(files / full_s, 1),
-        "change_s": {"median": round(statistics.median(changed), 2), "most": round(max(changed), 2)} if changed else None,
+        "cpu_s": cpu,
+        "cpu_ms_per_file": round(1000 * sum(cpu.values()) / files, 1),
+        "change_s": {"median": round(statistics.median(changed), 2), "max": round(max(changed), 2)} if changed else None,
+        "ok": errors == 0,
     }
 
 
@@ -90,23 +98,38 @@ def measure_airflow(airflow: str, files: int, tasks: int) -> dict[str, Any]:
         folder = home / "dags"
         folder.mkdir()
         for number in range(files):
-            write_file(folder, number, tasks, airflow=True)
+            write_file(folder, number, tasks, package="airflow.sdk")
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
             "AIRFLOW_HOME": directory,
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+            "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        subprocess.run([airflow, "db", "migrate"], env=environment, check=True, capture_output=True)
-        begun = time.perf_counter()
-        done = subprocess.run([airflow, "dags", "reserialize"], env=environment, check=False, capture_output=True, text=True)
-        seconds = time.perf_counter() - begun
-        if done.returncode:
-            raise SystemExit(f"airflow dags reserialize failed:\n{done.stderr[-2000:]}")
+        _airflow([airflow, "db", "migrate"], environment)
+        before, begun = _children_cpu(), time.perf_counter()
+        _airflow([airflow, "dags", "reserialize"], environment)
+        seconds, cpu = time.perf_counter() - begun, _children_cpu() - before
         with contextlib.closing(sqlite3.connect(home / "airflow.db")) as database:
             (stored,) = database.execute("select count(distinct dag_id) from serialized_dag").fetchone()
-    return {"files": files, "tasks": tasks, "full_s": round(seconds, 2), "files_per_s": round(files / seconds, 1), "stored": stored}
+    return {
+        "full_s": round(seconds, 2),
+        "files_per_s": round(files / seconds, 1),
+        "cpu_s": {"airflow": round(cpu, 2)},
+        "cpu_ms_per_file": round(1000 * cpu / files, 1),
+        "ok": stored == files,
+    }
+
+
+def _airflow(command: list[str], environment: dict[str, str]) -> None:
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def _children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _change(database: psycopg.Connection[Any], folder: Path, number: int, tasks: int) -> float:
@@ -117,41 +140,53 @@ def _change(database: psycopg.Connection[Any], folder: Path, number: int, tasks:
     return time.perf_counter() - begun
 
 
-@contextlib.contextmanager
-def _control_plane(home: Path, folder: Path) -> Iterator[tuple[psycopg.Connection[Any], dict[str, str]]]:
-    """A database and an API; the environment is that of a processor."""
-    server = EmbeddedPostgres(home)
-    url = server.start()
-    port = "18974"
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("EVENFLOW_")}
-    environment = {
-        **clean,
+def _cpu(server: Server, api: subprocess.Popen[bytes], processor: subprocess.Popen[bytes] | None = None) -> dict[str, float]:
+    """Seconds since each began; ``loading`` is the template and the processes that load files."""
+    cpu = {"postgres": measure.cpu_s(server.processes()), "api": measure.cpu_s(measure.tree(api.pid))}
+    if processor is not None:
+        times = psutil.Process(processor.pid).cpu_times()
+        cpu |= {"processor": times.user + times.system, "loading": measure.cpu_s(measure.tree(processor.pid)[1:])}
+    return cpu
+
+
+def _environment(home: Path, folder: Path, url: str) -> dict[str, str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("EVENFLOW_")},
         "EVENFLOW_HOME": str(home),
         "EVENFLOW_DAGS": str(folder),
-        "EVENFLOW_API_PORT": port,
+        "EVENFLOW_API_PORT": str(port),
         "EVENFLOW_API_URL": f"http://127.0.0.1:{port}",
         "EVENFLOW_DATABASE_URL": url,
         "EVENFLOW_LOG_LEVEL": "warning",
     }
-    try:
-        subprocess.run([sys.executable, "-m", "evenflow", "db", "migrate"], env=environment, check=True, capture_output=True)
-        command = [sys.executable, "-m", "evenflow", "tokens", "create", "processor", "--json"]
-        made = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-        with psycopg.connect(url, autocommit=True) as database, _service("api", environment):
-            environment["EVENFLOW_TOKEN"] = json.loads(made.stdout)["token"]
-            yield database, environment
-    finally:
-        server.stop()
+
+
+def _token(environment: dict[str, str]) -> str:
+    command = [sys.executable, "-m", "evenflow", "tokens", "create", "processor", "--json"]
+    made = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return str(json.loads(made.stdout)["token"])
 
 
 @contextlib.contextmanager
-def _service(kind: str, environment: dict[str, str]) -> Iterator[None]:
+def _service(kind: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen([sys.executable, "-m", "evenflow", kind], env=environment)
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         process.wait(30)
+
+
+def _until_listening(port: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.05)
+    raise SystemExit("the API did not start")
 
 
 def _until(database: psycopg.Connection[Any], query: str, enough: Callable[[int], bool]) -> None:
@@ -161,21 +196,34 @@ def _until(database: psycopg.Connection[Any], query: str, enough: Callable[[int]
         assert row is not None
         if enough(row[0]):
             return
-        time.sleep(0.02)
+        time.sleep(0.05)
     raise SystemExit(f"not after {DEADLINE_S:g} s: {query}")
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--tasks", type=int, default=20)
     parser.add_argument("--changes", type=int, default=10, help="files to change, one after the other")
-    parser.add_argument("--airflow", help="path of the airflow program to compare with")
+    parser.add_argument("--airflow", metavar="PATH", help="the airflow program to compare with")
+    parser.add_argument("--tag", default="", help="kept with the results, e.g. what was changed")
     given = parser.parse_args()
-    print(json.dumps({"evenflow": measure(given.files, given.tasks, given.changes), "cores": os.cpu_count()}), flush=True)
-    if given.airflow:
-        print(json.dumps({"airflow": measure_airflow(given.airflow, given.files, given.tasks)}), flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is stopped
+    ok = True
+    RESULTS.mkdir(exist_ok=True)
+    with open(RESULTS / "parsing.jsonl", "a") as results:
+        for case in ("parsing", *(["parsing_airflow"] if given.airflow else [])):
+            head = {"case": case, "tag": given.tag, "at": datetime.now(UTC).isoformat(timespec="seconds"), "load": measure.load()}
+            if case == "parsing":
+                figures = measure_evenflow(given.files, given.tasks, given.changes)
+            else:
+                figures = measure_airflow(given.airflow, given.files, given.tasks)
+            line = json.dumps({**head, "files": given.files, "tasks": given.tasks, **figures})
+            print(line, flush=True)
+            print(line, file=results, flush=True)
+            ok = ok and figures["ok"]
+    return 0 if ok else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -28,7 +28,8 @@ def page() -> str:
             "# Settings",
             prose(settings.__doc__ or ""),
             table(("in the environment", f"in `{settings.CONFIG_FILE}`", "default", "meaning"), rows),
-            f"A connection is a line of `[connections]` in `{settings.CONFIG_FILE}`, or `{ENV_PREFIXES[CONNECTION]}<ID>` in the environment.",
+            f"A connection is a line of `[connections]` in `{settings.CONFIG_FILE}`, or `{ENV_PREFIXES[CONNECTION]}<ID>` in the "
+            "environment.",
         ]
     )
 

@@ -113,6 +113,7 @@ def test_code_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
         pack(FILES)
 
 
+@pytest.mark.usefixtures("no_dag")
 async def test_code_goes_to_the_api_and_comes_back(processor: ExecutionClient, client: ExecutionClient, world: World) -> None:
     archive, name = pack(FILES), archive_hash(FILES)
     await processor.put_code(name, archive)
@@ -121,6 +122,7 @@ async def test_code_goes_to_the_api_and_comes_back(processor: ExecutionClient, c
     assert world.one("select count(*) from code") == 1
 
 
+@pytest.mark.usefixtures("no_dag")
 async def test_the_api_takes_no_code_under_a_wrong_name(processor: ExecutionClient, client: ExecutionClient, world: World) -> None:
     for body in (pack({"other.py": b""}), b"nonsense", b""):
         with pytest.raises(ApiRefused) as refused:

@@ -15,6 +15,8 @@ from evenflow.wire import messages as m
 from evenflow.wire.code import pack
 from tests.api.world import CODE, CODE_HASH, SPEC, World
 
+pytestmark = pytest.mark.usefixtures("no_dag")
+
 ONE = DagSpec(dag_id="one", tasks=(TaskSpec(task_id="a", operator="python", max_active_tis_per_dag=3),))
 TWO = DagSpec(dag_id="two", tasks=(TaskSpec(task_id="a", operator="bash"),), max_active_runs=None)
 
@@ -273,7 +275,8 @@ async def test_a_schedule_says_when_the_next_run_is_due(processor: ExecutionClie
     )
     await see(processor, a="2")
     await parsed(processor, "a", "2", dataclasses.replace(hourly, description="x"))
-    assert world.one("select next_logical from dag where dag_id = 'one'") == logical + timedelta(hours=1), "its runs go on where they were"
+    goes_on = logical + timedelta(hours=1)
+    assert world.one("select next_logical from dag where dag_id = 'one'") == goes_on, "its runs go on where they were"
     await see(processor, a="3")
     await parsed(processor, "a", "3", ONE)
     assert world.one("select next_run_at, next_logical from dag where dag_id = 'one'") == (None, None)

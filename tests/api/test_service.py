@@ -32,7 +32,15 @@ async def make_api(database_url: str, tmp_path: Path) -> AsyncIterator[MakeApi]:
     made: list[ApiService] = []
 
     def make(url: str = database_url, *, port: int = 0, name: str = "other") -> ApiService:
-        service = ApiService(url, host="127.0.0.1", port=port, log_dir=tmp_path / "logs", name=name, vault=Vault(tmp_path / "secrets.key"), storage=ObjectStorage(str(tmp_path / "xcom")))
+        service = ApiService(
+            url,
+            host="127.0.0.1",
+            port=port,
+            log_dir=tmp_path / "logs",
+            name=name,
+            vault=Vault(tmp_path / "secrets.key"),
+            storage=ObjectStorage(str(tmp_path / "xcom")),
+        )
         made.append(service)
         return service
 

@@ -55,7 +55,9 @@ class World:
     def run(self, version_key: int, run_id: str = "r1", *, params: dict[str, Any] | None = None, state: str = "running") -> int:
         row = self.db.execute(
             "insert into dag_run (dag_id, run_id, version_key, state, run_type, params, logical_date)"
-            " select dag_id, %s, version_key, %s, 'manual', %s, '2026-03-01 00:00+00'::timestamptz + (select count(*) from dag_run) * interval '1 day' from dag_version where version_key = %s"
+            " select dag_id, %s, version_key, %s, 'manual', %s,"
+            " '2026-03-01 00:00+00'::timestamptz + (select count(*) from dag_run) * interval '1 day'"
+            " from dag_version where version_key = %s"
             " returning run_key",
             [run_id, state, json.dumps(params or {}), version_key],
         ).fetchone()

@@ -57,7 +57,7 @@ def test_a_module_that_only_loading_shows(root: Path) -> None:
     folder = DagFolder(root)
     (root / "plugin.py").write_text("X = 1\n")
     first = folder.scan().files
-    folder.learn("b.py", ["b.py", "plugin.py"])
+    folder.learn("b.py", ["b.py", "plugin.py"], [])
     second = folder.scan().files
     assert second["b.py"] != first["b.py"]
     assert folder.scan().files == second

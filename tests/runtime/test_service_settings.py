@@ -66,7 +66,8 @@ def test_without_a_token_it_says_how_to_get_one(kind: Kind) -> None:
 
 def test_only_the_api_gets_the_keys_and_only_user_code_the_connections() -> None:
     settings = replace(SETTINGS, secret_keys="key-of-the-vault")
-    inherited = {"EVENFLOW_SECRET_KEYS": "x", "EVENFLOW_CONN_DB": "x://", "EVENFLOW_VAR_A": "1", "EVENFLOW_SECRETS_DIR": "/run/secrets"}
+    inherited = {"EVENFLOW_SECRET_KEYS": "x", "EVENFLOW_CONN_DB": "x://", "EVENFLOW_VAR_A": "1"}
+    inherited["EVENFLOW_SECRETS_DIR"] = "/run/secrets"
     for kind in Kind:
         environment = settings.environment(kind, inherited)
         assert environment.get("EVENFLOW_SECRET_KEYS") == ("key-of-the-vault" if kind is Kind.API else None)

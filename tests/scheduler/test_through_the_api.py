@@ -20,7 +20,15 @@ from evenflow.wire.objects import ObjectStorage
 
 @pytest.fixture
 async def rest(world: Any, database_url: str, tmp_path: Path) -> AsyncIterator[RestClient]:
-    api = ApiService(database_url, host="127.0.0.1", port=0, log_dir=tmp_path / "logs", name="api", vault=Vault(tmp_path / "secrets.key"), storage=ObjectStorage(str(tmp_path / "xcom")))
+    api = ApiService(
+        database_url,
+        host="127.0.0.1",
+        port=0,
+        log_dir=tmp_path / "logs",
+        name="api",
+        vault=Vault(tmp_path / "secrets.key"),
+        storage=ObjectStorage(str(tmp_path / "xcom")),
+    )
     await api.start()
     (key,) = world.conn.execute("select value from secret where name = 'token_key'").fetchone()
     async with RestClient(f"http://127.0.0.1:{api.port}", mint_operator_token(bytes(key), name="ada")) as client:

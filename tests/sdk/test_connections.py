@@ -32,8 +32,8 @@ def test_what_is_not_defined_says_what_to_type(monkeypatch: pytest.MonkeyPatch) 
         get_connection("my_db")
     assert str(raised.value) == (
         "Connection 'my_db' is not defined (defined: other). Add my_db = \"scheme://host:port\" under [connections] in "
-        "evenflow.toml, or type: export EVENFLOW_CONN_MY_DB=scheme://host:port. The database was not asked, for no task is running: "
-        "use it inside a task, or in a template as {{ conn.my_db }}"
+        "evenflow.toml, or type: export EVENFLOW_CONN_MY_DB=scheme://host:port. The database was not asked, for no task is "
+        "running: use it inside a task, or in a template as {{ conn.my_db }}"
     )
 
 

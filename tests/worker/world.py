@@ -76,7 +76,8 @@ class World:
     def run(self, version_key: int, params: dict[str, Any] | None = None) -> int:
         row = self.db.execute(
             "insert into dag_run (dag_id, run_id, version_key, state, run_type, params, logical_date)"
-            " select dag_id, 'r' || nextval('epoch_seq'), %s, 'running', 'manual', %s, '2026-03-01 00:00+00'::timestamptz + (select count(*) from dag_run) * interval '1 day'"
+            " select dag_id, 'r' || nextval('epoch_seq'), %s, 'running', 'manual', %s,"
+            " '2026-03-01 00:00+00'::timestamptz + (select count(*) from dag_run) * interval '1 day'"
             " from dag_version where version_key = %s returning run_key",
             [version_key, json.dumps(params or {}), version_key],
         ).fetchone()

@@ -112,7 +112,7 @@ async def delete(name: str, /, *, json: Json = False) -> None:
 
 
 @app.command(name="test")
-async def test_(name: str, /, *, json: Json = False) -> int:
+async def try_out(name: str, /, *, json: Json = False) -> int:
     """Connect, from this machine: postgres, http(s), spark and sc. Exit code 1 when it fails or cannot be tested."""
     async with remote() as client:
         found = await client.get_connection(name, reveal=True)

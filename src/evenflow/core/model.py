@@ -153,8 +153,8 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadlineSpec:
-    """When a run is to have ended: ``interval`` after what ``reference`` names. ``callbacks`` is how many functions are called when it
-    has not.
+    """When a run is to have ended: ``interval`` after what ``reference`` names. ``callbacks`` is how many functions are called when
+    it has not.
     """
 
     name: str

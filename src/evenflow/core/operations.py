@@ -24,8 +24,8 @@ class Only(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """``event`` is CLEAR or a mark. Without ``tasks`` it is about the whole run. ``map_indexes`` are of each of these tasks, not of
-    those found ``upstream`` and ``downstream`` of them, which are always meant as a whole."""
+    """``event`` is CLEAR or a mark. Without ``tasks`` it is about the whole run. ``map_indexes`` are of each of these tasks, and
+    of those ``upstream`` and ``downstream`` of them that they depend on index by index; others are always meant as a whole."""
 
     event: TaskEvent
     actor: str
@@ -48,38 +48,32 @@ def targets(graph: Graph, operation: Operation) -> list[Target]:
     if operation.tasks is None:
         return [Target(index, None) for index in range(graph.n)]
     wanted = set(operation.tasks)
-    named = [index for index in range(graph.n) if graph.task(index).task_id in wanted]
-    found = {index: Target(index, operation.map_indexes) for index in named}
-    around: set[int] = set()
-    if operation.upstream:
-        around |= reachable(graph.upstream, named)
-    if operation.downstream:
-        around |= reachable(graph.downstream, named)
-    found.update((index, Target(index, None)) for index in around if index not in found)
-    return [found[index] for index in sorted(found)]
+    found = {i: Target(i, operation.map_indexes) for i in range(graph.n) if graph.task(i).task_id in wanted}
+    around: dict[int, Target] = {}
+    for edges, asked in ((graph.upstream, operation.upstream), (graph.downstream, operation.downstream)):
+        for target in beyond(graph, edges, found.values()) if asked else ():
+            other = around.get(target.task_index)
+            around[target.task_index] = target if other is None or target.map_indexes is None else other
+    return [target for _, target in sorted({**around, **found}.items())]
 
 
-def reachable(edges: Sequence[Sequence[int]], start: Iterable[int]) -> set[int]:
-    """What can be reached from ``start``, without it."""
-    start = list(start)
-    seen, todo = set(start), list(start)
-    while todo:
-        for index in edges[todo.pop()]:
-            if index not in seen:
-                seen.add(index)
-                todo.append(index)
-    return seen - set(start)
-
-
-def index_by_index(graph: Graph, operation: Operation) -> str | None:
-    """The first of the tasks that an operation is about, or that a mark clears, which depends on others index by index: a task of a
-    mapped group, or one that maps over a mapped task one to one. Operations cannot be applied to those.
+def beyond(graph: Graph, edges: Sequence[Sequence[int]], start: Iterable[Target]) -> list[Target]:
+    """What can be reached from ``start``, without it: the same instances of tasks that depend on each other index by index, all of
+    other tasks.
     """
-    found = {target.task_index for target in targets(graph, operation)}
-    if operation.event is not TaskEvent.CLEAR:
-        found |= reachable(graph.downstream, found)
-    spans = [span for span in graph.spans if span.head is None or len(span.tasks) > 1]
-    return next((graph.task(i).task_id for span in spans for i in span.tasks if i in found), None)
+    named = {target.task_index for target in start}
+    found: dict[int, Target] = {}
+    todo = list(start)
+    while todo:
+        target = todo.pop()
+        for index in edges[target.task_index]:
+            same = graph.same_span(target.task_index, index)
+            reached = Target(index, target.map_indexes if same else None)
+            known = found.get(index)
+            if index not in named and (known is None or (known.map_indexes is not None and reached.map_indexes is None)):
+                found[index] = reached
+                todo.append(reached)
+    return [target for _, target in sorted(found.items())]
 
 
 def touched_states(event: TaskEvent, only: Only | None) -> frozenset[TaskState]:

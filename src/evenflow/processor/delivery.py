@@ -41,7 +41,7 @@ async def deliver(api: DeliveryApi, leased: LeasedFile, parsed: Parsed, root: Pa
         warnings=parsed.warnings,
     )
     try:
-        await _deliver(api, message, {} if parsed.error else await asyncio.to_thread(_read, root, parsed.modules))
+        await _deliver(api, message, {} if parsed.error else await asyncio.to_thread(_read, root, parsed.files))
     except (ApiRefused, CodeArchiveError, OSError) as error:
         if isinstance(error, ApiRefused) and (error.status >= 500 or error.status in (401, 403)):
             raise
@@ -68,8 +68,12 @@ async def _deliver(api: DeliveryApi, message: ParsedFile, code: dict[str, bytes]
         log.warning("DAG refused", file=message.file, reason=error)
 
 
-def _read(root: Path, modules: list[str]) -> dict[str, bytes]:
-    return {module: (root / module).read_bytes() for module in modules}
+def _read(root: Path, files: list[str]) -> dict[str, bytes]:
+    """The names come from a process that runs authors' code: none may make this one, which can read more, read something else."""
+    for file in files:
+        if not (root / file).resolve().is_relative_to(root):
+            raise CodeArchiveError(f"{file!r} is a link to what is not below {root}. Put the file itself there.")
+    return {file: (root / file).read_bytes() for file in files}
 
 
 async def _insist(request: Callable[[], Awaitable[T]]) -> T:

@@ -1,7 +1,8 @@
-"""The DAG files of a folder, each with a fingerprint that changes when it, or a local module that it imports, changes.
+"""The DAG files of a folder, each with a fingerprint that changes when it, a local module that it imports, or its data change.
 
 Fingerprints are made of contents, so processors on different hosts agree on them. Imports are found in the text, without
-running it; those that show only when a file is loaded are learned from its load, so such a file is loaded twice when it is new.
+running it; those that show only when a file is loaded, and data, are learned from its load, so such a file is loaded twice when
+it is new.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from pathlib import Path
 
 import structlog
 
+from evenflow.errors import DagError
 from evenflow.processor.ignore import IGNORE_FILE, Rule, is_ignored, read_rules
+from evenflow.sdk.data_files import files_of
 from evenflow.sdk.imports import local_imports
 
 Stamp = tuple[int, int, int]  # mtime_ns, size, inode: the content is read again only when it changes
@@ -59,11 +62,13 @@ class DagFolder:
         self._contents: dict[str, _Content] = {}
         self._imports: dict[str, _Imports] = {}
         self._loaded: dict[str, frozenset[str]] = {}
+        self._watched: dict[str, list[str]] = {}
         self._names: frozenset[str] = frozenset()  # the same object as long as it is equal: compared once a scan, not once a file
 
-    def learn(self, file: str, modules: list[str]) -> None:
-        """What ``file`` turned out to need when it was loaded."""
-        self._loaded[file] = frozenset(modules)
+    def learn(self, file: str, files: list[str], watched: list[str]) -> None:
+        """What ``file`` turned out to need when it was loaded, and the paths that say which data files it has."""
+        self._loaded[file] = frozenset(files)
+        self._watched[file] = [path for path in watched if not path.startswith("/") and ".." not in path.split("/")]
 
     def scan(self) -> Scan:
         """Raises :class:`OSError` when the folder cannot be read."""
@@ -72,6 +77,9 @@ class DagFolder:
         stamps = {path: stamp for path, (stamp, _) in found.items()}
         if self._names != stamps.keys():
             self._names = frozenset(stamps)
+        data = {file: self._data_of(root, file) for file in self._watched.keys() & found.keys()}
+        for of_file in data.values():
+            stamps.update(of_file)
         self._contents = {
             path: content for path, content in self._contents.items() if content.settled and content.stamp == stamps.get(path)
         }
@@ -79,14 +87,20 @@ class DagFolder:
         for path, (_, ignored) in found.items():
             content = None if ignored else self._content(root, path, stamps)
             if content is not None and content.may_define_dags:
-                files[path] = self._fingerprint(root, path, stamps)
+                files[path] = self._fingerprint(root, path, stamps, data.get(path, {}))
         self._imports = {path: imports for path, imports in self._imports.items() if path in files}
         return Scan(root, files)
 
-    def _fingerprint(self, root: Path, file: str, stamps: dict[str, Stamp]) -> str:
-        modules = {file, *self._imported(root, file, stamps), *self._loaded.get(file, ())}
+    def _data_of(self, root: Path, file: str) -> dict[str, Stamp]:
+        try:
+            return {path: _stamp((root / path).stat()) for path in files_of(self._watched[file], root)}
+        except (DagError, OSError):  # loading it will say what is wrong
+            return {}
+
+    def _fingerprint(self, root: Path, file: str, stamps: dict[str, Stamp], data: dict[str, Stamp]) -> str:
+        needed = {file, *self._imported(root, file, stamps), *self._loaded.get(file, ()), *data}
         total = hashlib.sha256()
-        for path in sorted(modules):
+        for path in sorted(needed):
             total.update(f"{path}\0{self._digest(root, path, stamps)}\n".encode())
         return total.hexdigest()
 
@@ -142,6 +156,8 @@ def _python_files(
         if entry.is_dir(follow_symlinks=False):
             yield from _python_files(root, path, rules, ignored or is_ignored(path, rules, is_folder=True))
         elif entry.name.endswith(".py") and entry.is_file():
-            status = entry.stat()
-            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            yield path, (stamp, ignored or is_ignored(path, rules, is_folder=False))
+            yield path, (_stamp(entry.stat()), ignored or is_ignored(path, rules, is_folder=False))
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_mtime_ns, status.st_size, status.st_ino

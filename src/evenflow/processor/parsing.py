@@ -34,7 +34,8 @@ class Parsed:
 
     seconds: float
     specs: list[str] = field(default_factory=list)  # DagSpec JSON
-    modules: list[str] = field(default_factory=list)  # paths below the root, the file itself included
+    files: list[str] = field(default_factory=list)  # paths below the root: modules, the file itself included, and data
+    watched: list[str] = field(default_factory=list)  # paths below the root that say which data there is
     error: str | None = None
     summary: str | None = None  # the error in one line, where it is an exception
     error_line: int | None = None
@@ -43,7 +44,8 @@ class Parsed:
 
 class _Answer(msgspec.Struct):
     tell: str
-    modules: list[str] = []
+    files: list[str] = []
+    watched: list[str] = []
     warnings: list[str] = []
     summary: str | None = None
     trace: str | None = None
@@ -123,5 +125,13 @@ class _Parsing:
             return Parsed(seconds, error=f"{self._file} cannot be loaded: {why}.\n{printed}")
         answer, body = self._said
         if answer.tell == "parsed":
-            return Parsed(seconds, specs=json.loads(body), modules=answer.modules, warnings=answer.warnings)
-        return Parsed(seconds, error=answer.trace, summary=answer.summary, error_line=answer.line, warnings=answer.warnings)
+            specs = json.loads(body)
+            return Parsed(seconds, specs=specs, files=answer.files, watched=answer.watched, warnings=answer.warnings)
+        return Parsed(
+            seconds,
+            watched=answer.watched,
+            error=answer.trace,
+            summary=answer.summary,
+            error_line=answer.line,
+            warnings=answer.warnings,
+        )

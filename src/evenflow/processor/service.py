@@ -183,8 +183,7 @@ class ProcessorService:
         self._idle.clear()
         try:
             parsed = await parse_file(await self._warm_template(), str(root), leased.file, self._parse_limits)
-            if parsed.error is None:
-                bundle.learn(leased.file, parsed.modules)
+            bundle.learn(leased.file, parsed)
             await deliver(self._client, leased, parsed, root, revision)
             log.info(
                 "file loaded",

@@ -13,6 +13,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiUnavailable
 from evenflow.processor import limits
 from evenflow.processor.folder import DagFolder, Scan
+from evenflow.processor.parsing import Parsed
 from evenflow.processor.sources import Source
 from evenflow.wire.messages import FileSeen, FilesSeen
 
@@ -39,9 +40,10 @@ class WatchedBundle:
             f"look at {self.name}": self._look_for_files(),
         }
 
-    def learn(self, file: str, modules: list[str]) -> None:
-        """What ``file`` turned out to need when it was loaded."""
-        self._dags.learn(file, modules)
+    def learn(self, file: str, parsed: Parsed) -> None:
+        """What ``file`` turned out to need when it was loaded, if that could be found out."""
+        if parsed.error is None or parsed.watched:
+            self._dags.learn(file, parsed.files, parsed.watched)
 
     def revision(self) -> str | None:
         return self._source.revision(self.scan.root)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskEvent, TaskState
-from evenflow.core.trigger_rules import UpstreamCounts, Verdict, contribution, counted_as, evaluate
+from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts, Verdict, contribution, counted_as, evaluate
 from evenflow.scheduler.batch import Batch, Item
 from evenflow.scheduler.cancel import stop_run
 from evenflow.scheduler.expansion import Deltas, expand
@@ -43,15 +43,21 @@ def propagate(batch: Batch, expansions: list[Item] | None = None, indexes: Index
             if not downstream:
                 continue
             counted = counted_as(item.state)
-            setup = graph.setup[item.task_index]
+            usual = UpstreamCounts(0, *counted)
             for task_index in indexes.take(item, counted, deltas, single) if graph.spans else downstream:
-                given = contribution(graph.rules[task_index], counted, setup=setup)
+                rule = graph.rules[task_index]
+                given = usual
+                if rule is TriggerRule.ALL_DONE_SETUP_SUCCESS:  # what contribution() says of the others needs no call for each edge
+                    given = contribution(rule, counted, setup=graph.setup[item.task_index])
+                total, success, fail, skip = given
                 if graph.counted[task_index]:
                     delta = deltas[run_key, task_index]
-                    for i, n in enumerate(given):
-                        delta[i] += n
+                    delta[0] += total
+                    delta[1] += success
+                    delta[2] += fail
+                    delta[3] += skip
                 else:
-                    single[run_key, task_index] = UpstreamCounts(1 + given[0], *given[1:])
+                    single[run_key, task_index] = UpstreamCounts(1 + total, success, fail, skip)
         expansions = _decide(batch, deltas, single, indexes)
 
 

@@ -33,8 +33,8 @@ def create_scheduled(conn: Conn) -> bool:
 
 
 def _plan(dag: schedules.DueDag, created: list[schedules.ScheduledRun]) -> schedules.NextRun:
-    """Adds the runs of ``dag`` that are due, as many as may wait; answers the one after them. A DAG that cannot be planned gets none
-    until its next version, and no other suffers.
+    """Adds the runs of ``dag`` that are due, as many as may wait; answers the one after them. A DAG that cannot be planned gets
+    none until its next version, and no other suffers.
     """
     try:
         spec = DagSpec.from_json(dag.spec)

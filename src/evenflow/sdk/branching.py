@@ -6,10 +6,11 @@ What is decided travels with the exit of the try, so that it takes effect togeth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import BadBranch
+from evenflow.sdk.clock import clock
 from evenflow.sdk.graph import upstream_indexes
 from evenflow.sdk.operators import BaseOperator, PythonOperator
 
@@ -33,7 +34,7 @@ class SkipMixin:
 
         What is chosen is named by the ids of tasks and task groups. Teardowns are never skipped. Raises :class:`BadBranch`.
         """
-        ti.skipped_tasks.update(_Downstream(ti.task).not_chosen(branch_task_ids))
+        ti.skipped_tasks.update(not_chosen(ti.task, branch_task_ids))
 
 
 class BaseBranchOperator(BaseOperator, SkipMixin):
@@ -79,8 +80,7 @@ class ShortCircuitOperator(PythonOperator, SkipMixin):
     def execute(self, context: Context) -> Any:
         condition = self.call(context)
         if not condition:
-            downstream = _Downstream(context["ti"].task)
-            context["ti"].skipped_tasks.update(downstream.all() if self.ignore_downstream_trigger_rules else downstream.direct())
+            context["ti"].skipped_tasks.update(cut_off(context["ti"].task, everything=self.ignore_downstream_trigger_rules))
         return condition
 
 
@@ -99,7 +99,7 @@ class LatestOnlyOperator(BaseBranchOperator):
 def _is_latest(dag: DAG, logical_date: datetime | None, interval_end: datetime | None) -> bool:
     from evenflow.core.timetable import Past, next_of
 
-    now = datetime.now(UTC)
+    now = clock().now()
     following = next_of(dag.header.spec, Past(logical_date, interval_end), now)
     return following is None or following.run_after > now or following.logical_date == logical_date
 
@@ -110,6 +110,17 @@ def task_indexes(dag: DAG, task_ids: Iterable[str]) -> list[int]:
         return []
     index_of = {task_id: index for index, task_id in enumerate(dag.tasks)}
     return sorted(index_of[task_id] for task_id in task_ids)
+
+
+def not_chosen(task: Task, chosen: Chosen) -> list[str]:
+    """The tasks that a branch skips which chooses these. Raises :class:`BadBranch` for what it cannot choose."""
+    return _Downstream(task).not_chosen(chosen)
+
+
+def cut_off(task: Task, *, everything: bool) -> list[str]:
+    """The tasks that a short circuit skips: all downstream, or those directly downstream."""
+    downstream = _Downstream(task)
+    return downstream.all() if everything else downstream.direct()
 
 
 class _Downstream:

@@ -60,6 +60,7 @@ class DagOptions(TypedDict, total=False):
     deadline: DeadlineAlert | Sequence[DeadlineAlert]  # until when a run is to have ended
     fail_fast: bool  # the first failure for good ends the run
     template_searchpath: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]  # folders of files that templates name
+    data_files: Sequence[str | os.PathLike[str]]  # files and folders beside the DAG file that its tasks read: they travel with it
     user_defined_macros: Mapping[str, Any]  # names that templates may use
     user_defined_filters: Mapping[str, Callable[..., Any]]
     render_template_as_native_obj: bool  # what a template renders to is read as a Python literal where it is one
@@ -76,6 +77,7 @@ class DAG:
         self.file: Path | None = None  # that it was loaded from
         searched = options.get("template_searchpath") or ()
         self.template_searchpath = [os.fspath(p) for p in ([searched] if isinstance(searched, (str, os.PathLike)) else searched)]
+        self.data_files = [os.fspath(path) for path in options.get("data_files") or ()]
         self.user_defined_macros = dict(options.get("user_defined_macros") or {})
         self.user_defined_filters = dict(options.get("user_defined_filters") or {})
         self.render_template_as_native_obj = bool(options.get("render_template_as_native_obj"))

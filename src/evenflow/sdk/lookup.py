@@ -37,7 +37,9 @@ def env_name(kind: Kind, name: str) -> str:
 
 
 def find(kind: Kind, name: str) -> str | None:
-    """The text of a connection or variable; None when it is defined nowhere. Raises :class:`ApiRefused` when the DAG may not use it."""
+    """The text of a connection or variable; None when it is defined nowhere. Raises :class:`ApiRefused` when the DAG may not use
+    it.
+    """
     text = os.environ.get(env_name(kind, name)) or _in_file(kind, name)
     if text is not None:
         _note(kind, name, text)

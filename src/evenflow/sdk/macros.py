@@ -30,9 +30,7 @@ def datetime_diff_for_humans(dt: _datetime, since: _datetime | None = None) -> s
     """How far apart two moments are, in words: "2 days ago", "in 3 hours"; with ``since`` "2 days before", "3 hours after"."""
     other = since or _datetime.now(dt.tzinfo)
     seconds = (dt - other).total_seconds()
-    for name, size in _UNITS:
-        if abs(seconds) >= size or size == 1:
-            break
+    name, size = next((name, size) for name, size in _UNITS if abs(seconds) >= size or size == 1)
     count = int(abs(seconds) // size)
     shown = f"{count} {name}{'' if count == 1 else 's'}"
     if since is not None:

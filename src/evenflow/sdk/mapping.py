@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core import model
@@ -37,6 +37,7 @@ class MappedOperator(Task):
         inputs: Mapping[str, Any],
         build: Callable[[Mapping[str, Any]], BaseOperator],
         unpack: bool = False,
+        template_ext: Sequence[str] = (),
     ) -> None:
         super().__init__(task_id=task_id, operator=operator, dag=dag, group=group, options=options)
         around = self.mapped_group
@@ -46,6 +47,7 @@ class MappedOperator(Task):
                 "an instance for each index of the group. Map over combinations in the group's expand(), or move the task outside."
             )
         self.expansion = Expansion(self.qualified_name, inputs, unpack=unpack, taken=shared)
+        self.shared, self.template_ext = shared, template_ext
         self._build = build
         self._try_build()
         self.join_dag(dict(shared), self.inputs)

@@ -111,6 +111,7 @@ class Partial:
             inputs=inputs,
             build=build,
             unpack=unpack,
+            template_ext=self.operator.template_ext,
         )
 
 

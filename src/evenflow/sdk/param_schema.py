@@ -90,7 +90,8 @@ def _formats() -> FormatChecker:
 
 
 def _say(error: ValidationError) -> str:
-    rule, shown = error.validator_value, _shown(error.instance)
+    rule: Any = error.validator_value
+    shown = _shown(error.instance)
     match error.validator:
         case "type":
             return f"must be of type {' or '.join([rule] if isinstance(rule, str) else rule)}, not {shown}"

@@ -135,13 +135,19 @@ def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
             result = operator.execute(context)
         finally:
             current.reset(token)
-    what = f"The result of task {ctx.task_id!r}"
+    text = result_text(task, result, channel)
+    skip = task_indexes(dag, context["ti"].skipped_tasks)
+    return TryResult(outcome="success", result=text, produced=context["outlet_events"].told(), skip=skip)
+
+
+def result_text(task: Task, result: Any, channel: Channel) -> bytes | None:
+    """A result as JSON, None of None. Those of its items that other tasks map over are pushed."""
+    what = f"The result of task {task.task_id!r}"
     encoded = xcom.encode(result, what)
     text = None if encoded is None else xcom.to_json(encoded, what)
     for item in sorted(task.mapped_items):
-        channel.xcom_push(item_key(item), _item_of(result, encoded, item, ctx.task_id))
-    skip = task_indexes(dag, context["ti"].skipped_tasks)
-    return TryResult(outcome="success", result=text, produced=context["outlet_events"].told(), skip=skip)
+        channel.xcom_push(item_key(item), _item_of(result, encoded, item, task.task_id))
+    return text
 
 
 def _data_of(task: Task, arguments: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -262,9 +268,7 @@ def context_of(dag: DAG, task: Task, ctx: TryContext, values: Values, channel: C
         report_progress=channel.progress,
         control=channel,
     )
-    return make_context(
-        dag, task, run, instance, ctx.params, map_length=ctx.map_length, previous=_Previous(channel).of
-    )
+    return make_context(dag, task, run, instance, ctx.params, map_length=ctx.map_length, previous=_Previous(channel).of)
 
 
 class _Previous:

@@ -7,12 +7,12 @@ process with the outcome ``rescheduled``: the slot is free until the next look i
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import BadSetting, SensorTimeout, TaskFailedForGood, TaskRescheduled, TaskSkipped
+from evenflow.sdk.clock import clock
 from evenflow.sdk.operators import BaseOperator, PythonOperator
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ class BaseSensorOperator(BaseOperator):
         raise NotImplementedError(f"{type(self).__name__} has no poke(self, context)")
 
     def execute(self, context: Context) -> Any:
-        before = context["ti"].control.ask("waited", {})["waited_s"] if self.reschedule else 0.0
+        time = clock()
+        looks_once = self.reschedule or time.stands_still
+        before = context["ti"].control.ask("waited", {})["waited_s"] if looks_once else 0.0
         began = time.monotonic()
         while True:
             self.waited_s = before + time.monotonic() - began
@@ -92,7 +94,7 @@ class BaseSensorOperator(BaseOperator):
             pause = self._pause()
             if self.reschedule:
                 raise TaskRescheduled(pause)
-            time.sleep(pause)
+            time.pause(pause)
 
     def _look(self, context: Context) -> bool | PokeReturnValue:
         try:

@@ -117,6 +117,7 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     "on_failure_callback": (object, callbacks.WANTED),
     "deadline": (object, "a DeadlineAlert, or a list of them"),
     "template_searchpath": ((str, os.PathLike, list, tuple), "a folder, or a list of folders"),
+    "data_files": ((list, tuple), "a list of files and folders beside the DAG file"),
     "user_defined_macros": (Mapping, "a dict of names that templates may use"),
     "user_defined_filters": (Mapping, "a dict of filters that templates may use"),
     "render_template_as_native_obj": (bool, "True or False"),

@@ -1,8 +1,8 @@
 """Template fields: what an author wrote becomes what the operator gets, by Jinja in its sandbox.
 
-A string is a template when it holds ``{{`` or ``{%``; nothing else costs anything. References (results of other tasks, parameters of
-the run) are replaced by their values, which are never rendered themselves: a value that a task returned or that a person gave to a
-run is data, whatever braces it holds.
+A string is a template when it holds ``{{`` or ``{%``; nothing else costs anything. References (results of other tasks, parameters
+of the run) are replaced by their values, which are never rendered themselves: a value that a task returned or that a person gave to
+a run is data, whatever braces it holds.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def is_template(text: str) -> bool:
 
 
 class Renderer:
-    """Renders the fields of one task. ``pull`` gives the value of a reference; ``data`` the arguments of a mapped instance, and those
-    that the author wrote, from which they were taken.
+    """Renders the fields of one task. ``pull`` gives the value of a reference; ``data`` the arguments of a mapped instance, and
+    those that the author wrote, from which they were taken.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Renderer:
         self._environment: Environment | None = None
 
     def render_fields(self, operator: BaseOperator) -> None:
-        """Replaces the template fields of ``operator``. Raises :class:`TemplateError` naming the field and what is wrong with it."""
+        """Replaces the template fields of ``operator``. Raises :class:`TemplateError` naming the field and what is wrong."""
         for field in operator.template_fields:
             setattr(operator, field, self.render(getattr(operator, field), field, tuple(operator.template_ext)))
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenflow.errors import BadSetting
+from evenflow.sdk.clock import clock
 from evenflow.sdk.sensors import BaseSensorOperator
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class DateTimeSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool:
         target = datetime.fromisoformat(self.target_time)
-        return datetime.now(UTC) >= (target if target.tzinfo else target.replace(tzinfo=UTC))
+        return clock().now() >= (target if target.tzinfo else target.replace(tzinfo=UTC))
 
 
 class TimeDeltaSensor(BaseSensorOperator):
@@ -43,7 +44,7 @@ class TimeDeltaSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool:
         from_when = context["data_interval_end"] or context["dag_run"].run_after
-        return bool(datetime.now(UTC) >= from_when + self.delta)
+        return bool(clock().now() >= from_when + self.delta)
 
 
 class TimeSensor(BaseSensorOperator):
@@ -61,7 +62,7 @@ class TimeSensor(BaseSensorOperator):
         from zoneinfo import ZoneInfo
 
         zone = self.target_time.tzinfo or ZoneInfo(context["dag"].header.spec.schedule.timezone)
-        now = datetime.now(zone)
+        now = clock().now().astimezone(zone)
         first_day = (now - timedelta(seconds=self.waited_s)).date()
         return now >= datetime.combine(first_day, self.target_time.replace(tzinfo=None), zone)
 
@@ -84,7 +85,7 @@ class DayOfWeekSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool:
         logical = context["logical_date"] if self.use_task_logical_date else None
-        return (logical or datetime.now(UTC)).astimezone(UTC).isoweekday() in self.week_days
+        return (logical or clock().now()).astimezone(UTC).isoweekday() in self.week_days
 
 
 def _day_number(task_id: str, day: str | int) -> int:

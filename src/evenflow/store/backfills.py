@@ -36,8 +36,8 @@ async def find_existing(conn: Conn, *, dag_id: str, from_date: datetime, to_date
 
 
 async def insert(conn: Conn, backfill: Backfill, runs: Sequence[tuple[Run, str | None]]) -> int | None:
-    """The number of a new backfill; null when the DAG has one that is not over. ``runs`` in their order, each with the reason why it
-    is passed over, or None.
+    """The number of a new backfill; null when the DAG has one that is not over. ``runs`` in their order, each with the reason why
+    it is passed over, or None.
     """
     async with conn.transaction():
         row = await (await conn.execute(sql("backfills/insert_one"), backfill._asdict())).fetchone()

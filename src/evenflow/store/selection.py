@@ -149,9 +149,22 @@ def queue_of(node: Node, parked_on: int) -> int:
 
 def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], queues: Sequence[int]) -> None:
     """``queues`` are those of :func:`queue_of`."""
-    ids, nodes, run_keys, run_priorities, priorities, run_afters, locals_, ready, tasks, next_, ends, parked, since, tries_before = zip(
-        *lanes, strict=True
-    )
+    (
+        ids,
+        nodes,
+        run_keys,
+        run_priorities,
+        priorities,
+        run_afters,
+        locals_,
+        ready,
+        tasks,
+        next_,
+        ends,
+        parked,
+        since,
+        tries_before,
+    ) = zip(*lanes, strict=True)
     params = {
         "lanes": numbers(ids),
         "nodes": numbers(nodes),

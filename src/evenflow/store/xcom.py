@@ -64,7 +64,9 @@ async def delete_garbage(conn: Conn, names: list[str]) -> None:
 
 
 async def find_element(conn: Conn, *, run_key: int, task_index: int, key: str, index: int) -> tuple[int, int | None]:
-    """How many instances of a mapped task pushed a value, and the map index of the ``index``-th of them, None when there are fewer."""
+    """How many instances of a mapped task pushed a value, and the map index of the ``index``-th of them, None when there are
+    fewer.
+    """
     names = {"run_key": run_key, "task_index": task_index, "key": key, "index": index}
     row = await (await conn.execute(sql("xcom/find_element"), names, prepare=True)).fetchone()
     assert row is not None

@@ -1,0 +1,133 @@
+"""One try in a run in memory: the task's own code, in this process, with XComs as the JSON that production stores."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from evenflow.core.model import UNMAPPED, TaskSpec
+from evenflow.core.states import RunState, TaskState
+from evenflow.sdk import xcom
+from evenflow.sdk.alone import answer_alone
+from evenflow.sdk.dag import DAG
+from evenflow.sdk.runner import Channel, TryContext, TryResult, run_try
+from evenflow.sdk.testcallbacks import TestCallbacks
+from evenflow.sdk.testflow import Instance
+from evenflow.sdk.xcomarg import RETURN_VALUE
+
+XComs = dict[tuple[str, str, int], bytes]  # JSON by task id, key and map index
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a try, and how long it took on the clock of the run."""
+
+    result: TryResult
+    took_s: float = 0.0
+    keeps_slot: bool = False  # of a rescheduled one
+
+
+class Executes(Protocol):
+    """Runs a task, or what stands in for it."""
+
+    def __call__(self, dag: DAG, context: TryContext, channel: Channel) -> Tried: ...
+
+
+def run_for_real(dag: DAG, context: TryContext, channel: Channel) -> Tried:
+    return Tried(run_try(dag, context, channel))
+
+
+@dataclass(slots=True)
+class MemoryChannel:
+    """``waited_s`` is how long a sensor has waited before this look."""
+
+    xcoms: XComs
+    task_id: str
+    map_index: int
+    waited_s: float = 0.0
+
+    def xcom_pull(self, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
+        if map_index is None:
+            found = sorted((at[2], text) for at, text in self.xcoms.items() if at[:2] == (task_id, key))
+            return bool(found), [json.loads(text) for _, text in found]
+        stored = self.xcoms.get((task_id, key, map_index))
+        return stored is not None, json.loads(stored) if stored is not None else None
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.xcoms[self.task_id, key, self.map_index] = xcom.to_json(value, f"The XCom {key!r} of task {self.task_id!r}")
+
+    def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None:
+        print(f"{label}: {done} of {total}")
+
+    def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        match question:
+            case "element":
+                found = sorted(at[2] for at in self.xcoms if at[:2] == (arguments["task_id"], arguments["key"]))
+                index = arguments["index"]
+                return {"length": len(found), "map_index": found[index] if index < len(found) else None}
+            case "waited":
+                return {"waited_s": self.waited_s}
+            case _:
+                return answer_alone(question, arguments)
+
+
+class Tries:
+    """The tries of one run and the callbacks that they cause."""
+
+    def __init__(self, dag: DAG, base: TryContext, execute: Executes, print_logs: bool) -> None:
+        self.xcoms: XComs = {}
+        self._dag, self._base, self._execute, self._print_logs = dag, base, execute, print_logs
+        self._callbacks = TestCallbacks(dag, self.say, lambda task_id, index: MemoryChannel(self.xcoms, task_id, index))
+
+    def run(self, task: TaskSpec, instance: Instance, try_number: int, waited_s: float) -> Tried:
+        """Raises KeyboardInterrupt, so that Ctrl-C ends the run."""
+        for at in [at for at in self.xcoms if at[0] == task.task_id and at[2] == instance.map_index]:
+            del self.xcoms[at]
+        channel = MemoryChannel(self.xcoms, task.task_id, instance.map_index, waited_s)
+        with self._quiet():
+            tried = self._execute(self._dag, self._context_of(task, instance, try_number), channel)
+        if tried.result.error_types[:1] == ["KeyboardInterrupt"]:
+            raise KeyboardInterrupt
+        if tried.result.result is not None:
+            self.xcoms[task.task_id, RETURN_VALUE, instance.map_index] = tried.result.result
+        return tried
+
+    def call_back(self, task: TaskSpec, instance: Instance, try_number: int, state: TaskState, reason: str | None) -> None:
+        with self._quiet():
+            self._callbacks.of_try(self._context_of(task, instance, try_number), state, reason)
+
+    def call_back_run(self, state: RunState) -> None:
+        with self._quiet():
+            self._callbacks.of_run(self._base, state)
+
+    def say(self, line: str) -> None:
+        if self._print_logs:
+            print(line, flush=True)
+
+    def _context_of(self, task: TaskSpec, instance: Instance, try_number: int) -> TryContext:
+        return dataclasses.replace(
+            self._base,
+            task_id=task.task_id,
+            map_index=instance.map_index,
+            map_length=instance.map_length,
+            try_number=try_number,
+            max_tries=task.retries + 1,
+        )
+
+    @contextlib.contextmanager
+    def _quiet(self) -> Iterator[None]:
+        """What user code prints goes nowhere, unless logs are wanted."""
+        with contextlib.ExitStack() as stack:
+            if not self._print_logs:
+                stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+                stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            yield
+
+
+def shown(task_id: str, map_index: int) -> str:
+    return task_id if map_index == UNMAPPED else f"{task_id}[{map_index}]"

@@ -1,0 +1,34 @@
+"""For test suites of DAGs: a run in memory, with a clock that nobody waits for and stand-ins for what is outside.
+
+The pytest plugin ``evenflow.testing.plugin`` is loaded by itself where Evenflow is installed. It must stay cheap to import, and so
+must this: the rest is loaded when a test uses it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenflow.sdk.testengine import Moment
+    from evenflow.testing.dag_runner import DagRunner
+    from evenflow.testing.outcome import Outcome
+
+__all__ = ["DagRunner", "Moment", "Outcome"]
+
+
+def __getattr__(name: str) -> Any:
+    match name:
+        case "DagRunner":
+            from evenflow.testing.dag_runner import DagRunner
+
+            return DagRunner
+        case "Moment":
+            from evenflow.sdk.testengine import Moment
+
+            return Moment
+        case "Outcome":
+            from evenflow.testing.outcome import Outcome
+
+            return Outcome
+        case _:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
