@@ -217,3 +217,46 @@ def test_the_past_and_timeouts_are_data() -> None:
     assert [(t.depends_on_past, t.wait_for_downstream) for t in spec.tasks] == [(True, True), (True, False)]
     with pytest.raises(BadSetting, match="dagrun_timeout must be above 0"):
         DAG("d", dagrun_timeout=timedelta(0))
+
+
+def test_default_args_of_airflow_are_taken_over() -> None:
+    """What starts nearly every file of Airflow: nothing of it is refused, and the dates count for the DAG."""
+    defaults = {
+        "owner": "airflow",
+        "depends_on_past": False,
+        "start_date": datetime(2026, 1, 1, tzinfo=UTC),
+        "email": ["ops@example.com"],
+        "email_on_failure": False,
+        "email_on_retry": False,
+        "retries": 1,
+        "retry_delay": timedelta(minutes=5),
+    }
+    with DAG("d", default_args=defaults, auto_register=True) as dag:  # type: ignore[call-arg]
+        EmptyOperator(task_id="a", do_xcom_push=True)  # type: ignore[call-arg]
+    spec = dag.to_spec()
+    assert (spec.owner, spec.start_date, spec.tasks[0].retries) == ("airflow", "2026-01-01T00:00:00+00:00", 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"default_args": {"email_on_failure": True}}, r"default_args: Evenflow has no email_on_failure .* EmailNotifier"),
+        ({"default_args": {"start_date": "2026-01-01"}}, "start_date must be a datetime"),
+        ({"schedule_interval": "@daily"}, "DAG 'd': Evenflow has no schedule_interval as Airflow has. Say schedule=."),
+        ({"fail_stop": True}, "Say fail_fast="),
+        ({"auto_register": False}, "Evenflow has no auto_register"),
+        ({"dag_display_name": " "}, "dag_display_name must be a string of 1 to 250 printable characters"),
+        ({"owner_links": {"ops": "javascript:alert(1)"}}, "owner_links must be a dict from owners to links"),
+    ],
+)
+def test_what_is_missed_of_airflow_is_said(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadSetting, match=message):
+        DAG("d", **options)
+
+
+def test_names_for_people() -> None:
+    with DAG("d", dag_display_name="Daily news", owner_links={"ops": "mailto:ops@example.com"}) as dag:
+        EmptyOperator(task_id="a", task_display_name="Lies das Blatt")
+    spec = DagSpec.from_json(dag.to_spec().to_json())
+    assert (spec.display_name, spec.tasks[0].display_name) == ("Daily news", "Lies das Blatt")
+    assert spec.owner_links == {"ops": "mailto:ops@example.com"}

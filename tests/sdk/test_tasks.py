@@ -81,7 +81,7 @@ def test_default_args_are_for_tasks_that_do_not_say() -> None:
         ("max_active_tis_per_dag", 0, "max_active_tis_per_dag must be an integer of at least 1"),
         ("doc", 1, "doc must be a string, not 1."),
         ("pol", "p", "there is no setting 'pol'. Did you mean 'pool'?"),
-        ("depends_on_past", True, "there is no setting 'depends_on_past'. There are: retries,"),
+        ("email_on_call", True, "there is no setting 'email_on_call'. There are: retries,"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_it_must_be(dag: DAG, option: str, value: Any, part: str) -> None:

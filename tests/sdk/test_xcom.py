@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from evenflow.errors import XComError, XComTooLarge
 from evenflow.sdk import xcom
+from evenflow.sdk.limits import MAX_XCOM_BYTES
 
 
 class Colour(Enum):
@@ -218,9 +219,9 @@ def test_generators_are_not_stored() -> None:
 
 
 def test_there_is_a_largest_value() -> None:
-    assert len(xcom.dump("x" * 262_142, "It")) == 262_144
-    with pytest.raises(XComTooLarge, match=r"It is 262,145 bytes as JSON, above the limit of 262,144. Write it to storage"):
-        xcom.dump("x" * 262_143, "It")
+    assert len(xcom.dump("x" * (MAX_XCOM_BYTES - 2), "It")) == MAX_XCOM_BYTES == 33_554_432
+    with pytest.raises(XComTooLarge, match=r"It is 33,554,433 bytes as JSON, above the limit of 33,554,432. Write it to storage"):
+        xcom.dump("x" * (MAX_XCOM_BYTES - 1), "It")
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:

@@ -92,6 +92,8 @@ async def _set_paused(dag_id: str, is_paused: bool, json: bool) -> None:
 
 def _row(dag: DagSummary) -> tuple[object, ...]:
     name = Text(dag.dag_id, style="bold")
+    if dag.display_name != dag.dag_id:
+        name.append(f"  {dag.display_name}", style="not bold")
     if dag.is_paused:
         name.append("  paused", style="not bold yellow")
     if not dag.is_active:
@@ -107,7 +109,7 @@ def _schedule(dag: DagSummary) -> Text:
 
 
 def _show(dag: DagDetail) -> None:
-    say(dag.dag_id, "bold")
+    say(dag.dag_id if dag.display_name == dag.dag_id else f"{dag.dag_id}  {dag.display_name}", "bold")
     for text in filter(None, (dag.description, dag.doc.strip())):
         say(text)
     facts = {
@@ -117,6 +119,7 @@ def _show(dag: DagDetail) -> None:
         "limits": f"{dag.max_active_runs or 'any number of'} runs, {dag.max_active_tasks or 'any number of'} tasks of each at once",
         "last run": f"{dag.last_run_id} ({dag.last_run_state})" if dag.last_run_id else "never",
         "owner, tags": ", ".join(filter(None, (dag.owner, *dag.tags))) or "none",
+        **{f"find {owner}": link for owner, link in dag.owner_links.items()},
     }
     say("")
     for name, value in facts.items():
@@ -128,7 +131,7 @@ def _show(dag: DagDetail) -> None:
     say("")
     tasks = (
         (
-            f"{t.task_id}{' []' if t.mapped else ''}",
+            f"{t.task_id}{' []' if t.mapped else ''}" + (f"  {t.display_name}" if t.display_name != t.task_id else ""),
             t.operator,
             ", ".join(t.upstream),
             t.trigger_rule,

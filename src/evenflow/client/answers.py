@@ -26,6 +26,7 @@ class Page(Answer, Generic[T]):
 
 class DagSummary(Answer):
     dag_id: str
+    display_name: str
     is_paused: bool
     paused_reason: str | None
     is_active: bool
@@ -47,6 +48,7 @@ class DagSummary(Answer):
 
 class DagTask(Answer):
     task_id: str
+    display_name: str
     operator: str
     upstream: list[str]
     trigger_rule: str
@@ -67,6 +69,7 @@ class DagParam(Answer):
 
 class DagDetail(DagSummary):
     doc: str
+    owner_links: dict[str, str]
     max_active_runs: int | None
     max_active_tasks: int | None
     params: list[DagParam]

@@ -32,6 +32,15 @@ class RunEvent(Answer):
     detail: dict[str, Any] | None
 
 
+class ChangeEvent(Answer):
+    event_id: int
+    at: datetime
+    actor: str
+    action: str
+    object: str
+    detail: dict[str, Any] | None
+
+
 class TaskEvent(Answer):
     at: datetime
     map_index: int

@@ -180,6 +180,14 @@ class RestClient:
     async def get_plan(self, *, limit: int = 20) -> x.Plan:
         return await self._get("/plan", x.Plan, limit=limit)
 
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    async def list_changes(
+        self, name: str | None = None, *, actor: str | None = None, action: str | None = None, limit: int = 50, offset: int = 0
+    ) -> a.Page[o.ChangeEvent]:
+        wanted = {"object": name, "actor": actor, "action": action, "limit": limit, "offset": offset}
+        return await self._get("/events", a.Page[o.ChangeEvent], **wanted)
+
     # -- assets --------------------------------------------------------------------------------------------------------
 
     async def list_assets(self, *, limit: int = 100, offset: int = 0) -> a.Page[a.Asset]:

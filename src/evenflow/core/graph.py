@@ -118,6 +118,16 @@ class Graph:
         """Whether two tasks depend on each other index by index."""
         return self.span_of[one] != NO_SPAN and self.span_of[one] == self.span_of[other]
 
+    def outside(self, index: int) -> list[int]:
+        """The upstreams of a task that are counted once for all its instances; of a gate, what its group maps over."""
+        if index >= self.n:
+            return list(self.spans[self.span_of_gate[index]].gated_by)
+        return [upstream for upstream in self.upstream[index] if not self.same_span(upstream, index)]
+
+    def tears_down(self, span: Span) -> bool:
+        """Whether some of its tasks are teardowns."""
+        return any(self.teardown[index] for index in span.tasks)
+
     def in_scopes(self, live: set[int]) -> set[int]:
         """What stands between these tasks and teardowns: tasks that follow one of these, and that a teardown waits for."""
         teardowns = {i for i, teardown in enumerate(self.teardown) if teardown}

@@ -144,6 +144,7 @@ class TaskSpec:
     depends_on_past: bool = False  # waits until its instances in the previous run have ended well
     wait_for_downstream: bool = False  # and those directly downstream of it
     empty: bool = False  # no code to run: the scheduler finishes it at once
+    display_name: str = ""  # shown beside the id
     doc: str = ""
     outlets: tuple[str, ...] = ()  # assets of which its success is an event
     outlet_aliases: tuple[str, ...] = ()  # it may add assets to these when it runs
@@ -182,6 +183,8 @@ class DagSpec:
     max_consecutive_failed_dag_runs: int = 0  # so many failures in a row pause the DAG; 0: never
     tags: tuple[str, ...] = ()
     owner: str = ""
+    owner_links: dict[str, str] = field(default_factory=dict)  # where to find an owner: https:// or mailto:
+    display_name: str = ""  # shown beside the id
     description: str = ""
     doc: str = ""
     is_paused_upon_creation: bool = False

@@ -20,6 +20,7 @@ from evenflow.scheduler.cancel import cancel_run, cancelled
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.creation import create_runs, take_queued
 from evenflow.scheduler.deadlines import miss_deadlines
+from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
 from evenflow.scheduler.past import KINDS, apply_word, look_again, tell
 from evenflow.scheduler.readiness import propagate
@@ -138,8 +139,8 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
         batch.runs[row.run_key] = run
         if row.clears:
             batch.catalog.forget_older(row.run_key, row.clears)
-    timers = stop_overdue(batch, miss_deadlines(batch, timers)) if timers else timers
     states = {row.run_key: RunState(row.state) for row in locked}
+    timers = stop_overdue(batch, miss_deadlines(batch, timers, states)) if timers else timers
     already = {row.run_key for row in locked if row.cancelled_by is not None}
     for run_key, report in cancels.items():
         if run_key in already:  # what is left of it are teardowns
@@ -147,15 +148,16 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
         actor = str((report.payload or {}).get("actor", "an operator"))
         cancel_run(batch, batch.runs[run_key], states[run_key], actor)
     expansions: list[Item] = []
+    indexes = Indexes(batch)
     operations = [r for r in reports if r.kind == OPERATE]
     for report in operations:
-        operate(batch, batch.runs[report.run_key], states[report.run_key], report, expansions)
+        operate(batch, batch.runs[report.run_key], states[report.run_key], report, expansions, indexes)
         look_again(batch, batch.runs[report.run_key])
     apply_word(batch, [r for r in reports if r.kind in KINDS])
-    left = end_intended(batch, [r for r in reports if r.kind not in ("cancel", OPERATE, *KINDS)], expansions)
+    left = end_intended(batch, [r for r in reports if r.kind not in ("cancel", OPERATE, *KINDS)], expansions, indexes)
     stale = apply_reports(batch, left)
     apply_timers(batch, [t for t in timers if (t.run_key, t.task_index, t.map_index) not in batch.voided] if operations else timers)
-    propagate(batch, expansions)
+    propagate(batch, expansions, indexes)
     return len(reports), stale, bool(operations) or len(reports) == REPORTS_PER_TURN
 
 

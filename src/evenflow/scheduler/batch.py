@@ -81,6 +81,16 @@ class Expansion:
     tries_before: int = 0  # tries begun before it was cleared and expanded anew
 
 
+@dataclass(slots=True, frozen=True)
+class Rest:
+    """Instances of a mapped task that have no row and have just ended, all in one ``state``."""
+
+    run_key: int
+    task_index: int
+    instances: int
+    state: TaskState
+
+
 @dataclass(slots=True)
 class Batch:
     conn: Conn
@@ -110,7 +120,7 @@ class Batch:
     ended_runs: list[tuple[int, str, str | None]] = field(default_factory=list)  # run_key, state, reason
     finished: dict[int, list[int]] = field(default_factory=dict)  # run_key: [instances, failed leaves]
     kills: list[int] = field(default_factory=list)
-    rests: list[tuple[int, int, int]] = field(default_factory=list)  # run_key, task_index: instances without a row, just skipped
+    rests: list[Rest] = field(default_factory=list)  # not yet counted downstream
     decisions: list[tuple[int, int, int, list[int]]] = field(default_factory=list)  # branches, and the task indexes that they skip
     stops: list[tuple[int, str]] = field(default_factory=list)  # run_key, why it is to be cancelled
     intents: dict[int, dict[str, str]] = field(default_factory=dict)  # by epoch: what operators wanted in this transaction
@@ -258,9 +268,11 @@ class Batch:
         born: list[tasks.Instance] = []
         moves: list[tasks.Move] = []
         for (run_key, task_index, map_index), item in self.items.items():
-            if (run_key, task_index, map_index) in self.gone:
-                continue
             last = item.last
+            if (run_key, task_index, map_index) in self.gone:
+                if last is not None:
+                    self.events.append(last)
+                continue
             if item.was_state is None:
                 born.append(
                     tasks.Instance(run_key, task_index, map_index, item.state, item.epoch, item.try_number, item.tries_before)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState
-from evenflow.scheduler.batch import Batch, Item, Run
+from evenflow.scheduler.batch import Batch, Item, Rest, Run
 from evenflow.store import operations, runs, selection, tasks
+
+_UNTOUCHED = (TaskState.NONE, TaskState.SCHEDULED)
 
 
 def cancelled(actor: str) -> str:
@@ -58,25 +60,61 @@ def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
             batch.explain(item, f"The run was cancelled by {actor} before it started.")
         elif item.state in (TaskState.QUEUED, TaskState.RUNNING):
             batch.kills.append(row.epoch)
-        elif item.state is TaskState.NONE and row.map_index == UNMAPPED and row.task_index in waits:
+        elif item.state is TaskState.NONE and (row.task_index, row.map_index) in waits:
             continue
         elif item.state not in FINISHED:
             batch.apply(item, TaskEvent.CANCEL)
             batch.explain(item, f"The run was cancelled by {actor}.")
-    for task_index, rest in tasks.skip_rest(conn, run.run_key).all():
-        batch.count(run.run_key, rest)
-        batch.rests.append((run.run_key, task_index, rest))
+    spared = _end_untouched(batch, run, waits, actor)
+    for task_index, rest in tasks.skip_rest(conn, run.run_key, spared=spared).all():
+        batch.rests.append(Rest(run.run_key, task_index, rest, TaskState.SKIPPED))
 
 
-def _waits(run: Run, rows: list[tasks.Unfinished]) -> set[int]:
-    """Tasks that end when those end that are being killed, and not at once: the teardowns behind them must not run before."""
-    live = {
-        row.task_index
-        for row in rows
-        if row.state == TaskState.RUNNING or (row.state == TaskState.QUEUED and row.worker_id is not None)
+def _end_untouched(batch: Batch, run: Run, waits: set[tuple[int, int]], actor: str) -> list[int]:
+    """Of tasks that are expanded together with teardowns: untouched instances are skipped one by one, because each teardown waits
+    for those of its own index. Answers these tasks; what of them has no row now waits.
+    """
+    graph = run.graph
+    beside = [(run.run_key, index) for span in graph.spans if graph.tears_down(span) for index in span.tasks]
+    mapped = [row for row in tasks.read_mapped(batch.conn, beside).all() if row.rest in _UNTOUCHED] if beside else []
+    keys = [(row.run_key, row.task_index) for row in mapped]
+    begun = {row[:3] for row in tasks.read_touched(batch.conn, keys).all() if row.state is not None} if keys else set()
+    for row in mapped:
+        for map_index in range(row.length):
+            key = (row.run_key, row.task_index, map_index)
+            scheduled = row.rest == TaskState.SCHEDULED
+            if (
+                key in begun
+                or key[1:] in waits
+                or (row.task_index, UNMAPPED) in waits
+                or (graph.teardown[row.task_index] and not scheduled)
+            ):
+                continue
+            item = batch.new_item(*key)
+            if graph.teardown[row.task_index]:
+                batch.ready.append(item)
+            else:
+                batch.apply(item, TaskEvent.CANCEL)
+                batch.explain(item, f"The run was cancelled by {actor}.")
+    return [row.task_index for row in mapped]
+
+
+def _waits(run: Run, rows: list[tasks.Unfinished]) -> set[tuple[int, int]]:
+    """What ends (task index, map index) when those end that are being killed, and not at once: the teardowns behind must not run
+    before. Inside a group that is what has the same index.
+    """
+    graph = run.graph
+    live: dict[int, set[int]] = {}
+    for row in rows:
+        killed = row.state == TaskState.RUNNING or (row.state == TaskState.QUEUED and row.worker_id is not None)
+        if killed and not graph.teardown[row.task_index]:
+            live.setdefault(row.task_index, set()).add(row.map_index)
+    return {
+        (between, map_index if graph.same_span(source, between) else UNMAPPED)
+        for source, indexes in live.items()
+        for between in graph.in_scopes({source})
+        for map_index in indexes
     }
-    live -= {i for i in live if run.graph.teardown[i]}
-    return {i for i in run.graph.in_scopes(live) if not run.graph.grouped(i)}
 
 
 def _skip_cleared(batch: Batch, run: Run, actor: str) -> None:

@@ -12,9 +12,9 @@ from evenflow.core.trigger_rules import Verdict
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.indexes import Indexes
-from evenflow.scheduler.operations import resume
 from evenflow.scheduler.past import await_previous
 from evenflow.scheduler.readiness import propagate, settle
+from evenflow.scheduler.recount import resume
 from evenflow.scheduler.timeouts import insert_timeouts
 from evenflow.store import runs
 from evenflow.store.rows import Conn, Rows
@@ -59,7 +59,7 @@ def create_runs(batch: Batch, found: list[runs.QueuedRun]) -> bool:
     for run, graph, _ in taken:
         batch.apply_run(run.run_key, RunState.QUEUED, RunEvent.START, "scheduler")
         if not run.new:
-            resume(batch, run, expansions)
+            resume(batch, run, expansions, indexes)
             continue
         items = [batch.new_item(run.run_key, i) for i in range(graph.n)]
         for i in graph.roots:

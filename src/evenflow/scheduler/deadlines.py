@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from evenflow.core.callbacks import Callback
@@ -14,7 +14,7 @@ from evenflow.store.inbox import TakenTimer
 DEADLINE = "deadline"
 
 
-def miss_deadlines(batch: Batch, timers: Iterable[TakenTimer]) -> list[TakenTimer]:
+def miss_deadlines(batch: Batch, timers: Iterable[TakenTimer], states: Mapping[int, RunState]) -> list[TakenTimer]:
     """Writes each that is missed into the history of its run, and calls its functions. Answers the other timers."""
     others: list[TakenTimer] = []
     missed: list[tuple[int, str, float]] = []
@@ -29,7 +29,7 @@ def miss_deadlines(batch: Batch, timers: Iterable[TakenTimer]) -> list[TakenTime
         reason = f"The run had not ended at {due}, the deadline {deadline.name!r}."
         before = sum(d.callbacks for d in deadlines[: timer.task_index])
         for position in range(before, before + deadline.callbacks):
-            batch.call_back_of_run(timer.run_key, Callback.DEADLINE, position, RunState.RUNNING, reason)
+            batch.call_back_of_run(timer.run_key, Callback.DEADLINE, position, states[timer.run_key], reason)
     if missed:
         callbacks.record_missed(batch.conn, missed)
     return others

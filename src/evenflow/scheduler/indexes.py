@@ -17,8 +17,8 @@ from evenflow.core.graph import NO_SPAN, Graph, Span
 from evenflow.core.mapping import product_length
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskEvent, TaskState
-from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts, Verdict, contribution, evaluate
-from evenflow.scheduler.batch import Batch, Expansion, Item
+from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts, Verdict, contribution, counted_as, evaluate
+from evenflow.scheduler.batch import Batch, Expansion, Item, Rest
 from evenflow.scheduler.expansion import NOTHING, Deltas, read_lengths, unfold, unmappable
 from evenflow.store import tasks
 
@@ -82,7 +82,8 @@ class Indexes:
     def open(self, deltas: Deltas, single: Standing) -> None:
         """Expands groups whose gates have opened, and has their tasks decided with what is known of their upstreams outside."""
         batch = self.batch
-        opening, self.opening = self.opening, []
+        opening = list({(o.run_key, o.span.tasks[0]): o for o in self.opening}.values())
+        self.opening.clear()
         if not opening:
             return
         _load(batch, {(o.run_key, o.span.tasks[0]) for o in opening})
@@ -92,15 +93,18 @@ class Indexes:
         for o in opening:
             graph = batch.runs[o.run_key].graph
             length = product_length(o.span.mapping.inputs, lengths[o.run_key])
-            if batch.runs[o.run_key].cancelled or any(batch.items[key].state is not TaskState.NONE for key in o.standing_for()):
+            if batch.runs[o.run_key].cancelled:
                 self._skip(o)
                 continue
-            if not length or length > graph.spec.max_map_length:
+            if not length or length > graph.spec.max_map_length or not self._waiting(o):
                 self._close(o, graph, length)
                 continue
             for task_index in o.span.tasks:
+                state = batch.items[o.run_key, task_index, UNMAPPED].state
                 unfold(self.batch, o.run_key, task_index, length, deltas, ready=False)
-                if graph.counted[task_index]:
+                if state is not TaskState.NONE:
+                    self._unfold_ended(o.run_key, task_index, length, state)
+                elif graph.counted[task_index]:
                     deltas[o.run_key, task_index][0] += 0  # to be read
                 elif not graph.inner[task_index] and (o.span.gated_by or not graph.outer[task_index]):
                     single[o.run_key, task_index] = o.counts
@@ -117,9 +121,24 @@ class Indexes:
         return [item for key in opening.standing_for() if (item := self.batch.items[key]).state is TaskState.NONE]
 
     def _skip(self, opening: Opening) -> None:
-        """Of a group that is not expanded yet a branch has skipped a part, or the run is cancelled: the rest goes the same way."""
+        """The run is cancelled, so the group will not be expanded."""
         for item in self._waiting(opening):
             self.batch.apply(item, TaskEvent.SKIP)
+
+    def _unfold_ended(self, run_key: int, task_index: int, length: int, state: TaskState) -> None:
+        """A branch has skipped the task, or an operator marked it, before its group was expanded: so all its instances end. One of
+        them has been counted.
+        """
+        batch = self.batch
+        graph = batch.runs[run_key].graph
+        batch.settle_rest(batch.mapped[run_key, task_index], state)
+        batch.rests.append(Rest(run_key, task_index, length - 1, state))
+        for other in graph.downstream[task_index]:
+            if graph.same_span(task_index, other):
+                given = contribution(graph.rules[other], counted_as(state), setup=graph.setup[task_index])
+                for map_index in range(length):
+                    for i, n in enumerate(given):
+                        self._inner[run_key, other, map_index][i] += n
 
     def _close(self, opening: Opening, graph: Graph, length: int | None) -> None:
         """Ends a group that can have no instances, as a whole."""
@@ -152,10 +171,15 @@ class Indexes:
         if not inner and not outer:
             return []
         live = {key[:2] for key in inner} | outer.keys()
-        live = {key for key in live if not self.batch.runs[key[0]].cancelled}
+        live = {key for key in live if self._goes_on(*key)}
         _load(self.batch, live)
         decided = [*self._by_index({k: v for k, v in inner.items() if k[:2] in live}, standing), *self._by_outside(outer)]
         return list({item.key: (item, verdict) for item, verdict in decided}.values())  # both may have decided one
+
+    def _goes_on(self, run_key: int, task_index: int) -> bool:
+        """In a cancelled run only what leads to teardowns does."""
+        run = self.batch.runs[run_key]
+        return not run.cancelled or run.graph.tears_down(run.graph.spans[run.graph.span_of[task_index]])
 
     def _by_index(self, inner: Inner, standing: Standing) -> Decided:
         """Instances of which an upstream of the same index has ended."""
@@ -193,14 +217,18 @@ class Indexes:
         within: dict[tuple[int, int], tuple[Expansion, Verdict]] = {}
         for key, counts in outer.items():
             expansion = self.batch.mapped.get(key)
-            if expansion is None or expansion.rest is not TaskState.NONE or self.batch.runs[key[0]].cancelled:
+            run = self.batch.runs[key[0]]
+            one_by_one = run.clears > 0 or run.cancelled  # some have rows and wait nevertheless
+            if expansion is None or (expansion.rest is not TaskState.NONE and not one_by_one) or not self._goes_on(*key):
                 continue
-            graph = self.batch.runs[key[0]].graph
+            graph = run.graph
             inner = graph.inner[key[1]]
             verdict = evaluate(graph.rules[key[1]], _sum(counts, UpstreamCounts(inner)))
-            if inner and (verdict is not Verdict.WAIT or counts.done >= counts.total):
+            if expansion.rest is not TaskState.NONE:
+                within[key] = (expansion, Verdict.WAIT)
+            elif (inner or one_by_one) and (verdict is not Verdict.WAIT or counts.done >= counts.total):
                 within[key] = (expansion, verdict)
-            elif verdict is Verdict.READY and not graph.task(key[1]).empty:
+            elif verdict is Verdict.READY and not graph.task(key[1]).empty and not graph.task(key[1]).depends_on_past:
                 self.batch.settle_rest(expansion, TaskState.SCHEDULED, lane=True)
             elif verdict is not Verdict.WAIT:
                 decided += [(self.batch.new_item(*key, i), verdict) for i in range(expansion.length)]
@@ -215,7 +243,8 @@ class Indexes:
         touched: dict[tuple[int, int, int], UpstreamCounts] = {}
         for row in tasks.read_touched(batch.conn, within).all():
             graph = batch.runs[row.run_key].graph
-            touched[row[:3]] = UpstreamCounts(graph.inner[row.task_index], row.success, row.failed, row.skipped)
+            total = graph.inner[row.task_index] if row.total is None else row.total
+            touched[row[:3]] = UpstreamCounts(total, row.success, row.failed, row.skipped)
             if row.state is not None:
                 batch.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
         decided: Decided = []

@@ -20,14 +20,13 @@ from typing import Any
 import msgspec
 
 from evenflow.core.model import UNMAPPED
-from evenflow.core.operations import FAILURES, Operation, Target, index_by_index, reachable, targets, touched_states, without
+from evenflow.core.operations import FAILURES, Operation, Target, beyond, targets, touched_states, without
 from evenflow.core.states import HOLDING, RUN_FINISHED, RunEvent, RunState, TaskEvent, TaskState, move_run, sources
 from evenflow.core.states import move as moved_to
-from evenflow.core.trigger_rules import UpstreamCounts, contribution, evaluate
 from evenflow.scheduler.batch import Batch, Item, Run
-from evenflow.scheduler.branches import standing_skips
 from evenflow.scheduler.cancel import cancel_run
-from evenflow.scheduler.readiness import settle
+from evenflow.scheduler.indexes import Indexes
+from evenflow.scheduler.recount import settle_run
 from evenflow.store import operations as store
 from evenflow.store import runs
 from evenflow.store.inbox import TakenReport
@@ -36,8 +35,8 @@ from evenflow.store.operations import Change, Key
 OPERATE = "operate"
 
 
-def operate(batch: Batch, run: Run, state: RunState, report: TakenReport, expansions: list[Item]) -> None:
-    """Applies an operation. What is to be expanded because of it joins ``expansions``."""
+def operate(batch: Batch, run: Run, state: RunState, report: TakenReport, expansions: list[Item], indexes: Indexes) -> None:
+    """Applies an operation. What is to be expanded because of it joins ``expansions`` and ``indexes``."""
     operation = msgspec.convert(report.payload, Operation)
     if operation.event is TaskEvent.MARK_FAILED and operation.tasks is None:
         _fail_run(batch, run, state, operation)
@@ -59,10 +58,10 @@ def operate(batch: Batch, run: Run, state: RunState, report: TakenReport, expans
             store.change_run(batch.conn, run.run_key, state, revived=False)
     store.record_operation(batch.conn, run.run_key, operation.event, state, operation.actor, detail)
     if changed:
-        _settle(batch, run, expansions, running=state is RunState.RUNNING)
+        settle_run(batch, run, expansions, indexes, running=state is RunState.RUNNING)
 
 
-def end_intended(batch: Batch, reports: Sequence[TakenReport], expansions: list[Item]) -> list[TakenReport]:
+def end_intended(batch: Batch, reports: Sequence[TakenReport], expansions: list[Item], indexes: Indexes) -> list[TakenReport]:
     """Applies what operators want of tries that have ended; answers the other reports."""
     ended: dict[int, TakenReport] = {}
     for report in reports:
@@ -81,23 +80,15 @@ def end_intended(batch: Batch, reports: Sequence[TakenReport], expansions: list[
         change = _changing(TaskEvent(event), actor, HOLDING)
         keys: list[Key] = [(r.task_index, r.map_index) for r in group if r.task_index is not None]
         store.move_instances(batch.conn, run_key, keys, change, live=())
-        _remove_ended(batch, run_key, keys, actor, ended)
+        _remove_ended(batch, batch.runs[run_key], keys, actor, ended)
         if change.cleared:
             store.delete_results(batch.conn, run_key, keys)
     for run_key in {key[0] for key in by_intent}:
-        _settle(batch, batch.runs[run_key], expansions, running=True)
+        settle_run(batch, batch.runs[run_key], expansions, indexes, running=True)
     return [report for report in reports if report.epoch not in ended]
 
 
-def resume(batch: Batch, run: Run, expansions: list[Item]) -> None:
-    """A run that operators had touched after it had finished begins again: what waits is judged."""
-    _judge(batch, run, expansions, _standing(batch, run))
-    batch.count(run.run_key, 0)
-
-
 def _refusal(run: Run, state: RunState, operation: Operation) -> str | None:
-    if (task_id := index_by_index(run.graph, operation)) is not None:
-        return f"{task_id} depends on others index by index"
     if state is RunState.QUEUED and not run.clears:
         return "the run had not begun"
     if state is RunState.RUNNING and run.cancelled:
@@ -128,8 +119,7 @@ def _change(batch: Batch, run: Run, operation: Operation) -> int:
     changed = _apply(batch, run, found, change, as_whole=operation.only is None)
     if operation.event is not TaskEvent.CLEAR and changed:
         # As in Airflow: what failed because of it is to be tried again.
-        named = {target.task_index for target in found}
-        below = [Target(index, None) for index in sorted(reachable(graph.downstream, named))]
+        below = beyond(graph, graph.downstream, found)
         again = _changing(TaskEvent.CLEAR, operation.actor, FAILURES)
         changed += _apply(batch, run, below, again, as_whole=False)
     return changed
@@ -147,7 +137,7 @@ def _apply(batch: Batch, run: Run, found: Sequence[Target], change: Change, *, a
     conn, run_key = batch.conn, run.run_key
     mapped = store.read_mapped(conn, run_key, [t.task_index for t in found])
     expanded = {m.task_index for m in mapped}
-    anew = [t.task_index for t in found if change.cleared and as_whole and t.map_indexes is None and t.task_index in expanded]
+    anew = sorted(_whole_spans(run, found) & expanded) if change.cleared and as_whole else []
     keys = [key for t in found if t.task_index not in anew for key in _keys_of(t)]
     live = _end_or_kill(batch, run_key, [*keys, *((index, None) for index in anew)], change)
     changed, timed = store.move_instances(conn, run_key, keys, change, live=live) if keys else (0, [])
@@ -156,13 +146,19 @@ def _apply(batch: Batch, run: Run, found: Sequence[Target], change: Change, *, a
     if anew:
         changed += len(anew)
         store.withdraw_ranges(conn, run_key, anew)
-        timed += _remove(batch, run_key, anew, change.actor, live)
+        timed += _remove(batch, run, anew, change.actor, live)
     if change.cleared:
         store.delete_results(conn, run_key, [*keys, *((index, None) for index in anew)])
     store.withdraw_ready(conn, run_key)
     batch.wake(store.delete_empty_lanes(conn, run_key))
     batch.voided.update((run_key, *key) for key in timed)
     return changed + len(live)
+
+
+def _whole_spans(run: Run, found: Sequence[Target]) -> set[int]:
+    """Of mapped tasks those that are meant as a whole, together with all that are expanded with them."""
+    whole = {target.task_index for target in found if target.map_indexes is None}
+    return {index for span in run.graph.spans if whole.issuperset(span.tasks) for index in span.tasks}
 
 
 def _keys_of(target: Target) -> list[Key]:
@@ -224,22 +220,26 @@ def _take_from_lanes(batch: Batch, run_key: int, rows: Iterable[tuple[int, int]]
         store.change_ranges(batch.conn, changed)
 
 
-def _remove(batch: Batch, run_key: int, tasks: Sequence[int], actor: str, live: Collection[int]) -> list[tuple[int, int]]:
-    """Removes the instances of mapped tasks; those of which no process runs any more will expand anew."""
+def _remove(batch: Batch, run: Run, tasks: Sequence[int], actor: str, live: Collection[int]) -> list[tuple[int, int]]:
+    """Removes the instances of mapped tasks. Once no process runs of one or of what is expanded with it, it will expand anew."""
+    run_key = run.run_key
     state = moved_to(TaskState.NONE, TaskEvent.REMOVE)
     removal = Change(TaskEvent.REMOVE, state, (), False, None, actor)
     timed = store.remove_instances(batch.conn, run_key, tasks, removal, live=live)
-    store.collapse_mapped(batch.conn, run_key, TaskEvent.CLEAR)
+    spans = [(index, number) for number, span in enumerate(run.graph.spans) for index in span.tasks]
+    for task_index in store.collapse_mapped(batch.conn, run_key, TaskEvent.CLEAR, spans):
+        batch.mapped.pop((run_key, task_index), None)
     return timed
 
 
-def _remove_ended(batch: Batch, run_key: int, keys: Iterable[Key], actor: str, ended: Collection[int]) -> None:
+def _remove_ended(batch: Batch, run: Run, keys: Iterable[Key], actor: str, ended: Collection[int]) -> None:
     """Of mapped tasks that were cleared as a whole: these instances have ended."""
+    run_key = run.run_key
     mapped = {task_index for task_index, map_index in keys if map_index != UNMAPPED}
     removed = [m.task_index for m in store.read_mapped(batch.conn, run_key, mapped) if m.rest == TaskState.REMOVED]
     if removed:
         others = store.find_live(batch.conn, run_key, [(index, None) for index in removed], HOLDING)
-        _remove(batch, run_key, removed, actor, [t.epoch for t in others if t.epoch not in ended])
+        _remove(batch, run, removed, actor, [t.epoch for t in others if t.epoch not in ended])
         store.delete_results(batch.conn, run_key, [(index, None) for index in removed])
 
 
@@ -248,50 +248,3 @@ def _intent(batch: Batch, report: TakenReport) -> dict[str, Any] | None:
     if report.task_index is None or report.state is None or batch.runs[report.run_key].cancelled:
         return None
     return batch.intents.get(report.epoch) or report.intent
-
-
-# -- what follows --------------------------------------------------------------------------------------------------------
-
-
-def _settle(batch: Batch, run: Run, expansions: list[Item], *, running: bool) -> None:
-    """Computes all that the run counts, and judges what waits."""
-    graph, conn = run.graph, batch.conn
-    standing = _standing(batch, run)
-    counters = [(i, *_counts(run, i, standing)) for i in range(graph.n) if graph.counted[i]]
-    if counters:
-        store.set_counters(conn, run.run_key, counters)
-    store.recount_run(conn, run.run_key, [i for i in range(graph.n) if graph.leaf[i]])
-    if running:
-        _judge(batch, run, expansions, standing)
-        batch.count(run.run_key, 0)  # it may have nothing left to do
-
-
-def _standing(batch: Batch, run: Run) -> dict[int, store.Standing]:
-    upstreams = {u for upstream in run.graph.upstream for u in upstream}
-    return {row.task_index: row for row in store.read_standing(batch.conn, run.run_key, upstreams)} if upstreams else {}
-
-
-def _counts(run: Run, task_index: int, standing: dict[int, store.Standing]) -> UpstreamCounts:
-    """What the counter of a task says, if it has one."""
-    graph, total, success, failed, skipped = run.graph, 0, 0, 0, 0
-    for upstream in graph.upstream[task_index]:
-        row = standing[upstream]
-        given = contribution(graph.rules[task_index], (row.success, row.failed, row.skipped), setup=graph.setup[upstream])
-        total += row.total + given.total
-        success += given.success
-        failed += given.failed
-        skipped += given.skipped
-    return UpstreamCounts(total, success, failed, skipped)
-
-
-def _judge(batch: Batch, run: Run, expansions: list[Item], standing: dict[int, store.Standing]) -> None:
-    skips = standing_skips(batch, run.run_key)
-    for row in store.read_waiting(batch.conn, run.run_key):
-        item = batch.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
-        if item.state is not TaskState.NONE:
-            continue
-        if (row.task_index, row.map_index) in skips or (row.task_index, UNMAPPED) in skips:
-            batch.apply(item, TaskEvent.SKIP)
-        else:
-            counts = _counts(run, row.task_index, standing)
-            settle(batch, item, evaluate(run.graph.rules[row.task_index], counts), expansions)

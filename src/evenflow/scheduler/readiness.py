@@ -62,16 +62,20 @@ def propagate(batch: Batch, expansions: list[Item] | None = None, indexes: Index
 
 
 def _count_rests(batch: Batch, deltas: Deltas) -> None:
-    """Instances without a row that were skipped all at once count like any other."""
-    for run_key, task_index, skipped in batch.rests:
+    """Instances without a row that ended all at once count like any other."""
+    for rest in batch.rests:
+        run_key, task_index = rest.run_key, rest.task_index
         graph = batch.runs[run_key].graph
+        success, failed, skipped = (rest.instances * n for n in counted_as(rest.state))
+        batch.count(run_key, rest.instances, failed if graph.leaf[task_index] else 0)
         for other in graph.downstream[task_index]:
             if graph.counted[other] and not graph.same_span(task_index, other):
-                given = contribution(graph.rules[other], (0, 0, skipped), setup=graph.setup[task_index])
+                given = contribution(graph.rules[other], (success, failed, skipped), setup=graph.setup[task_index])
                 for i, n in enumerate(given):
                     deltas[run_key, other][i] += n
         for gate in graph.gates_of.get(task_index, ()):
-            deltas[run_key, gate][3] += skipped
+            for i, n in enumerate((success, failed, skipped), 1):
+                deltas[run_key, gate][i] += n
     batch.rests.clear()
 
 
@@ -135,10 +139,8 @@ def _begin(batch: Batch, item: Item, expansions: list[Item]) -> None:
     spec = run.graph.task(item.task_index)
     if run.cancelled and not spec.teardown:
         batch.apply(item, TaskEvent.CANCEL)
-    elif spec.mapping is not None and item.map_index == UNMAPPED:
-        expansions.append(item)
-    elif spec.empty:
+    elif spec.empty and (spec.mapping is None or item.map_index != UNMAPPED):
         batch.apply(item, TaskEvent.SUCCEED)
     elif item.key not in batch.offered:  # a rule such as one_success is met by several upstreams of one transaction
         batch.offered.add(item.key)
-        batch.ready.append(item)
+        (expansions if spec.mapping is not None and item.map_index == UNMAPPED else batch.ready).append(item)

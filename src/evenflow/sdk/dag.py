@@ -54,6 +54,8 @@ class DagOptions(TypedDict, total=False):
     description: str
     doc_md: str
     owner: str
+    owner_links: Mapping[str, str]  # where to find owners: {"ops": "mailto:ops@example.com"}
+    dag_display_name: str  # shown beside the id
     is_paused_upon_creation: bool
     on_success_callback: Functions  # of a run: called on a worker, with the context
     on_failure_callback: Functions

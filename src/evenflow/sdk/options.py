@@ -16,8 +16,9 @@ from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import INT32_MAX, INT32_MIN, WeightRule
 from evenflow.errors import BadId, BadSetting
 from evenflow.sdk import callbacks
+from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless
 from evenflow.sdk.assets import Asset, AssetAlias, checked_assets
-from evenflow.sdk.limits import MAX_ID_LENGTH, MAX_RETRIES
+from evenflow.sdk.limits import MAX_DISPLAY_NAME, MAX_ID_LENGTH, MAX_RETRIES
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy
 
 
@@ -42,6 +43,7 @@ class TaskOptions(TypedDict, total=False):
     trigger_rule: TriggerRule | str
     max_active_tis_per_dag: int | None
     max_active_tis_per_dagrun: int | None
+    task_display_name: str  # shown beside the id
     doc: str
     doc_md: str
     outlets: Sequence[Asset | AssetAlias]  # its success is an event of each
@@ -75,6 +77,7 @@ class Settings:
     trigger_rule: TriggerRule = TriggerRule.ALL_SUCCESS
     max_active_tis_per_dag: int | None = None
     max_active_tis_per_dagrun: int | None = None
+    display_name: str = ""
     doc: str = ""
     outlets: tuple[Asset | AssetAlias, ...] = ()
     inlets: tuple[Asset | AssetAlias, ...] = ()
@@ -85,7 +88,9 @@ class Settings:
     on_skipped_callback: tuple[callbacks.Function, ...] = ()
 
 
-OPTION_NAMES = frozenset(TaskOptions.__annotations__)
+DISPLAY_NAME = f"a string of 1 to {MAX_DISPLAY_NAME} printable characters"
+
+OPTION_NAMES = frozenset(TaskOptions.__annotations__) | TASK_SETTINGS.keys()
 
 
 def check_options(options: Mapping[str, Any], where: str) -> Settings:
@@ -96,12 +101,18 @@ def check_options(options: Mapping[str, Any], where: str) -> Settings:
     for name, value in options.items():
         check = _CHECKS.get(name)
         if check is None:
+            if is_harmless(TASK_SETTINGS, name, value, where):
+                continue
             raise BadSetting(f"{where}: there is no setting {name!r}. {_suggestion(name, _CHECKS)}")
         try:
             values[_FIELDS.get(name, name)] = check(value)
         except _Refused as refused:
             raise BadSetting(f"{where}: {name} must be {refused}, not {value!r}.") from None
     return Settings(**values)
+
+
+def is_display_name(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable() and len(text) <= MAX_DISPLAY_NAME
 
 
 def check_id(kind: str, value: Any, where: str = "") -> str:
@@ -185,6 +196,12 @@ def _text(value: Any) -> str:
     return value
 
 
+def _display_name(value: Any) -> str:
+    if not isinstance(value, str) or not is_display_name(value):
+        raise _Refused(DISPLAY_NAME)
+    return value
+
+
 def _assets(value: Any) -> tuple[Asset | AssetAlias, ...]:
     found = checked_assets(value)
     if found is None:
@@ -230,7 +247,7 @@ def _policy(value: Any) -> tuple[RetryRule, ...]:
         raise _Refused(f"a policy without errors ({error})") from None
 
 
-_FIELDS = {"doc_md": "doc", "retry_policy": "retry_rules"}
+_FIELDS = {"doc_md": "doc", "task_display_name": "display_name", "retry_policy": "retry_rules"}
 
 _MAX_BACKOFF = 100.0  # from a second to a day in four tries
 _MIN_TIMEOUT_S = 0.001  # the resolution of the timers that enforce it
@@ -254,6 +271,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "trigger_rule": _choice(TriggerRule),
     "max_active_tis_per_dag": _optional(_integer(1)),
     "max_active_tis_per_dagrun": _optional(_integer(1)),
+    "task_display_name": _display_name,
     "doc": _text,
     "doc_md": _text,
     "outlets": _assets,

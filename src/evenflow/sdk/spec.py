@@ -16,12 +16,13 @@ from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import effective_weights
 from evenflow.errors import BadSchedule, BadSetting
 from evenflow.sdk import callbacks
+from evenflow.sdk.airflow_settings import DAG_OPTIONS, is_harmless
 from evenflow.sdk.assets import Asset, AssetAlias, AssetOrTimeSchedule, condition_of, declared
 from evenflow.sdk.deadlines import checked_deadlines
 from evenflow.sdk.flow_rules import check_flow
 from evenflow.sdk.graph import topological_order, upstream_indexes
 from evenflow.sdk.limits import MAX_FAILED_RUNS, MAX_RUN_SECONDS
-from evenflow.sdk.options import OPTION_NAMES, check_options
+from evenflow.sdk.options import DISPLAY_NAME, TaskOptions, check_options, is_display_name
 from evenflow.sdk.params import params_to_spec
 from evenflow.sdk.timetables import schedule_of
 
@@ -45,16 +46,11 @@ class Header:
 def spec_of_header(dag_id: str, options: Mapping[str, Any]) -> Header:
     """Raises :class:`BadSetting` or :class:`BadSchedule` naming the option that is wrong."""
     where = f"DAG {dag_id!r}"
-    unknown = [name for name in options if name not in _OPTIONS]
-    if unknown:
-        raise BadSetting(f"{where}: there is no option {unknown[0]!r}. There are: {', '.join(_OPTIONS)}.")
-    given = {name: value for name, value in options.items() if value is not None or name in ("max_active_runs", "max_active_tasks")}
-    for name, value in given.items():
-        kind, wanted = _OPTIONS[name]
-        if value is not None and (not isinstance(value, kind) or (isinstance(value, bool) and kind is int)):
-            raise BadSetting(f"{where}: {name} must be {wanted}, not {value!r} of type {type(value).__name__}.")
+    given = _given(options, where)
     default_args = dict(given.get("default_args", {}))
     owner: str = default_args.pop("owner", "")
+    for name in ("start_date", "end_date"):
+        default_args.pop(name, None)
     check_options(default_args, f"{where}, default_args")
     start = _aware(given.get("start_date"), UTC)
     end = _aware(given.get("end_date"), start.tzinfo if start and start.tzinfo else UTC)
@@ -82,6 +78,8 @@ def spec_of_header(dag_id: str, options: Mapping[str, Any]) -> Header:
             max_map_length=_map_length(given, where),
             tags=_tags(given.get("tags", ()), where),
             owner=given.get("owner", owner),
+            owner_links=_owner_links(given.get("owner_links", {}), where),
+            display_name=given.get("dag_display_name", ""),
             description=given.get("description", ""),
             doc=given.get("doc_md", ""),
             fail_fast=given.get("fail_fast", False),
@@ -93,6 +91,24 @@ def spec_of_header(dag_id: str, options: Mapping[str, Any]) -> Header:
     )
 
 
+def _given(options: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The options that say something, of the right types. The dates may be among ``default_args``, where files of Airflow have them."""
+    unknown = [name for name, value in options.items() if name not in _OPTIONS and not is_harmless(DAG_OPTIONS, name, value, where)]
+    if unknown:
+        raise BadSetting(f"{where}: there is no option {unknown[0]!r}. There are: {', '.join(_OPTIONS)}.")
+    for_all = options.get("default_args")
+    dates = {name: for_all.get(name) for name in ("start_date", "end_date")} if isinstance(for_all, Mapping) else {}
+    told = {name: value for name, value in {**dates, **options}.items() if name in _OPTIONS}
+    given = {name: value for name, value in told.items() if value is not None or name in ("max_active_runs", "max_active_tasks")}
+    for name, value in given.items():
+        kind, wanted = _OPTIONS[name]
+        if value is not None and (not isinstance(value, kind) or (isinstance(value, bool) and kind is int)):
+            raise BadSetting(f"{where}: {name} must be {wanted}, not {value!r} of type {type(value).__name__}.")
+    if "dag_display_name" in given and not is_display_name(given["dag_display_name"]):
+        raise BadSetting(f"{where}: dag_display_name must be {DISPLAY_NAME}, not {given['dag_display_name']!r}.")
+    return given
+
+
 _SCHEDULE = "a cron expression, a preset such as '@daily', a timedelta, a timetable, assets, or None"
 
 _OPTIONS: dict[str, tuple[Any, str]] = {
@@ -101,7 +117,7 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     "end_date": (datetime, "a datetime"),
     "catchup": (bool, "True or False"),
     "params": (Mapping, "a dict of defaults or Param(...)"),
-    "default_args": (Mapping, f"a dict of task settings ({', '.join(sorted(OPTION_NAMES))})"),
+    "default_args": (Mapping, f"a dict of task settings ({', '.join(sorted(TaskOptions.__annotations__))})"),
     "tags": ((list, tuple, set, frozenset), "a list of strings"),
     "max_active_runs": (int, "an integer of at least 1, or None for no limit"),
     "max_active_tasks": (int, "an integer of at least 1, or None for no limit"),
@@ -111,6 +127,8 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     "description": (str, "a string"),
     "doc_md": (str, "a string"),
     "owner": (str, "a string"),
+    "owner_links": (Mapping, "a dict from owners to links, which begin with https://, http:// or mailto:"),
+    "dag_display_name": (str, DISPLAY_NAME),
     "fail_fast": (bool, "True or False"),
     "is_paused_upon_creation": (bool, "True or False"),
     "on_success_callback": (object, callbacks.WANTED),
@@ -158,6 +176,13 @@ def _callbacks(given: Mapping[str, Any], where: str) -> tuple[str, ...]:
         if callbacks.checked_functions(given.get(name)) is None:
             raise BadSetting(f"{where}: {name} must be {callbacks.WANTED}, not {given[name]!r}.")
     return callbacks.declared_by_dag(given)
+
+
+def _owner_links(links: Mapping[Any, Any], where: str) -> dict[str, str]:
+    for owner, link in links.items():
+        if not isinstance(owner, str) or not isinstance(link, str) or not link.startswith(("https://", "http://", "mailto:")):
+            raise BadSetting(f"{where}: owner_links must be {_OPTIONS['owner_links'][1]}, not {{{owner!r}: {link!r}}}.")
+    return dict(links)
 
 
 def _tags(tags: Any, where: str) -> tuple[str, ...]:
@@ -285,6 +310,7 @@ def _task_spec(
         depends_on_past=settings.depends_on_past or settings.wait_for_downstream,
         wait_for_downstream=settings.wait_for_downstream,
         empty=task.is_empty and not settings.outlets and not settings.on_execute_callback,
+        display_name=settings.display_name,
         doc=settings.doc,
         outlets=tuple(outlet.name for outlet in settings.outlets if isinstance(outlet, Asset)),
         outlet_aliases=tuple(outlet.name for outlet in settings.outlets if isinstance(outlet, AssetAlias)),

@@ -11,7 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from datetime import datetime, timedelta
+from heapq import heapify, heappop, heappush
 
 from evenflow.core.model import DagSpec
 from evenflow.core.retry import may_retry, next_delay
@@ -34,15 +35,16 @@ class TaskOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A try that starts (``state`` is running) or ends, ``at_s`` seconds after the start of the run. What ends without having run
-    has no try.
-    """
+    """A try that starts (``state`` is running) or ends, at a time of the run's own. What ends without having run has no try."""
 
-    at_s: float
+    at: datetime
     task_id: str
     map_index: int
     try_number: int
     state: TaskState
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {shown(self.task_id, self.map_index)}: {self.state}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +66,19 @@ class _Work:
     first_look_s: float | None = None
     running: bool = False
     slot: bool = False
-    void: bool = False  # its run has ended it
+    ended: bool = False  # by the end of its run
 
 
 class Engine:
     """``moments`` and ``ended`` are in the order in which things happen."""
 
-    def __init__(self, dag_id: str, spec: DagSpec, tries: Tries, pace: Pace) -> None:
+    def __init__(self, spec: DagSpec, began_at: datetime, tries: Tries, pace: Pace) -> None:
         self.flow = Flow(spec, tries.xcoms)
         self.ended: list[TaskOutcome] = []
         self.moments: list[Moment] = []
         self.now_s = 0.0
-        self._spec, self._tries, self._pace = spec, tries, pace
-        order = topological_order(dag_id, [task.task_id for task in spec.tasks], [task.upstream for task in spec.tasks])
+        self._spec, self._began_at, self._tries, self._pace = spec, began_at, tries, pace
+        order = topological_order(spec.dag_id, [task.task_id for task in spec.tasks], [task.upstream for task in spec.tasks])
         self._position = {index: position for position, index in enumerate(order)}
         self._sequence = itertools.count()
         self._events: list[tuple[float, int, _Work, Tried | None]] = []  # a try ends, or is due
@@ -95,8 +97,7 @@ class Engine:
                 self.now_s = due_s
             while self._events and self._events[0][0] <= self.now_s:
                 _, _, work, tried = heappop(self._events)
-                if not work.void:
-                    self._happen(work, tried)
+                self._happen(work, tried)
         state = self.flow.state()
         self._tries.call_back_run(state)
         return state
@@ -111,7 +112,7 @@ class Engine:
             offer = heappop(self._ready)
             work = offer[-1]
             most = self._spec.tasks[work.instance.index].max_active_tis_per_dagrun
-            if work.void:
+            if work.ended:
                 continue
             if most is not None and self._slots_of[work.instance.index] >= most:
                 held_back.append(offer)
@@ -195,9 +196,11 @@ class Engine:
         stopped = self.flow.stop({work.instance.index for work in killed})
         self._conclude(dict.fromkeys(stopped, (TaskState.SKIPPED, reason)))
         for work in ends:
-            work.void = True
+            work.ended = True
             self._free(work)
             self._finish(work, TaskState.FAILED if work in killed else TaskState.SKIPPED, reason, was_tried=work in killed)
+        self._events = [event for event in self._events if not event[2].ended]
+        heapify(self._events)
         self._settle([*stopped, *((work.instance.index, work.instance.map_index) for work in ends)])
 
     def _settle(self, wave: Iterable[Key]) -> None:
@@ -223,14 +226,16 @@ class Engine:
     def _record(self, index: int, end: TaskOutcome) -> None:
         self.flow.add((index, end.map_index), end.state)
         self.ended.append(end)
-        moment = Moment(at_s=self.now_s, task_id=end.task_id, map_index=end.map_index, try_number=end.tries, state=end.state)
-        self.moments.append(moment)
+        self._append_moment(end.task_id, end.map_index, end.tries, end.state)
         self._tries.say(f"{shown(end.task_id, end.map_index)}: {end.state}" + (f" ({end.reason})" if end.reason else ""))
 
     def _note(self, work: _Work, state: TaskState) -> None:
-        task_id, map_index = self._spec.tasks[work.instance.index].task_id, work.instance.map_index
-        moment = Moment(at_s=self.now_s, task_id=task_id, map_index=map_index, try_number=work.try_number, state=state)
-        self.moments.append(moment)
+        task_id = self._spec.tasks[work.instance.index].task_id
+        self._append_moment(task_id, work.instance.map_index, work.try_number, state)
+
+    def _append_moment(self, task_id: str, map_index: int, try_number: int, state: TaskState) -> None:
+        at = self._began_at + timedelta(seconds=self.now_s)
+        self.moments.append(Moment(at=at, task_id=task_id, map_index=map_index, try_number=try_number, state=state))
 
     def _free(self, work: _Work) -> None:
         if work.slot:

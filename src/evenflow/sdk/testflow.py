@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from evenflow.core.graph import NO_SPAN, Graph
 from evenflow.core.model import UNMAPPED, DagSpec
@@ -19,7 +19,8 @@ _ENDS = {Verdict.SKIP: TaskState.SKIPPED, Verdict.UPSTREAM_FAIL: TaskState.UPSTR
 _BAD_ENDS = frozenset({TaskState.FAILED, TaskState.UPSTREAM_FAILED})
 
 
-class Instance(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Instance:
     index: int
     map_index: int
     map_length: int | None

@@ -72,7 +72,7 @@ def run_dag(
     spec = dag.to_spec()
     base = context_of_run(spec, datetime.now(UTC), params, run_id, logical_date)
     tries = Tries(dag, base, run_for_real, print_logs)
-    engine = Engine(dag.dag_id, spec, tries, Pace(wait_for_retries=wait_for_retries))
+    engine = Engine(spec, base.run_after, tries, Pace(wait_for_retries=wait_for_retries))
     state = engine.run()
     counts = Counter(end.state for end in engine.ended)
     tries.say(f"DAG {dag.dag_id!r}: {state}; " + ", ".join(f"{count} {name}" for name, count in counts.items()))

@@ -54,6 +54,12 @@ class Standing(NamedTuple):
     skipped: int
 
 
+class Indexed(NamedTuple):
+    task_index: int
+    map_index: int
+    state: str
+
+
 class Change(NamedTuple):
     """To which state an operator's event leads, and from which."""
 
@@ -129,8 +135,11 @@ def remove_instances(
     return execute(conn, "operations/remove_instances", params).fetchall()
 
 
-def collapse_mapped(conn: Conn, run_key: int, event: str) -> None:
-    execute(conn, "operations/collapse_mapped", {"run_key": run_key, "event": event})
+def collapse_mapped(conn: Conn, run_key: int, event: str, spans: Iterable[tuple[int, int]]) -> list[int]:
+    """``spans`` says with which others a task is expanded, as (task_index, number). Answers for which one row stands again."""
+    tasks, numbered = zip(*spans, strict=True)
+    params = {"run_key": run_key, "event": event, "tasks": numbers(tasks), "spans": numbers(numbered)}
+    return [task_index for (task_index,) in execute(conn, "operations/collapse_mapped", params).fetchall()]
 
 
 def withdraw_ready(conn: Conn, run_key: int) -> None:
@@ -185,6 +194,20 @@ def set_counters(conn: Conn, run_key: int, counters: Sequence[tuple[int, int, in
         "skipped": numbers(skipped),
     }
     execute(conn, "operations/set_counters", params)
+
+
+def read_indexed(conn: Conn, run_key: int, tasks: Iterable[int]) -> list[Indexed]:
+    """The instances of these mapped tasks that have a row."""
+    params = {"run_key": run_key, "tasks": numbers(tasks)}
+    return Rows(execute(conn, "operations/read_indexed", params), row_of(Indexed)).all()
+
+
+def set_indexed(conn: Conn, run_key: int, counters: Sequence[tuple[int, int, int, int, int, int]]) -> None:
+    """The counters of a run that are of one index, all of them, as (task_index, map_index, total, success, failed, skipped)."""
+    columns = zip(*counters, strict=True) if counters else ((),) * 6
+    names = ("tasks", "maps", "total", "success", "failed", "skipped")
+    params = {name: numbers(column) for name, column in zip(names, columns, strict=True)}
+    execute(conn, "operations/set_indexed", {"run_key": run_key, **params})
 
 
 def recount_run(conn: Conn, run_key: int, leaves: Iterable[int]) -> None:

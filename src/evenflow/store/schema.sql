@@ -602,6 +602,17 @@ create table run_event (
 );
 create index run_event_of_run on run_event using brin (run_key) with (pages_per_range = 8);                  -- views/list_run_events
 
+-- Append-only: what people changed, and tasks that set variables. Never what is secret.
+create table audit_event (
+    event_id  bigint generated always as identity primary key,
+    at        timestamptz not null default now(),
+    actor     text not null,
+    action    text not null,                                 -- kind.verb
+    object    text collate "C" not null,                     -- its name; of a run DAG/RUN
+    detail    jsonb
+);
+create index audit_event_of_object on audit_event (object, event_id);                                        -- events/list_all
+
 -------------------------------------------------------------------------------------------------------- what is always there
 
 insert into pool (name, description) values ('default_pool', 'Tasks that name no pool');

@@ -54,6 +54,7 @@ class Touched(NamedTuple):
     state: str | None
     epoch: int
     try_number: int
+    total: int | None
     success: int
     failed: int
     skipped: int
@@ -251,9 +252,11 @@ def read_touched(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Touched]:
     return Rows(execute(conn, "tasks/read_touched", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), row_of(Touched))
 
 
-def skip_rest(conn: Conn, run_key: int) -> Rows[tuple[int, int]]:
-    """Marks the untouched mapped instances of a run as skipped; answers (task_index, how many)."""
-    return Rows(execute(conn, "tasks/skip_rest", {"run_key": run_key}), tuple)
+def skip_rest(conn: Conn, run_key: int, *, spared: Iterable[int] = ()) -> Rows[tuple[int, int]]:
+    """Marks the untouched mapped instances of a run as skipped, those of the tasks ``spared`` excepted; answers (task_index, how
+    many).
+    """
+    return Rows(execute(conn, "tasks/skip_rest", {"run_key": run_key, "spared": numbers(spared)}), tuple)
 
 
 def set_reasons(conn: Conn, reasons: Sequence[tuple[int, int, int, str]]) -> None:

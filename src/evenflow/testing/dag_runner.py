@@ -29,9 +29,9 @@ class DagRunner:
     """Runs ``dag`` as often as it is called, each time from ``now`` on and with all stubs anew.
 
     Decides as the scheduler does. Tries that may run side by side do so in the time of the run, by priority and within
-    ``max_active_tasks`` and ``max_active_tis_per_dagrun``; retry delays, pokes, reschedules and ``takes`` move that time, and nothing
-    sleeps. A task without a stub runs for real, in this process, and takes no time. Pools, other runs and ``dagrun_timeout`` do not
-    apply; ``execution_timeout`` does for a stub that ``takes`` longer.
+    ``max_active_tasks`` and ``max_active_tis_per_dagrun``; retry delays, pokes, reschedules and ``takes`` move that time, and
+    nothing sleeps. A task without a stub runs for real, in this process, and takes no time. Pools, other runs and
+    ``dagrun_timeout`` do not apply; ``execution_timeout`` does for a stub that ``takes`` longer.
     """
 
     def __init__(self, dag: DAG, *, now: datetime | None = None, print_logs: bool = False) -> None:
@@ -54,11 +54,11 @@ class DagRunner:
         takes: timedelta = timedelta(0),
         times: int | None = None,
     ) -> None:
-        """Something stands in for the code of a task, or of its instance ``map_index``: for all its tries, or for the first ``times``
-        of them, after which the next stub does, or the task runs for real.
+        """Something stands in for the code of a task, or of its instance ``map_index``: for all its tries, or for the first
+        ``times`` of them, after which the next stub does, or the task runs for real.
 
-        Returns None unless told what it ``returns``, ``raises`` or, being a branch, ``chooses``. Raises :class:`BadArgument` for a task
-        that there is not, with the name that is meant.
+        The stub returns None unless told what it ``returns``, ``raises`` or, being a branch, ``chooses``. Raises
+        :class:`BadArgument` for a task that there is not, with the name that is meant.
         """
         task = self._stubs.task(task_id, map_index)
         if (raises is not None) + (returns is not _NOTHING) + (chooses is not _NOTHING) > 1:

@@ -80,7 +80,8 @@ def skips_of(task: Task, *, returns: Any, chooses: str | Iterable[str] | None, i
     """What the stub of a branch or a short circuit skips. Raises :class:`BadArgument` for what such a task cannot do."""
     if task.task_type in BRANCHES and not is_choice:
         raise BadArgument(
-            f"Task {task.task_id!r} is a branch. Say what it chooses: stub({task.task_id!r}, chooses=...), ids of tasks or groups, or []."
+            f"Task {task.task_id!r} is a branch. Say what it chooses, ids of tasks or groups, or []: "
+            f"stub({task.task_id!r}, chooses=...)"
         )
     if is_choice and task.task_type not in BRANCHES:
         raise BadArgument(f"Task {task.task_id!r} is no branch, so it chooses nothing. Say what it returns: returns=...")

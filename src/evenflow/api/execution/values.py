@@ -12,7 +12,7 @@ from evenflow.api.tokens import TryToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.errors import StaleEpoch
-from evenflow.store import dispatch, rendered, sealed
+from evenflow.store import dispatch, events, rendered, sealed
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import AskNamed, Done, Found, PreviousRun, Rendered, SetVariable
 
@@ -35,23 +35,21 @@ class ValueRoutes:
         async with self._pool.connection() as conn:
             dag_id, task_id = await self._asker(conn, call.of_try)
             await self._usable(conn, "variable", message.name, dag_id)
-            await sealed.set_value(
-                conn,
-                "variable",
-                message.name,
-                self._vault.seal(message.text),
-                description=message.description,
-                dags=None,
-                actor=f"task {dag_id}.{task_id}"[: limits.NAME],
-            )
+            actor = f"task {dag_id}.{task_id}"[: limits.NAME]
+            async with events.recorded(conn, actor, "variable.set", message.name):
+                new = self._vault.seal(message.text)
+                await sealed.set_value(
+                    conn, "variable", message.name, new, description=message.description, dags=None, actor=actor
+                )
         return Done()
 
     async def delete_variable(self, call: Call) -> Done:
         message: AskNamed = call.message
         async with self._pool.connection() as conn:
-            dag_id, _ = await self._asker(conn, call.of_try)
+            dag_id, task_id = await self._asker(conn, call.of_try)
             await self._usable(conn, "variable", message.name, dag_id)
-            await sealed.delete_value(conn, "variable", message.name)
+            async with events.recorded(conn, f"task {dag_id}.{task_id}"[: limits.NAME], "variable.delete", message.name):
+                await sealed.delete_value(conn, "variable", message.name)
         return Done()
 
     async def previous_run(self, call: Call) -> PreviousRun:

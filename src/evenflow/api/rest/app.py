@@ -20,6 +20,7 @@ from evenflow.api.rest import (
     audit,
     backfills,
     dags,
+    events,
     explanations,
     logs,
     metrics,
@@ -81,6 +82,7 @@ def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirec
         assets,
         settings,
         system,
+        events,
         audit,
     ):
         guarded.include_router(part.routes)

@@ -13,7 +13,7 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.api.rest.models import Page
-from evenflow.store import assets
+from evenflow.store import assets, events
 
 routes = APIRouter(tags=["Assets"])
 
@@ -74,7 +74,9 @@ async def emit_event(conn: Connection, operator: Operator, request: EventRequest
     """Says that an asset has changed, as the success of a task does. Your name stands in its history."""
     if len(msgspec.json.encode(request.extra)) > limits.ASSET_EXTRA:
         raise too_large("The extra of the event", limits.ASSET_EXTRA)
-    emitted = await assets.emit_event(conn, request.asset, extra=request.extra, actor=operator)
-    if emitted is None:
-        raise Refused(404, "not_found", f"There is no asset {request.asset!r}. To see all, type: evenflow assets list")
+    async with events.recorded(conn, operator, "asset.emit", request.asset) as detail:
+        emitted = await assets.emit_event(conn, request.asset, extra=request.extra, actor=operator)
+        if emitted is None:
+            raise Refused(404, "not_found", f"There is no asset {request.asset!r}. To see all, type: evenflow assets list")
+        detail["event_id"] = emitted.event_id
     return Emitted(event_id=emitted.event_id, at=emitted.at, dag_ids=emitted.dag_ids)

@@ -18,7 +18,7 @@ from evenflow.core.model import DagSpec
 from evenflow.core.timetable import TICKING, Run, describe, runs_between
 from evenflow.errors import DagNotFound
 from evenflow.sdk.param_schema import checked_params
-from evenflow.store import backfills, dags
+from evenflow.store import backfills, dags, events
 from evenflow.store.views import Row
 
 routes = APIRouter(tags=["Backfills"])
@@ -57,13 +57,14 @@ async def create_backfill(
         request.priority,
         operator,
     )
-    plan.backfill_id = await backfills.insert(conn, backfill, planned)
-    if plan.backfill_id is None:
-        raise Refused(
-            409,
-            "backfill_exists",
-            f"A backfill of the DAG {dag_id!r} is not over yet. See it with: evenflow backfill list {dag_id}",
-        )
+    async with events.recorded(conn, operator, "backfill.create", dag_id, dates=len(planned)) as detail:
+        plan.backfill_id = detail["backfill_id"] = await backfills.insert(conn, backfill, planned)
+        if plan.backfill_id is None:
+            raise Refused(
+                409,
+                "backfill_exists",
+                f"A backfill of the DAG {dag_id!r} is not over yet. See it with: evenflow backfill list {dag_id}",
+            )
     return plan
 
 
@@ -116,18 +117,21 @@ async def list_backfill_runs(conn: Connection, part: InSlice, backfill_id: int) 
 
 
 @routes.patch("/backfills/{backfill_id}")
-async def change_backfill(conn: Connection, backfill_id: int, change: BackfillChange) -> Backfill:
+async def change_backfill(conn: Connection, operator: Operator, backfill_id: int, change: BackfillChange) -> Backfill:
     """Pauses or resumes a backfill. Paused, it makes no runs; those that it has made go on."""
-    await _open(conn, backfill_id)
-    await backfills.set_paused(conn, backfill_id, is_paused=change.is_paused)
+    dag_id = await _open(conn, backfill_id)
+    action = "backfill.pause" if change.is_paused else "backfill.resume"
+    async with events.recorded(conn, operator, action, dag_id, backfill_id=backfill_id):
+        await backfills.set_paused(conn, backfill_id, is_paused=change.is_paused)
     return Backfill.model_validate(await _found(conn, backfill_id))
 
 
 @routes.post("/backfills/{backfill_id}/cancel", status_code=202)
 async def cancel_backfill(conn: Connection, operator: Operator, backfill_id: int) -> Backfill:
     """Ends a backfill: it makes no more runs, those that have not begun are cancelled, those that run go on."""
-    await _open(conn, backfill_id)
-    await backfills.cancel(conn, backfill_id, actor=operator)
+    dag_id = await _open(conn, backfill_id)
+    async with events.recorded(conn, operator, "backfill.cancel", dag_id, backfill_id=backfill_id):
+        await backfills.cancel(conn, backfill_id, actor=operator)
     return Backfill.model_validate(await _found(conn, backfill_id))
 
 
@@ -138,6 +142,9 @@ async def _found(conn: backfills.Conn, backfill_id: int) -> Row:
     return rows[0]
 
 
-async def _open(conn: backfills.Conn, backfill_id: int) -> None:
-    if (await _found(conn, backfill_id))["ended_at"] is not None:
+async def _open(conn: backfills.Conn, backfill_id: int) -> str:
+    """Its DAG. Raises :class:`Refused` for one that is over."""
+    found = await _found(conn, backfill_id)
+    if found["ended_at"] is not None:
         raise Refused(409, "backfill_ended", f"The backfill {backfill_id} is over.")
+    return str(found["dag_id"])

@@ -6,13 +6,13 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from evenflow.api.rest.context import Connection, InSlice
+from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.api.rest.models import DagChange, DagDetail, DagSummary, Page, ParseError
 from evenflow.api.specs import upcoming_run
 from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec
 from evenflow.errors import DagNotFound
-from evenflow.store import dags, views
+from evenflow.store import dags, events, views
 
 routes = APIRouter(tags=["DAGs"])
 
@@ -33,13 +33,14 @@ async def get_dag(conn: Connection, dag_id: str) -> DagDetail:
 
 
 @routes.patch("/dags/{dag_id}")
-async def change_dag(conn: Connection, dag_id: str, change: DagChange) -> DagSummary:
+async def change_dag(conn: Connection, operator: Operator, dag_id: str, change: DagChange) -> DagSummary:
     """Pauses or unpauses a DAG. Paused, it starts no task; what runs goes on."""
     current = await current_version(conn, dag_id)
     next_run = upcoming_run(DagSpec.from_json(current.spec), await dags.last_scheduled(conn, dag_id))
     if not current.is_active:
         next_run = dags.NextRun(None, None)
-    await dags.set_paused(conn, dag_id, is_paused=change.is_paused, next_run=next_run)
+    async with events.recorded(conn, operator, "dag.pause" if change.is_paused else "dag.unpause", dag_id):
+        await dags.set_paused(conn, dag_id, is_paused=change.is_paused, next_run=next_run)
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
     return DagSummary.model_validate(summary)
 
@@ -62,6 +63,7 @@ def _described(spec: DagSpec) -> dict[str, Any]:
     ids = [task.task_id for task in spec.tasks]
     return {
         "doc": spec.doc,
+        "owner_links": spec.owner_links,
         "max_active_runs": spec.max_active_runs,
         "max_active_tasks": spec.max_active_tasks,
         "params": [
@@ -71,6 +73,7 @@ def _described(spec: DagSpec) -> dict[str, Any]:
         "tasks": [
             {
                 "task_id": task.task_id,
+                "display_name": task.display_name or task.task_id,
                 "operator": task.operator,
                 "upstream": [ids[index] for index in task.upstream],
                 "trigger_rule": task.trigger_rule,

@@ -44,6 +44,7 @@ class Page(BaseModel, Generic[T]):
 
 class DagSummary(BaseModel):
     dag_id: str
+    display_name: str = Field(description="The dag_id, unless the DAG has another name for people.")
     is_paused: bool
     paused_reason: str | None = Field(description="Why it is paused, when nobody paused it.")
     is_active: bool = Field(description="False: the file that defined it is gone, or defines it no more.")
@@ -70,6 +71,7 @@ class DagSummary(BaseModel):
 
 class DagTask(BaseModel):
     task_id: str
+    display_name: str = Field(description="The task_id, unless the task has another name for people.")
     operator: str
     upstream: list[str]
     trigger_rule: str
@@ -92,6 +94,7 @@ class DagParam(BaseModel):
 
 class DagDetail(DagSummary):
     doc: str
+    owner_links: dict[str, str] = Field(description="Where to find owners: https:// or mailto:.")
     max_active_runs: int | None
     max_active_tasks: int | None
     params: list[DagParam]

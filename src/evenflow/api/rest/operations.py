@@ -14,11 +14,11 @@ from evenflow.api.rest.operation_models import ClearRequest, MarkRequest, Operat
 from evenflow.api.rest.runs import found_run
 from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec
-from evenflow.core.operations import Only, Operation, index_by_index, targets, touched_states
+from evenflow.core.operations import Only, Operation, targets, touched_states
 from evenflow.core.states import MARKS, TaskState
 from evenflow.core.states import TaskEvent as Event
 from evenflow.errors import DagNotFound
-from evenflow.store import operators
+from evenflow.store import events, operators
 from evenflow.store.operations import Key
 
 routes = APIRouter(tags=["Operations"])
@@ -39,17 +39,18 @@ async def mark_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: 
 
 
 @routes.delete("/dags/{dag_id}/runs/{run_id}")
-async def delete_run(within: InContext, dag_id: str, run_id: str) -> Run:
+async def delete_run(within: InContext, operator: Operator, dag_id: str, run_id: str) -> Run:
     """Deletes a run that has ended: its tasks, results, history and logs."""
     async with within.pool.connection() as conn:
         run = await found_run(conn, dag_id, run_id)
-        if not await operators.delete_run(conn, run["run_key"]):
-            raise Refused(
-                409,
-                "run_not_finished",
-                f"The run {run_id!r} of DAG {dag_id!r} has not ended: it is {run['state']}. "
-                f"To end it first: evenflow runs cancel {dag_id} {run_id}",
-            )
+        async with events.recorded(conn, operator, "run.delete", f"{dag_id}/{run_id}"):
+            if not await operators.delete_run(conn, run["run_key"]):
+                raise Refused(
+                    409,
+                    "run_not_finished",
+                    f"The run {run_id!r} of DAG {dag_id!r} has not ended: it is {run['state']}. "
+                    f"To end it first: evenflow runs cancel {dag_id} {run_id}",
+                )
     await within.logs.delete_run(dag_id, run_id)
     return Run.model_validate(run)
 
@@ -96,15 +97,6 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
     specs = await operators.read_specs(conn, {run.version_key for run in runs})
     graphs = {version_key: Graph.of(DagSpec.from_json(spec)) for version_key, spec in specs.items()}
     _check(graphs[runs[0].version_key], dag_id, run_id, scope)
-    whole_failure = operation.event is Event.MARK_FAILED and operation.tasks is None
-    for graph in graphs.values():
-        if not whole_failure and (task_id := index_by_index(graph, operation)) is not None:
-            raise Refused(
-                409,
-                "index_by_index",
-                f"The task {task_id!r} is in a mapped group, or maps over a mapped task one to one, and such tasks cannot be "
-                f"cleared or marked. Trigger a new run: evenflow runs trigger {dag_id}",
-            )
     states = touched_states(operation.event, operation.only)
     instances: list[operators.Row] = []
     for run in runs:
@@ -117,7 +109,11 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
         found = await operators.list_touched(conn, run.run_key, keys, states, limit=room)
         instances += ({"run_id": run.run_id, **row} for row in found)
     if not scope.dry_run:
-        await operators.request(conn, [run.run_key for run in runs], operation)
+        named = {} if scope.tasks is None else {"tasks": scope.tasks[: limits.USERS_SHOWN]}
+        async with events.recorded(
+            conn, operation.actor, f"run.{operation.event.value}", f"{dag_id}/{run_id}", runs=len(runs), **named
+        ):
+            await operators.request(conn, [run.run_key for run in runs], operation)
     return Operated.model_validate(
         {
             "dry_run": scope.dry_run,

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Path
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection
+from evenflow.api.rest.context import Connection, Operator
 from evenflow.api.rest.models import Name, Page, Pool, PoolChange
 from evenflow.core.model import DEFAULT_POOL
 from evenflow.core.pool_policy import PoolPolicy
-from evenflow.store import pools
+from evenflow.store import events, pools
 from evenflow.store.views import Conn
 
 routes = APIRouter(tags=["Pools"])
@@ -26,22 +26,24 @@ async def list_pools(conn: Connection) -> Page[Pool]:
 
 
 @routes.put("/pools/{name}")
-async def set_pool(conn: Connection, name: Annotated[Name, Path()], change: PoolChange) -> Pool:
+async def set_pool(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: PoolChange) -> Pool:
     """Makes a pool, or changes one. Tasks that run keep their slots, also above a lower limit; more room takes effect at once."""
     policy = None if change.policy is None else PoolPolicy.parse(change.policy)
-    await pools.set_pool(conn, name, slots=change.slots, description=change.description, policy=policy)
+    async with events.recorded(conn, operator, "pool.set", name, **change.model_dump(exclude_none=True)):
+        await pools.set_pool(conn, name, slots=change.slots, description=change.description, policy=policy)
     return await _found_pool(conn, name)
 
 
 @routes.delete("/pools/{name}")
-async def delete_pool(conn: Connection, name: str) -> Pool:
+async def delete_pool(conn: Connection, operator: Operator, name: str) -> Pool:
     """Deletes a pool that no DAG names and no run needs any more; answers what it was."""
     pool = await _found_pool(conn, name)
     if name == DEFAULT_POOL:
         raise Refused(409, "pool_in_use", f"The pool {name} takes every task that names no other, so it stays.")
     if users := await pools.find_users(conn, name, limit=limits.USERS_SHOWN + 1):
         raise Refused(409, "pool_in_use", _in_use(name, users))
-    await pools.delete_pool(conn, name)
+    async with events.recorded(conn, operator, "pool.delete", name):
+        await pools.delete_pool(conn, name)
     return pool
 
 

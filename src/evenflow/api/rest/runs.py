@@ -18,7 +18,7 @@ from evenflow.core.states import RUN_FINISHED, RunState, TaskState
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
 from evenflow.sdk.param_schema import checked_params
-from evenflow.store import callbacks, dags, views
+from evenflow.store import callbacks, dags, events, views
 
 RESERVED = (
     "scheduled__",
@@ -30,7 +30,7 @@ routes = APIRouter(tags=["Runs"])
 
 
 @routes.post("/dags/{dag_id}/runs", status_code=201)
-async def trigger_run(conn: Connection, dag_id: str, request: RunRequest, response: Response) -> Run:
+async def trigger_run(conn: Connection, operator: Operator, dag_id: str, request: RunRequest, response: Response) -> Run:
     """Asks for a run of the DAG's newest version. The run of a paused DAG waits until it is unpaused."""
     current = await current_version(conn, dag_id)
     if not current.is_active:
@@ -44,19 +44,20 @@ async def trigger_run(conn: Connection, dag_id: str, request: RunRequest, respon
             "bad_value",
             f"Names that begin with {', '.join(RESERVED)} are for runs that Evenflow makes. Choose another run_id.",
         )
-    run_key = await dags.insert_run(
-        conn,
-        dag_id=dag_id,
-        run_id=run_id,
-        version_key=current.version_key,
-        params=msgspec.json.encode(params).decode(),
-        logical_date=request.logical_date,
-        interval=None if request.logical_date is None else manual_interval(spec, request.logical_date),
-        priority=request.priority,
-        note=request.note,
-    )
-    if run_key is None:
-        raise await _exists(conn, dag_id, run_id, request.logical_date)
+    async with events.recorded(conn, operator, "run.trigger", f"{dag_id}/{run_id}"):
+        run_key = await dags.insert_run(
+            conn,
+            dag_id=dag_id,
+            run_id=run_id,
+            version_key=current.version_key,
+            params=msgspec.json.encode(params).decode(),
+            logical_date=request.logical_date,
+            interval=None if request.logical_date is None else manual_interval(spec, request.logical_date),
+            priority=request.priority,
+            note=request.note,
+        )
+        if run_key is None:
+            raise await _exists(conn, dag_id, run_id, request.logical_date)
     response.headers["Location"] = f"/api/v1/dags/{dag_id}/runs/{run_id}"
     return Run.model_validate(await found_run(conn, dag_id, run_id))
 
@@ -74,10 +75,11 @@ async def _exists(conn: views.Conn, dag_id: str, run_id: str, logical_date: date
 
 
 @routes.patch("/dags/{dag_id}/runs/{run_id}")
-async def change_run(conn: Connection, dag_id: str, run_id: str, change: RunChange) -> Run:
+async def change_run(conn: Connection, operator: Operator, dag_id: str, run_id: str, change: RunChange) -> Run:
     """Writes a run's note."""
     run = await found_run(conn, dag_id, run_id)
-    await dags.set_note(conn, run["run_key"], change.note)
+    async with events.recorded(conn, operator, "run.note", f"{dag_id}/{run_id}"):
+        await dags.set_note(conn, run["run_key"], change.note)
     return Run.model_validate({**run, "note": change.note})
 
 
@@ -109,7 +111,8 @@ async def cancel_run(conn: Connection, operator: Operator, dag_id: str, run_id: 
     run = await found_run(conn, dag_id, run_id)
     if run["state"] in RUN_FINISHED:
         raise Refused(409, "run_finished", f"The run {run_id!r} of DAG {dag_id!r} has ended already: {run['state']}.")
-    await dags.request_cancel(conn, run["run_key"], actor=operator)
+    async with events.recorded(conn, operator, "run.cancel", f"{dag_id}/{run_id}"):
+        await dags.request_cancel(conn, run["run_key"], actor=operator)
     return Run.model_validate(run)
 
 

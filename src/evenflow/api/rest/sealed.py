@@ -23,7 +23,7 @@ from evenflow.api.sealing import check_patterns, check_value
 from evenflow.errors import SecretsError
 from evenflow.sdk import connections
 from evenflow.sdk.masking import MASK, Masker, is_secret_name, secrets_in
-from evenflow.store import sealed
+from evenflow.store import events, sealed
 from evenflow.store.sealed import Conn, Kind, SealedValue
 
 routes = APIRouter(tags=["Connections and variables"])
@@ -55,10 +55,11 @@ async def set_connection(
 
 
 @routes.delete("/connections/{name}")
-async def delete_connection(conn: Connection, within: InContext, name: str) -> StoredConnection:
+async def delete_connection(conn: Connection, within: InContext, operator: Operator, name: str) -> StoredConnection:
     """Deletes a connection; answers what it was."""
     found = await _found(conn, "connection", name)
-    await sealed.delete_value(conn, "connection", name)
+    async with events.recorded(conn, operator, "connection.delete", name):
+        await sealed.delete_value(conn, "connection", name)
     return _connection(within, found, reveal=False)
 
 
@@ -86,19 +87,22 @@ async def set_variable(
 
 
 @routes.delete("/variables/{name}")
-async def delete_variable(conn: Connection, within: InContext, name: str) -> StoredVariable:
+async def delete_variable(conn: Connection, within: InContext, operator: Operator, name: str) -> StoredVariable:
     """Deletes a variable; answers what it was."""
     found = await _found(conn, "variable", name)
-    await sealed.delete_value(conn, "variable", name)
+    async with events.recorded(conn, operator, "variable.delete", name):
+        await sealed.delete_value(conn, "variable", name)
     return _variable(within, found, reveal=False)
 
 
 @routes.post("/secrets/rotate")
-async def rotate_secrets(conn: Connection, within: InContext) -> Rotated:
+async def rotate_secrets(conn: Connection, within: InContext, operator: Operator) -> Rotated:
     """Makes a new key, unless keys are set, and seals every connection and variable with the first one."""
     vault = within.vault
     vault.add_key()
-    resealed = await sealed.reseal(conn, lambda name, value: vault.reseal(f"The value {name!r}", value))
+    async with events.recorded(conn, operator, "secrets.rotate", "all") as detail:
+        resealed = await sealed.reseal(conn, lambda name, value: vault.reseal(f"The value {name!r}", value))
+        detail["resealed"] = resealed
     vault.forget_old_keys()
     return Rotated(resealed=resealed, keys_are_set=bool(vault.keys))
 
@@ -106,10 +110,14 @@ async def rotate_secrets(conn: Connection, within: InContext) -> Rotated:
 async def _store(conn: Conn, within: Within, actor: str, kind: Kind, name: str, text: str | None, change: SharedRequest) -> None:
     if change.dags is not None:
         check_patterns(change.dags)
+    detail = {"value": "kept" if text is None else "set", "dags": change.dags, "description": change.description}
     if text is None:
         text = within.vault.open(f"The {kind} {name!r}", (await _found(conn, kind, name)).sealed)
     check_value(kind, name, text)
-    await sealed.set_value(conn, kind, name, within.vault.seal(text), description=change.description, dags=change.dags, actor=actor)
+    told = {name: value for name, value in detail.items() if value is not None}
+    async with events.recorded(conn, actor, f"{kind}.set", name, **told):
+        new = within.vault.seal(text)
+        await sealed.set_value(conn, kind, name, new, description=change.description, dags=change.dags, actor=actor)
 
 
 async def _found(conn: Conn, kind: Kind, name: str) -> SealedValue:

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from evenflow.api.rest.context import Connection, Operator
 from evenflow.api.rest.models import Page, SettingChange, SettingValue
 from evenflow.core.settings import SETTINGS, Setting, find_setting
-from evenflow.store import settings
+from evenflow.store import events, settings
 from evenflow.store.settings import SetValue
 
 routes = APIRouter(tags=["Settings"])
@@ -26,7 +26,8 @@ async def set_setting(conn: Connection, operator: Operator, name: str, change: S
     """Gives a setting a value, for all schedulers from their next transaction on."""
     setting = find_setting(name)
     setting.check(change.value)
-    await settings.set_value(conn, name, change.value, actor=operator)
+    async with events.recorded(conn, operator, "setting.set", name, value=change.value):
+        await settings.set_value(conn, name, change.value, actor=operator)
     return _shown(setting, (await settings.read_settings(conn)).get(name))
 
 

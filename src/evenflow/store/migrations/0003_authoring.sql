@@ -218,3 +218,14 @@ with made as (
     insert into task (version_key, task_index, task_id, operator) select version_key, 0, 'callback', 'callback' from made
 )
 insert into dag (dag_id, version_key, bundle, file) select dag_id, version_key, 'evenflow', '' from made;
+
+-- CTX: who changed what; the keys that are in use
+create table audit_event (
+    event_id  bigint generated always as identity primary key,
+    at        timestamptz not null default now(),
+    actor     text not null,
+    action    text not null,
+    object    text collate "C" not null,
+    detail    jsonb
+);
+create index audit_event_of_object on audit_event (object, event_id);

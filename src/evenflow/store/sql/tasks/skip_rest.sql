@@ -1,9 +1,11 @@
--- The untouched instances of a cancelled run are skipped all at once; answers how many they were.
+-- The untouched instances of a cancelled run are skipped all at once, but for tasks that are spared; answers how many they were. Those that
+-- operators have just removed are no instances any more, so nothing is spared of them.
 with pending as (
     select m.run_key, m.task_index, m.length - count(t.map_index)::int as rest
     from mapped_task m
     left join task_instance t on t.run_key = m.run_key and t.task_index = m.task_index and t.map_index >= 0
     where m.run_key = %(run_key)s and m.rest in ('none', 'scheduled', 'removed')
+      and (m.rest = 'removed' or m.task_index <> all(%(spared)s::int[]))
     group by m.run_key, m.task_index, m.length
 )
 update mapped_task m set rest = 'skipped'

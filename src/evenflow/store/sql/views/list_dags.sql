@@ -1,5 +1,6 @@
 -- DAGs by name (Evenflow's own only when asked for), each with its newest run.
-select d.dag_id, d.is_paused, d.paused_reason, d.is_active, d.bundle, d.file, v.version_number, d.next_run_at, d.next_logical, d.updated_at,
+select d.dag_id, coalesce(v.spec ->> 'display_name', d.dag_id) as display_name, d.is_paused, d.paused_reason, d.is_active, d.bundle, d.file, v.version_number,
+       d.next_run_at, d.next_logical, d.updated_at,
        coalesce(v.spec ->> 'description', '') as description, coalesce(v.spec ->> 'owner', '') as owner,
        coalesce(v.spec -> 'tags', '[]') as tags, v.spec -> 'schedule' as schedule, v.spec #>> '{schedule,timezone}' as timezone,
        r.run_id as last_run_id, r.state::text as last_run_state, r.created_at as last_run_at

@@ -1,0 +1,34 @@
+"""``evenflow events``: who changed what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from evenflow.cli.remote import remote
+from evenflow.cli.terminal import Json, local_time, print_json, print_table
+
+
+async def events(
+    name: Annotated[str | None, Parameter(help="Only of this DAG and its runs, connection, pool, ...")] = None,
+    /,
+    *,
+    actor: Annotated[str | None, Parameter(help="Only what this operator did.")] = None,
+    action: Annotated[str | None, Parameter(help="Only this, e.g. pool.set, or all of a kind, e.g. pool.")] = None,
+    limit: int = 50,
+    offset: int = 0,
+    json: Json = False,
+) -> None:
+    """Who changed what, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets."""
+    async with remote() as client:
+        page = await client.list_changes(name, actor=actor, action=action, limit=limit, offset=offset)
+    if json:
+        print_json({"events": page.items})
+        return
+    rows = (
+        (local_time(e.at), e.actor, e.action, e.object, msgspec.json.encode(e.detail).decode() if e.detail else "")
+        for e in page.items
+    )
+    print_table(("at", "by", "action", "of", "detail"), rows, empty="No events.")

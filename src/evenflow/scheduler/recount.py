@@ -1,0 +1,176 @@
+"""After an operation: all that a run counts, computed anew from the states in it (R-CS8), and what waits judged by that.
+
+Instances that depend on each other index by index are judged one by one. What is read is the size of the run, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from evenflow.core.graph import Graph, Span
+from evenflow.core.model import UNMAPPED
+from evenflow.core.states import FINISHED, TaskEvent, TaskState
+from evenflow.core.trigger_rules import UpstreamCounts, Verdict, contribution, counted_as, evaluate
+from evenflow.scheduler.batch import Batch, Expansion, Item, Run
+from evenflow.scheduler.branches import standing_skips
+from evenflow.scheduler.indexes import Indexes, Opening
+from evenflow.scheduler.readiness import settle
+from evenflow.store import operations as store
+
+Standing = dict[int, store.Standing]
+
+
+def settle_run(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes, *, running: bool) -> None:
+    """Counts, and judges unless the run waits to go on. What is to be expanded joins ``expansions`` and ``indexes``."""
+    graph, conn = run.graph, batch.conn
+    standing, inside = _standing(batch, run), Inside.of(batch, run)
+    if graph.counters:
+        store.set_counters(conn, run.run_key, [(i, *_counts(graph, i, standing)) for i, _ in graph.counters])
+    if graph.spans:
+        store.set_indexed(conn, run.run_key, list(inside.counters()))
+    store.recount_run(conn, run.run_key, [i for i in range(graph.n) if graph.leaf[i]])
+    if running:
+        _judge(batch, run, expansions, indexes, standing, inside)
+        batch.count(run.run_key, 0)  # it may have nothing left to do
+
+
+def resume(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes) -> None:
+    """A run that operators had touched after it had finished begins again: what waits is judged."""
+    _judge(batch, run, expansions, indexes, _standing(batch, run), Inside.of(batch, run))
+    batch.count(run.run_key, 0)
+
+
+class Inside:
+    """The instances of expanded spans of several tasks: those with a row, and what the others of a task are."""
+
+    def __init__(self, graph: Graph, mapped: dict[int, store.MappedTask], rows: Iterable[store.Indexed]) -> None:
+        self.graph, self.mapped = graph, mapped
+        self.states: dict[int, dict[int, TaskState]] = {task_index: {} for task_index in mapped}
+        for row in rows:
+            if row.task_index in mapped:
+                self.states[row.task_index][row.map_index] = TaskState(row.state)
+
+    @classmethod
+    def of(cls, batch: Batch, run: Run) -> Inside:
+        asked = [i for span in run.graph.spans if _by_index(span) for i in span.tasks]
+        if not asked:
+            return cls(run.graph, {}, ())
+        mapped = {row.task_index: row for row in store.read_mapped(batch.conn, run.run_key, asked)}
+        return cls(run.graph, mapped, store.read_indexed(batch.conn, run.run_key, mapped) if mapped else ())
+
+    def counts(self, task_index: int, map_index: int) -> UpstreamCounts:
+        """How the upstreams of the same index stand."""
+        graph = self.graph
+        total, success, failed, skipped = graph.inner[task_index], 0, 0, 0
+        for upstream in graph.upstream[task_index]:
+            if graph.same_span(upstream, task_index):
+                state = self.states[upstream].get(map_index, self._rest(upstream))
+                given = contribution(graph.rules[task_index], counted_as(state), setup=graph.setup[upstream])
+                total, success, failed, skipped = map(sum, zip((total, success, failed, skipped), given, strict=True))
+        return UpstreamCounts(total, success, failed, skipped)
+
+    def counters(self) -> Iterator[tuple[int, int, int, int, int, int]]:
+        """Those of one index that there are to be: of tasks of which one upstream does not say it all, where one has ended."""
+        graph = self.graph
+        for task_index in self.mapped:
+            inner = [u for u in graph.upstream[task_index] if graph.same_span(u, task_index)]
+            if len(inner) > 1 or (inner and graph.outer[task_index]):
+                for map_index in sorted(set().union(*(self._ended(upstream) for upstream in inner))):
+                    yield (task_index, map_index, *self.counts(task_index, map_index))
+
+    def _ended(self, task_index: int) -> set[int]:
+        states, mapped = self.states[task_index], self.mapped[task_index]
+        ended = {map_index for map_index, state in states.items() if state in FINISHED}
+        return ended if self._rest(task_index) not in FINISHED else ended | (set(range(mapped.length)) - states.keys())
+
+    def _rest(self, task_index: int) -> TaskState:
+        """Of a task that expands anew when its processes have ended, the instances without a row have not ended."""
+        rest = TaskState(self.mapped[task_index].rest)
+        return TaskState.NONE if rest is TaskState.REMOVED else rest
+
+
+def _by_index(span: Span) -> bool:
+    return span.head is None or len(span.tasks) > 1
+
+
+def _standing(batch: Batch, run: Run) -> Standing:
+    graph = run.graph
+    upstreams = {u for upstream in graph.upstream for u in upstream} | graph.gates_of.keys()
+    return {row.task_index: row for row in store.read_standing(batch.conn, run.run_key, upstreams)} if upstreams else {}
+
+
+def _counts(graph: Graph, task_index: int, standing: Standing) -> UpstreamCounts:
+    """What the counter of a task or gate says, if it has one."""
+    total, success, failed, skipped = 0, 0, 0, 0
+    for upstream in graph.outside(task_index):
+        row = standing[upstream]
+        counted = (row.success, row.failed, row.skipped)
+        if task_index < graph.n:
+            given = contribution(graph.rules[task_index], counted, setup=graph.setup[upstream])
+        else:
+            given = UpstreamCounts(0, *counted)
+        total += row.total + given.total
+        success += given.success
+        failed += given.failed
+        skipped += given.skipped
+    return UpstreamCounts(total, success, failed, skipped)
+
+
+def _judge(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes, standing: Standing, inside: Inside) -> None:
+    graph = run.graph
+    skips = standing_skips(batch, run.run_key)
+    waiting = [
+        batch.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
+        for row in store.read_waiting(batch.conn, run.run_key)
+    ]
+    unopened: set[int] = set()
+    for item in [*waiting, *_untouched(batch, run, inside, standing, skips.keys())]:
+        if item.state is not TaskState.NONE or item.key in batch.gone:
+            continue
+        if item.key[1:] in skips or (item.task_index, UNMAPPED) in skips:
+            batch.apply(item, TaskEvent.SKIP)
+        elif item.map_index == UNMAPPED and graph.grouped(item.task_index):
+            unopened.add(graph.span_of[item.task_index])
+        else:
+            settle(batch, item, _verdict(graph, item.task_index, item.map_index, standing, inside), expansions)
+    for number in sorted(unopened):
+        span = graph.spans[number]
+        counts = UpstreamCounts(0) if span.gate is None else _counts(graph, span.gate, standing)
+        if counts.done >= counts.total:
+            indexes.opening.append(Opening(run.run_key, span, counts))
+
+
+def _verdict(graph: Graph, task_index: int, map_index: int, standing: Standing, inside: Inside) -> Verdict:
+    counts = _counts(graph, task_index, standing)
+    if map_index != UNMAPPED and task_index in inside.mapped:
+        counts = UpstreamCounts(*map(sum, zip(counts, inside.counts(task_index, map_index), strict=True)))
+    elif graph.inner[task_index]:  # it follows a mapped task, and neither has been expanded
+        (followed,) = graph.upstream[task_index]
+        counts = UpstreamCounts(*standing[followed][1:])
+    return evaluate(graph.rules[task_index], counts)
+
+
+def _untouched(batch: Batch, run: Run, inside: Inside, standing: Standing, skips: Iterable[tuple[int, int]]) -> Iterator[Item]:
+    """Instances without a row that wait no more. Those of a task become a lane where they are all of it and are ready."""
+    skipped = set(skips)
+    for task_index, mapped in inside.mapped.items():
+        known = batch.mapped.get((run.run_key, task_index))
+        if (known.rest if known else mapped.rest) != TaskState.NONE:
+            continue
+        expansion = known or Expansion(run.run_key, task_index, mapped.length, TaskState.NONE)
+        task, graph = run.graph.task(task_index), run.graph
+        named = any(index == task_index for index, _ in skipped)
+        begun = inside.states[task_index]
+        alike = not graph.inner[task_index] and not begun and not named and not (task.empty or task.depends_on_past)
+        verdict = _verdict(graph, task_index, 0, standing, inside)
+        if alike and verdict is Verdict.READY:
+            batch.mapped[run.run_key, task_index] = expansion
+            batch.settle_rest(expansion, TaskState.SCHEDULED, lane=True)
+            continue
+        for map_index in range(mapped.length):
+            key = (run.run_key, task_index, map_index)
+            if map_index in begun or key in batch.items:
+                continue
+            stands = named and ((task_index, map_index) in skipped or (task_index, UNMAPPED) in skipped)
+            if stands or _verdict(graph, task_index, map_index, standing, inside) is not Verdict.WAIT:
+                yield batch.new_item(*key)

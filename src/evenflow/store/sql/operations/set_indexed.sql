@@ -1,0 +1,14 @@
+-- The counters of single map indexes of a run as its task instances have them; there are no others.
+with given as materialized (
+    select *
+    from unnest(%(tasks)s::int[], %(maps)s::int[], %(total)s::int[], %(success)s::int[], %(failed)s::int[], %(skipped)s::int[])
+         as c (task_index, map_index, total, success, failed, skipped)
+), gone as (
+    delete from upstream_counter u
+    where u.run_key = %(run_key)s and u.map_index >= 0
+      and not exists (select from given g where g.task_index = u.task_index and g.map_index = u.map_index)
+)
+insert into upstream_counter (run_key, task_index, map_index, total, success, failed, skipped)
+select %(run_key)s, task_index, map_index, total, success, failed, skipped from given
+on conflict (run_key, task_index, map_index) do update
+set total = excluded.total, success = excluded.success, failed = excluded.failed, skipped = excluded.skipped

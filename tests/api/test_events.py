@@ -1,0 +1,99 @@
+"""Who changed what: an event in the transaction of each change, and nothing secret in it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+
+from evenflow.client.execution import ExecutionClient
+from evenflow.client.rest import RestClient
+from evenflow.errors import ApiRefused
+from evenflow.wire import messages as m
+from tests.api.world import World
+
+SECRET = "open-sesame"
+
+
+@pytest.fixture
+async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
+    async with RestClient(api_url, operator_token) as client:
+        yield client
+
+
+async def told(rest: RestClient, name: str | None = None, action: str | None = None) -> list[tuple[str, str]]:
+    """(action, object), the oldest first."""
+    page = await rest.list_changes(name, action=action)
+    assert all(event.actor == "ada" for event in page.items)
+    return [(event.action, event.object) for event in page.items][::-1]
+
+
+async def test_each_change_is_an_event(rest: RestClient, world: World) -> None:
+    before = datetime.now(UTC)
+    await rest.set_connection("warehouse", uri=f"postgresql://me:{SECRET}@db/x", dags=["sales"])
+    await rest.delete_connection("warehouse")
+    await rest.set_variable("db_password", value=SECRET)
+    await rest.delete_variable("db_password")
+    await rest.rotate_secrets()
+    await rest.set_pool("gpu", 4)
+    await rest.delete_pool("gpu")
+    await rest.set_setting("fast_follow", False)
+    assert await told(rest) == [
+        ("connection.set", "warehouse"),
+        ("connection.delete", "warehouse"),
+        ("variable.set", "db_password"),
+        ("variable.delete", "db_password"),
+        ("secrets.rotate", "all"),
+        ("pool.set", "gpu"),
+        ("pool.delete", "gpu"),
+        ("setting.set", "fast_follow"),
+    ]
+    events = {event.action: event for event in (await rest.list_changes()).items}
+    assert events["connection.set"].detail == {"value": "set", "dags": ["sales"]}
+    assert events["pool.set"].detail == {"slots": 4}
+    assert events["setting.set"].detail == {"value": False}
+    assert before <= events["setting.set"].at.astimezone(UTC)
+    assert SECRET not in world.one("select string_agg(e::text, ' ') from audit_event e")
+
+
+async def test_what_happens_to_a_dag(rest: RestClient, world: World) -> None:
+    world.run(world.version(), "r1", state="success")
+    world.dag()
+    await rest.set_paused("sales", True)
+    await rest.set_paused("sales", False)
+    await rest.trigger_run("sales", run_id="mine")
+    await rest.cancel_run("sales", "mine")
+    await rest.delete_run("sales", "r1")
+    expected = [
+        ("dag.pause", "sales"),
+        ("dag.unpause", "sales"),
+        ("run.trigger", "sales/mine"),
+        ("run.cancel", "sales/mine"),
+        ("run.delete", "sales/r1"),
+    ]
+    assert await told(rest, "sales") == expected
+    assert await told(rest, "sales", "run") == expected[2:]
+    assert await told(rest, "sales/mine", "run.cancel") == [("run.cancel", "sales/mine")]
+    assert await told(rest, "sale") == []
+
+
+async def test_what_is_refused_is_no_event(rest: RestClient) -> None:
+    for refused in (rest.emit_asset_event("none"), rest.delete_pool("default_pool"), rest.set_setting("fast_follow", "off")):
+        with pytest.raises(ApiRefused):
+            await refused
+    assert await told(rest) == []
+
+
+async def test_a_task_that_sets_a_variable_is_named(rest: RestClient, client: ExecutionClient, world: World) -> None:
+    world.dispatch(world.run(world.version()), 1)
+    await client.ask(world.try_token(1), "set_variable", m.SetVariable(name="seen", text=SECRET))
+    (event,) = (await rest.list_changes(actor="task sales.extract")).items
+    assert (event.action, event.object, event.detail) == ("variable.set", "seen", None)
+
+
+async def test_pages_and_filters(rest: RestClient) -> None:
+    for slots in range(5):
+        await rest.set_pool("gpu", slots)
+    page = await rest.list_changes("gpu", limit=2, offset=1)
+    assert ([event.detail for event in page.items], page.more) == ([{"slots": 3}, {"slots": 2}], True)
