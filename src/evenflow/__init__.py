@@ -1,5 +1,7 @@
 """Evenflow: a workflow scheduler on PostgreSQL. These are the names that authors of DAGs need."""
 
+from evenflow.core.states import RunState as DagRunState
+from evenflow.core.states import TaskState as TaskInstanceState
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import WeightRule
 from evenflow.errors import DagError, SensorTimeout, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
@@ -19,7 +21,7 @@ from evenflow.sdk.context import Context, TaskInstance, get_current_context
 from evenflow.sdk.dag import DAG, dag
 from evenflow.sdk.deadlines import DeadlineAlert, DeadlineReference
 from evenflow.sdk.decorators import task
-from evenflow.sdk.edges import chain, cross_downstream
+from evenflow.sdk.edges import chain, chain_linear, cross_downstream
 from evenflow.sdk.isolated_tasks import ExternalPythonOperator, PythonVirtualenvOperator
 from evenflow.sdk.mail import send_email
 from evenflow.sdk.masking import mask_secret
@@ -66,6 +68,7 @@ __all__ = [
     "CronDataIntervalTimetable",
     "CronTriggerTimetable",
     "DagError",
+    "DagRunState",
     "DateTimeSensor",
     "DayOfWeekSensor",
     "DeadlineAlert",
@@ -95,6 +98,7 @@ __all__ = [
     "TaskFailedForGood",
     "TaskGroup",
     "TaskInstance",
+    "TaskInstanceState",
     "TaskRescheduled",
     "TaskSkipped",
     "TimeDeltaSensor",
@@ -108,6 +112,7 @@ __all__ = [
     "XComError",
     "asset",
     "chain",
+    "chain_linear",
     "cross_downstream",
     "dag",
     "get_connection",

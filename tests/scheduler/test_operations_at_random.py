@@ -4,7 +4,10 @@ such as their upstreams allow, and in the end every run ends.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenflow.core.graph import Graph
-from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.operations import Only, Operation
 from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts, Verdict, contribution, evaluate
@@ -20,7 +23,10 @@ from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.store.connect import connect
 from evenflow.store.operations import request
+from evenflow.store.rows import execute
+from tests.core.naive_run import NaiveRun
 
+FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 EVENTS = [TaskEvent.CLEAR, TaskEvent.CLEAR, TaskEvent.MARK_SUCCESS, TaskEvent.MARK_FAILED, TaskEvent.MARK_SKIPPED]
 OUTCOMES = ["success", "success", "success", "failed", "skipped"]
 ENDED = {"success": (1, 0, 0), "failed": (0, 1, 0), "upstream_failed": (0, 1, 0), "skipped": (0, 0, 1)}
@@ -29,37 +35,63 @@ RULES = [TriggerRule.ALL_SUCCESS, TriggerRule.ALL_DONE, TriggerRule.ONE_SUCCESS,
 
 @st.composite
 def dags(draw: st.DrawFn, name: str) -> DagSpec:
+    """A DAG of plain, mapped, following and grouped tasks, in which some are setups, teardowns, branches or depend on the past."""
+    size = draw(st.integers(1, 6))
+    grouped = draw(st.sets(st.integers(0, size - 1), max_size=4))
+    over = draw(st.sampled_from([None, *range(min(grouped, default=0))]))  # what the group maps over; None: a literal
     tasks: list[TaskSpec] = []
-    for i in range(draw(st.integers(1, 5))):
-        upstream = tuple(sorted(draw(st.sets(st.integers(0, i - 1), max_size=2)))) if i else ()
-        literal = draw(st.sampled_from([None, None, 1, 4]))
-        sources = [u for u in upstream if tasks[u].mapping is None]
-        inputs = None
-        if literal is not None:
-            inputs = MapInput(name="x", task=sources[0]) if sources and draw(st.booleans()) else MapInput(name="x", length=literal)
+    for i in range(size):
+        upstream = set(draw(st.sets(st.integers(0, i - 1), max_size=2))) if i else set()
+        if i in grouped and over is not None and not upstream & grouped:
+            upstream.add(over)
+        mapping = None if i in grouped else draw(mappings(tasks, upstream))
+        if mapping is not None and mapping.kind == "each":
+            upstream = {u for u in (mapping.inputs[0].task,) if u is not None}
+        teardown = bool(upstream) and mapping is None and draw(st.integers(0, 5)) == 0
+        rule = draw(st.sampled_from(RULES)) if upstream else TriggerRule.ALL_SUCCESS
         tasks.append(
             TaskSpec(
                 task_id=f"t{i}",
                 operator="python",
-                upstream=upstream,
-                trigger_rule=draw(st.sampled_from(RULES)) if upstream else TriggerRule.ALL_SUCCESS,
+                upstream=tuple(sorted(upstream)),
+                trigger_rule=TriggerRule.ALL_DONE_SETUP_SUCCESS if teardown else rule,
+                teardown=teardown,
+                setup=not teardown and draw(st.integers(0, 3)) == 0,
                 pool="p",
-                mapping=Mapping(inputs=(inputs,)) if inputs else None,
+                mapping=mapping,
+                group=0 if i in grouped else None,
                 retries=draw(st.sampled_from([0, 1])),
                 retry_delay=0.0,
+                depends_on_past=draw(st.integers(0, 5)) == 0,
                 max_active_tis_per_dagrun=draw(st.sampled_from([None, None, 1])),
             )
         )
+    inputs = (MapInput(name="x", task=over) if over is not None else MapInput(name="x", length=draw(st.sampled_from([1, 3]))),)
     return DagSpec(
         dag_id=name,
         tasks=tuple(tasks),
+        groups=(GroupSpec(group_id="g", mapping=Mapping(inputs=inputs)),) if grouped else (),
         max_active_tasks=draw(st.sampled_from([None, 2])),
         max_active_runs=draw(st.sampled_from([None, 1])),
     )
 
 
+@st.composite
+def mappings(draw: st.DrawFn, tasks: list[TaskSpec], upstream: set[int]) -> Mapping | None:
+    heads = [u for u in upstream if tasks[u].mapping is not None]
+    if heads and draw(st.booleans()):
+        return Mapping(inputs=(MapInput(name="x", task=heads[0]),), kind="each")
+    literal = draw(st.sampled_from([None, None, 1, 4]))
+    if literal is None:
+        return None
+    sources = [u for u in upstream if tasks[u].mapping is None]
+    source = sources[0] if sources and draw(st.booleans()) else None
+    return Mapping(inputs=(MapInput(name="x", task=source) if source is not None else MapInput(name="x", length=literal),))
+
+
 FRESH = (
-    "truncate dag_run, task_instance, upstream_counter, mapped_task, dispatch, report, timer, lane, ready_task, wake, xcom cascade",
+    "truncate dag_run, task_instance, upstream_counter, mapped_task, dispatch, report, timer, lane, ready_task, wake, xcom,"
+    " branch_decision, past_gate, past_hold, past_watch cascade",
     "delete from concurrency_limit where run_key <> 0",
     "update concurrency_limit set used = 0",
 )
@@ -68,21 +100,33 @@ FRESH = (
 class Play:
     """One DAG with some runs in a world that others have used before; ``schedulers`` are connections that take turns by chance."""
 
-    def __init__(self, world: Any, spec: DagSpec, schedulers: list[tuple[Any, Catalog]], draw: Any) -> None:
-        self.world, self.spec, self.schedulers, self.draw = world, spec, schedulers, draw
+    def __init__(self, world: Any, spec: DagSpec, schedulers: list[tuple[Any, Catalog]], draw: Any, *, at_once: bool) -> None:
+        self.world, self.spec, self.schedulers, self.draw, self.at_once = world, spec, schedulers, draw, at_once
         self.graph = Graph.of(spec)
         world.add_dag(spec)
-        self.runs = [world.trigger(spec.dag_id) for _ in range(2)]
+        self.days = 0
+        self.runs = [self.trigger() for _ in range(2)]
         self.claimed: list[Any] = []
+
+    def trigger(self) -> int:
+        self.days += 1
+        run: int = self.world.trigger(self.spec.dag_id, logical_date=FIRST + timedelta(days=self.days))
+        self.world.conn.execute("update dag_run set run_type = 'scheduled' where run_key = %s", [run])
+        return run
 
     def step(self) -> None:
         actions = [self.turn, self.claim, self.report, self.report, self.operate, self.operate, self.turn, self.cancel, self.pause]
-        self.draw(st.sampled_from(actions))()
+        self.draw(st.sampled_from([*actions, self.delete]))()
         self.check()
 
     def turn(self) -> None:
-        conn, catalog = self.draw(st.sampled_from(self.schedulers))
-        advance(conn, catalog, max_runs=self.draw(st.sampled_from([1, 200])))
+        most = self.draw(st.sampled_from([1, 200]))
+        if self.at_once:
+            with ThreadPoolExecutor(len(self.schedulers)) as threads:
+                for done in [threads.submit(advance, *scheduler, max_runs=most) for scheduler in self.schedulers]:
+                    done.result()
+        else:
+            advance(*self.draw(st.sampled_from(self.schedulers)), max_runs=most)
 
     def claim(self) -> None:
         self.claimed += self.world.claim(self.draw(st.integers(1, 3)))
@@ -91,10 +135,16 @@ class Play:
         if self.claimed:
             chosen = self.claimed.pop(self.draw(st.integers(0, len(self.claimed) - 1)))
             outcome = self.draw(st.sampled_from(OUTCOMES))
-            if self.draw(st.booleans()):
+            if self.exists(chosen.run_key) and self.draw(st.booleans()):
                 self.world.report([chosen], started=True)
-            more = {"result": list(range(self.draw(st.integers(0, 4))))} if outcome == "success" else {}
-            self.world.report([chosen], outcome, **more)
+            more: dict[str, Any] = {}
+            if outcome == "success":
+                more["result"] = list(range(self.draw(st.integers(0, 4))))
+                downstream = self.graph.downstream[int(chosen.task_id[1:])]
+                choices = [i for i in downstream if not self.graph.teardown[i]]
+                more["skip"] = sorted(self.draw(st.sets(st.sampled_from(choices)))) if choices and self.draw(st.booleans()) else []
+            if self.exists(chosen.run_key):
+                self.world.report([chosen], outcome, **more)
 
     def operate(self) -> None:
         event = self.draw(st.sampled_from(EVENTS))
@@ -117,6 +167,15 @@ class Play:
         if self.draw(st.integers(0, 3)) == 0:
             self.world.cancel(self.draw(st.sampled_from(self.runs)))
 
+    def delete(self) -> None:
+        """A run goes, if it has ended, and there is a new one."""
+        run = self.draw(st.sampled_from(self.runs))
+        if self.draw(st.integers(0, 2)) == 0 and execute(self.world.conn, "operations/delete_run", {"run_key": run}).fetchall():
+            self.runs = [*(other for other in self.runs if other != run), self.trigger()]
+
+    def exists(self, run: int) -> bool:
+        return run in self.runs
+
     def pause(self) -> None:
         paused = self.draw(st.booleans())
         self.world.conn.execute("update dag set is_paused = %s where dag_id = %s", [paused, self.spec.dag_id])
@@ -124,7 +183,7 @@ class Play:
     def finish(self) -> None:
         """Everything that is claimed ends well, everything else runs: all runs end."""
         self.world.conn.execute("update dag set is_paused = false where dag_id = %s", [self.spec.dag_id])
-        self.world.report(self.claimed)
+        self.world.report([found for found in self.claimed if self.exists(found.run_key)])
         for _ in range(40):
             if not self.world.drain() and all(self.world.run_state(run) in ("success", "failed") for run in self.runs):
                 break
@@ -139,45 +198,63 @@ class Play:
     def check(self) -> None:
         self.world.audit()
         for run in self.runs:
-            (state, cancelled) = self.world.conn.execute(
-                "select state::text, cancelled_by is not null from dag_run where run_key = %s", [run]
+            state, cancelled, reason = self.world.conn.execute(
+                "select state::text, cancelled_by is not null, reason from dag_run where run_key = %s", [run]
             ).fetchone()
             if state == "running" and not cancelled:
                 self.check_waiting(run)
+            elif state in ("success", "failed"):
+                self.check_end(run, state, cancelled or (reason or "").startswith("marked failed"))
+
+    def check_end(self, run: int, state: str, failed_anyhow: bool) -> None:
+        """A run has failed if a task that decides it has."""
+        states = self.instances(run)
+        deciding = NaiveRun(self.spec, defaultdict(int)).leaves()
+        failed = any(ended in ("failed", "upstream_failed") for (i, _), ended in states.items() if i in deciding)
+        assert state == ("failed" if failed or failed_anyhow else "success"), states
+        assert set(states.values()) <= ENDED.keys(), states
 
     def check_waiting(self, run: int) -> None:
         """Nothing waits for its upstreams that they allow to go on."""
-        counts = self.counts(run)
-        waiting = self.world.conn.execute(
-            "select task_index, map_index from task_instance where run_key = %s and state = 'none'", [run]
-        )
-        for task_index, map_index in waiting.fetchall():
-            verdict = evaluate(self.graph.rules[task_index], self.judged(task_index, counts))
-            assert verdict is Verdict.WAIT, (self.spec.tasks[task_index].task_id, map_index, verdict, self.world.states(run))
-
-    def counts(self, run: int) -> dict[int, tuple[int, tuple[int, int, int]]]:
-        """Of each task, how many instances it has, and how they have ended."""
-        out: dict[int, tuple[int, tuple[int, int, int]]] = {}
-        mapped = {
-            row[0]: row[1:]
-            for row in self.world.conn.execute("select task_index, length, rest::text from mapped_task where run_key = %s", [run])
+        states = self.instances(run)
+        closed = {
+            i for (i,) in self.world.conn.execute("select task_index from past_gate where run_key = %s and missing > 0", [run])
         }
-        states = self.world.conn.execute("select task_index, state::text from task_instance where run_key = %s", [run]).fetchall()
-        for task_index in range(self.graph.n):
-            own = [state for index, state in states if index == task_index]
-            length, rest = mapped.get(task_index, (1, "none"))
-            own += [rest] * (length - len(own))
-            ended = [ENDED.get(state, (0, 0, 0)) for state in own]
-            out[task_index] = (length, tuple(map(sum, zip(*ended, strict=True))))  # type: ignore[assignment]
-        return out
+        expands_anew = {
+            i
+            for (i,) in self.world.conn.execute("select task_index from mapped_task where run_key = %s and rest = 'removed'", [run])
+        }
+        for (i, index), state in states.items():
+            if state == "none" and i not in closed | expands_anew:
+                verdict = self.judged(i, index, states)
+                assert verdict is Verdict.WAIT, (self.spec.tasks[i].task_id, index, verdict, states)
 
-    def judged(self, task_index: int, counts: dict[int, tuple[int, tuple[int, int, int]]]) -> UpstreamCounts:
+    def instances(self, run: int) -> dict[tuple[int, int], str]:
+        """The states of all instances, whether they have a row or not."""
+        conn = self.world.conn
+        rows = conn.execute("select task_index, map_index, state::text from task_instance where run_key = %s", [run]).fetchall()
+        states = {(i, index): state for i, index, state in rows}
+        mapped = conn.execute("select task_index, length, rest::text from mapped_task where run_key = %s", [run]).fetchall()
+        for i, length, rest in mapped:
+            for index in range(length):
+                states.setdefault((i, index), {"removed": "none"}.get(rest, rest))
+        return states
+
+    def judged(self, i: int, index: int, states: dict[tuple[int, int], str]) -> Verdict:
+        """By all upstreams; inside a span those of the same index. The tasks of a group wait until it is expanded."""
+        graph = self.graph
+        if index < 0 and graph.grouped(i):
+            sources = graph.spans[graph.span_of[i]].gated_by
+            ended = all(state in ENDED for (u, _), state in states.items() if u in sources)
+            return Verdict.READY if ended else Verdict.WAIT
         total = UpstreamCounts(0)
-        for upstream in self.graph.upstream[task_index]:
-            length, ended = counts[upstream]
-            given = contribution(self.graph.rules[task_index], ended, setup=self.graph.setup[upstream])
-            total = UpstreamCounts(*map(sum, zip(total, (length + given.total, *given[1:]), strict=True)))
-        return total
+        for upstream in graph.upstream[i]:
+            inside = graph.same_span(upstream, i)
+            of_it = [state for (u, n), state in states.items() if u == upstream and (n == index or not inside)]
+            counted = tuple(map(sum, zip((0, 0, 0), *(ENDED.get(state, (0, 0, 0)) for state in of_it), strict=True)))
+            given = contribution(graph.rules[i], counted, setup=graph.setup[upstream])  # type: ignore[arg-type]
+            total = UpstreamCounts(*map(sum, zip(total, (len(of_it) + given.total, *given[1:]), strict=True)))
+        return evaluate(graph.rules[i], total)
 
 
 @pytest.fixture
@@ -187,7 +264,7 @@ def others(database_url: str) -> Iterator[list[tuple[Any, Catalog]]]:
         yield [(conn, Catalog())]
 
 
-def play_often(world: Any, others: list[tuple[Any, Catalog]], *, examples: int, steps: int) -> None:
+def play_often(world: Any, others: list[tuple[Any, Catalog]], *, examples: int, steps: int, at_once: bool = False) -> None:
     world.set_limit("pool", "p", 3)
     played = 0
 
@@ -199,7 +276,7 @@ def play_often(world: Any, others: list[tuple[Any, Catalog]], *, examples: int, 
         for statement in FRESH:
             world.conn.execute(statement)
         spec = data.draw(dags(f"d{played}"))
-        game = Play(world, spec, [(world.conn, world.catalog), *others], data.draw)
+        game = Play(world, spec, [(world.conn, world.catalog), *others], data.draw, at_once=at_once)
         for _ in range(data.draw(st.integers(1, steps))):
             game.step()
         game.finish()
@@ -215,6 +292,11 @@ def test_with_one_scheduler(world: Any) -> None:
 def test_with_two_schedulers(world: Any, others: list[tuple[Any, Catalog]]) -> None:
     """R-CS8"""
     play_often(world, others, examples=40, steps=40)
+
+
+def test_with_two_schedulers_at_once(world: Any, others: list[tuple[Any, Catalog]]) -> None:
+    """R-CS8, R-HA1"""
+    play_often(world, others, examples=20, steps=40, at_once=True)
 
 
 @pytest.mark.slow

@@ -240,7 +240,7 @@ def test_default_args_of_airflow_are_taken_over() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"default_args": {"email_on_failure": True}}, r"default_args: Evenflow has no email_on_failure .* EmailNotifier"),
+        ({"default_args": {"email_on_failure": True}}, r"default_args: Evenflow has no email_on_failure .*EmailNotifier"),
         ({"default_args": {"start_date": "2026-01-01"}}, "start_date must be a datetime"),
         ({"schedule_interval": "@daily"}, "DAG 'd': Evenflow has no schedule_interval as Airflow has. Say schedule=."),
         ({"fail_stop": True}, "Say fail_fast="),

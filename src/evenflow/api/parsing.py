@@ -5,7 +5,7 @@ from __future__ import annotations
 from evenflow.api import limits
 from evenflow.api.specs import checked_spec, upcoming_run
 from evenflow.core.assets import leaves
-from evenflow.core.model import DagSpec
+from evenflow.core.model import DagSpec, hash_of
 from evenflow.errors import DagError
 from evenflow.store import assets, dags
 from evenflow.store.connect import AsyncPool
@@ -78,11 +78,12 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile) -> list[str]:
 
 async def _store_version(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> int:
     assert parsed.code_hash is not None
+    canonical = spec.to_json()
     return await dags.insert_version(
         conn,
         dag_id=spec.dag_id,
-        spec=spec.to_json(),
-        spec_hash=spec.hash(),
+        spec=canonical,
+        spec_hash=hash_of(canonical),
         code_hash=parsed.code_hash,
         file=parsed.file,
         bundle=parsed.bundle,

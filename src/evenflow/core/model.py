@@ -9,6 +9,7 @@ hash of DAGs that do not use it; one whose meaning changes raises ``FORMAT``.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass, field
 from typing import Any, NewType
 
@@ -201,10 +202,7 @@ class DagSpec:
         return json.dumps({"format": self.format, **_sparse(self)}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     def hash(self) -> str:
-        """SHA-256 of :meth:`to_json`, hex."""
-        import hashlib
-
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        return hash_of(self.to_json())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> DagSpec:
@@ -225,6 +223,13 @@ class DagSpec:
         raw["callbacks"] = tuple(raw.get("callbacks", ()))
         raw["deadlines"] = tuple(DeadlineSpec(**deadline) for deadline in raw.get("deadlines", ()))
         return cls(**raw)
+
+
+def hash_of(canonical: str) -> str:
+    """What names a spec: SHA-256 of its :meth:`DagSpec.to_json`, hex."""
+    import hashlib
+
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def read_schedule(raw: dict[str, Any]) -> Schedule:
@@ -257,16 +262,22 @@ def _map_input(raw: dict[str, Any]) -> MapInput:
 
 def _sparse(value: Any) -> Any:
     """Dataclasses to dicts without the fields that are at their default; everything else as JSON has it."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        out = {}
-        for f in dataclasses.fields(value):
-            item = getattr(value, f.name)
-            default = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
-            if default is dataclasses.MISSING or item != default:
-                out[f.name] = _sparse(item)
-        return out
+    if isinstance(value, (str, int, float)) or value is None:
+        return value
     if isinstance(value, (tuple, list)):
         return [_sparse(v) for v in value]
     if isinstance(value, dict):
         return {k: _sparse(v) for k, v in value.items()}
+    if dataclasses.is_dataclass(value):
+        told = ((name, getattr(value, name), default) for name, default in _defaults(type(value)))
+        return {name: _sparse(item) for name, item, default in told if item != default}
     return value
+
+
+@functools.cache
+def _defaults(spec: type[Any]) -> list[tuple[str, Any]]:
+    """The fields and their defaults; one that must be given has a default that equals nothing."""
+    return [
+        (f.name, f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default)
+        for f in dataclasses.fields(spec)
+    ]

@@ -272,6 +272,10 @@ class _CronTicks:
             lookback *= _LOOKBACK_GROWTH
         high = until  # low is a tick, and there is none after high
         while high - low >= _MINUTE:
+            following = self.next(low)  # of most expressions few ticks are left here
+            if following > until:
+                return low
+            low = following
             middle = low + (high - low) / 2
             tick = self.next(middle)
             if tick <= until:

@@ -41,7 +41,7 @@ async def deliver(api: DeliveryApi, leased: LeasedFile, parsed: Parsed, root: Pa
         warnings=parsed.warnings,
     )
     try:
-        await _deliver(api, message, {} if parsed.error else await asyncio.to_thread(_read, root, parsed.files))
+        await _deliver(api, message, root, parsed.files)
     except (ApiRefused, CodeArchiveError, OSError) as error:
         if isinstance(error, ApiRefused) and (error.status >= 500 or error.status in (401, 403)):
             raise
@@ -54,10 +54,10 @@ async def deliver(api: DeliveryApi, leased: LeasedFile, parsed: Parsed, root: Pa
         await _insist(lambda: api.file_parsed(message))
 
 
-async def _deliver(api: DeliveryApi, message: ParsedFile, code: dict[str, bytes]) -> None:
+async def _deliver(api: DeliveryApi, message: ParsedFile, root: Path, files: list[str]) -> None:
     archive = b""
     if message.specs:
-        message.code_hash, archive = archive_hash(code), await asyncio.to_thread(pack, code)
+        message.code_hash, archive = await asyncio.to_thread(_packed, root, files)
         message.code = archive if len(archive) <= limits.INLINE_CODE else None
     answer = await _insist(lambda: api.file_parsed(message))
     if answer.need_code and message.code_hash is not None:
@@ -68,12 +68,16 @@ async def _deliver(api: DeliveryApi, message: ParsedFile, code: dict[str, bytes]
         log.warning("DAG refused", file=message.file, reason=error)
 
 
-def _read(root: Path, files: list[str]) -> dict[str, bytes]:
-    """The names come from a process that runs authors' code: none may make this one, which can read more, read something else."""
+def _packed(root: Path, files: list[str]) -> tuple[str, bytes]:
+    """The name of the archive of these files, and the archive.
+
+    The names come from a process that runs authors' code: none may make this one, which can read more, read something else.
+    """
     for file in files:
         if not (root / file).resolve().is_relative_to(root):
             raise CodeArchiveError(f"{file!r} is a link to what is not below {root}. Put the file itself there.")
-    return {file: (root / file).read_bytes() for file in files}
+    code = {file: (root / file).read_bytes() for file in files}
+    return archive_hash(code), pack(code)
 
 
 async def _insist(request: Callable[[], Awaitable[T]]) -> T:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,7 +79,7 @@ class DagFolder:
             self._names = frozenset(stamps)
         data = {file: self._data_of(root, file) for file in self._watched.keys() & found.keys()}
         for of_file in data.values():
-            stamps.update(of_file)
+            stamps.update({path: stamp for path, stamp in of_file.items() if stamp is not None})
         self._contents = {
             path: content for path, content in self._contents.items() if content.settled and content.stamp == stamps.get(path)
         }
@@ -87,18 +87,20 @@ class DagFolder:
         for path, (_, ignored) in found.items():
             content = None if ignored else self._content(root, path, stamps)
             if content is not None and content.may_define_dags:
-                files[path] = self._fingerprint(root, path, stamps, data.get(path, {}))
+                files[path] = self._fingerprint(root, path, stamps, data.get(path, ()))
         self._imports = {path: imports for path, imports in self._imports.items() if path in files}
         return Scan(root, files)
 
-    def _data_of(self, root: Path, file: str) -> dict[str, Stamp]:
+    def _data_of(self, root: Path, file: str) -> dict[str, Stamp | None]:
+        """Data files; one without a name where they are too many or too large, for that to change is news, too."""
         try:
             return {path: _stamp((root / path).stat()) for path in files_of(self._watched[file], root)}
-        except (DagError, OSError):  # loading it will say what is wrong
-            return {}
+        except (DagError, OSError):  # loading it says what is wrong
+            return {"": None}
 
-    def _fingerprint(self, root: Path, file: str, stamps: dict[str, Stamp], data: dict[str, Stamp]) -> str:
-        needed = {file, *self._imported(root, file, stamps), *self._loaded.get(file, ()), *data}
+    def _fingerprint(self, root: Path, file: str, stamps: dict[str, Stamp], data: Iterable[str]) -> str:
+        learned = {*self._loaded.get(file, ()), *self._watched.get(file, ())}
+        needed = {file, *self._imported(root, file, stamps), *learned, *data}
         total = hashlib.sha256()
         for path in sorted(needed):
             total.update(f"{path}\0{self._digest(root, path, stamps)}\n".encode())

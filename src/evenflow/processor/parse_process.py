@@ -1,6 +1,7 @@
 """What runs inside a processor's template and its children: ``python -m evenflow.processor.parse_process FD``.
 
-The template has Evenflow imported, with what the first DAG of a process brings along, and nothing else. Each child loads one DAG file and says what it defines:
+The template has Evenflow imported, with what the first DAG of a process brings along, and nothing else. Each child loads one DAG
+file and says what it defines:
 
     {"tell": "parsed", "files": [path, ...], "watched": [path, ...], "warnings": [text, ...]} + JSON list of the DAGs' specs
     {"tell": "failed", "summary": text, "trace": text, "line": number or null, "watched": [...], "warnings": [text, ...]}
@@ -22,9 +23,9 @@ from evenflow.process.tracebacks import describe_failure
 from evenflow.processor import limits
 from evenflow.sdk.bash import BashOperator
 from evenflow.sdk.dag import DAG
+from evenflow.sdk.data_files import check_data_files, files_of, watched_paths
 from evenflow.sdk.decorators import task
 from evenflow.sdk.imports import local_imports
-from evenflow.sdk.data_files import check_data_files, files_of, watched_paths
 from evenflow.sdk.loader import LoadedFile, load_file
 
 

@@ -84,6 +84,12 @@ def chain(*steps: Connectable) -> None:
             connect(one, other)
 
 
+def chain_linear(*steps: Connectable) -> None:
+    """``chain_linear(a, [b, c], [d, e])`` is ``a >> [b, c]`` and each of ``b, c`` before each of ``d, e``."""
+    for first, second in pairwise(steps):
+        connect(first, second)
+
+
 def cross_downstream(upstream: Sequence[Connectable], downstream: Sequence[Connectable]) -> None:
     """Every one of ``downstream`` waits for every one of ``upstream``."""
     connect(upstream, downstream)

@@ -202,7 +202,7 @@ create table past_watch (
     waiter_task  int not null,
     primary key (run_key, task_index, waiter_run, waiter_task)
 );
-create index past_watch_of_waiter on past_watch (waiter_run, waiter_task);                                  -- why/list_past
+create index past_watch_of_waiter on past_watch (waiter_run, waiter_task);                                  -- why/list_past, past/forget_gates
 
 -- A mapped task that has been expanded. Instances from the lane's cursor on are pending and have no row yet.
 create table mapped_task (
