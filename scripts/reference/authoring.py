@@ -25,6 +25,8 @@ _DAG_OPTIONS = {
     "doc_md": "Prose, for people.",
     "owner": "Whom to ask.",
     "is_paused_upon_creation": "Whether the DAG waits to be unpaused when it is seen for the first time.",
+    "on_failure_callback": "The same of a run that has failed.",
+    "user_defined_filters": "Filters that templates may use.",
 }
 _TASK_OPTIONS = {
     "retries": "How often a failed try is repeated.",
@@ -43,6 +45,10 @@ _TASK_OPTIONS = {
     "max_active_tis_per_dagrun": "How many instances may run at once in one run: a limit for mapped tasks.",
     "doc": "Prose, for people.",
     "doc_md": "The same as `doc`.",
+    "depends_on_past": "Waits until its own instances in the run before have ended well.",
+    "wait_for_downstream": "And those directly downstream of it.",
+    "on_failure_callback": "Called when it has failed for good.",
+    "on_retry_callback": "Called when a try failed and another one follows.",
 }
 
 

@@ -1,5 +1,7 @@
 """Evenflow: a workflow scheduler on PostgreSQL. These are the names that authors of DAGs need."""
 
+from typing import TYPE_CHECKING
+
 from evenflow.core.states import RunState as DagRunState
 from evenflow.core.states import TaskState as TaskInstanceState
 from evenflow.core.trigger_rules import TriggerRule
@@ -45,6 +47,15 @@ from evenflow.sdk.timetables import (
 )
 from evenflow.sdk.variables import Variable
 from evenflow.sdk.xcomarg import XComArg
+
+if not TYPE_CHECKING:  # a type checker would take every name for one of ours
+
+    def __getattr__(name: str) -> object:
+        """Only for what is not here: a name of Airflow's says what to write instead."""
+        from evenflow.sdk.airflow_names import missing
+
+        raise missing(name) or AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "DAG",

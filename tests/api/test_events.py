@@ -36,7 +36,7 @@ async def test_each_change_is_an_event(rest: RestClient, world: World) -> None:
     await rest.set_variable("db_password", value=SECRET)
     await rest.delete_variable("db_password")
     await rest.rotate_secrets()
-    await rest.set_pool("gpu", 4)
+    await rest.set_pool("gpu", slots=4)
     await rest.delete_pool("gpu")
     await rest.set_setting("fast_follow", False)
     assert await told(rest) == [
@@ -59,7 +59,6 @@ async def test_each_change_is_an_event(rest: RestClient, world: World) -> None:
 
 async def test_what_happens_to_a_dag(rest: RestClient, world: World) -> None:
     world.run(world.version(), "r1", state="success")
-    world.dag()
     await rest.set_paused("sales", True)
     await rest.set_paused("sales", False)
     await rest.trigger_run("sales", run_id="mine")
@@ -94,6 +93,6 @@ async def test_a_task_that_sets_a_variable_is_named(rest: RestClient, client: Ex
 
 async def test_pages_and_filters(rest: RestClient) -> None:
     for slots in range(5):
-        await rest.set_pool("gpu", slots)
+        await rest.set_pool("gpu", slots=slots)
     page = await rest.list_changes("gpu", limit=2, offset=1)
     assert ([event.detail for event in page.items], page.more) == ([{"slots": 3}, {"slots": 2}], True)

@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
-from evenflow.core.model import DagSpec, Schedule, TaskSpec
+from evenflow.core.model import DagSpec, DeadlineSpec, RetryRule, Schedule, TaskSpec
 from evenflow.wire import messages as m
 from evenflow.wire.code import pack
 from tests.api.world import CODE, CODE_HASH, SPEC, World
@@ -181,6 +181,10 @@ async def test_specs_that_make_no_sense(processor: ExecutionClient, world: World
         ({"pool_slots": 0}, "pool_slots is 0"),
         ({"pool_slots": 2**40}, "pool_slots is 1,099,511,627,776"),
         ({"retries": 40_000}, "retries is 40,000"),
+        ({"retry_delay": -1e300}, "retry_delay is -1"),
+        ({"retry_rules": (RetryRule(delay=-1e300),)}, "the delay of retry rule 1 is -1"),
+        ({"outlets": ("\u4e2d" * 501,)}, "has more than 1,500 bytes"),
+        ({"callbacks": ("on_success_callback",) * 101}, "the number of callbacks is 101"),
         ({"task_id": "last"}, "two tasks with one task_id"),
         ({"task_id": "x" * 251}, "must have 1 to 250 printable characters"),
     ],
@@ -192,6 +196,29 @@ async def test_tasks_that_make_no_sense(processor: ExecutionClient, world: World
     (error,) = (await parsed(processor, "a", "1", spec)).errors
     assert said in error
     assert world.one("select count(*) from dag") == 0
+
+
+@pytest.mark.parametrize(
+    ("dag", "said"),
+    [
+        ({"dagrun_timeout": 1e300}, "dagrun_timeout is 1"),
+        ({"max_consecutive_failed_dag_runs": 2**40}, "max_consecutive_failed_dag_runs is 1,099,511,627,776"),
+        ({"deadlines": (DeadlineSpec(name="n", reference="queued_at", interval=1e300),)}, "the interval of deadline 'n' is 1"),
+        ({"deadlines": (DeadlineSpec(name="n", reference="queued_at", callbacks=10**9),)}, "callbacks of deadline 'n' is 1,000,000,000"),
+        (
+            {"deadlines": (DeadlineSpec(name="n", reference="time_of_day", at="07:00", timezone="Mars/Base"),)},
+            'the database cannot follow a deadline of it: time zone "Mars/Base" not recognized',
+        ),
+        ({"deadlines": (DeadlineSpec(name="n", reference="fixed_datetime", at="soon"),)}, "the database cannot follow a deadline"),
+    ],
+)
+async def test_what_no_run_could_begin_with(processor: ExecutionClient, world: World, dag: dict[str, object], said: str) -> None:
+    """What the database would refuse for each new run, in a transaction with the runs of others, comes no further than here."""
+    await see(processor, a="1")
+    tasks = (TaskSpec(task_id="a", operator="python"),)
+    (error,) = (await parsed(processor, "a", "1", DagSpec(dag_id="x", tasks=tasks, **dag), TWO)).errors
+    assert said in error
+    assert world.all("select dag_id from dag") == ["two"]
 
 
 # -- whose DAG ---------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from evenflow.client import answers
 from evenflow.wire import messages as m
 from tests.api.world import World
 
-DESCRIPTION: dict[str, Any] = rest_application(None, tokens=None, log_directory=None).openapi()
+DESCRIPTION: dict[str, Any] = rest_application(None, tokens=None, log_directory=None, vault=None).openapi()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import json
 import psycopg
 import pytest
 
+from evenflow.api.limits import REPORT_AGE
 from evenflow.client.execution import ExecutionClient
 from evenflow.wire import messages as m
 from tests.api.world import World
@@ -42,6 +43,17 @@ async def test_an_exit_is_stored_as_the_scheduler_reads_it(client: ExecutionClie
         "ran_s": 2.5,
     }
     assert 9.9 < row[4] < 12
+
+
+async def test_what_no_database_could_apply_is_bounded_or_refused(client: ExecutionClient, world: World) -> None:
+    """The scheduler applies reports of many runs in one transaction: none may fail there for what it says."""
+    run = world.run(world.version())
+    world.dispatch(run, 5)
+    change = m.AssetChange(asset="\u4e2d" * 501, uri="x")
+    reports = [success(world.try_token(5), ran_s=1e300), success(world.try_token(5), produced=[change])]
+    answer = await client.report(m.Reports(reports=reports))
+    assert (answer.accepted, answer.refused_at) == (1, [1])
+    assert world.one("select (payload ->> 'ran_s')::float from report") == REPORT_AGE
 
 
 async def test_absent_facts_are_absent(client: ExecutionClient, world: World) -> None:

@@ -23,7 +23,9 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 
 SCHEDULED = DagSpec(
     dag_id="nightly",
-    tasks=(TaskSpec(task_id="only", operator="python"),),
+    tasks=(TaskSpec(task_id="only", operator="python", display_name="The only one"),),
+    display_name="Every night's news",
+    owner_links={"ada": "mailto:ada@example.com"},
     schedule=Schedule(kind="cron", cron="0 3 * * *", timezone="Europe/Berlin"),
     params={"day": Param(required=True, schema={"type": "string"}), "n": Param(default=3, schema={"type": "integer"})},
     tags=("a", "b"),
@@ -82,9 +84,12 @@ async def test_a_dag_in_detail(rest: RestClient, world: World) -> None:
     world.version()
     nightly = await rest.get_dag("nightly")
     assert (nightly.doc, nightly.max_active_runs, nightly.max_active_tasks) == ("# Long text", 16, None)
+    assert (nightly.display_name, nightly.tasks[0].display_name) == ("Every night's news", "The only one")
+    assert nightly.owner_links == {"ada": "mailto:ada@example.com"}
     day, n = nightly.params
     assert (day.name, day.required, day.schema, n.default) == ("day", True, {"type": "string"}, 3)
     sales = await rest.get_dag("sales")
+    assert (sales.display_name, sales.tasks[0].display_name, sales.owner_links) == ("sales", "extract", {})
     assert [(t.task_id, t.upstream, t.mapped, t.retries) for t in sales.tasks] == [
         ("extract", [], False, 2),
         ("clean", ["extract"], True, 0),

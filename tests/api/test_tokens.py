@@ -111,7 +111,7 @@ def every_route() -> list[tuple[str, str, frozenset[str]]]:
 def _rest_paths() -> dict[str, dict[str, object]]:
     from evenflow.api.rest.app import rest_application
 
-    paths = rest_application(None, tokens=None, log_directory=None).openapi()["paths"]
+    paths = rest_application(None, tokens=None, log_directory=None, vault=None).openapi()["paths"]
     return {path: methods for path, methods in paths.items() if path != "/metrics" and not path.startswith("/health/")}
 
 

@@ -25,13 +25,14 @@ def numbers(count: int) -> list[int]:
     print("counting to", count)
     return list(range(count))
 
-@task(retries=0)
+@task(retries=0, task_display_name="Look for seven")
 def check(number: int) -> None:
     print("number", number)
     if number == 7:
         raise ValueError("seven is unlucky")
 
-@dag(schedule="0 3 1 1 *", tags=["test"], description="Counts.")
+@dag(schedule="0 3 1 1 *", tags=["test"], description="Counts.", dag_display_name="The steered one",
+     owner_links={"ops": "mailto:ops@x.org"})
 def steered(count: int = Param(3, type="integer", description="How far.")):
     check.expand(number=numbers(count))
 
@@ -109,11 +110,13 @@ def cli(up: RunningEvenflow, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 def test_dags(cli: CommandLine) -> None:
     assert {dag["dag_id"] for dag in cli.ask("dags", "list")["dags"]} >= {"steered", "endless"}
-    assert "0 3 1 1 *" in cli.show("dags", "list")
+    listed = cli.show("dags", "list")
+    assert "0 3 1 1 *" in listed
+    assert "The steered one" in listed
     dag = cli.ask("dags", "show", "steered")
     assert [task["task_id"] for task in dag["tasks"]] == ["numbers", "check"]
     shown = cli.show("dags", "show", "steered")
-    for text in ("Counts.", "How far.", "check []", "numbers", "steered.py"):
+    for text in ("Counts.", "How far.", "check []  Look for seven", "numbers", "steered.py", "The steered one", "mailto:ops@x.org"):
         assert text in shown
     assert "There is no DAG 'nope'. To see all, type: evenflow dags list" in cli.refused("dags", "show", "nope")
 
@@ -273,6 +276,30 @@ def test_the_priority_of_a_run(cli: CommandLine) -> None:
 def test_doctor_sees_the_api(up: RunningEvenflow, cli: CommandLine) -> None:
     findings = {finding["what"]: finding for finding in cli.ask("doctor")["findings"]}
     assert findings["API"] == {"what": "API", "verdict": "ok", "found": f"{up.api_url} is ready", "cure": ""}
+
+
+def test_doctor_says_when_the_keys_are_others(up: RunningEvenflow, cli: CommandLine) -> None:
+    def of_keys() -> dict[str, str]:
+        return next(finding for finding in cli.ask("doctor")["findings"] if finding["what"] == "Keys")
+
+    assert of_keys()["verdict"] == "ok"
+    file = up.home / "secrets.key"
+    keys = file.read_text()
+    try:
+        file.write_text("A" * 43 + "=")
+        found = of_keys()
+        assert found["verdict"] == "fail"
+        assert "are not those in use" in found["found"]
+        assert "Copy secrets.key from the EVENFLOW_HOME" in found["cure"]
+    finally:
+        file.write_text(keys)
+
+
+def test_events_of_people(up: RunningEvenflow, cli: CommandLine) -> None:
+    cli.ask("pools", "set", "audited", "3")
+    (event,) = cli.ask("events", "audited")["events"]
+    assert (event["action"], event["detail"]) == ("pool.set", {"slots": 3})
+    assert event["actor"]
 
 
 def test_output_goes_on_when_its_reader_has_gone(up: RunningEvenflow, cli: CommandLine) -> None:

@@ -47,7 +47,8 @@ def snapshot(
     run = RunDetail(
         dag_id="census", run_id="manual__1", state=state, run_type="manual", version_number=1, params={}, priority=0, run_after=NOW,
         logical_date=None, data_interval_start=None, data_interval_end=None, created_at=NOW, started_at=NOW, ended_at=ended,
-        elapsed_s=None, reason=reason, cancelled_by=None, tasks_by_state=counts, progress=progress or [],
+        elapsed_s=None, reason=reason, cancelled_by=None, tasks_by_state=counts, progress=progress or [], note=None,
+        backfill_id=None, callbacks=[], missed_deadlines=[],
     )  # fmt: skip
     return Snapshot(run, instances, all_tasks=True)
 
@@ -105,8 +106,8 @@ async def test_a_run_that_succeeds(screen: Callable[[], str]) -> None:
         "12:00:00 census manual__1 is queued\n"
         "12:00:00 census manual__1 is running\n"
         "12:00:00   ✓ extract success in 0.0 s\n"
-        "12:00:00 census manual__1 is success\n"
         "12:00:00   ✓ load success in 3.0 s\n"
+        "12:00:00 census manual__1 is success\n"
         "\n"
         "✓ census succeeded in 12 s, 2 tasks\n"
         "\n"

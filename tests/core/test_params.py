@@ -18,6 +18,11 @@ def test_given_values_win_over_defaults() -> None:
     assert checked_params(SPECS, {"name": "x", "n": 5}) == {"n": 5, "name": "x"}
 
 
+def test_a_dag_that_declares_none_takes_what_is_given() -> None:
+    """It reads ``dag_run.conf``."""
+    assert checked_params({}, {"day": "2026-03-01"}) == {"day": "2026-03-01"}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

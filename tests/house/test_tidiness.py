@@ -28,7 +28,7 @@ HOSTS = {  # every host that a URL in the project may name
     "www.w3.org",
     "wfcommons.org",
 }
-ENTRY_POINTS = {"evenflow", "evenflow.__main__", "evenflow.exceptions"}
+ENTRY_POINTS = {"evenflow", "evenflow.__main__", "evenflow.exceptions", "evenflow.testing.plugin"}
 DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
     "evenflow.sdk.loader": "loads DAG files",
     "evenflow.sdk.spark_task": "meets evenflow.spark only in a task that asks for Spark",

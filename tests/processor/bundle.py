@@ -15,9 +15,9 @@ T = TypeVar("T")
 DEADLINE_S = 30.0  # far above what anything here takes, even on a busy machine
 
 
-async def until(condition: Callable[[], T], what: str) -> T:
+async def until(condition: Callable[[], T], what: str, *, deadline_s: float = DEADLINE_S) -> T:
     """What ``condition`` gives as soon as it is true."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(deadline_s):
         while True:
             if found := condition():
                 return found
@@ -53,9 +53,10 @@ class Bundle:
         row = self.db.execute(query, [file]).fetchone()
         return None if row is None else Known(*row)
 
-    async def parsed(self, file: str) -> Known:
+    async def parsed(self, file: str, *, deadline_s: float = DEADLINE_S) -> Known:
         """The file's row, once what it has now is parsed."""
-        return await until(lambda: (known := self.known(file)) and known.parsed and known, f"the parse of {file}")
+        what = f"the parse of {file}"
+        return await until(lambda: (known := self.known(file)) and known.parsed and known, what, deadline_s=deadline_s)
 
     def tasks(self, dag_id: str) -> list[str]:
         """Of the newest version."""

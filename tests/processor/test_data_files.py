@@ -54,7 +54,9 @@ def write_all(bundle: Bundle) -> None:
 
 def archive(bundle: Bundle) -> dict[str, bytes]:
     """Of the newest version."""
-    found = bundle.one("select c.archive from dag join dag_version using (version_key) join code c using (code_hash) where dag.dag_id = 'd'")
+    found = bundle.one(
+        "select c.archive from dag join dag_version using (version_key) join code c using (code_hash) where dag.dag_id = 'd'"
+    )
     return read_archive(bytes(found))
 
 
@@ -97,7 +99,9 @@ async def test_a_worker_on_another_host_finds_them(
     await worker.start()
     try:
         run = world.run(world.one("select version_key from dag_version where dag_id = 'd'"))
-        tasks = dict(db.execute("select task_id, task_index from task where version_key = (select version_key from dag_run)").fetchall())
+        tasks = dict(
+            db.execute("select task_id, task_index from task where version_key = (select version_key from dag_run)").fetchall()
+        )
         epochs = {name: world.dispatch(run, tasks[name]) for name in ("one", "read")}
         for name, epoch in epochs.items():
             assert (await world.exit_of(epoch))["outcome"] == "success", (name, world.log(epoch))

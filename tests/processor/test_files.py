@@ -91,9 +91,32 @@ async def test_an_error_shows_with_its_line_and_the_dags_stay(bundle: Bundle, st
     bundle.write("a.py", "from evenflow import DAG\n\nDAG('a', max_active_tasks='many')\n")
     known = await until(lambda: (known := bundle.known("a.py")) and known.error and known, "the error")
     assert known.error_line == 3
-    assert "max_active_tasks" in str(known.error)
-    assert str(bundle.folder) not in str(known.error)
+    assert str(known.error).startswith("a.py, line 3: DAG 'a': max_active_tasks must be an integer")
+    assert len(str(known.error).splitlines()) == 1
     assert bundle.tasks("a") == ["one"]
+
+
+async def test_a_file_for_airflow(bundle: Bundle, start_processor: StartProcessor) -> None:
+    bundle.write("a.py", "from airflow.sdk import DAG\n")
+    await start_processor()
+    assert "The file is written for Airflow (No module named 'airflow'). Import from evenflow" in str(
+        (await bundle.parsed("a.py")).error
+    )
+
+
+async def test_a_dag_error_in_a_module(bundle: Bundle, start_processor: StartProcessor) -> None:
+    """The way to it through the author's files is shown, and none of Evenflow's."""
+    bundle.write("lib.py", "from evenflow import DAG\ndef make():\n    return DAG('a', tags=[1])\n")
+    bundle.write("a.py", "from evenflow import DAG\nimport lib\nlib.make()\n")
+    await start_processor()
+    known = await bundle.parsed("a.py")
+    assert known.error_line == 3
+    lines = str(known.error).splitlines()
+    assert lines[0] == "a.py, line 3: DAG 'a': tags must be strings, not 1."
+    assert [line.split(",")[:2] for line in lines if line.startswith("  File")] == [
+        ['  File "a.py"', " line 3"],
+        ['  File "lib.py"', " line 3"],
+    ]
 
 
 async def test_a_syntax_error(bundle: Bundle, start_processor: StartProcessor) -> None:

@@ -258,6 +258,8 @@ def test_cancel_skips_what_waits_and_kills_what_runs(world: Any) -> None:
     world.report(first, "failed", reason="killed")
     world.advance()
     assert world.run_state(run) == "failed"
+    (reason,) = world.conn.execute("select reason from task_instance where epoch = %s", [first[0].epoch]).fetchone()
+    assert reason == "The run was cancelled by ann; killed"
     assert world.conn.execute("select reason from dag_run where run_key = %s", [run]).fetchone() == ("cancelled by ann",)
     world.audit()
     world.drain()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.backfills import make_backfill_runs
 
@@ -109,3 +111,13 @@ def test_failed_runs_run_again_where_it_is_wanted(world: Any) -> None:
     make_backfill_runs(world.conn)
     assert ended(world)
     world.audit()
+
+
+def test_one_that_waits_for_its_last_run_holds_up_no_other(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenflow.scheduler.backfills.BACKFILLS_PER_TURN", 1)
+    world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
+    backfill(world, [0])
+    make_backfill_runs(world.conn)
+    backfill(world, [1])
+    make_backfill_runs(world.conn)
+    assert days_made(world) == [0, 1]

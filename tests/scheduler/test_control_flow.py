@@ -264,7 +264,7 @@ def test_a_retry_rule_decides_from_the_names_of_the_classes(world: World) -> Non
     (due,) = world.conn.execute("select extract(epoch from due_at - now())::float8 from timer").fetchone()
     assert 3500 < due <= 3600
     (reason,) = world.conn.execute("select reason from task_instance where task_index = 0").fetchone()
-    assert reason == "bad | it is wrong for ever"
+    assert reason == "bad; retry policy: it is wrong for ever"
 
 
 def test_a_task_that_waits_for_nothing_starts_with_its_run(world: World) -> None:

@@ -4,7 +4,6 @@ such as their upstreams allow, and in the end every run ends.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -94,6 +93,7 @@ FRESH = (
     " branch_decision, past_gate, past_hold, past_watch cascade",
     "delete from concurrency_limit where run_key <> 0",
     "update concurrency_limit set used = 0",
+    "update service set beat_at = now()",
 )
 
 
@@ -170,7 +170,7 @@ class Play:
     def delete(self) -> None:
         """A run goes, if it has ended, and there is a new one."""
         run = self.draw(st.sampled_from(self.runs))
-        if self.draw(st.integers(0, 2)) == 0 and execute(self.world.conn, "operations/delete_run", {"run_key": run}).fetchall():
+        if self.draw(st.integers(0, 2)) == 0 and execute(self.world.conn, "operations/delete_runs", {"run_keys": [run]}).fetchall():
             self.runs = [*(other for other in self.runs if other != run), self.trigger()]
 
     def exists(self, run: int) -> bool:
@@ -181,14 +181,27 @@ class Play:
         self.world.conn.execute("update dag set is_paused = %s where dag_id = %s", [paused, self.spec.dag_id])
 
     def finish(self) -> None:
-        """Everything that is claimed ends well, everything else runs: all runs end."""
+        """Everything that is claimed ends well, everything else runs: all runs end, but for those that wait for what never ended
+        well in the run before; these are cancelled.
+        """
         self.world.conn.execute("update dag set is_paused = false where dag_id = %s", [self.spec.dag_id])
         self.world.report([found for found in self.claimed if self.exists(found.run_key)])
         for _ in range(40):
-            if not self.world.drain() and all(self.world.run_state(run) in ("success", "failed") for run in self.runs):
-                break
+            if not self.world.drain():
+                live = [run for run in self.runs if self.world.run_state(run) not in ("success", "failed")]
+                held = [run for run in live if self.waits_for_past(run)]
+                for run in held:
+                    self.world.cancel(run)
+                if not live:
+                    break
         self.check()
         assert {self.world.run_state(run) for run in self.runs} <= {"success", "failed"}, self.unfinished()
+
+    def waits_for_past(self, run: int) -> bool:
+        found = self.world.conn.execute(
+            "select exists (select from past_gate where run_key = %s and missing > 0)", [run]
+        ).fetchone()
+        return bool(found[0])
 
     def unfinished(self) -> list[Any]:
         return [(self.world.run_state(run), self.world.states(run)) for run in self.runs]
@@ -209,7 +222,7 @@ class Play:
     def check_end(self, run: int, state: str, failed_anyhow: bool) -> None:
         """A run has failed if a task that decides it has."""
         states = self.instances(run)
-        deciding = NaiveRun(self.spec, defaultdict(int)).leaves()
+        deciding = NaiveRun(self.spec, dict.fromkeys(range(self.graph.n), 1)).leaves()
         failed = any(ended in ("failed", "upstream_failed") for (i, _), ended in states.items() if i in deciding)
         assert state == ("failed" if failed or failed_anyhow else "success"), states
         assert set(states.values()) <= ENDED.keys(), states

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.store import runs as store
+from evenflow.store.connect import connect
 
 
 def task(task_id: str, *upstream: int) -> TaskSpec:
@@ -61,3 +65,27 @@ def test_so_many_failures_in_a_row_pause_the_dag(world: Any) -> None:
     world.advance()
     assert world.run_state(waiting) == "queued"
     world.audit()
+
+
+def test_failures_at_the_same_time_in_two_schedulers_are_counted_together(world: Any, database_url: str) -> None:
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),)))
+    runs = [world.trigger("d") for _ in range(2)]
+    fail = "update dag_run set state = 'failed' where run_key = %s"
+    with connect(database_url, name="other") as other, ThreadPoolExecutor(1) as pool:
+        with world.conn.transaction():
+            world.conn.execute(fail, [runs[0]])
+            store.pause_failing(world.conn, [("d", 2)])
+
+            def second() -> None:
+                with other.transaction():
+                    other.execute(fail, [runs[1]])
+                    store.pause_failing(other, [("d", 2)])
+
+            done = pool.submit(second)
+            waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'evenflow other'"
+            deadline = time.monotonic() + 20
+            while world.conn.execute(waiting).fetchone() == (0,):
+                assert not done.done()
+                assert time.monotonic() < deadline
+        done.result()
+    assert world.conn.execute("select is_paused from dag where dag_id = 'd'").fetchone() == (True,)

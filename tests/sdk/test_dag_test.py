@@ -87,6 +87,15 @@ def test_or_after_their_delay(dag: DAG, monkeypatch: pytest.MonkeyPatch) -> None
     assert slept == [10.0, 20.0, 40.0]
 
 
+def test_a_sensor_that_gives_its_slot_back_times_out(dag: DAG, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    task.sensor(task_id="wait", mode="reschedule", poke_interval=10, timeout=25)(lambda: False)()
+    run = dag.test(print_logs=False)
+    assert (run.states["wait"], run.tasks[0].tries, slept[:2]) == (F, 1, [10.0, 10.0])
+    assert sum(slept) == pytest.approx(25, abs=0.5)
+
+
 def test_what_failed_for_good_is_not_tried_again(dag: DAG) -> None:
     @task(retries=5)
     def give_up() -> None:

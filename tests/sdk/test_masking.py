@@ -49,3 +49,12 @@ def test_it_does_not_matter_where_it_is_cut(size: int) -> None:
 def test_short_values_would_mask_everything() -> None:
     masker = masker_of({"EVENFLOW_CONN_A": "x://me:me@h/", "EVENFLOW_VAR_TOKEN": "long-enough", "PATH": "long-enough"})
     assert masker.mask_text("me long-enough") == "me ***"
+
+
+def test_a_try_cannot_make_its_worker_look_for_anything_at_length() -> None:
+    """One worker masks what many tries print."""
+    masker = Masker()
+    masker.add(f"secret-number-{number}" for number in range(100_000))
+    masker.add(["x" * 100_000])
+    assert masker.mask_text("secret-number-0") == "***"
+    assert masker.mask_text("secret-number-99999 " + "x" * 100_000).startswith("secret-number-99999 xxx")

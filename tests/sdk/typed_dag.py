@@ -7,6 +7,8 @@ from typing import Any
 
 from evenflow import (
     DAG,
+    Asset,
+    AssetOrTimeSchedule,
     BashOperator,
     Context,
     EmptyOperator,
@@ -83,6 +85,10 @@ def classic() -> DAG:
         first = BashOperator(task_id="a", bash_command="true", retries=2)
         [first] >> BashOperator.partial(task_id="b").expand(bash_command=["true"])
         first >> [EmptyOperator(task_id="c"), EmptyOperator(task_id="d")]
+    orders, customers = Asset("orders"), Asset("customers")
+    for schedule in (orders, orders | customers, AssetOrTimeSchedule(timetable="@daily", assets=orders)):
+        DAG("on_assets", schedule=schedule)
+    DAG("on_all", schedule=[orders, customers])
     EmptyOperator(task_id="e", pol="x")  # error: call-arg
     DAG("x", shedule="@daily")  # error: call-arg
     return made

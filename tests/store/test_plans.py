@@ -24,25 +24,61 @@ BIG = {
     "ready_task",
     "upstream_counter",
     "concurrency_limit",
+    "xcom",
+    "past_watch",
+    "past_gate",
+    "past_hold",
+    "mapped_task",
+    "backfill_run",
+    "asset_queue",
+    "dispatch",
+    "rendered",
+    "sealed_value",
+    "audit_event",
 }
 N = 50  # rows that each statement is asked for
-ROWS = {"inbox/lock_runs": 200, "runs/take_queued": 100, "selection/read_heads": 500}  # that others answer here
+ROWS = {  # that others answer here
+    "inbox/lock_runs": 200,
+    "inbox/delete_orphans": 200,
+    "runs/take_queued": 100,
+    "selection/read_heads": 500,
+    "backfills/make_runs": 2 * N,  # a date and a run each, which stands in six indexes
+}
+ROWS |= dict.fromkeys(
+    (
+        "xcom/pull_one",
+        "xcom/pull_mapped",
+        "xcom/find_element",
+        "xcom/push",
+        "rendered/write",
+        "runs/read_previous",
+        "dispatch/find_held",
+        "sealed/read_one",
+        "sealed/set_one",
+        "events/insert_one",
+    ),
+    1,
+)
 PAGES_PER_ROW = 25  # an index of 5 million rows is 4 pages deep, and a row is in one or two indexes and has a page of its own
 
 # History: finished runs of 100 task instances each, with an event for each. Then running runs that are at their limits, each with
 # a parked lane of one task, a try that waits for a worker, and counters.
 FILL = (
     "insert into code values ('c', '')",
-    "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file) values ('d', 1, '{}', 's', 'c', 'x.py')",
-    "insert into dag (dag_id, version_key, bundle, file) values ('d', 1, 'b', 'x.py')",
-    "insert into dag_run (run_key, dag_id, run_id, version_key, state, run_type)"
-    " select n, 'd', n::text, 1, 'success', 'manual' from generate_series(1, %(history)s / 100) n",
+    "insert into dag_version (version_key, dag_id, version_number, spec, spec_hash, code_hash, file) overriding system value"
+    " values (9, 'd', 1, '{}', 's', 'c', 'x.py')",
+    "insert into dag (dag_id, version_key, bundle, file) values ('d', 9, 'b', 'x.py')",
+    "insert into task select 9, n, 't' || n, 'python' from generate_series(0, 99) n",
+    "insert into dag_run (run_key, dag_id, run_id, version_key, state, run_type, backfill_id, logical_date)"
+    " select n, 'd', n::text, 9, 'success', 'scheduled', 1, timestamptz '2000-01-01 UTC' + n * interval '1 h'"
+    " from generate_series(1, %(history)s / 100) n",
     "insert into task_instance (run_key, task_index, state, epoch)"
     " select r, t, 'success', r * 100 + t from generate_series(1, %(history)s / 100) r, generate_series(0, 99) t",
     "insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state)"
     " select run_key, task_index, -1, epoch, 1, 'succeed', 'success' from task_instance",
-    "insert into dag_run (run_key, dag_id, run_id, version_key, state, run_type)"
-    " select 1000000000 + n, 'd', 'live' || n, 1, 'running', 'manual' from generate_series(1, %(lanes)s) n",
+    "insert into dag_run (run_key, dag_id, run_id, version_key, state, run_type, logical_date)"
+    " select 1000000000 + n, 'd', 'live' || n, 9, 'running', 'scheduled', timestamptz '2100-01-01 UTC' + n * interval '1 min'"
+    " from generate_series(1, %(lanes)s) n",
     "insert into task_instance (run_key, task_index, state, epoch)"
     " select 1000000000 + n, t, (array['queued', 'scheduled'])[t + 1]::task_state, (1 - t) * (1000000000 + n)"
     " from generate_series(1, %(lanes)s) n, generate_series(0, 1) t",
@@ -63,7 +99,32 @@ FILL = (
     " select now() + n * interval '1 s', 'retry', 1000000000 + n, 0, -1, 1000000000 + n from generate_series(1, 200) n",
     "insert into service (kind, name, host, pid, version) values ('worker', 'w', 'h', 1, '0')",
     "insert into dag_run (run_key, dag_id, run_id, version_key, run_type)"
-    " select 2000000000 + n, 'd', 'queued' || n, 1, 'manual' from generate_series(1, 1000) n",
+    " select 2000000000 + n, 'd', 'queued' || n, 9, 'manual' from generate_series(1, 1000) n",
+    # Results, waits for the past, mapped tasks, backfills (one of the history, of which all is done, and one that has hardly
+    # begun), events that wait for others.
+    "insert into xcom (run_key, task_index, key, value, length, epoch)"
+    " select run_key, task_index, 'return_value', '[1]', 1, epoch from task_instance where epoch > 0",
+    "insert into past_gate select 1000000000 + n, 1, 1 from generate_series(1, %(lanes)s) n",
+    "insert into past_hold select 1000000000 + n, 1, -1 from generate_series(1, %(lanes)s) n",
+    "insert into past_watch select 1000000000 + n, 0, 1000000001 + n, 2 from generate_series(1, %(lanes)s) n",
+    "insert into mapped_task select 1000000000 + n, 2, 5 from generate_series(1, %(lanes)s) n",
+    "insert into task_instance (run_key, task_index, map_index) select 1000000000 + n, 2, 0 from generate_series(1, %(lanes)s) n",
+    "insert into upstream_counter (run_key, task_index, map_index, total)"
+    " select 1000000000 + n, 2, 0, 2 from generate_series(1, %(lanes)s) n",
+    "insert into backfill (dag_id, from_date, to_date, is_reversed, reprocess, max_active_runs, params, priority, created_by)"
+    " select 'd', now(), now(), false, 'none', 16, '{}', 0, 'ada' from generate_series(1, 2)",
+    "insert into backfill_run select 1, run_key, logical_date, logical_date, logical_date, logical_date, run_key"
+    " from dag_run where backfill_id = 1",
+    "insert into backfill_run select 2, n, at, at, at, at"
+    " from generate_series(1, 10000) n, lateral (select timestamptz '1900-01-01 UTC' + n * interval '1 h' as at) as x",
+    "insert into asset (name, uri) values ('x', 'x')",
+    "insert into asset_consumer values ('d', 'x', false)",
+    "insert into asset_queue select 'd', 'x', false, -n from generate_series(1, %(lanes)s) n",
+    "insert into sealed_value (kind, name, sealed, changed_by)"
+    " select kind, left(kind, 1) || n, 'x', 'ada' from generate_series(1, 5000) n, unnest(array['connection', 'variable']) kind",
+    "insert into rendered select run_key, task_index, -1, epoch, '{}' from dispatch",
+    "insert into audit_event (actor, action, object) select 'ada', 'pool.set', 'p' || n from generate_series(1, 10000) n",
+    "update dag set next_run_at = now() - interval '1 s' where dag_id = 'd'",
 )
 
 
@@ -90,8 +151,8 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         {"run_key": k, "task_index": 0, "map_index": -1, "epoch": k, "kind": "exit", "age_s": 0, "payload": {}} for k in run_keys
     ]
     return {
-        "inbox/lock_runs": {"limit": 200, "reports": 4000},
-        "inbox/take_reports": {"run_keys": run_keys, "lead": True, "limit": 1000},
+        "inbox/lock_runs": {"limit": 200, "reports": 4000, "changes": 10},
+        "inbox/take_reports": {"run_keys": run_keys, "lead": True, "limit": 1000, "changes": 10},
         "inbox/take_timers": {"run_keys": run_keys},
         "selection/read_heads": {"limits": limits, "released": ones, **ahead},
         "selection/read_parked": {"limits": limits, **ahead},
@@ -102,7 +163,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "audit/find_lost_wakeups": {"after_limit": 0, "after_queue": 2**31 - 1, "most": N},
         "runs/take_queued": {"after": "", "limit": 100, "share": 50},
         "runs/count_down": {"run_keys": run_keys, "finished": ones, "failed_leaves": zeros},
-        "tasks/read_instances": {"run_keys": run_keys, "tasks": ones},
+        "tasks/read_instances": {"run_keys": run_keys, "tasks": ones, "maps": [-1] * N},
         "tasks/count_upstreams": {
             "run_keys": run_keys,
             "tasks": ones,
@@ -128,8 +189,88 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "details": [None] * N,
         },
         "tasks/delete_dispatches": {"epochs": run_keys},
+        "tasks/count_indexed": {
+            "run_keys": run_keys,
+            "tasks": [2] * N,
+            "maps": [n % 2 for n in range(N)],  # one half is made
+            "wholes": ones,
+            "total": zeros,
+            "success": ones,
+            "failed": zeros,
+            "skipped": zeros,
+        },
+        "tasks/read_mapped": {"run_keys": run_keys, "tasks": [2] * N},
+        "tasks/read_touched": {"run_keys": run_keys, "tasks": [2] * N},
+        "tasks/result_lengths": {"run_keys": run_keys, "tasks": zeros, "keys": ["return_value"] * N, "mapped": [False] * N},
+        "tasks/insert_reschedules": {
+            "delays": [1.0] * N,
+            "run_keys": run_keys,
+            "tasks": zeros,
+            "maps": [-1] * N,
+            "epochs": run_keys,
+        },
+        "past/await_runs": {"run_keys": run_keys, "tasks": [3] * N, "task_ids": ["t0"] * N},
+        "past/hold_instances": {"run_keys": run_keys, "tasks": ones, "maps": zeros},
+        "past/open_gates": {"run_keys": run_keys, "tasks": ones, "counts": ones},
+        "past/delete_gates": {"run_keys": run_keys},
+        "past/tell_waiters": {"run_keys": run_keys, "tasks": zeros},
+        "runs/lock_dags": {"dag_ids": ["d"]},
+        "runs/pause_failing": {"dag_ids": ["d"], "most": [N]},
+        "assets/list_pending": {},
+        "assets/record_events": {
+            "assets": ["x"] * N,
+            "uris": ["x"] * N,
+            "extras": ["{}"] * N,
+            "aliases": [None] * N,
+            "run_keys": run_keys,
+            "tasks": zeros,
+            "maps": [-1] * N,
+        },
+        "backfills/take_open": {"limit": 100},
+        "backfills/make_runs": {"backfill_id": 2, "room": N},
+        "backfills/end_finished": {},
+        "callbacks/insert_runs": {
+            "dag_id": "d",
+            "run_keys": run_keys,
+            "tasks": zeros,
+            "maps": [-1] * N,
+            "tries": ones,
+            "events": ["on_failure_callback"] * N,
+            "positions": zeros,
+            "states": ["failed"] * N,
+            "reasons": [None] * N,
+        },
+        "inbox/begin_turn": {},
+        "inbox/delete_orphans": {"reports": 4000},
+        "schedules/take_due_dags": {"limit": 100, "waiting": 16},
         "dispatch/claim": {"service_id": 1, "claim_key": "k", "slots": N, "lease_s": 60.0, "queues": ["default"]},
         "dispatch/insert_reports": {"reports": json.dumps(report)},
+        **of_one_try(run_keys[0]),
+    }
+
+
+def of_one_try(run_key: int) -> dict[str, dict[str, Any]]:
+    """What runs once for each try, or for each thing that it asks."""
+    task = {"run_key": run_key, "task_index": 0}
+    value = {"epoch": run_key, "key": "return_value"}
+    return {
+        "xcom/pull_one": {**task, **value, "map_index": -1},
+        "xcom/pull_mapped": {**task, **value, "limit": 2**20},
+        "xcom/find_element": {**task, **value, "index": 0},
+        "xcom/push": {**value, "value": "[1]", "secret": False, "object": None, "size": None, "length": None},
+        "rendered/write": {"epoch": run_key, "fields": "{}"},
+        "runs/read_previous": {"run_key": run_key},
+        "dispatch/find_held": {**task, "epoch": run_key, "map_index": -1},
+        "sealed/read_one": {"kind": "connection", "name": "c77"},
+        "sealed/set_one": {
+            "kind": "variable",
+            "name": "v77",
+            "sealed": b"x",
+            "description": None,
+            "dags": None,
+            "actor": "task d.t",
+        },
+        "events/insert_one": {"actor": "task d.t", "action": "variable.set", "object": "v77", "detail": None},
     }
 
 
@@ -140,8 +281,8 @@ def check(conn: psycopg.Connection[Any], name: str, names: dict[str, Any]) -> No
     with conn.transaction(force_rollback=True):
         conn.execute(f"prepare hot as {text}".encode())
         with psycopg.ClientCursor(conn) as cursor:  # EXECUTE takes literals
-            asked = ", ".join(["%s"] * len(binds))
-            cursor.execute(f"explain (analyze, buffers, format json) execute hot ({asked})".encode(), [names[key] for key in binds])
+            asked = f"({', '.join(['%s'] * len(binds))})" if binds else ""
+            cursor.execute(f"explain (analyze, buffers, format json) execute hot {asked}".encode(), [names[key] for key in binds])
             (((plan,),),) = cursor.fetchall()
         conn.execute("deallocate hot")
     top = plan["Plan"]

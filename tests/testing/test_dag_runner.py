@@ -14,6 +14,7 @@ from evenflow import (
     BaseHook,
     DateTimeSensor,
     EmptyOperator,
+    Param,
     TaskFailedForGood,
     TaskRescheduled,
     TaskSkipped,
@@ -318,6 +319,25 @@ def test_the_run_is_at_its_time(dag: DAG) -> None:
     assert run(logical_date=NOW - timedelta(days=1)).result("t")[2] == "2025-12-31"
 
 
+def test_callbacks_are_noted_and_not_called() -> None:
+    def page(context: Any) -> None:
+        raise AssertionError("a test wakes nobody")
+
+    with DAG("d", on_failure_callback=page) as dag:
+        real.override(task_id="t", retries=1, on_failure_callback=page, on_retry_callback=[page, page])()
+    run = DagRunner(dag, now=NOW)
+    run.stub("t", raises=ValueError("no"))
+    called = run().callbacks
+    assert [(each.event, each.task_id) for each in called] == [
+        ("on_retry_callback", "t"),
+        ("on_retry_callback", "t"),
+        ("on_failure_callback", "t"),
+        ("on_failure_callback", None),
+    ]
+    assert {each.function for each in called} == {page}
+    assert called[0].reason == "ValueError: no"
+
+
 def test_mistakes_are_said(dag: DAG) -> None:
     real.override(task_id="extract").expand(value=[1])
     EmptyOperator(task_id="end")
@@ -336,8 +356,8 @@ def test_mistakes_are_said(dag: DAG) -> None:
         run().tries("x")
     with pytest.raises(BadArgument, match="no instance 5"):
         run().tries("extract", 5)
-    with pytest.raises(ParamError):
-        run(params={"unknown": 1})
+    with pytest.raises(ParamError, match="'n' must be"):
+        DagRunner(DAG("with_params", params={"n": Param(1, type="integer")}))(params={"n": "x"})
 
 
 def test_ten_thousand_instances_take_no_time_worth_speaking_of(dag: DAG) -> None:

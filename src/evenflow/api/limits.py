@@ -25,7 +25,7 @@ REPORT_AGE = 30 * 86_400.0  # a worker that comes back after a longer outage say
 
 XCOM_VALUE = 256 * 2**10  # JSON; what is larger belongs into storage, with its path as the result
 XCOM_LIST = 16 * 2**20  # JSON of all results of a mapped task, as one pull returns them
-ASSET_NAME = 1_500  # characters, as in the SDK
+ASSET_NAME = 1_500  # bytes of UTF-8: it stands in indexes, which hold 2,700, beside a dag_id
 ASSET_EXTRA = 16 * 2**10  # JSON of one event, as in the SDK
 ASSET_EVENTS = 1_000  # of one try, as in the SDK
 SKIPS = 10_000  # tasks that a branch decides against: as many as a DAG may have
@@ -60,6 +60,7 @@ FILES_LEASED = 1_000
 LEASE = 1_200.0  # of a file: twice the longest parse_timeout, and its delivery
 SPECS = 1_000  # DAGs of one file
 TASKS = 100_000  # of one DAG; a mapped task counts once
+CALLBACKS = 100  # functions of one task or DAG, for all its events: ten of each, as in the SDK
 NAME = 250  # characters of a dag_id, task_id or run_id: each is a directory name of the logs
 TRACEBACK = 64 * 2**10  # characters
 DIFFED_FILE = 512 * 2**10  # finding the differences of longer texts takes seconds

@@ -92,7 +92,13 @@ class LogDirectory:
 
     async def delete_run(self, dag_id: str, run_id: str) -> None:
         """Deletes the logs of a run whose tries have all ended."""
-        folder = self._root / _safe(dag_id) / _safe(run_id)
+        await self._delete(self._root / _safe(dag_id) / _safe(run_id))
+
+    async def delete_dag(self, dag_id: str) -> None:
+        """Deletes the logs of a DAG that has no runs."""
+        await self._delete(self._root / _safe(dag_id))
+
+    async def _delete(self, folder: Path) -> None:
         async with self._writing:
             for path in [path for path in self._open if path.is_relative_to(folder)]:
                 os.close(self._open.pop(path))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from evenflow.api import limits
 from evenflow.api.specs import checked_spec, upcoming_run
 from evenflow.core.assets import leaves
 from evenflow.core.model import DagSpec, hash_of
 from evenflow.errors import DagError
-from evenflow.store import assets, dags
+from evenflow.store import assets, callbacks, dags
 from evenflow.store.connect import AsyncPool
 from evenflow.store.dag_limits import set_limits
 from evenflow.wire.code import check_archive
@@ -56,6 +58,7 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile) -> list[str]:
             spec = checked_spec(text, pools=pools, executors=executors)
             if spec.dag_id in specs:
                 raise DagError(f"The file defines the DAG {spec.dag_id!r} twice.")
+            await _try_deadlines(conn, spec)
             specs[spec.dag_id] = spec
         except DagError as error:
             errors.append(str(error))
@@ -74,6 +77,11 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile) -> list[str]:
         await dags.reparse_failed(conn)
     await dags.notify(conn)
     return errors
+
+
+async def _try_deadlines(conn: dags.Conn, spec: DagSpec) -> None:
+    if spec.deadlines and (why := await callbacks.try_deadlines(conn, msgspec.json.encode(spec.deadlines).decode())) is not None:
+        raise DagError(f"DAG {spec.dag_id!r}: the database cannot follow a deadline of it: {why}. Change its time or time zone.")
 
 
 async def _store_version(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> int:

@@ -101,13 +101,16 @@ def _checked(tokens: Tokens, report: Report) -> _Row:
             exit_code=report.exit_code,
             reason=None if report.reason is None else _plain(report.reason)[:MAX_REASON],
             error_types=[_plain(name)[: limits.NAME] for name in report.error_types[: limits.ERROR_TYPES]],
-            ran_s=report.ran_s,
+            ran_s=None if report.ran_s is None else min(max(report.ran_s, 0.0), limits.REPORT_AGE),
             delay_s=None if report.delay_s is None else min(max(report.delay_s, 0.0), limits.RESCHEDULE),
             produced=report.produced,
             skip=report.skip,
         )
         if len(report.produced) > limits.ASSET_EVENTS:
             raise too_large(f"The list of {len(report.produced):,} asset events", limits.ASSET_EVENTS)
+        for change in report.produced:
+            if len(change.asset.encode()) > limits.ASSET_NAME:
+                raise too_large(f"The name of the asset {change.asset!r:.80}", limits.ASSET_NAME)
         if len(report.skip) > limits.SKIPS:
             raise too_large(f"The list of {len(report.skip):,} tasks to skip", limits.SKIPS)
         if report.result is not None:

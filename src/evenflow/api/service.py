@@ -15,6 +15,7 @@ from typing import Any
 from evenflow.api.app import application
 from evenflow.api.claims import Claims
 from evenflow.api.garbage import delete_garbage
+from evenflow.api.keys import check_keys
 from evenflow.api.limits import POOL
 from evenflow.api.logs import LogDirectory
 from evenflow.api.tokens import Tokens
@@ -67,6 +68,7 @@ class ApiService:
         self._log_dir.mkdir(parents=True, exist_ok=True)
         self._pool = pool = await open_pool(self._url, name=self.name, min_size=2, max_size=POOL)
         async with pool.connection() as conn:
+            await check_keys(conn, self._vault, host=socket.gethostname())
             tokens = Tokens(await secrets.token_key(conn), operator_token=self._operator_token)
         versions = Versions()
         self._claims = claims = Claims(pool, versions, tokens)
@@ -85,7 +87,7 @@ class ApiService:
         self._service_id = await self._register()
         self._run(claims.serve(), "claims")
         self._run(self._beat(), "heartbeat")
-        self._run(delete_garbage(pool, self._storage), "garbage")
+        self._run(delete_garbage(pool, self._storage, self._logs), "garbage")
 
     async def drain(self) -> None:
         """Long polls are answered, requests in hand finished; new ones are refused, for callers to go to another API process."""

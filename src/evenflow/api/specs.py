@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from graphlib import CycleError, TopologicalSorter
 
@@ -15,10 +15,13 @@ from evenflow.core.mapping import sources
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.timetable import Past, check_schedule, next_of
 from evenflow.errors import DagCycle, DagError
+from evenflow.sdk.limits import MAX_CALLBACKS, MAX_DEADLINES, MAX_RUN_SECONDS
 from evenflow.store.dags import NextRun
 
 INT32 = 2**31 - 1
 MAX_RETRIES = 32_000  # the try number is a smallint
+
+Numbers = dict[str, tuple[float | None, int, int]]  # by what it is: the number, the least and the most that it may be
 
 
 def checked_spec(text: str, *, pools: Collection[str], executors: Collection[str]) -> DagSpec:
@@ -36,6 +39,7 @@ def checked_spec(text: str, *, pools: Collection[str], executors: Collection[str
     _check_graph(spec)
     for task in spec.tasks:
         _check_task(spec, task, pools, executors)
+    _check_run(spec)
     check_schedule(spec.schedule)
     for name, moment in (("start_date", spec.start_date), ("end_date", spec.end_date)):
         parsed_date(spec, name, moment)
@@ -93,18 +97,50 @@ def _check_task(spec: DagSpec, task: TaskSpec, pools: Collection[str], executors
         raise DagError(f"{where}: there is no pool {task.pool!r}. Make it with: evenflow pools set {task.pool} SLOTS")
     if task.executor not in executors:
         raise DagError(f"{where}: there is no executor {task.executor!r}; there are: {', '.join(sorted(executors))}.")
-    numbers = {
+    numbers: Numbers = {
         "pool_slots": (task.pool_slots, 1, INT32),
         "priority_weight": (task.priority_weight, -INT32, INT32),
         "retries": (task.retries, 0, MAX_RETRIES),
         "max_active_tis_per_dag": (task.max_active_tis_per_dag, 1, INT32),
         "max_active_tis_per_dagrun": (task.max_active_tis_per_dagrun, 1, INT32),
-        "max_active_runs of the DAG": (spec.max_active_runs, 1, INT32),
-        "max_active_tasks of the DAG": (spec.max_active_tasks, 1, INT32),
+        "retry_delay": (task.retry_delay, 0, MAX_RUN_SECONDS),
+        "max_retry_delay": (task.max_retry_delay, 0, MAX_RUN_SECONDS),
+        "retry_exponential_backoff": (task.retry_exponential_backoff, 0, INT32),
+        "retry_jitter": (task.retry_jitter, 0, INT32),
+        "the number of callbacks": (len(task.callbacks), 0, limits.CALLBACKS),
+        **{f"the delay of retry rule {n}": (rule.delay, 0, MAX_RUN_SECONDS) for n, rule in enumerate(task.retry_rules, 1)},
     }
+    _check_numbers(where, numbers)
+    _check_asset_names(where, (*task.outlets, *task.outlet_aliases))
+
+
+def _check_run(spec: DagSpec) -> None:
+    where = f"DAG {spec.dag_id!r}"
+    numbers: Numbers = {
+        "max_active_runs": (spec.max_active_runs, 1, INT32),
+        "max_active_tasks": (spec.max_active_tasks, 1, INT32),
+        "max_consecutive_failed_dag_runs": (spec.max_consecutive_failed_dag_runs, 0, INT32),
+        "dagrun_timeout": (spec.dagrun_timeout, 0, MAX_RUN_SECONDS),
+        "the number of callbacks": (len(spec.callbacks), 0, limits.CALLBACKS),
+        "the number of deadlines": (len(spec.deadlines), 0, MAX_DEADLINES),
+    }
+    for deadline in spec.deadlines:
+        numbers[f"the interval of deadline {deadline.name!r}"] = (deadline.interval, -MAX_RUN_SECONDS, MAX_RUN_SECONDS)
+        numbers[f"the number of callbacks of deadline {deadline.name!r}"] = (deadline.callbacks, 0, MAX_CALLBACKS)
+    _check_numbers(where, numbers)
+    _check_asset_names(where, (asset.name for asset in spec.assets))
+
+
+def _check_numbers(where: str, numbers: Numbers) -> None:
     for name, (number, least, most) in numbers.items():
         if number is not None and not least <= number <= most:
             raise DagError(f"{where}: {name} is {number:,}, not between {least:,} and {most:,}.")
+
+
+def _check_asset_names(where: str, names: Iterable[str]) -> None:
+    for name in names:
+        if len(name.encode()) > limits.ASSET_NAME:
+            raise DagError(f"{where}: the name of the asset {name!r:.80} has more than {limits.ASSET_NAME:,} bytes.")
 
 
 def _check_mapped_groups(spec: DagSpec) -> None:

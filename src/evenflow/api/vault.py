@@ -35,7 +35,7 @@ class Vault:
             return self._current(make=False).decrypt(sealed).decode()
         except InvalidToken:
             raise SecretsError(
-                f"{what} was sealed with a key that this API does not have ({self._source()}). Give all API hosts the same "
+                f"{what} was sealed with a key that this API does not have ({self.source}). Give all API hosts the same "
                 "EVENFLOW_SECRET_KEYS, or set the value again."
             ) from None
 
@@ -80,11 +80,13 @@ class Vault:
             return MultiFernet([Fernet(key.strip().encode()) for key in keys if key.strip()])
         except ValueError:  # its message would show nothing, and neither do we
             raise SecretsError(
-                f"The keys that seal connections and variables ({self._source()}) are not Fernet keys: each is 32 bytes in "
+                f"The keys that seal connections and variables ({self.source}) are not Fernet keys: each is 32 bytes in "
                 "url-safe base64. To make one, type: evenflow secrets key"
             ) from None
 
-    def _source(self) -> str:
+    @property
+    def source(self) -> str:
+        """Where the keys come from."""
         return "EVENFLOW_SECRET_KEYS" if self.keys else str(self.file)
 
 

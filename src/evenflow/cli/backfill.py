@@ -56,7 +56,8 @@ async def create(
         _print_dates(plan.runs)
         say(f"{wanted} of {len(plan.runs)} dates would get a run. To make them, leave --dry-run out.")
     else:
-        say(f"Backfill {plan.backfill_id} makes {wanted} runs. To see how far it is: evenflow backfill show {plan.backfill_id}")
+        runs = "1 run" if wanted == 1 else f"{wanted} runs"
+        say(f"Backfill {plan.backfill_id} makes {runs}. To see how far it is: evenflow backfill show {plan.backfill_id}")
 
 
 @app.command(name="list")

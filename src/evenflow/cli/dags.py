@@ -13,9 +13,9 @@ from evenflow.cli.dag_versions import diff, sources, versions
 from evenflow.cli.remote import remote
 from evenflow.cli.runs import trigger
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
-from evenflow.client.answers import DagDetail, DagSummary
+from evenflow.client.answers import DagDetail, DagSummary, ParseError
 
-app = App(name="dags", help="List, show, trigger, pause and unpause DAGs.")
+app = App(name="dags", help="List, show, trigger, pause, unpause and delete DAGs.")
 for command in (trigger, check, versions, diff, sources):
     app.command(command)
 
@@ -41,9 +41,10 @@ async def list_(
     if page.more:
         say(f"... and more; see them with --limit {min(2 * limit, PAGE)}", "bright_black")
     for error in errors.items:
-        place = f"{error.file}, line {error.error_line}" if error.error_line else error.file
-        say(f"\n{place} cannot be read:", "red")
-        say("  " + error.error.strip().replace("\n", "\n  "))
+        if error.is_read:
+            _tell_error(error)
+    if left := sorted({error.bundle for error in errors.items if not error.is_read}):
+        say(f"\nThere are errors, too, in what no processor reads now: {', '.join(left)}", "bright_black")
 
 
 @app.command
@@ -77,6 +78,23 @@ async def pause(dag_id: str, /, *, json: Json = False) -> None:
 async def unpause(dag_id: str, /, *, json: Json = False) -> None:
     """Let this DAG go on."""
     await _set_paused(dag_id, False, json)
+
+
+@app.command
+async def delete(dag_id: str, /, *, json: Json = False) -> None:
+    """Delete a DAG whose file is gone, with its versions, and its runs with their results, history and logs."""
+    async with remote() as client:
+        deleted = await client.delete_dag(dag_id)
+    if json:
+        print_json(deleted)
+    else:
+        say(f"{dag_id} is deleted, with {deleted.runs:,} runs")
+
+
+def _tell_error(error: ParseError) -> None:
+    place = f"{error.file}, line {error.error_line}" if error.error_line else error.file
+    say(f"\n{place} (in {error.bundle}) cannot be read:", "red")
+    say("  " + error.error.strip().removeprefix(f"{place}: ").replace("\n", "\n  "))
 
 
 async def _set_paused(dag_id: str, is_paused: bool, json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from evenflow.cli.params import Params, parse_params
+from evenflow.cli.params import Conf, Params, parse_params
 from evenflow.cli.run_place import Place, reach_evenflow
 from evenflow.cli.run_watch import Progress, watch_run
 from evenflow.cli.terminal import Json, print_json, say
@@ -21,6 +21,7 @@ async def run(
     /,
     *,
     param: Params = None,
+    conf: Conf = None,
     dag: Annotated[str | None, Parameter(help="Which DAG of the file, if it defines several.")] = None,
     run_id: Annotated[str | None, Parameter(help="Name of the run; made from the time if left out.")] = None,
     unpause: Annotated[bool, Parameter(negative=(), help="Unpause the DAG first; the run of a paused one waits.")] = False,
@@ -34,7 +35,7 @@ async def run(
     started for this run, on the project's own database, and stopped afterwards. Ctrl-C cancels the run; a second one leaves it
     to itself.
     """
-    params = parse_params(param)
+    params = parse_params(param, conf)
     file = as_file(target)
     async with reach_evenflow(load_settings(), file, must_run=detach) as place:
         dag_id = target if file is None else choose_dag(await place.dags_of_file(), dag, file)

@@ -7,6 +7,7 @@ import time
 from evenflow.cli.run_live import GLYPHS
 from evenflow.cli.run_tasks import Snapshot, TaskRow, task_rows
 from evenflow.cli.terminal import STATE_STYLES, duration, say
+from evenflow.client.answers import RunDetail
 
 PROGRESS_EVERY_S = 5.0  # lines about one task's progress
 
@@ -18,21 +19,25 @@ class LineView:
         self._progress_at: dict[str, float] = {}
 
     def show(self, snapshot: Snapshot) -> None:
-        run = snapshot.run
-        if run.state != self._state:
-            self._state = run.state
-            self._say(f"{run.dag_id} {run.run_id} is {run.state}", "bold")
-        for row in task_rows(snapshot.instances, run.progress):
+        if not snapshot.finished:
+            self._tell_run(snapshot.run)
+        for row in task_rows(snapshot.instances, snapshot.run.progress):
             if row.state == "up_for_retry" or row.finished:
                 self._tell(row)
             for progress in row.progress[:1]:
                 self._tell_progress(row.task_id, f"{progress.label} {progress.done}/{progress.total}")
+        self._tell_run(snapshot.run)  # that it has ended comes after its tasks
 
     def note(self, text: str) -> None:
         self._say(text, "yellow")
 
     def end(self) -> None:
         """Nothing is left to do."""
+
+    def _tell_run(self, run: RunDetail) -> None:
+        if run.state != self._state:
+            self._state = run.state
+            self._say(f"{run.dag_id} {run.run_id} is {run.state}", "bold")
 
     def _tell(self, row: TaskRow) -> None:
         key = (row.task_id, f"{row.state} {row.try_number}")

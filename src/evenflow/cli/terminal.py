@@ -17,6 +17,8 @@ Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON fo
 output = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
 
+UNFOLDED = 10_000  # columns; no table is wider, and a table takes only what it needs
+
 # One colour a meaning, in every table, bar and tree.
 STATE_STYLES = {
     "success": "green",
@@ -71,14 +73,17 @@ def print_json(data: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
-    """A table; ``empty`` says what to do when there is nothing to show. Columns that begin with ``#`` are numbers."""
+    """A table; ``empty`` says what to do when there is nothing to show. Columns that begin with ``#`` are numbers. Only a
+    terminal has an end of line: what goes into a file or a pipe is never folded.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column.removeprefix("#"), justify="right" if column.startswith("#") else "left", overflow="fold")
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else _cell(cell) for cell in row))
     if table.row_count:
-        output.print(table)
+        screen = output if output.is_terminal else Console(file=output.file, width=UNFOLDED, highlight=False)
+        screen.print(table)
     else:
         output.print(Text(empty, style="bright_black"))
 

@@ -76,12 +76,18 @@ class DagDetail(DagSummary):
     tasks: list[DagTask]
 
 
+class DeletedDag(Answer):
+    dag_id: str
+    runs: int
+
+
 class ParseError(Answer):
     bundle: str
     file: str
     error: str
     error_line: int | None
     parsed_at: datetime | None
+    is_read: bool
 
 
 class Run(Answer):

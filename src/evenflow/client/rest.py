@@ -100,6 +100,9 @@ class RestClient:
         """``scope`` is the body of the request, with the ``state``."""
         return await self._send("POST", f"{_run_path(dag_id, run_id)}/mark", scope, o.Operated)
 
+    async def delete_dag(self, dag_id: str) -> a.DeletedDag:
+        return await self._send("DELETE", f"/dags/{_in_path(dag_id)}", None, a.DeletedDag)
+
     async def delete_run(self, dag_id: str, run_id: str) -> a.Run:
         return await self._send("DELETE", _run_path(dag_id, run_id), None, a.Run)
 

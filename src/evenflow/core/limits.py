@@ -13,6 +13,7 @@ MAX_REASON = 2_000  # characters of a reason: enough for a message, too little f
 RUNS_PER_TURN = 200  # runs whose reports one transaction applies: bounds its locks
 REPORTS_SEEN = 4_000  # of which the runs of one transaction are found: what three other schedulers hold is no obstacle
 REPORTS_PER_TURN = 1_000  # about 40 ms of work, so that nothing waits long for the next transaction
+CHANGES_PER_TURN = 10  # cancels and operations that one transaction applies: about 10 ms for each hundred task instances of its run
 NEW_RUNS_PER_TURN = 100  # runs created in one transaction
 NEW_RUNS_OF_DAG = 50  # of which one DAG may have so many, so that several share a transaction
 NEW_INSTANCES_PER_TURN = 2_000  # task instances created in one transaction, about 0.1 s of work, but always one whole run

@@ -206,7 +206,7 @@ class DagSpec:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> DagSpec:
-        """The inverse of :meth:`to_json`. Raises :class:`DagError` on a format that this Evenflow does not know."""
+        """The inverse of :meth:`to_json`. Raises :class:`DagError` on what this Evenflow does not know."""
         import json
 
         raw = json.loads(text)
@@ -214,6 +214,14 @@ class DagSpec:
             raise DagError(
                 f"DAG spec format {raw.get('format')!r} is not known here (this Evenflow knows {FORMAT}). Upgrade Evenflow."
             )
+        try:
+            return cls._of(raw)
+        except (TypeError, KeyError, AttributeError) as error:
+            name = raw.get("dag_id")
+            raise DagError(f"The spec of DAG {name!r} cannot be read here: {error}. Was it stored by a newer Evenflow?") from None
+
+    @classmethod
+    def _of(cls, raw: dict[str, Any]) -> DagSpec:
         raw["tasks"] = tuple(_task(t) for t in raw["tasks"])
         raw["groups"] = tuple(GroupSpec(**_with_mapping(g)) for g in raw.get("groups", ()))
         raw["params"] = {name: Param(**p) for name, p in raw.get("params", {}).items()}
@@ -269,7 +277,8 @@ def _sparse(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _sparse(v) for k, v in value.items()}
     if dataclasses.is_dataclass(value):
-        told = ((name, getattr(value, name), default) for name, default in _defaults(type(value)))
+        kind: Any = type(value)
+        told = ((name, getattr(value, name), default) for name, default in _defaults(kind))
         return {name: _sparse(item) for name, item, default in told if item != default}
     return value
 

@@ -12,11 +12,15 @@ from evenflow.errors import ParamError
 
 
 def resolve_params(specs: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every parameter: as given, else its default. Raises :class:`ParamError` for one that is unknown or missing."""
+    """The value of every parameter: as given, else its default. Raises :class:`ParamError` for one that is unknown or missing.
+
+    A DAG that declares none takes whatever is given, as Airflow does: many read ``dag_run.conf`` and declare nothing.
+    """
+    if not specs:
+        return dict(given)
     for name in given:
         if name not in specs:
-            known = f"It has: {', '.join(sorted(specs))}." if specs else "It has none."
-            raise ParamError(f"The DAG has no parameter {name!r}. {known}")
+            raise ParamError(f"The DAG has no parameter {name!r}. It has: {', '.join(sorted(specs))}.")
     values: dict[str, Any] = {}
     for name, spec in specs.items():
         if name in given:

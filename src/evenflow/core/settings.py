@@ -7,7 +7,9 @@ from typing import Any
 
 from evenflow.errors import BadValue
 
-_WORDS = {bool: "true or false"}
+RETENTION_DAYS = "retention_days"
+
+_WORDS = {bool: "true or false", int: "a whole number, 0 or more"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,7 @@ class Setting:
     """``default`` holds where nobody has set it, and its type is that of all values."""
 
     name: str
-    default: bool
+    default: bool | int
     meaning: str
 
     @property
@@ -25,7 +27,7 @@ class Setting:
 
     def check(self, value: Any) -> None:
         """Raises :class:`BadValue` for what is no value of it."""
-        if type(value) is not type(self.default):
+        if type(value) is not type(self.default) or value < 0:
             example = f"evenflow settings set {self.name} {str(self.default).lower()}"
             raise BadValue(f"The setting {self.name} is {self.kind}, not {value!r}. Type for example: {example}")
 
@@ -37,6 +39,11 @@ SETTINGS = {
             "fast_follow",
             True,
             "Whether what becomes ready may start in the transaction that makes it ready; else the sweep of each second starts it.",
+        ),
+        Setting(
+            RETENTION_DAYS,
+            0,
+            "After how many days runs that have ended are deleted, with their results, history and logs; 0: never.",
         ),
     )
 }

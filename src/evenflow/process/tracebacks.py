@@ -34,7 +34,10 @@ def describe_failure(error: BaseException, file: Path, root: Path) -> Failure:
         summary += f" ({place})"
     if isinstance(error, DagFileError):
         line = error.line
-    trace = "".join(traceback.TracebackException(type(error), error, _from_root(error.__traceback__, root)).format())
+    if isinstance(error, DagError):
+        trace = summary + _own_frames(error.__cause__ or error, root)
+    else:
+        trace = "".join(traceback.TracebackException(type(error), error, _from_root(error.__traceback__, root)).format())
     return Failure(summary.replace(f"{root}/", ""), trace.replace(f"{root}/", ""), line)
 
 
@@ -54,6 +57,12 @@ def _place(name: Path, lineno: int, file: Path, root: Path) -> str:
 
 def _line_in(file: Path, name: str, lineno: int) -> int | None:
     return lineno if Path(name) == file else None
+
+
+def _own_frames(error: BaseException, root: Path) -> str:
+    """The way through the author's files, where it goes through more than one place: Evenflow's own frames say nothing to them."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(root)]
+    return "\n" + "".join(traceback.format_list(frames)) if len(frames) > 1 else ""
 
 
 def _from_root(trace: TracebackType | None, root: Path) -> TracebackType | None:

@@ -25,7 +25,9 @@ Stamp = tuple[int, int, int]  # mtime_ns, size, inode: the content is read again
 
 SETTLED_NS = 2 * 10**9  # the coarsest clock of a file system ticks every two seconds
 
-_WORDS = (b"dag", b"evenflow")  # a file without both, in any case, defines no DAG
+# A file without one of each, in any case, defines no DAG. Nor does one that was written for Airflow; but that is not left out in
+# silence: loading it says what to change.
+_WORDS = ((b"dag",), (b"evenflow", b"airflow"))
 
 log = structlog.get_logger(__name__)
 
@@ -138,7 +140,7 @@ class DagFolder:
                 stamp=stamps[path],
                 settled=time.time_ns() - stamps[path][0] > SETTLED_NS,
                 digest=hashlib.sha256(data).hexdigest(),
-                may_define_dags=all(word in lowered for word in _WORDS),
+                may_define_dags=all(any(word in lowered for word in words) for words in _WORDS),
             )
         return known
 

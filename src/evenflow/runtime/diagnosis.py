@@ -20,6 +20,7 @@ from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, 
 from evenflow.runtime import presence
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.local import choose_port
+from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.settings import Settings, unknown_variables
 from evenflow.store.connect import connect, redacted
 from evenflow.store.migrate import check
@@ -86,7 +87,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
         with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="doctor") as conn:
             kind = redacted(url) if settings.own_database_url else "embedded"
             yield Finding("Database", Verdict.OK, f"PostgreSQL {conn.info.parameter_status('server_version')}, {kind}")
-            for examine in (_schema, _clock, _durability, _notifications):
+            for examine in (_schema, _keys, _clock, _durability, _notifications):
                 yield examine(conn, settings)
     except EvenflowError as error:
         yield _failed("Database", error)
@@ -102,6 +103,25 @@ def _schema(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
     except EvenflowError as error:
         return _failed("Schema", error)
     return Finding("Schema", Verdict.OK, "as this Evenflow needs it")
+
+
+def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
+    file = settings.home / SECRETS_FILE
+    keys = settings.secret_keys.get_secret_value() if settings.secret_keys else ""
+    if not keys and not file.exists():
+        return Finding("Keys", Verdict.OK, "none here; an API makes or needs them")
+    from evenflow.api.keys import key_problem
+    from evenflow.api.vault import Vault
+    from evenflow.store.sealed import find_canary
+
+    try:
+        canary = find_canary(conn)
+    except psycopg.errors.UndefinedTable:
+        return Finding("Keys", Verdict.OK, "not in use yet")
+    problem = None if canary is None else key_problem(canary, Vault(file, keys))
+    if problem is not None:
+        return Finding("Keys", Verdict.FAIL, *_parted(problem))
+    return Finding("Keys", Verdict.OK, "those of this home open connections and variables")
 
 
 def _clock(conn: psycopg.Connection[Any], _: Settings) -> Finding:
@@ -199,7 +219,11 @@ def _spark() -> Finding:
 
 def _split(error: EvenflowError) -> tuple[str, str]:
     """An error's first sentence, and the rest, which is the cure."""
-    found, dot, cure = str(error).partition(". ")
+    return _parted(str(error))
+
+
+def _parted(text: str) -> tuple[str, str]:
+    found, dot, cure = text.partition(". ")
     return found + dot.strip(), cure
 
 

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     WORKER = "worker"
 
 
+SECRETS_FILE = "secrets.key"  # in the home of an API
 RUNS_USER_CODE = frozenset({Kind.PROCESSOR, Kind.WORKER})  # these never learn the database's URL
 
 
@@ -98,7 +99,7 @@ class ServiceSettings:
     @property
     def secrets_file(self) -> Path:
         """The keys that seal connections and variables, when none are set."""
-        return self.home / "secrets.key"
+        return self.home / SECRETS_FILE
 
     @property
     def xcom_storage(self) -> str:

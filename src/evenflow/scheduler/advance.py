@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN
+from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_PER_TURN, RUNS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run, cancelled
@@ -135,7 +135,17 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
     for row in locked:
         cancelled = row.cancelled_by is not None or row.run_key in cancels
         version = batch.catalog.version(row.version_key)
-        run = Run(row.run_key, row.dag_id, version, row.priority, row.run_after_us, row.is_paused, cancelled, clears=row.clears)
+        run = Run(
+            row.run_key,
+            row.dag_id,
+            version,
+            row.priority,
+            row.run_after_us,
+            row.is_paused,
+            cancelled,
+            row.cancelled_by,
+            clears=row.clears,
+        )
         batch.runs[row.run_key] = run
         if row.clears:
             batch.catalog.forget_older(row.run_key, row.clears)
@@ -158,7 +168,8 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
     stale = apply_reports(batch, left)
     apply_timers(batch, [t for t in timers if (t.run_key, t.task_index, t.map_index) not in batch.voided] if operations else timers)
     propagate(batch, expansions, indexes)
-    return len(reports), stale, bool(operations) or len(reports) == REPORTS_PER_TURN
+    changes = len(cancels) + len(operations)
+    return len(reports), stale, bool(operations) or changes == CHANGES_PER_TURN or len(reports) == REPORTS_PER_TURN
 
 
 def _count_down(batch: Batch) -> Rows[runs.RunStanding] | None:

@@ -53,11 +53,11 @@ def _create(conn: Conn, dag_id: str) -> None:
         dag = asset_runs.lock_consumer(conn, dag_id)
         if dag is None:
             return
-        spec = DagSpec.from_json(dag.spec)
         queued = {Leaf(*row) for row in asset_runs.list_queued(conn, dag_id)}  # another scheduler may have taken what we saw
-        if spec.schedule.assets is None or not satisfied(spec.schedule.assets, queued):
-            return
         try:
+            spec = DagSpec.from_json(dag.spec)
+            if spec.schedule.assets is None or not satisfied(spec.schedule.assets, queued):
+                return
             params = resolve_params(spec.params, {})
         except EvenflowError as error:
             log.error("the run of DAG %s for its assets was not created: %s", dag_id, error)

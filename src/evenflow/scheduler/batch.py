@@ -38,6 +38,7 @@ class Run:
     run_after_us: int
     is_paused: bool = False
     cancelled: bool = False
+    cancelled_by: str | None = None  # once that is written
     new: bool = False  # created in this transaction
     clears: int = 0  # how often operators touched it
     ready_at_s: float = 0.0  # when the last thing was said that makes its tasks ready here, seconds since 1970

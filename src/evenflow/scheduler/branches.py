@@ -20,11 +20,12 @@ def apply_skips(batch: Batch, skips: Skips) -> None:
     if not skips:
         return
     targets: dict[Key, Item] = {}
-    for branch, skipped in skips:
+    for branch, named in skips:
+        graph = batch.runs[branch.run_key].graph
+        skipped = [task_index for task_index in named if 0 <= task_index < graph.n]
         batch.decisions.append((*branch.key, skipped))
         for task_index in skipped:
-            if 0 <= task_index < batch.runs[branch.run_key].graph.n:
-                targets.setdefault(_target(batch, branch, task_index), branch)
+            targets.setdefault(_target(batch, branch, task_index), branch)
     _load(batch, targets)
     whole = {key[:2]: branch for key, branch in targets.items() if key[2] == UNMAPPED}
     expanded = {key for key in whole if (*key, UNMAPPED) not in batch.items or (*key, UNMAPPED) in batch.gone}
@@ -32,7 +33,7 @@ def apply_skips(batch: Batch, skips: Skips) -> None:
         targets[instance.key] = whole[instance.key[:2]]
     for key, branch in targets.items():
         item = batch.items.get(key)
-        if item is not None and item.state is TaskState.NONE and key not in batch.gone:
+        if item is not None and item.state is TaskState.NONE and key not in batch.gone and key not in batch.offered:
             name = batch.runs[branch.run_key].graph.task(branch.task_index).task_id
             batch.apply(item, TaskEvent.SKIP, {"skipped_by": name})
             batch.explain(item, f"Skipped by the decision of task {name!r}.")

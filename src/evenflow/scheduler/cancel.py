@@ -9,7 +9,7 @@ from __future__ import annotations
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState
 from evenflow.scheduler.batch import Batch, Item, Rest, Run
-from evenflow.store import operations, runs, selection, tasks
+from evenflow.store import operations, past, runs, selection, tasks
 
 _UNTOUCHED = (TaskState.NONE, TaskState.SCHEDULED)
 
@@ -45,14 +45,16 @@ def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
     if state is not RunState.RUNNING:
         return
     runs.mark_cancelled(conn, run.run_key, actor)
+    run.cancelled_by = actor
     batch.run_events.append((run.run_key, "cancel_requested", "running", actor))
     batch.wake(row[0] for row in selection.delete_run_lanes(conn, run.run_key).all())
     rows = tasks.read_unfinished(conn, run.run_key).all()
     waits = _waits(run, rows)
+    held = past.forget_gates(conn, run.run_key) if run.graph.past else set()
     for row in rows:
         item = batch.item(run.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
         if run.graph.teardown[row.task_index]:
-            _spare(batch, item)
+            _spare(batch, item, held=item.key[1:] in held)
         elif item.state is TaskState.QUEUED and row.worker_id is None and row.holds is not None:
             batch.ended_epochs.append(row.epoch)
             batch.release(row.holds, row.pool_slots or 0, batch.now_s)
@@ -126,7 +128,9 @@ def _skip_cleared(batch: Batch, run: Run, actor: str) -> None:
     operations.recount_run(batch.conn, run.run_key, [i for i in range(run.graph.n) if run.graph.leaf[i]])
 
 
-def _spare(batch: Batch, teardown: Item) -> None:
-    """It goes on; one whose lane has just been deleted is offered again."""
+def _spare(batch: Batch, teardown: Item, *, held: bool) -> None:
+    """It goes on; one whose lane has just been deleted is offered again, and one that was ``held`` waits for the past no more."""
     if teardown.state is TaskState.SCHEDULED:
         batch.ready.append(teardown)
+    elif teardown.state is TaskState.NONE and held:
+        batch.gated.append(teardown)

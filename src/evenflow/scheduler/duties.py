@@ -17,6 +17,7 @@ from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.audit import Sweep
 from evenflow.scheduler.backfills import make_backfill_runs
 from evenflow.scheduler.partitions import make_partitions
+from evenflow.scheduler.retention import delete_old, drop_old_partitions
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.scheduler.tally import Tally
 from evenflow.store import inbox, presence
@@ -40,6 +41,12 @@ def watch_leases(conn: Conn) -> None:
     if (tries := inbox.report_lost_tries(conn)) > 0:
         log.warning("%d tries of lost workers are sent again", tries)
         inbox.notify(conn, INBOX)
+
+
+def clear_inbox(conn: Conn) -> None:
+    """A report may come after the end of its run, and so after its deletion."""
+    if (reports := inbox.delete_orphans(conn)) > 0:
+        log.info("%d reports of runs that have been deleted are dropped", reports)
 
 
 def create_due_runs(conn: Conn) -> None:
@@ -80,11 +87,14 @@ class Presence:
 def all_duties(own: Presence) -> list[Duty]:
     return [
         Duty("partitions", 3600.0, make_history_partitions),
+        Duty("old partitions", 3600.0, drop_old_partitions),
         Duty("presence", BEAT_S, own.beat),
         Duty("leases", SWEEP_S, watch_leases),
+        Duty("inbox", SWEEP_S, clear_inbox),
         Duty("schedules", SWEEP_S, create_due_runs),
         Duty("backfills", SWEEP_S, make_backfill_runs),
         Duty("assets", SWEEP_S, create_asset_runs),
+        Duty("retention", SWEEP_S, delete_old),
         Duty("sweep", SWEEP_S, Sweep(own.tally).perform),
     ]
 

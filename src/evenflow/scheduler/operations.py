@@ -26,6 +26,7 @@ from evenflow.core.states import move as moved_to
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run
 from evenflow.scheduler.indexes import Indexes
+from evenflow.scheduler.past import await_again
 from evenflow.scheduler.recount import settle_run
 from evenflow.store import operations as store
 from evenflow.store import runs
@@ -58,6 +59,7 @@ def operate(batch: Batch, run: Run, state: RunState, report: TakenReport, expans
             store.change_run(batch.conn, run.run_key, state, revived=False)
     store.record_operation(batch.conn, run.run_key, operation.event, state, operation.actor, detail)
     if changed:
+        await_again(batch, run)
         settle_run(batch, run, expansions, indexes, running=state is RunState.RUNNING)
 
 

@@ -1,9 +1,11 @@
 """``depends_on_past``: a task that is ready waits until its instances in the previous run have ended well.
 
 A gate says how many tasks of that run are missing: the task itself, and with ``wait_for_downstream`` those directly downstream of
-it. It is counted once, when the run is created; from then on the previous run tells, by a report in the inbox of the waiting run,
-so that no transaction needs two runs. A watch that is set just as the task ends could be missed: therefore the previous run is sent
-word of it (``follow``), and looks once more. Trigger rules know nothing of all this: they decide first; what may start is held.
+it. It is counted when the run is created, and again when an operator has changed that run; in between the previous run tells, by a
+report in the inbox of the waiting run, so that no transaction needs two runs. Word from before it was counted means nothing: its
+epoch is how often operators had changed the waiting run. A watch that is set just as the task ends could be missed: therefore the
+previous run is sent word of it (``follow``), and looks once more. Trigger rules know nothing of all this: they decide first; what
+may start is held.
 """
 
 from __future__ import annotations
@@ -32,6 +34,13 @@ def await_previous(batch: Batch, runs: Iterable[Run]) -> bool:
     return bool(needs)
 
 
+def await_again(batch: Batch, run: Run) -> None:
+    """An operator has changed the run: its gates are what the previous run says now. What they hold is judged anew."""
+    if run.graph.past:
+        past.forget_gates(batch.conn, run.run_key)
+        await_previous(batch, [run])
+
+
 def apply_word(batch: Batch, reports: Iterable[TakenReport]) -> None:
     """What other runs said: of ours that they watch, or of theirs that has ended well."""
     told: Counter[tuple[int, int]] = Counter()
@@ -39,7 +48,7 @@ def apply_word(batch: Batch, reports: Iterable[TakenReport]) -> None:
         payload = report.payload or {}
         if report.kind == "follow":
             batch.watched.update((report.run_key, index) for index in payload["tasks"])
-        else:
+        elif report.epoch == batch.runs[report.run_key].clears:
             told[report.run_key, payload["task"]] += 1
     if told:
         for row in past.open_gates(batch.conn, told).all():

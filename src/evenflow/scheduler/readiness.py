@@ -135,6 +135,8 @@ def settle(batch: Batch, item: Item, verdict: Verdict, expansions: list[Item]) -
 
 
 def _begin(batch: Batch, item: Item, expansions: list[Item]) -> None:
+    if item.state is not TaskState.NONE:
+        return  # while the past held it back, a branch skipped it; or it was let begin twice
     run = batch.runs[item.run_key]
     spec = run.graph.task(item.task_index)
     if run.cancelled and not spec.teardown:

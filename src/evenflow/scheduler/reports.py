@@ -131,9 +131,14 @@ def _failure(batch: Batch, item: Item, error_types: Sequence[str] = ()) -> TaskE
 def _fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, Any]) -> None:
     batch.apply(item, event, payload)
     rule = matching_rule(_spec(batch, item).retry_rules, payload.get("error_types", ()))
-    said = [str(reason) for reason in (payload.get("reason"), rule and rule.reason) if reason]
-    if said:
-        batch.explain(item, " | ".join(said))
+    by = batch.runs[item.run_key].cancelled_by if event is TaskEvent.CANCEL else None
+    said = (
+        by and f"The run was cancelled by {by}",
+        payload.get("reason"),
+        rule and rule.reason and f"retry policy: {rule.reason}",
+    )
+    if any(said):
+        batch.explain(item, "; ".join(str(reason) for reason in said if reason))
     if event is TaskEvent.RETRY:
         spec, raised = _spec(batch, item), payload.get("error_types", ())
         delay = next_delay(spec, item.try_number - item.tries_before, raised, chance=_chance(item.epoch))

@@ -1,4 +1,4 @@
-"""Settings of Airflow that Evenflow has not: those whose absence changes nothing are accepted, the others refused with what to write
+"""Settings of Airflow that Evenflow has not: those that change nothing are accepted, the others refused with what to write
 instead. A DAG that is moved over so keeps its ``default_args``, and nothing that it asks for is ignored in silence.
 """
 

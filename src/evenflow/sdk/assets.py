@@ -200,6 +200,8 @@ def checked_assets(value: Any) -> tuple[Asset | AssetAlias, ...] | None:
 
 
 def _checked_name(name: Any, kind: str) -> str:
-    if not isinstance(name, str) or not name.strip() or len(name) > MAX_ASSET_NAME or not name.isprintable():
-        raise BadArgument(f"The name of an {kind} is a text of 1 to {MAX_ASSET_NAME} printable characters, not {name!r:.80}.")
+    if not isinstance(name, str) or not name.strip() or len(name.encode()) > MAX_ASSET_NAME or not name.isprintable():
+        raise BadArgument(
+            f"The name of an {kind} is a text of printable characters, at most {MAX_ASSET_NAME:,} bytes, not {name!r:.80}."
+        )
     return name

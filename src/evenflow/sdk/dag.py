@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from typing import Self
 
     from evenflow.core.model import DagSpec
+    from evenflow.sdk.assets import AssetCondition, AssetOrTimeSchedule
     from evenflow.sdk.callbacks import Functions
     from evenflow.sdk.testrun import RunOutcome
     from evenflow.sdk.timetables import Timetable
+
+    Schedule = str | timedelta | Timetable | AssetCondition | Sequence[AssetCondition] | AssetOrTimeSchedule
 
 P = ParamSpec("P")
 
@@ -37,9 +40,7 @@ P = ParamSpec("P")
 class DagOptions(TypedDict, total=False):
     """What ``DAG(...)`` and ``@dag(...)`` take besides the id."""
 
-    schedule: (
-        str | timedelta | Timetable | None
-    )  # a cron expression, "@daily", "@once", a timetable, ...; None: runs when triggered
+    schedule: Schedule | None  # a cron expression, "@daily", "@once", a timetable, assets, ...; None: runs when triggered
     start_date: datetime | None  # its time zone is that of the schedule; without one it is UTC
     end_date: datetime | None
     catchup: bool

@@ -5,7 +5,7 @@ loaded.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -29,7 +29,7 @@ def _imported(file: Path, root: Path) -> Iterator[Path]:
     except SyntaxError:  # of a module that is imported lazily; it will say so itself
         return
     package = file.relative_to(root).parts[:-1]
-    for node in ast.walk(tree):
+    for node in _statements(tree.body):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _files_of(alias.name.split("."), root)
@@ -39,6 +39,16 @@ def _imported(file: Path, root: Path) -> Iterator[Path]:
             yield from _files_of(parts, root)
             for alias in node.names:
                 yield from _files_of([*parts, alias.name], root)
+
+
+def _statements(block: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All of a block, those inside others included: an import is a statement, so expressions, the most of a file, need no look."""
+    left = [*block]
+    while left:
+        node = left.pop()
+        yield node
+        for inner in ("body", "orelse", "finalbody", "handlers", "cases"):
+            left.extend(getattr(node, inner, ()))
 
 
 def _files_of(parts: list[str], root: Path) -> Iterator[Path]:

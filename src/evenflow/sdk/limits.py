@@ -22,6 +22,6 @@ MAX_CALLBACKS = 10  # functions for one event: each is work of its own, a row of
 MAX_DEADLINES = 20  # of a DAG: each is a timer of every run
 MAX_VENVS_BYTES = 10 * 2**30  # of the environments of one host; one with pandas is 150 MB, one with torch 5 GB
 MAX_REASON_CHARS = 2_000  # a reason is read by people, in tables
-MAX_ASSET_NAME = 1_500  # characters, as in Airflow: a name may be a URI
+MAX_ASSET_NAME = 1_500  # bytes of UTF-8, and in Airflow characters: a name may be a URI
 MAX_ASSET_EVENTS = 1_000  # of one try, through aliases: each is a row, and one for each DAG that waits for it
 MAX_ASSET_EXTRA_BYTES = 16 * 1024  # of one event, as JSON: it travels in the report of the try, with those of thousands of others

@@ -24,6 +24,10 @@ from evenflow.sdk.imports import local_imports
 
 MODULE_PREFIX = "evenflow_dag_"
 
+# Before any DAG file was. They are most of all modules, and a look at each costs a forked process, which must copy what memory it
+# touches, nearly as much as to run a small file.
+_LOADED_BEFORE = frozenset(sys.modules)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedFile:
@@ -110,7 +114,8 @@ def _line_now(path: Path) -> int:
 
 def _modules_below(folder: str) -> list[str]:
     """Names of loaded modules whose file is there: few of many, found without looking at each as a path."""
-    files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    later = [name for name in sys.modules if name not in _LOADED_BEFORE]
+    files = {name: getattr(sys.modules[name], "__file__", None) for name in later}
     return [name for name, file in files.items() if isinstance(file, str) and file.startswith(folder)]
 
 
@@ -130,6 +135,11 @@ def _line_in(error: BaseException, path: Path) -> int | None:
 def _explain_missing(error: ModuleNotFoundError, path: Path, root: Path) -> None:
     missing = (error.name or "").partition(".")[0]
     beside = path.parent
-    if missing and beside != root and ((beside / f"{missing}.py").exists() or (beside / missing).is_dir()):
+    if missing == "airflow":
+        error.add_note(
+            f"The file is written for Airflow ({error}). Import from evenflow instead; the page 'Coming from Airflow' of the "
+            "documentation has the lines."
+        )
+    elif missing and beside != root and ((beside / f"{missing}.py").exists() or (beside / missing).is_dir()):
         dotted = ".".join((*beside.relative_to(root).parts, missing))
         error.add_note(f"{missing} lies beside the DAG file, but modules are found from {root}. Import {dotted} instead.")

@@ -9,6 +9,7 @@ import json as _json
 import random as _random
 import time as _time
 import uuid as _uuid
+from collections.abc import Callable
 from datetime import datetime as _datetime
 from datetime import timedelta as _timedelta
 from types import SimpleNamespace
@@ -69,13 +70,17 @@ def ts_nodash_with_tz_of(moment: _datetime) -> str:
     return moment.isoformat().replace("-", "").replace(":", "")
 
 
-# Filters of templates: {{ data_interval_end | ds }}.
+def _or_none(of: Callable[[_datetime], str]) -> Callable[[_datetime | None], str | None]:
+    return lambda moment: None if moment is None else of(moment)
+
+
+# Filters of templates: {{ data_interval_end | ds }}. What a run without a logical date does not have stays none, as in Airflow.
 FILTERS: dict[str, Any] = {
-    "ds": ds_of,
-    "ds_nodash": ds_nodash_of,
-    "ts": ts_of,
-    "ts_nodash": ts_nodash_of,
-    "ts_nodash_with_tz": ts_nodash_with_tz_of,
+    "ds": _or_none(ds_of),
+    "ds_nodash": _or_none(ds_nodash_of),
+    "ts": _or_none(ts_of),
+    "ts_nodash": _or_none(ts_nodash_of),
+    "ts_nodash_with_tz": _or_none(ts_nodash_with_tz_of),
 }
 
 MACROS = SimpleNamespace(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from evenflow.errors import EvenflowError
@@ -18,6 +19,7 @@ MASK = "***"
 MIN_LENGTH = 5  # of a value that is masked: shorter ones stand in ordinary words, and everything would be stars
 MIN_LINE_LENGTH = 12  # of a line of a value with several, e.g. a private key that is logged line by line
 MAX_SECRETS = 200  # of one try: each is looked for in all that it prints
+MAX_SECRET_CHARS = 65_536  # of one: what a connection or variable may have
 MAX_TAIL = 4_096  # bytes that wait for the rest of a secret; longer ones are keys of several lines, each masked by itself
 
 SECRET_NAMES = (
@@ -107,9 +109,15 @@ class Masker:
         self._pattern: re.Pattern[bytes] | None = None
 
     def add(self, secrets: Iterable[str]) -> None:
-        """At most :data:`MAX_SECRETS` of one try are known; those after them are not masked."""
-        new = {form.encode("utf-8", "surrogatepass") for secret in secrets for form in forms(secret)} - self._forms
-        if new and len(self._forms) < MAX_SECRETS * 8:
+        """At most :data:`MAX_SECRETS` of one try are known; those after them, and longer ones than :data:`MAX_SECRET_CHARS`, are not
+        masked.
+        """
+        new: set[bytes] = set()
+        for secret in islice((each for each in secrets if len(each) <= MAX_SECRET_CHARS), MAX_SECRETS):
+            if len(self._forms) + len(new) >= MAX_SECRETS * 8:  # a worker masks for many tries: none may take all its time
+                break
+            new |= {form.encode("utf-8", "surrogatepass") for form in forms(secret)} - self._forms
+        if new:
             self._forms |= new
             ordered = sorted(self._forms, key=len, reverse=True)  # so that of two that overlap the longer goes first
             self._pattern = re.compile(b"|".join(map(re.escape, ordered)))

@@ -151,8 +151,8 @@ def result_text(task: Task, result: Any, channel: Channel) -> bytes | None:
 
 
 def _data_of(task: Task, arguments: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The elements of a mapped instance, and what of them stands in the DAG file: only that may hold templates."""
-    return arguments, getattr(task, "inputs", {})
+    """The elements of a mapped instance, and what of its arguments stands in the DAG file: only that may hold templates."""
+    return arguments, (getattr(task, "inputs", {}), getattr(task, "shared", {}))
 
 
 def _item_of(result: Any, encoded: Any, item: str, task_id: str) -> Any:

@@ -92,7 +92,7 @@ def spec_of_header(dag_id: str, options: Mapping[str, Any]) -> Header:
 
 
 def _given(options: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The options that say something, of the right types. The dates may be among ``default_args``, where files of Airflow have them."""
+    """The options that say something, of the right types; dates may be among ``default_args``, where files of Airflow have them."""
     unknown = [name for name, value in options.items() if name not in _OPTIONS and not is_harmless(DAG_OPTIONS, name, value, where)]
     if unknown:
         raise BadSetting(f"{where}: there is no option {unknown[0]!r}. There are: {', '.join(_OPTIONS)}.")

@@ -40,6 +40,7 @@ class Renderer:
         self.rendered: set[str] = set()  # fields in which something was a template
         self._find_data = data
         self._data: set[int] | None = None
+        self._authors: set[str] | None = None  # what alone is a template, where data might have become one
         self._environment: Environment | None = None
 
     def render_fields(self, operator: BaseOperator) -> None:
@@ -90,11 +91,19 @@ class Renderer:
         return self._render_template(text, field)
 
     def _is_data(self, text: str) -> bool:
-        """Whether the string came from outside the DAG file. By identity, for an equal one may stand in the file."""
+        """Whether the string came from outside the DAG file. By identity, for an equal one may stand in the file.
+
+        An operator may have changed what it was given, or made a new string of it: where the data hold a brace, only what stands
+        in the file as it is counts as the author's.
+        """
         if self._data is None:
             values, written = self._find_data()
-            self._data = set(_strings(values)) - set(_strings(written))
-        return id(text) in self._data
+            known = {id(each): each for each in _strings(values)}
+            own = list(_strings(written))
+            self._data = known.keys() - set(map(id, own))
+            if any("{" in known[each] for each in self._data):
+                self._authors = set(own)
+        return id(text) in self._data or (self._authors is not None and text not in self._authors)
 
     def _render_template(self, text: str, field: str) -> Any:
         from jinja2 import TemplateError as JinjaError
@@ -179,9 +188,9 @@ class Accessor:
         return "<looked up by name>"
 
 
-def _strings(values: Any) -> Iterator[int]:
+def _strings(values: Any) -> Iterator[str]:
     if isinstance(values, str):
-        yield id(values)
+        yield values
     elif isinstance(values, Mapping):
         for key, value in values.items():
             yield from _strings(key)

@@ -198,6 +198,9 @@ class Engine:
         for work in ends:
             work.ended = True
             self._free(work)
+            if work in killed:
+                task = self._spec.tasks[work.instance.index]
+                self._tries.call_back(task, work.instance, work.try_number, TaskState.FAILED, reason)
             self._finish(work, TaskState.FAILED if work in killed else TaskState.SKIPPED, reason, was_tried=work in killed)
         self._events = [event for event in self._events if not event[2].ended]
         heapify(self._events)

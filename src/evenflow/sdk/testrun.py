@@ -71,7 +71,7 @@ def run_dag(
     """See :meth:`DAG.test`."""
     spec = dag.to_spec()
     base = context_of_run(spec, datetime.now(UTC), params, run_id, logical_date)
-    tries = Tries(dag, base, run_for_real, print_logs)
+    tries = Tries(dag, base, run_for_real, print_logs=print_logs, calls_back=True)
     engine = Engine(spec, base.run_after, tries, Pace(wait_for_retries=wait_for_retries))
     state = engine.run()
     counts = Counter(end.state for end in engine.ended)

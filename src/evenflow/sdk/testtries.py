@@ -16,7 +16,7 @@ from evenflow.sdk import xcom
 from evenflow.sdk.alone import answer_alone
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.runner import Channel, TryContext, TryResult, run_try
-from evenflow.sdk.testcallbacks import TestCallbacks
+from evenflow.sdk.testcallbacks import Called, TestCallbacks
 from evenflow.sdk.testflow import Instance
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
@@ -77,17 +77,27 @@ class MemoryChannel:
 
 
 class Tries:
-    """The tries of one run and the callbacks that they cause."""
+    """The tries of one run and the callbacks that they cause; without ``calls_back`` these are only noted."""
 
-    def __init__(self, dag: DAG, base: TryContext, execute: Executes, print_logs: bool) -> None:
+    def __init__(self, dag: DAG, base: TryContext, execute: Executes, *, print_logs: bool, calls_back: bool) -> None:
         self.xcoms: XComs = {}
+        self._begun: set[tuple[str, int]] = set()
         self._dag, self._base, self._execute, self._print_logs = dag, base, execute, print_logs
-        self._callbacks = TestCallbacks(dag, self.say, lambda task_id, index: MemoryChannel(self.xcoms, task_id, index))
+        self._callbacks = TestCallbacks(
+            dag, self.say, lambda task_id, index: MemoryChannel(self.xcoms, task_id, index), executes=calls_back
+        )
+
+    @property
+    def called(self) -> list[Called]:
+        """What was called back, or would have been, in order."""
+        return self._callbacks.called
 
     def run(self, task: TaskSpec, instance: Instance, try_number: int, waited_s: float) -> Tried:
         """Raises KeyboardInterrupt, so that Ctrl-C ends the run."""
-        for at in [at for at in self.xcoms if at[0] == task.task_id and at[2] == instance.map_index]:
-            del self.xcoms[at]
+        if (task.task_id, instance.map_index) in self._begun:
+            for at in [at for at in self.xcoms if at[0] == task.task_id and at[2] == instance.map_index]:
+                del self.xcoms[at]
+        self._begun.add((task.task_id, instance.map_index))
         channel = MemoryChannel(self.xcoms, task.task_id, instance.map_index, waited_s)
         with self._quiet():
             tried = self._execute(self._dag, self._context_of(task, instance, try_number), channel)

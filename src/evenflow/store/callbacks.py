@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, dict_row
 
@@ -60,6 +61,16 @@ def record_missed(conn: Conn, missed: Sequence[tuple[int, str, float]]) -> None:
     """Deadlines as (run_key, name, when it was due, seconds since 1970)."""
     run_keys, names, due_at_s = zip(*missed, strict=True)
     execute(conn, "callbacks/record_missed", {"run_keys": numbers(run_keys), "names": texts(names), "due_at_s": floats(due_at_s)})
+
+
+async def try_deadlines(conn: AsyncConnection[Any], deadlines: str) -> str | None:
+    """Why the database cannot follow these deadlines of a DAG, given as JSON; null when it can."""
+    try:
+        async with conn.transaction():
+            await conn.execute(sql("callbacks/try_deadlines"), {"deadlines": deadlines})
+    except psycopg.DataError as error:
+        return error.diag.message_primary or str(error)
+    return None
 
 
 async def read_claimed(conn: AsyncConnection[Any], run_keys: Collection[int]) -> dict[int, ClaimedCall]:

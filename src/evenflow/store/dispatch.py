@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
 from evenflow.store.columns import numbers
-from evenflow.store.failures import not_storable
+from evenflow.store.failures import BAD_VALUE, not_storable
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
@@ -100,7 +99,7 @@ async def insert_reports(conn: Conn, reports: str) -> None:
     """
     try:
         await conn.execute(sql("dispatch/insert_reports"), {"reports": reports}, prepare=True)
-    except psycopg.DataError as error:
+    except BAD_VALUE as error:
         raise not_storable("The result", error) from None
 
 

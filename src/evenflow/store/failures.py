@@ -7,18 +7,22 @@ from psycopg_pool import PoolTimeout
 
 from evenflow.errors import DatabaseUnavailable, XComError
 
+# Of a value: a NUL character, a number out of range, JSON that is deeper than PostgreSQL's stack. The driver counts the last two among
+# operational errors; sent again they would fail again.
+BAD_VALUE = (psycopg.DataError, psycopg.errors.StatementTooComplex, psycopg.errors.ProgramLimitExceeded)
+
 
 def is_outage(error: Exception) -> bool:
     """Whether the database could not be reached, broke off, or took too long: the same request may succeed later."""
-    return isinstance(error, (PoolTimeout, psycopg.OperationalError, DatabaseUnavailable))
+    return isinstance(error, (PoolTimeout, psycopg.OperationalError, DatabaseUnavailable)) and not is_bad_value(error)
 
 
 def is_bad_value(error: Exception) -> bool:
-    """Whether the database refused a value of the request: a NUL character in a text, a number out of range."""
-    return isinstance(error, psycopg.DataError)
+    """Whether the database refused a value of the request: a NUL character in a text, a number out of range, JSON too deep."""
+    return isinstance(error, BAD_VALUE)
 
 
-def not_storable(what: str, error: psycopg.DataError) -> XComError:
+def not_storable(what: str, error: psycopg.Error) -> XComError:
     """The error of a value that is not JSON, or is JSON but not for PostgreSQL (NUL characters, numbers of 100,000 digits)."""
     said = error.diag.message_detail or error.diag.message_primary or str(error)
     return XComError(f"{what} cannot be stored: {said.rstrip('.')}. Return plain JSON without NUL characters, or a path to a file.")

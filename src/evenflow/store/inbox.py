@@ -79,12 +79,12 @@ def begin_turn(conn: Conn) -> Rows[Turn]:
 
 
 def lock_runs(conn: Conn, *, limit: int) -> Rows[LockedRun]:
-    return Rows(execute(conn, "inbox/lock_runs", {"limit": limit, "reports": REPORTS_SEEN}), row_of(LockedRun))
+    return Rows(execute(conn, "inbox/lock_runs", {"limit": limit, "reports": REPORTS_SEEN, "changes": CHANGES_PER_TURN}), row_of(LockedRun))
 
 
 def take_reports(conn: Conn, run_keys: list[int], *, lead: bool, limit: int) -> Rows[TakenReport]:
     """At most ``limit`` reports; the rest stays for the next transaction."""
-    params = {"run_keys": numbers(run_keys), "lead": lead, "limit": limit}
+    params = {"run_keys": numbers(run_keys), "lead": lead, "limit": limit, "changes": CHANGES_PER_TURN}
     return Rows(execute(conn, "inbox/take_reports", params), row_of(TakenReport))
 
 
@@ -106,6 +106,11 @@ def expire_services(conn: Conn, *, lease_s: float) -> list[tuple[int, str, str]]
 def report_lost_tries(conn: Conn) -> int:
     """Reports the tries of lost and stopped workers as lost; answers how many."""
     return execute(conn, "inbox/report_lost_tries").rowcount
+
+
+def delete_orphans(conn: Conn) -> int:
+    """Deletes reports of runs that do not exist any more; answers how many."""
+    return execute(conn, "inbox/delete_orphans", {"reports": REPORTS_SEEN}).rowcount
 
 
 def insert_cancels(conn: Conn, cancels: Sequence[tuple[int, str]]) -> None:

@@ -50,9 +50,10 @@ async def request(conn: Conn, run_keys: Iterable[int], operation: Operation) -> 
     await conn.execute(sql("operations/request"), params)
 
 
-async def delete_run(conn: Conn, run_key: int) -> bool:
-    """Deletes a run and all that there is of it in the database; says whether it had ended, without which nothing is deleted."""
-    return (await (await conn.execute(sql("operations/delete_run"), {"run_key": run_key})).fetchone()) is not None
+async def delete_runs(conn: Conn, run_keys: Iterable[int]) -> int:
+    """Deletes those of these runs that have ended, and all that there is of them in the database; answers how many."""
+    cursor = await conn.execute(sql("operations/delete_runs"), {"run_keys": numbers(run_keys)})
+    return len(await cursor.fetchall())
 
 
 async def list_run_events(conn: Conn, run_key: int, *, limit: int, offset: int) -> list[Row]:

@@ -24,6 +24,11 @@ def await_runs(conn: Conn, needs: Sequence[tuple[int, int, str]]) -> None:
     execute(conn, "past/await_runs", {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "task_ids": texts(task_ids)})
 
 
+def forget_gates(conn: Conn, run_key: int) -> set[tuple[int, int]]:
+    """Those of a run, and what it watches; answers the instances (task_index, map_index) that they held."""
+    return set(execute(conn, "past/forget_gates", {"run_key": run_key}).fetchall())
+
+
 def tell_waiters(conn: Conn, ended: Sequence[tuple[int, int]]) -> None:
     """Tasks as (run_key, task_index) of which an instance has ended well, as it is written."""
     run_keys, tasks = zip(*ended, strict=True)

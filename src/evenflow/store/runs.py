@@ -108,4 +108,5 @@ def insert_timeouts(conn: Conn, timeouts: Sequence[tuple[int, float]]) -> None:
 def pause_failing(conn: Conn, limits: Sequence[tuple[str, int]]) -> None:
     """Pauses those of these (dag_id, how many) of which so many runs have failed one after the other."""
     dag_ids, most = zip(*limits, strict=True)
+    execute(conn, "runs/lock_dags", {"dag_ids": texts(set(dag_ids))})
     execute(conn, "runs/pause_failing", {"dag_ids": texts(dag_ids), "most": numbers(most)})

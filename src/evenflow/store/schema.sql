@@ -29,7 +29,7 @@ create table secret (
 
 -- Connections and variables, sealed with keys that the database does not have.
 create table sealed_value (
-    kind         text not null,                              -- connection, variable
+    kind         text not null,                              -- connection, variable; canary: by which an API notices other keys
     name         text not null,
     sealed       bytea not null,
     description  text not null default '',
@@ -147,7 +147,7 @@ create table dag_run (
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
 create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
 create unique index dag_run_logical on dag_run (dag_id, logical_date);                    -- past/await_runs, schedules/take_due_dags
-create index dag_run_of_backfill on dag_run (backfill_id, run_key) where backfill_id is not null;              -- backfills/take_open
+create index dag_run_of_backfill on dag_run (backfill_id) where backfill_id is not null and state in ('queued', 'running');  -- backfills/take_open, backfills/end_finished, backfills/cancel_one
 
 create table task_instance (
     run_key     bigint not null,
@@ -261,6 +261,14 @@ create table rendered (
     epoch       bigint not null,
     fields      jsonb not null,
     primary key (run_key, task_index, map_index)
+);
+
+-- Logs of runs and DAGs that were deleted, for the API to delete, which has the files. An empty run_id: all of the DAG.
+create table log_garbage (
+    dag_id  text not null,
+    run_id  text not null,
+    at      timestamptz not null default now(),
+    primary key (dag_id, run_id)
 );
 
 -- What a branch has decided, kept so that a task which it skips is skipped again when that task alone is cleared.
@@ -510,6 +518,7 @@ create table backfill_run (
     passed_over          text,                                -- why it gets no run of this backfill
     primary key (backfill_id, position)
 );
+create index backfill_run_open on backfill_run (backfill_id, position) where run_key is null and passed_over is null;  -- backfills/make_runs, backfills/take_open
 
 -- When a run is to have ended; task_index says which of the DAG's deadlines it is. Whoever makes runs does nothing for it.
 create function time_of_day_after(moment timestamptz, at time, zone text) returns timestamptz language sql stable as
@@ -519,22 +528,25 @@ $$
     ) as x
     where x.due > moment
 $$;
+create function due_of_deadline(deadline jsonb, queued timestamptz, logical timestamptz, run_after timestamptz) returns timestamptz
+language sql stable as
+$$
+    select make_interval(secs => coalesce((deadline ->> 'interval')::float8, 0)) + case deadline ->> 'reference'
+        when 'queued_at' then queued
+        when 'logical_date' then logical
+        when 'fixed_datetime' then (deadline ->> 'at')::timestamptz
+        when 'time_of_day' then time_of_day_after(run_after, (deadline ->> 'at')::time, coalesce(deadline ->> 'timezone', 'UTC'))
+    end
+$$;
 create function set_deadlines() returns trigger language plpgsql as
 $$
 begin
     insert into timer (due_at, kind, run_key, task_index, map_index, epoch)
-    select x.due_at + make_interval(secs => coalesce((d.deadline ->> 'interval')::float8, 0)), 'deadline', r.run_key, d.position - 1, -1, 0
+    select x.due_at, 'deadline', r.run_key, d.position - 1, -1, 0
     from made r
     join dag_version v on v.version_key = r.version_key and v.deadlines is not null
     cross join lateral jsonb_array_elements(v.deadlines) with ordinality as d (deadline, position)
-    cross join lateral (
-        select case d.deadline ->> 'reference'
-            when 'queued_at' then r.created_at
-            when 'logical_date' then r.logical_date
-            when 'fixed_datetime' then (d.deadline ->> 'at')::timestamptz
-            when 'time_of_day' then time_of_day_after(r.run_after, (d.deadline ->> 'at')::time, coalesce(d.deadline ->> 'timezone', 'UTC'))
-        end as due_at
-    ) as x
+    cross join lateral due_of_deadline(d.deadline, r.created_at, r.logical_date, r.run_after) as x (due_at)
     where x.due_at is not null;
     return null;
 end

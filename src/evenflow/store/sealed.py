@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
@@ -13,6 +14,7 @@ from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
 Kind = Literal["connection", "variable"]
+CANARY = "evenflow"  # its name, and what is sealed in it
 
 
 class SealedValue(NamedTuple):
@@ -55,8 +57,40 @@ async def delete_value(conn: Conn, kind: Kind, name: str) -> bool:
     return await (await conn.execute(sql("sealed/delete_one"), {"kind": kind, "name": name})).fetchone() is not None
 
 
+class Canary(NamedTuple):
+    sealed: bytes
+    host: str  # whose keys it was sealed with first
+
+
+async def read_canary(conn: Conn) -> Canary | None:
+    row = await (await conn.execute(sql("sealed/read_one"), {"kind": "canary", "name": CANARY})).fetchone()
+    return _canary(row)
+
+
+def find_canary(conn: psycopg.Connection[Any]) -> Canary | None:
+    """The same for those who have no event loop."""
+    return _canary(conn.execute(sql("sealed/read_one"), {"kind": "canary", "name": CANARY}).fetchone())
+
+
+def _canary(row: tuple[Any, ...] | None) -> Canary | None:
+    if row is None:
+        return None
+    value = SealedValue(*row)
+    return Canary(bytes(value.sealed), value.changed_by)
+
+
+async def make_canary(conn: Conn, sealed: bytes, *, host: str) -> None:
+    """Unless there is one."""
+    await conn.execute(sql("sealed/make_canary"), {"name": CANARY, "sealed": sealed, "host": host})
+
+
+async def delete_unused_canary(conn: Conn) -> None:
+    """Nothing is done where something else is sealed or another API runs."""
+    await conn.execute(sql("sealed/delete_unused_canary"), {"name": CANARY})
+
+
 async def reseal(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -> int:
-    """Every value sealed anew, in one transaction, by ``seal_anew(name, sealed)``; answers how many."""
+    """Every value sealed anew, in one transaction, by ``seal_anew(name, sealed)``; answers how many connections and variables."""
     async with conn.transaction():
         rows = await (await conn.execute(sql("sealed/lock_all"))).fetchall()
         names = {
@@ -65,4 +99,4 @@ async def reseal(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -> int:
             "seals": [seal_anew(name, bytes(sealed)) for _, name, sealed in rows],
         }
         await conn.execute(sql("sealed/reseal"), names)
-    return len(rows)
+    return sum(kind != "canary" for kind, _, _ in rows)

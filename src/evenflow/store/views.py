@@ -88,8 +88,8 @@ async def find_instance(conn: Conn, *, dag_id: str, run_id: str, task_id: str, m
     return None if row is None else InstanceState(*row)
 
 
-async def list_parse_errors(conn: Conn, *, limit: int, offset: int) -> list[Row]:
-    return await _rows(conn, "views/list_parse_errors", limit=limit, offset=offset)
+async def list_parse_errors(conn: Conn, *, lease_s: float, limit: int, offset: int) -> list[Row]:
+    return await _rows(conn, "views/list_parse_errors", lease_s=lease_s, limit=limit, offset=offset)
 
 
 async def list_parse_warnings(conn: Conn, *, limit: int, offset: int) -> list[Row]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
-from evenflow.store.failures import not_storable
+from evenflow.store.failures import BAD_VALUE, not_storable
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
@@ -31,26 +30,32 @@ async def push(
     names = {"epoch": epoch, "key": key, "value": value, "secret": secret, "object": name, "size": size, "length": length}
     try:
         row = await (await conn.execute(sql("xcom/push"), names, prepare=True)).fetchone()
-    except psycopg.DataError as error:
+    except BAD_VALUE as error:
         raise not_storable(f"The XCom {key!r}", error) from None
     return row is not None
 
 
-async def pull_one(conn: Conn, *, run_key: int, task_index: int, map_index: int, key: str) -> tuple[str, str | None] | None:
-    """The JSON, and the name of the object that it stands for, if any."""
-    names = {"run_key": run_key, "task_index": task_index, "map_index": map_index, "key": key}
+async def pull_one(
+    conn: Conn, *, epoch: int, run_key: int, task_index: int, map_index: int, key: str
+) -> tuple[str | None, str | None] | None:
+    """The JSON, null when there is none, and the name of the object that it stands for, if any. None when the try ``epoch``, which
+    asks, is over.
+    """
+    names = {"epoch": epoch, "run_key": run_key, "task_index": task_index, "map_index": map_index, "key": key}
     row = await (await conn.execute(sql("xcom/pull_one"), names, prepare=True)).fetchone()
     return None if row is None else (row[0], row[1])
 
 
-async def pull_mapped(conn: Conn, *, run_key: int, task_index: int, key: str, limit: int) -> tuple[str | None, dict[str, str]]:
+async def pull_mapped(
+    conn: Conn, *, epoch: int, run_key: int, task_index: int, key: str, limit: int
+) -> tuple[str | None, dict[str, str]] | None:
     """The values of all instances of a mapped task as a JSON list in map order, null above ``limit`` bytes; and the names of those
-    that lie in object storage, by their place.
+    that lie in object storage, by their place. None when the try ``epoch``, which asks, is over.
     """
-    names = {"run_key": run_key, "task_index": task_index, "key": key, "limit": limit}
+    names = {"epoch": epoch, "run_key": run_key, "task_index": task_index, "key": key, "limit": limit}
     row = await (await conn.execute(sql("xcom/pull_mapped"), names, prepare=True)).fetchone()
     assert row is not None
-    return row[0], row[1]
+    return (row[0], row[1]) if row[2] else None
 
 
 async def read_garbage(conn: Conn, *, limit: int) -> list[str]:
@@ -63,14 +68,16 @@ async def delete_garbage(conn: Conn, names: list[str]) -> None:
     await conn.execute(sql("xcom/delete_garbage"), {"names": names})
 
 
-async def find_element(conn: Conn, *, run_key: int, task_index: int, key: str, index: int) -> tuple[int, int | None]:
+async def find_element(
+    conn: Conn, *, epoch: int, run_key: int, task_index: int, key: str, index: int
+) -> tuple[int, int | None] | None:
     """How many instances of a mapped task pushed a value, and the map index of the ``index``-th of them, None when there are
-    fewer.
+    fewer. None when the try ``epoch``, which asks, is over.
     """
-    names = {"run_key": run_key, "task_index": task_index, "key": key, "index": index}
+    names = {"epoch": epoch, "run_key": run_key, "task_index": task_index, "key": key, "index": index}
     row = await (await conn.execute(sql("xcom/find_element"), names, prepare=True)).fetchone()
     assert row is not None
-    return row[0], row[1]
+    return (row[0], row[1]) if row[2] else None
 
 
 async def list_values(

@@ -58,4 +58,6 @@ def _load(file: Path, root: Path) -> dict[str, DAG]:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file.resolve())]
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
         message = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise DagFileError(str(file), line, f"{type(error).__name__}: {message}") from error
+        raise DagFileError(
+            file.resolve().relative_to(root.resolve()).as_posix(), line, f"{type(error).__name__}: {message}"
+        ) from error

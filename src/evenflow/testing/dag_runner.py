@@ -30,8 +30,8 @@ class DagRunner:
 
     Decides as the scheduler does. Tries that may run side by side do so in the time of the run, by priority and within
     ``max_active_tasks`` and ``max_active_tis_per_dagrun``; retry delays, pokes, reschedules and ``takes`` move that time, and
-    nothing sleeps. A task without a stub runs for real, in this process, and takes no time. Pools, other runs and
-    ``dagrun_timeout`` do not apply; ``execution_timeout`` does for a stub that ``takes`` longer.
+    nothing sleeps. A task without a stub runs for real, in this process, and takes no time. No callback is called. Pools, other
+    runs and ``dagrun_timeout`` do not apply; ``execution_timeout`` does for a stub that ``takes`` longer.
     """
 
     def __init__(self, dag: DAG, *, now: datetime | None = None, print_logs: bool = False) -> None:
@@ -100,7 +100,7 @@ class DagRunner:
                 tried = dataclasses.replace(run_for_real(dag, context, channel), keeps_slot=clock.paused)
             return tried
 
-        tries = Tries(self.dag, base, execute, self.print_logs)
+        tries = Tries(self.dag, base, execute, print_logs=self.print_logs, calls_back=False)
         pace = Pace(slots=spec.max_active_tasks, by_priority=True, wait_for_retries=True, sleep=clock.move)
         engine = Engine(spec, self.now, tries, pace)
         with going_by(clock), _environment(self._environment):
@@ -112,6 +112,7 @@ class DagRunner:
             tasks=engine.ended,
             xcoms=tries.xcoms,
             order=engine.moments,
+            callbacks=tries.called,
             elapsed=timedelta(seconds=engine.now_s),
         )
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from evenflow.core.states import TaskState
 from evenflow.errors import BadArgument
+from evenflow.sdk.testcallbacks import Called
 from evenflow.sdk.testengine import Moment, TaskOutcome
 from evenflow.sdk.testrun import RunOutcome
 
@@ -15,10 +16,11 @@ from evenflow.sdk.testrun import RunOutcome
 class Outcome(RunOutcome):
     """``order`` has the start and the end of every try, in the time of the run, in which nothing has waited for real.
 
-    ``elapsed`` is how long the run would have taken.
+    ``callbacks`` are the functions that would have been called, and ``elapsed`` is how long the run would have taken.
     """
 
     order: list[Moment] = field(repr=False)
+    callbacks: list[Called] = field(repr=False)
     elapsed: timedelta
 
     def tries(self, task_id: str, map_index: int | None = None) -> int:

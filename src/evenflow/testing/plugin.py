@@ -39,13 +39,21 @@ def load_dags(pytestconfig: pytest.Config) -> Callable[..., dict[str, DAG]]:
     """``load_dags()`` gives the DAGs of the folder by id, ``load_dags("etl.py")`` those of a file of it; a mistake in a file is
     raised with file and line.
     """
+    from evenflow.errors import DagError, DagFileError
     from evenflow.testing import dag_files
 
-    folder = pytestconfig.rootpath / (pytestconfig.getoption(OPTION) or pytestconfig.getini(FOLDER))
+    given = pytestconfig.getoption(OPTION)
+    named = pytestconfig.rootpath / pytestconfig.getini(FOLDER) if given is None else pytestconfig.invocation_params.dir / given
+    folder = named.resolve()
 
     def load(path: str | Path = ".") -> dict[str, DAG]:
+        __tracebackhide__ = True
         chosen = (folder / path).resolve()
-        return dag_files.load_dags(chosen, folder.resolve() if chosen.is_relative_to(folder.resolve()) else None)
+        try:
+            return dag_files.load_dags(chosen, folder if chosen.is_relative_to(folder) else None)
+        except DagFileError as error:  # its message has the place: how Evenflow got there helps nobody
+            cause = error.__cause__
+            raise error.with_traceback(None) from (None if isinstance(cause, DagError) else cause)
 
     return load
 
@@ -102,7 +110,7 @@ class DagFileCheck(pytest.Item):
                 else f"{self.file}: {finding.severity}: {finding.message}"
                 for finding in found
             ]
-            traces = [finding.trace for finding in found if finding.trace]
+            traces = [finding.trace for finding in found if finding.trace and "\n" in finding.trace.strip()]
             pytest.fail("\n".join([*told, *traces]), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:

@@ -30,7 +30,7 @@ from evenflow.worker.templates import TemplatePool
 from evenflow.worker.tries import Tries
 from evenflow.worker.values import Values
 
-_KILLED = "ended on request: the task was cancelled, or this try is not its current one any more"
+_KILLED = "ended on request"  # the scheduler says whose
 
 log = structlog.get_logger(__name__)
 

@@ -6,11 +6,11 @@ from starlette.routing import Route, Router
 
 from evenflow.api import limits
 from evenflow.api.claims import Claims
-from evenflow.api.execution.endpoint import Endpoint, Handler
+from evenflow.api.execution.endpoint import Call, Endpoint, Handler
 from evenflow.api.execution.files import FileRoutes
 from evenflow.api.execution.services import ServiceRoutes
 from evenflow.api.execution.tries import TryRoutes
-from evenflow.api.execution.values import ValueRoutes
+from evenflow.api.execution.values import ValueRoutes, check_held
 from evenflow.api.execution.waiting import WaitingRoutes
 from evenflow.api.logs import LogDirectory
 from evenflow.api.tokens import SERVICE_KINDS, Tokens
@@ -30,6 +30,17 @@ def execution_routes(
     values = ValueRoutes(pool, versions, vault)
     waiting = WaitingRoutes(pool, versions)
     body = limits.EXECUTION_BODY
+
+    def held(handler: Handler) -> Handler:
+        """Answers a try that is in hand only: its token is signed for longer. Other handlers look for themselves."""
+
+        async def checked(call: Call) -> Message | bytes | None:
+            async with pool.connection() as conn:
+                await check_held(conn, call.of_try)
+            return await handler(call)
+
+        return checked
+
     table: list[tuple[str, str, Handler, tuple[str, ...], type[Message] | None, int]] = [
         # method, path, handler, kinds of token, what it reads (none: raw bytes), limit of the body
         ("POST", "/claim", tries.claim, ("worker",), messages.Claim, limits.SMALL_BODY),
@@ -44,12 +55,19 @@ def execution_routes(
         ("POST", "/ask/variable", values.variable, ("try",), messages.AskNamed, limits.SMALL_BODY),
         ("POST", "/ask/set_variable", values.set_variable, ("try",), messages.SetVariable, limits.SMALL_BODY),
         ("POST", "/ask/delete_variable", values.delete_variable, ("try",), messages.AskNamed, limits.SMALL_BODY),
-        ("POST", "/ask/previous_run", values.previous_run, ("try",), messages.AskPreviousRun, limits.SMALL_BODY),
+        ("POST", "/ask/previous_run", held(values.previous_run), ("try",), messages.AskPreviousRun, limits.SMALL_BODY),
         ("POST", "/ask/rendered", values.rendered, ("try",), messages.Rendered, limits.SMALL_BODY),
         ("POST", "/ask/waited", waiting.waited, ("try",), messages.AskWaited, limits.SMALL_BODY),
-        ("POST", "/ask/triggering_events", waiting.triggering_events, ("try",), messages.AskTriggeringEvents, limits.SMALL_BODY),
-        ("POST", "/ask/inlet_events", waiting.inlet_events, ("try",), messages.AskInletEvents, limits.SMALL_BODY),
-        ("POST", "/ask/states", waiting.states, ("try",), messages.AskStates, limits.SMALL_BODY),
+        (
+            "POST",
+            "/ask/triggering_events",
+            held(waiting.triggering_events),
+            ("try",),
+            messages.AskTriggeringEvents,
+            limits.SMALL_BODY,
+        ),
+        ("POST", "/ask/inlet_events", held(waiting.inlet_events), ("try",), messages.AskInletEvents, limits.SMALL_BODY),
+        ("POST", "/ask/states", held(waiting.states), ("try",), messages.AskStates, limits.SMALL_BODY),
         ("POST", "/ask/trigger", waiting.trigger, ("try",), messages.AskTrigger, limits.SMALL_BODY),
         ("POST", "/progress", tries.progress, ("try",), messages.Progress, limits.SMALL_BODY),
         ("POST", "/files/seen", files.seen, ("processor",), messages.FilesSeen, body),

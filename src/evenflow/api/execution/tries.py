@@ -95,17 +95,33 @@ class TryRoutes:
             if task_index is None:
                 raise Refused(404, "not_found", f"DAG {run.dag_id!r} has no task {message.task_id!r} to pull from.")
             if message.map_index is None and version.mapped[task_index]:
-                value, items = await xcom.pull_mapped(
-                    conn, run_key=run_key, task_index=task_index, key=message.key, limit=limits.XCOM_LIST
+                listed = await xcom.pull_mapped(
+                    conn,
+                    epoch=call.of_try.epoch,
+                    run_key=run_key,
+                    task_index=task_index,
+                    key=message.key,
+                    limit=limits.XCOM_LIST,
                 )
+                if listed is None:
+                    raise _over()
+                value, items = listed
                 if value is None:
                     raise too_large(f"The list of all values {message.key!r} of task {message.task_id!r}", limits.XCOM_LIST)
             else:
                 map_index = UNMAPPED if message.map_index is None else message.map_index
-                found = await xcom.pull_one(conn, run_key=run_key, task_index=task_index, map_index=map_index, key=message.key)
+                found = await xcom.pull_one(
+                    conn,
+                    epoch=call.of_try.epoch,
+                    run_key=run_key,
+                    task_index=task_index,
+                    map_index=map_index,
+                    key=message.key,
+                )
                 if found is None:
-                    return XComValue(found=False)
-                return XComValue(found=True, value=found[0].encode(), stored=found[1])
+                    raise _over()
+                value, stored = found
+                return XComValue(found=False) if value is None else XComValue(found=True, value=value.encode(), stored=stored)
         return XComValue(found=True, value=value.encode(), stored_items={int(place): name for place, name in items.items()})
 
     async def element(self, call: Call) -> Element:
@@ -118,9 +134,12 @@ class TryRoutes:
             task_index = version.index_of.get(message.task_id)
             if task_index is None:
                 raise Refused(404, "not_found", f"DAG {run.dag_id!r} has no task {message.task_id!r} to map over.")
-            length, map_index = await xcom.find_element(
-                conn, run_key=run_key, task_index=task_index, key=message.key, index=message.index
+            found = await xcom.find_element(
+                conn, epoch=call.of_try.epoch, run_key=run_key, task_index=task_index, key=message.key, index=message.index
             )
+        if found is None:
+            raise _over()
+        length, map_index = found
         return Element(length=length, map_index=map_index)
 
     async def progress(self, call: Call) -> None:
@@ -146,4 +165,4 @@ class TryRoutes:
 
 
 def _over() -> StaleEpoch:
-    return StaleEpoch("This try is over: it has reported its exit, or its task was started again. Nothing was stored.")
+    return StaleEpoch("This try is over: it has reported its exit, or its task was started again. Nothing is stored or answered.")

@@ -38,9 +38,7 @@ class ValueRoutes:
             actor = f"task {dag_id}.{task_id}"[: limits.NAME]
             async with events.recorded(conn, actor, "variable.set", message.name):
                 new = self._vault.seal(message.text)
-                await sealed.set_value(
-                    conn, "variable", message.name, new, description=message.description, dags=None, actor=actor
-                )
+                await sealed.set_value(conn, "variable", message.name, new, description=message.description, dags=None, actor=actor)
         return Done()
 
     async def delete_variable(self, call: Call) -> Done:
@@ -92,13 +90,18 @@ class ValueRoutes:
 
     async def _asker(self, conn: sealed.Conn, token: TryToken) -> tuple[str, str]:
         """The DAG and the task of a try that is in hand. Raises :class:`StaleEpoch`."""
-        if not await dispatch.is_held(
-            conn, epoch=token.epoch, run_key=token.run_key, task_index=token.task_index, map_index=token.map_index
-        ):
-            raise _over()
+        await check_held(conn, token)
         _, version = await self._versions.of_run(conn, token.run_key)
         _, run, _ = await self._versions.of_subject(conn, token.run_key)
         return run.dag_id, version.tasks[token.task_index].task_id
+
+
+async def check_held(conn: sealed.Conn, token: TryToken) -> None:
+    """Raises :class:`StaleEpoch` for a try that is over."""
+    if not await dispatch.is_held(
+        conn, epoch=token.epoch, run_key=token.run_key, task_index=token.task_index, map_index=token.map_index
+    ):
+        raise _over()
 
 
 def _over() -> StaleEpoch:

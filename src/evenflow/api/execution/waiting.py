@@ -17,6 +17,7 @@ import msgspec
 from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Refused, too_large
+from evenflow.api.run_names import FIRST_YEAR, LAST_YEAR, check_dag, check_run_id, checked_instant
 from evenflow.api.versions import Versions
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import manual_interval
@@ -96,6 +97,9 @@ class WaitingRoutes:
             asker = await other_runs.find_asker(conn, call.of_try.epoch)
             if asker is None:
                 raise _over()
+            check_dag(message.dag_id)
+            if message.run_id is not None:
+                check_run_id(message.run_id)
             current = await views.read_spec(conn, message.dag_id)
             if current is None or not current.is_active:
                 raise Refused(
@@ -106,7 +110,7 @@ class WaitingRoutes:
                     409, "dag_paused", f"The DAG {message.dag_id!r} is paused. Type: evenflow dags unpause {message.dag_id}"
                 )
             logical = None if message.logical_date is None else _instant(message.logical_date)
-            run_id = message.run_id or _own_run_id(asker)
+            run_id = _own_run_id(asker) if message.run_id is None else message.run_id
             spec = DagSpec.from_json(current.spec)
             await other_runs.trigger_run(
                 conn,
@@ -170,12 +174,10 @@ def _events(rows: list[assets.Row]) -> AssetEvents:
 
 def _instant(text: str) -> datetime:
     try:
-        instant = datetime.fromisoformat(text)
+        return checked_instant(datetime.fromisoformat(text))
     except ValueError:
-        instant = None
-    if instant is None or instant.tzinfo is None:
-        raise Refused(422, "bad_value", f"A logical date is ISO 8601 with an offset, not {text!r}.")
-    return instant
+        wanted = f"A logical date is ISO 8601 with an offset, of the years {FIRST_YEAR} to {LAST_YEAR}"
+        raise Refused(422, "bad_value", f"{wanted}, not {text!r:.100}.") from None
 
 
 def _over() -> StaleEpoch:

@@ -6,10 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from pydantic import AwareDatetime, BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from evenflow.api import limits
-from evenflow.api.rest.models import INT32, Request
+from evenflow.api.rest.models import INT32, Instant, Request
 from evenflow.core.states import RunState
 
 
@@ -20,8 +20,8 @@ class Reprocess(StrEnum):
 
 
 class BackfillRequest(Request):
-    from_date: AwareDatetime = Field(description="The first logical date, included.")
-    to_date: AwareDatetime = Field(description="The last one, included.")
+    from_date: Instant = Field(description="The first logical date, included.")
+    to_date: Instant = Field(description="The last one, included.")
     reverse: bool = Field(default=False, description="The newest date first.")
     reprocess: Reprocess = Field(
         default=Reprocess.NONE,

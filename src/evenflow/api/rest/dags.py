@@ -6,13 +6,15 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InSlice, Operator
-from evenflow.api.rest.models import DagChange, DagDetail, DagSummary, Page, ParseError
+from evenflow.api.rest.models import DagChange, DagDetail, DagSummary, DeletedDag, Page, ParseError
 from evenflow.api.specs import upcoming_run
+from evenflow.core.limits import LEASE_S
 from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec
 from evenflow.errors import DagNotFound
-from evenflow.store import dags, events, views
+from evenflow.store import dag_deletion, dags, events, views
 
 routes = APIRouter(tags=["DAGs"])
 
@@ -45,18 +47,45 @@ async def change_dag(conn: Connection, operator: Operator, dag_id: str, change: 
     return DagSummary.model_validate(summary)
 
 
+@routes.delete("/dags/{dag_id}")
+async def delete_dag(conn: Connection, operator: Operator, dag_id: str) -> DeletedDag:
+    """Deletes a DAG whose file is gone, with its versions and all that there is of its runs; the logs follow soon."""
+    done = await dag_deletion.delete_dag(conn, dag_id)
+    if not done.known:
+        raise unknown_dag(dag_id)
+    if done.file is not None:
+        raise Refused(
+            409,
+            "dag_has_file",
+            f"The DAG {dag_id!r} is defined in {done.file}. Take it out of that file, or remove the file, then delete the DAG.",
+        )
+    if done.live is not None:
+        raise Refused(
+            409,
+            "run_not_finished",
+            f"The run {done.live!r} of DAG {dag_id!r} has not ended. To end it first: evenflow runs cancel {dag_id} {done.live}",
+        )
+    async with events.recorded(conn, operator, "dag.delete", dag_id):
+        return DeletedDag(dag_id=dag_id, runs=done.runs)
+
+
 @routes.get("/parse-errors")
 async def list_parse_errors(conn: Connection, part: InSlice) -> Page[ParseError]:
     """DAG files that cannot be loaded, or whose DAGs were refused."""
-    return part.page(Page[ParseError], await views.list_parse_errors(conn, limit=part.read_limit, offset=part.offset))
+    rows = await views.list_parse_errors(conn, lease_s=LEASE_S, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[ParseError], rows)
 
 
 async def current_version(conn: views.Conn, dag_id: str) -> views.CurrentVersion:
     """Raises :class:`DagNotFound`."""
     current = await views.read_spec(conn, dag_id)
     if current is None:
-        raise DagNotFound(f"There is no DAG {dag_id!r}. To see all, type: evenflow dags list")
+        raise unknown_dag(dag_id)
     return current
+
+
+def unknown_dag(dag_id: str) -> DagNotFound:
+    return DagNotFound(f"There is no DAG {dag_id!r}. To see all, type: evenflow dags list")
 
 
 def _described(spec: DagSpec) -> dict[str, Any]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from evenflow.api import limits
+from evenflow.api.run_names import PATTERN, checked_instant
 from evenflow.core.model import read_schedule
 from evenflow.core.states import RunState, TaskState
 from evenflow.core.timetable import describe
 
 T = TypeVar("T")
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=limits.NAME, pattern=r"^[^/\s\x00-\x1f]+( [^/\s\x00-\x1f]+)*$")]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=limits.NAME, pattern=PATTERN)]
+Instant = Annotated[AwareDatetime, AfterValidator(checked_instant)]
 Note = Annotated[str, StringConstraints(min_length=1, max_length=limits.NOTE)]
 INT32 = 2**31 - 1
 
@@ -40,6 +42,11 @@ class Page(BaseModel, Generic[T]):
 
 
 # -- DAGs --------------------------------------------------------------------------------------------------------------
+
+
+class DeletedDag(BaseModel):
+    dag_id: str
+    runs: int = Field(description="How many runs of it were deleted.")
 
 
 class DagSummary(BaseModel):
@@ -111,6 +118,7 @@ class ParseError(BaseModel):
     error: str
     error_line: int | None
     parsed_at: datetime | None
+    is_read: bool = Field(description="Whether a processor that lives reads the bundle still.")
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------
@@ -119,7 +127,7 @@ class ParseError(BaseModel):
 class RunRequest(Request):
     run_id: Name | None = Field(default=None, description="Made from the time when absent.")
     params: dict[str, Any] = {}
-    logical_date: AwareDatetime | None = Field(default=None, description="A DAG has at most one run of each.")
+    logical_date: Instant | None = Field(default=None, description="A DAG has at most one run of each.")
     priority: int = Field(default=0, ge=-INT32, le=INT32, description="Runs of a higher one go first.")
     note: Note | None = None
 

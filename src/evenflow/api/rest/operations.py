@@ -44,7 +44,7 @@ async def delete_run(within: InContext, operator: Operator, dag_id: str, run_id:
     async with within.pool.connection() as conn:
         run = await found_run(conn, dag_id, run_id)
         async with events.recorded(conn, operator, "run.delete", f"{dag_id}/{run_id}"):
-            if not await operators.delete_run(conn, run["run_key"]):
+            if not await operators.delete_runs(conn, [run["run_key"]]):
                 raise Refused(
                     409,
                     "run_not_finished",

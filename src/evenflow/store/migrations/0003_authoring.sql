@@ -22,7 +22,7 @@ where exists (select from dag_run o where o.dag_id = r.dag_id and o.logical_date
 create unique index dag_run_logical on dag_run (dag_id, logical_date);
 alter table dag_run add column note text;
 alter table dag_run add column backfill_id bigint;
-create index dag_run_of_backfill on dag_run (backfill_id, run_key) where backfill_id is not null;
+create index dag_run_of_backfill on dag_run (backfill_id) where backfill_id is not null and state in ('queued', 'running');
 alter table dag add column paused_reason text;
 alter type report_kind add value 'follow';
 alter type report_kind add value 'past';
@@ -74,6 +74,7 @@ create table backfill_run (
     passed_over          text,
     primary key (backfill_id, position)
 );
+create index backfill_run_open on backfill_run (backfill_id, position) where run_key is null and passed_over is null;
 
 -- CTX: connections and variables, rendered templates, large values
 create table sealed_value (
@@ -183,22 +184,25 @@ $$
     ) as x
     where x.due > moment
 $$;
+create function due_of_deadline(deadline jsonb, queued timestamptz, logical timestamptz, run_after timestamptz) returns timestamptz
+language sql stable as
+$$
+    select make_interval(secs => coalesce((deadline ->> 'interval')::float8, 0)) + case deadline ->> 'reference'
+        when 'queued_at' then queued
+        when 'logical_date' then logical
+        when 'fixed_datetime' then (deadline ->> 'at')::timestamptz
+        when 'time_of_day' then time_of_day_after(run_after, (deadline ->> 'at')::time, coalesce(deadline ->> 'timezone', 'UTC'))
+    end
+$$;
 create function set_deadlines() returns trigger language plpgsql as
 $$
 begin
     insert into timer (due_at, kind, run_key, task_index, map_index, epoch)
-    select x.due_at + make_interval(secs => coalesce((d.deadline ->> 'interval')::float8, 0)), 'deadline', r.run_key, d.position - 1, -1, 0
+    select x.due_at, 'deadline', r.run_key, d.position - 1, -1, 0
     from made r
     join dag_version v on v.version_key = r.version_key and v.deadlines is not null
     cross join lateral jsonb_array_elements(v.deadlines) with ordinality as d (deadline, position)
-    cross join lateral (
-        select case d.deadline ->> 'reference'
-            when 'queued_at' then r.created_at
-            when 'logical_date' then r.logical_date
-            when 'fixed_datetime' then (d.deadline ->> 'at')::timestamptz
-            when 'time_of_day' then time_of_day_after(r.run_after, (d.deadline ->> 'at')::time, coalesce(d.deadline ->> 'timezone', 'UTC'))
-        end as due_at
-    ) as x
+    cross join lateral due_of_deadline(d.deadline, r.created_at, r.logical_date, r.run_after) as x (due_at)
     where x.due_at is not null;
     return null;
 end
@@ -229,3 +233,11 @@ create table audit_event (
     detail    jsonb
 );
 create index audit_event_of_object on audit_event (object, event_id);
+
+-- OPS: logs of runs and DAGs that were deleted, for the API to delete, which has the files. An empty run_id: all of the DAG.
+create table log_garbage (
+    dag_id  text not null,
+    run_id  text not null,
+    at      timestamptz not null default now(),
+    primary key (dag_id, run_id)
+);

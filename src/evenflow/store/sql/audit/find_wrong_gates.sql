@@ -4,7 +4,11 @@ with expected as (
     from (
         select waiter_run as run_key, waiter_task as task_index, count(*) as n from past_watch group by waiter_run, waiter_task
         union all
-        select run_key, (payload ->> 'task')::int, count(*) from report where kind = 'past' group by run_key, payload ->> 'task'
+        select p.run_key, (p.payload ->> 'task')::int, count(*)
+        from report p
+        join dag_run r on r.run_key = p.run_key and r.clears = p.epoch
+        where p.kind = 'past'
+        group by p.run_key, p.payload ->> 'task'
     ) as waiting
     group by run_key, task_index
 )

@@ -1,14 +1,19 @@
 -- The reports of these runs, in order, with the dispatch and the task instance that they are about (null when the epoch is past).
--- Cancels and operations touch lanes, so they are for the holder of the executor's lock, and one of a run at a time. Rows are deleted by ctid: nobody updates them, and only who
--- has the run's lock deletes them. What a success says beyond that is not read.
+-- Cancels and operations touch lanes, so they are for the holder of the executor's lock: one of a run at a time, and of few runs, for each
+-- costs the size of its run. Rows are deleted by ctid: nobody updates them, and only who has the run's lock deletes them. What a success
+-- says beyond that is not read.
 with taken as (
     delete from report
     where ctid = any(array(
         select ctid from report
         where run_key = any(%(run_keys)s::bigint[]) and (kind not in ('cancel', 'operate')
-               or %(lead)s and not exists (
-                   select from report e
-                   where e.run_key = report.run_key and e.report_id < report.report_id and e.kind in ('cancel', 'operate')))
+               or %(lead)s and report_id = any(array(
+                   select min(e.report_id)
+                   from report e
+                   where e.run_key = any(%(run_keys)s::bigint[]) and e.kind in ('cancel', 'operate')
+                   group by e.run_key
+                   order by 1
+                   limit %(changes)s)))
         order by report_id
         limit %(limit)s))
     returning *

@@ -1,4 +1,5 @@
--- Tasks of locked runs of which something may have ended well: where all instances have, the runs that watch them are told, once.
+-- Tasks of locked runs of which something may have ended well: where all instances have, the runs that watch them are told, once. The epoch
+-- says which counting of theirs it is about.
 with watched as (
     select distinct w.run_key, w.task_index
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[]) as c (run_key, task_index)
@@ -19,4 +20,6 @@ with watched as (
     returning w.waiter_run, w.waiter_task
 )
 insert into report (run_key, kind, epoch, payload)
-select waiter_run, 'past', 0, jsonb_build_object('task', waiter_task) from told
+select t.waiter_run, 'past', r.clears, jsonb_build_object('task', t.waiter_task)
+from told t
+join dag_run r on r.run_key = t.waiter_run

@@ -1,5 +1,12 @@
--- DAG files with errors.
-select bundle, file, error, error_line, parsed_at
+-- DAG files with errors, and whether a processor that lives reads them still.
+with read as (
+    select b.state ->> 'name' as bundle
+    from service s
+    cross join lateral jsonb_array_elements(s.detail -> 'bundles') as b (state)
+    where s.kind = 'processor' and s.state in ('active', 'draining') and s.beat_at > now() - make_interval(secs => %(lease_s)s)
+      and jsonb_typeof(s.detail -> 'bundles') = 'array'
+)
+select bundle, file, error, error_line, parsed_at, bundle in (select bundle from read) as is_read
 from dag_file
 where error is not null
 order by bundle, file

@@ -1,16 +1,27 @@
--- Deletes a run that has ended, with all that there is of it; answers nothing when it has not ended. Runs that wait for tasks of it are told
--- to look again. Locked FOR UPDATE: no scheduler takes it up meanwhile.
+-- Deletes those of these runs that have ended, with all that there is of them, and has their logs deleted; answers their names. Runs that wait for
+-- tasks of them are told to look again. Locked FOR UPDATE, in order: no scheduler takes them up meanwhile.
 with gone as materialized (
-    select run_key from dag_run where run_key = %(run_key)s and state in ('success', 'failed') for update
+    select run_key, dag_id, run_id
+    from dag_run
+    where run_key = any(%(run_keys)s::bigint[]) and state in ('success', 'failed')
+    order by run_key
+    for update
 ), told as (
     insert into report (run_key, kind, epoch, payload)
-    select w.waiter_run, 'past', 0, jsonb_build_object('task', w.waiter_task) from past_watch w join gone using (run_key)
+    select w.waiter_run, 'past', r.clears, jsonb_build_object('task', w.waiter_task)
+    from past_watch w
+    join gone using (run_key)
+    join dag_run r on r.run_key = w.waiter_run
 ), watches as (
     delete from past_watch x using gone where x.run_key = gone.run_key
 ), gates as (
     delete from past_gate x using gone where x.run_key = gone.run_key
 ), held as (
     delete from past_hold x using gone where x.run_key = gone.run_key
+), made_by as (
+    delete from run_asset_event x using gone where x.run_key = gone.run_key
+), logs as (
+    insert into log_garbage (dag_id, run_id) select dag_id, run_id from gone on conflict do nothing
 ), decisions as (
     delete from branch_decision x using gone where x.run_key = gone.run_key
 ), templates as (

@@ -1,0 +1,40 @@
+"""Whether this API has the keys that the others have: each opens what the first has sealed, before it serves anybody."""
+
+from __future__ import annotations
+
+from evenflow.api.vault import Vault
+from evenflow.errors import SecretsError
+from evenflow.store import sealed
+from evenflow.store.sealed import CANARY, Canary, Conn
+
+
+async def check_keys(conn: Conn, vault: Vault, *, host: str) -> None:
+    """Raises :class:`SecretsError`, which says what to copy, when the keys are not those in use.
+
+    Keys that nothing depends on, because nothing is sealed and no other API runs, are replaced by those of this API.
+    """
+    canary = await sealed.read_canary(conn)
+    if canary is not None and key_problem(canary, vault) is not None:
+        await sealed.delete_unused_canary(conn)
+        canary = await sealed.read_canary(conn)
+    if canary is None:
+        await sealed.make_canary(conn, vault.seal(CANARY), host=host)
+        canary = await sealed.read_canary(conn)  # perhaps that of another API, which was first
+    assert canary is not None
+    problem = key_problem(canary, vault)
+    if problem is not None:
+        raise SecretsError(problem)
+
+
+def key_problem(canary: Canary, vault: Vault) -> str | None:
+    """Why the keys of ``vault`` are not those in use, and what to do; None when they are."""
+    try:
+        vault.open("The canary", canary.sealed)
+    except SecretsError:
+        return (
+            f"The keys that seal connections and variables ({vault.source}) are not those in use, which were made on host "
+            f"{canary.host!r}. Copy secrets.key from the EVENFLOW_HOME of an API there to {vault.file}, or set EVENFLOW_SECRET_KEYS "
+            "alike for all APIs, and start again. If those keys are lost for good, delete what they sealed, while no API runs: "
+            "evenflow db psql -c 'delete from sealed_value'"
+        )
+    return None

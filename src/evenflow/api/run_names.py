@@ -1,0 +1,48 @@
+"""What a run may be named and dated by those who trigger one: people, and tasks."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from evenflow.api import limits
+from evenflow.api.refusals import Refused
+from evenflow.core.callbacks import CALLBACK_DAG
+
+PATTERN = r"^[^/\s\x00-\x1f]+( [^/\s\x00-\x1f]+)*$"
+RESERVED = (
+    "scheduled__",
+    "backfill__",
+    "asset_triggered__",
+    "triggered__",
+)  # a run of such a name would keep the one from being made that Evenflow gives it to
+FIRST_YEAR, LAST_YEAR = 1900, 2999  # of logical dates: with room for intervals on both sides, in any time zone
+
+
+def check_run_id(run_id: str) -> None:
+    """Raises :class:`Refused`. Names stand in paths of logs."""
+    if run_id.startswith(RESERVED):
+        raise Refused(
+            422,
+            "bad_value",
+            f"Names that begin with {', '.join(RESERVED)} are for runs that Evenflow makes. Choose another run_id.",
+        )
+    if len(run_id) > limits.NAME or re.fullmatch(PATTERN, run_id) is None:
+        raise Refused(
+            422,
+            "bad_value",
+            f"A run_id has 1 to {limits.NAME} characters, no slash, and no space but single ones inside, not {run_id!r:.300}.",
+        )
+
+
+def check_dag(dag_id: str) -> None:
+    """Raises :class:`Refused` for the DAG whose runs schedulers alone make."""
+    if dag_id == CALLBACK_DAG:
+        raise Refused(422, "bad_value", f"The runs of {CALLBACK_DAG!r} are calls of callbacks. They are made when these are due.")
+
+
+def checked_instant(instant: datetime) -> datetime:
+    """Raises :class:`ValueError` for one that has no offset, or is too far away to be computed with."""
+    if instant.tzinfo is None or not FIRST_YEAR <= instant.year <= LAST_YEAR:
+        raise ValueError(f"a date has an offset and is of the years {FIRST_YEAR} to {LAST_YEAR}")
+    return instant

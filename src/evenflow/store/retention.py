@@ -1,0 +1,50 @@
+"""History that goes because of its age: what a scheduler deletes, on a connection of its own."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from evenflow.store.columns import numbers
+from evenflow.store.rows import Conn, execute
+
+
+def read_days(conn: Conn, name: str) -> tuple[datetime, Any]:
+    """The time, and what this setting was set to; None: nobody has."""
+    row = execute(conn, "retention/read_days", {"name": name}).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+def delete_old_runs(conn: Conn, *, before: datetime, before_key: int, limit: int) -> int:
+    """Deletes up to ``limit`` runs that ended before; answers how many. ``before_key`` is the smallest key of a run made later."""
+    params = {"before": before, "before_key": before_key, "limit": limit}
+    with conn.transaction():
+        run_keys = [key for (key,) in execute(conn, "retention/find_old_runs", params).fetchall()]
+        return len(execute(conn, "operations/delete_runs", {"run_keys": numbers(run_keys)}).fetchall()) if run_keys else 0
+
+
+def delete_asset_events(conn: Conn, *, before: datetime, limit: int) -> int:
+    return len(execute(conn, "retention/delete_asset_events", {"before": before, "limit": limit}).fetchall())
+
+
+def list_partitions(conn: Conn) -> list[str]:
+    return [name for (name,) in execute(conn, "retention/list_partitions", {}).fetchall()]
+
+
+def drop_empty_partition(conn: Conn, name: str, *, patience_ms: int) -> bool:
+    """Whether it was empty and is gone. It stays too when somebody has been writing history for so long."""
+    partition, empty = psycopg.sql.Identifier(name), False
+    try:
+        with conn.transaction():
+            conn.execute(psycopg.sql.SQL("set local lock_timeout = {}").format(patience_ms))
+            conn.execute(psycopg.sql.SQL("alter table task_event detach partition {}").format(partition))
+            empty = conn.execute(psycopg.sql.SQL("select not exists (select from {})").format(partition)).fetchone() == (True,)
+            if not empty:
+                raise psycopg.Rollback
+            conn.execute(psycopg.sql.SQL("drop table {}").format(partition))
+    except psycopg.errors.LockNotAvailable:
+        return False
+    return empty

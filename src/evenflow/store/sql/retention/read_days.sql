@@ -1,0 +1,2 @@
+-- For how many days history is kept, as far as somebody has set it; and the time.
+select now(), (select value from setting where name = %(name)s)
