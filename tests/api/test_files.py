@@ -204,7 +204,10 @@ async def test_tasks_that_make_no_sense(processor: ExecutionClient, world: World
         ({"dagrun_timeout": 1e300}, "dagrun_timeout is 1"),
         ({"max_consecutive_failed_dag_runs": 2**40}, "max_consecutive_failed_dag_runs is 1,099,511,627,776"),
         ({"deadlines": (DeadlineSpec(name="n", reference="queued_at", interval=1e300),)}, "the interval of deadline 'n' is 1"),
-        ({"deadlines": (DeadlineSpec(name="n", reference="queued_at", callbacks=10**9),)}, "callbacks of deadline 'n' is 1,000,000,000"),
+        (
+            {"deadlines": (DeadlineSpec(name="n", reference="queued_at", callbacks=10**9),)},
+            "callbacks of deadline 'n' is 1,000,000,000",
+        ),
         (
             {"deadlines": (DeadlineSpec(name="n", reference="time_of_day", at="07:00", timezone="Mars/Base"),)},
             'the database cannot follow a deadline of it: time zone "Mars/Base" not recognized',

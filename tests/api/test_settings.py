@@ -20,7 +20,7 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 
 async def test_a_setting_has_its_default_until_somebody_sets_it(rest: RestClient, world: World) -> None:
     """R-HA6: one place for all schedulers, with who changed it and when."""
-    (before,) = (await rest.list_settings()).items
+    before, *others = (await rest.list_settings()).items
     assert (before.name, before.value, before.default, before.changed_by, before.changed_at) == (
         "fast_follow",
         True,
@@ -34,7 +34,14 @@ async def test_a_setting_has_its_default_until_somebody_sets_it(rest: RestClient
     assert after.changed_at is not None
     assert len(list(world.db.notifies(timeout=5, stop_after=1))) == 1, "schedulers look at once"
     assert world.one("select value = 'false' from setting where name = 'fast_follow'")
-    assert (await rest.list_settings()).items == [after]
+    assert (await rest.list_settings()).items == [after, *others]
+
+
+@pytest.mark.parametrize("value", [-1, True, 1.5, "90"])
+async def test_a_number_of_days_is_whole(rest: RestClient, value: Any) -> None:
+    with pytest.raises(ApiRefused, match="is a whole number, 0 or more"):
+        await rest.set_setting("retention_days", value)
+    assert (await rest.set_setting("retention_days", 90)).value == 90
 
 
 @pytest.mark.parametrize("value", ["off", 0, None, [True]])

@@ -254,7 +254,7 @@ def test_assets(cli: CommandLine) -> None:
 
 def test_settings(cli: CommandLine) -> None:
     assert cli.show("settings", "set", "fast_follow", "true") == "fast_follow is true\n"
-    (setting,) = cli.ask("settings", "list")["settings"]
+    setting, *_ = cli.ask("settings", "list")["settings"]
     assert (setting["name"], setting["value"], setting["default"]) == ("fast_follow", True, True)
     assert "fast_follow" in cli.show("settings", "list")
     assert "is true or false, not 'off'. Type for example: evenflow settings set" in cli.refused(

@@ -58,12 +58,13 @@ async def test_a_processor_is_killed_while_it_loads_a_file(bundle: Bundle, launc
     here.mkdir()
     bundle.write("held.py", a_dag("held", head=HELD.format(here=str(here), go=str(go))))
     processes = {name: launch(name) for name in ("p1", "p2")}
-    await until(lambda: bundle.one("select count(*) from service where kind = 'processor' and state = 'active'") == 2, "both")
+    both = "select count(*) = 2 from service where kind = 'processor' and state = 'active'"
+    await until(lambda: bundle.one(both), "both processors", deadline_s=2 * DEADLINE_S)
     await until(lambda: any(here.iterdir()), "a process that loads the file")
     (loading,) = (int(path.name) for path in here.iterdir())
     killed: str = bundle.one("select s.name from dag_file f join service s on s.service_id = f.lease_by where f.file = 'held.py'")
     processes[killed].kill()
-    await until(lambda: not psutil.pid_exists(loading), "the end of the process that loads the file")
+    await until(lambda: _has_ended(loading), "the end of the process that loads the file")
     go.touch()
 
     bundle.write("other.py", a_dag("other"))
@@ -71,3 +72,10 @@ async def test_a_processor_is_killed_while_it_loads_a_file(bundle: Bundle, launc
     assert (await bundle.parsed("held.py", deadline_s=LEASE_S + RESCAN + DEADLINE_S)).error is None
     assert (bundle.versions("held"), bundle.versions("other")) == (1, 1)
     assert [name for name, process in processes.items() if process.poll() is None] == [{"p1": "p2", "p2": "p1"}[killed]]
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

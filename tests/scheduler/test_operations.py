@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from evenflow.core.limits import CHANGES_PER_TURN
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.operations import Only, Operation
 from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
+from evenflow.scheduler.advance import advance
 from evenflow.store.operations import request
 
 CLEAR = TaskEvent.CLEAR
@@ -357,4 +359,22 @@ def test_joined_downstream_of_a_mapped_task_waits_for_the_cleared_instance(world
     operate(world, run, CLEAR, "m", map_indexes=(0,), downstream=True)
     assert world.states(run) == {"m[0]": "queued", "m[1]": "success", "m[2]": "success", "end": "none", "last": "none"}
     assert world.drain() == ["m", "end", "last"]
+    world.audit()
+
+
+def test_many_operations_hold_up_no_report(world: Any) -> None:
+    """Each costs the size of its run, so a transaction applies a few of them, and finds the reports behind the others."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),), max_active_runs=None))
+    runs = [world.trigger("d") for _ in range(CHANGES_PER_TURN * 2 + 1)]
+    world.drain()
+    last = world.trigger("d")
+    world.advance()
+    (begun,) = world.claim()
+    request(world.conn, runs, Operation(event=CLEAR, actor="ann"))
+    world.report([begun])
+    progress = advance(world.conn, world.catalog, max_runs=CHANGES_PER_TURN + 1)
+    assert (progress.reports, progress.again) == (CHANGES_PER_TURN + 1, True)
+    assert world.run_state(last) == "success"
+    world.drain()
+    assert world.conn.execute("select count(*) from dag_run where clears = 1 and state = 'success'").fetchone() == (len(runs),)
     world.audit()

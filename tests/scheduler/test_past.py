@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.operations import Operation
+from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
+from evenflow.scheduler.advance import advance
+from evenflow.scheduler.catalog import Catalog
+from evenflow.store import past as store
+from evenflow.store.connect import connect
+from evenflow.store.operations import request
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -217,3 +226,49 @@ def test_an_older_version_without_it_tells_too(world: Any) -> None:
     world.report(tries)
     world.advance()
     assert [(t.run_key, t.task_id) for t in world.claim()] == [(second, "a")]
+
+
+def test_a_task_that_ends_while_another_connection_begins_to_watch_it(
+    world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither transaction sees the other: who creates the run finds the task running, who ends the task finds no watch."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(past("a"),)))
+    day(world, 0)
+    world.advance()
+    (first,) = world.claim()
+    second = day(world, 1)
+    watching, ended = threading.Event(), threading.Event()
+    await_runs = store.await_runs
+
+    def await_slowly(conn: Any, needs: Any) -> None:
+        await_runs(conn, needs)
+        conn.execute("select 1").fetchone()  # what went before has been executed
+        watching.set()
+        assert ended.wait(10)
+
+    monkeypatch.setattr(store, "await_runs", await_slowly)
+    with connect(database_url, name="creating") as creating, ThreadPoolExecutor(1) as threads:
+        done = threads.submit(advance, creating, Catalog())
+        assert watching.wait(10)
+        world.report([first])
+        assert not advance(world.conn, world.catalog).selected  # the other one has the executor's lock
+        assert gates(world) == 0  # nor is its watch there yet
+        ended.set()
+        done.result(10)
+    assert gates(world) > 0
+    world.advance()
+    assert [t.run_key for t in world.claim()] == [second]
+    assert gates(world) == 0
+    world.audit()
+
+
+def test_a_clear_that_changes_nothing_leaves_what_waits(world: Any) -> None:
+    world.add_dag(DagSpec(dag_id="d", tasks=(past("a"),)))
+    day(world, 0)
+    second = day(world, 1)
+    world.advance()
+    request(world.conn, [second], Operation(event=TaskEvent.CLEAR, actor="ann", tasks=("a",)))
+    world.advance()
+    world.report(world.claim())
+    world.advance()
+    assert [t.run_key for t in world.claim()] == [second]

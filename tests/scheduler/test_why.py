@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.pool_policy import PoolPolicy
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.why import (
@@ -273,6 +273,34 @@ async def test_upstreams_that_are_missing(asking: Asking) -> None:
     reason = await asking.reason(run, "z")
     assert isinstance(reason, AwaitsUpstreams)
     assert [(up.missing, up.total) for up in reason.upstreams if up.task_id == "m"] == [(48, 50)]
+
+
+async def test_tasks_of_a_mapped_group_wait_for_its_sources_and_then_for_their_own_index(asking: Asking) -> None:
+    world = asking.world
+    tasks = (
+        TaskSpec(task_id="find", operator="python"),
+        TaskSpec(task_id="out", operator="python"),
+        TaskSpec(task_id="a", operator="python", upstream=(0,), group=0),
+        TaskSpec(task_id="b", operator="python", upstream=(1, 2), group=0),
+    )
+    group = GroupSpec(group_id="g", mapping=Mapping(inputs=(MapInput(name="x", task=0),)))
+    world.add_dag(DagSpec(dag_id="d", tasks=tasks, groups=(group,)))
+    run = world.trigger("d")
+    world.advance()
+    before = await asking.reason(run, "b")
+    assert isinstance(before, AwaitsUpstreams)
+    assert before.expands
+    assert [up.task_id for up in before.upstreams] == ["find", "out"]
+    world.report([t for t in world.claim() if t.task_id == "find"], result=[1, 2])
+    world.advance()
+    world.report([t for t in world.claim() if t.map_index == 1])
+    world.advance()
+    waits = [(await asking.why(run, "b", index)).reasons[0] for index in (0, 1)]
+    assert all(isinstance(reason, AwaitsUpstreams) and not reason.expands for reason in waits)
+    assert [[up.task_id for up in reason.upstreams] for reason in waits if isinstance(reason, AwaitsUpstreams)] == [
+        ["out", "a[0]"],
+        ["out"],
+    ]
 
 
 async def test_a_dispatch_without_a_worker(asking: Asking) -> None:

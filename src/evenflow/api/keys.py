@@ -33,8 +33,8 @@ def key_problem(canary: Canary, vault: Vault) -> str | None:
     except SecretsError:
         return (
             f"The keys that seal connections and variables ({vault.source}) are not those in use, which were made on host "
-            f"{canary.host!r}. Copy secrets.key from the EVENFLOW_HOME of an API there to {vault.file}, or set EVENFLOW_SECRET_KEYS "
-            "alike for all APIs, and start again. If those keys are lost for good, delete what they sealed, while no API runs: "
-            "evenflow db psql -c 'delete from sealed_value'"
+            f"{canary.host!r}. Copy secrets.key from the EVENFLOW_HOME of an API there to {vault.file}, or set "
+            "EVENFLOW_SECRET_KEYS alike for all APIs, and start again. If those keys are lost for good, empty the table "
+            "sealed_value while no API runs (evenflow db psql): what it holds can be read by nobody"
         )
     return None

@@ -43,8 +43,10 @@ async def ask_and_do(
     done = await send(scope)
     if json:
         print_json(done)
-    else:
+    elif done.instances:
         say(f"{_count(done)} {'is' if len(done.instances) == 1 else 'are'} being {what}")
+    else:
+        say(f"No task instance is to be {what}: there is none that it applies to. To see them: evenflow tasks list")
 
 
 def _show(would: Operated, what: str) -> None:

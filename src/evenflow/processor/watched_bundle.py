@@ -65,9 +65,11 @@ class WatchedBundle:
             await asyncio.sleep(self._source.refresh_s)
 
     async def _rescan(self) -> None:
-        while True:
+        if self._source.refresh_s is None:  # else there may be nothing to look at before the first fetch, which asks for a look
             self._look.set()
+        while True:
             await asyncio.sleep(limits.RESCAN)
+            self._look.set()
 
     async def _look_for_files(self) -> None:
         while True:

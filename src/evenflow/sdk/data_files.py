@@ -38,8 +38,8 @@ def check_data_files(dags: Iterable[DAG], root: Path) -> None:
             path = None if dag.folder is None else _below(root, dag.folder / name)
             if path is None:
                 raise DagError(
-                    f"DAG {dag.dag_id!r}: {name!r} of data_files is not below {root}. Move it there; what lies elsewhere does not travel "
-                    "with the code."
+                    f"DAG {dag.dag_id!r}: {name!r} of data_files is not below {root}. Move it there; what lies elsewhere does "
+                    "not travel with the code."
                 )
             if not (root / path).exists():
                 raise DagError(f"DAG {dag.dag_id!r}: {name!r} of data_files is not there. It is looked for as {root / path}.")
@@ -56,8 +56,8 @@ def files_of(watched: Iterable[str], root: Path) -> list[str]:
             sizes[file] = (root / file).stat().st_size
             if len(sizes) > MAX_DATA_FILES:
                 raise DagError(
-                    f"This file's DAGs have more than {MAX_DATA_FILES:,} data files (of {path!r}, for one). Name fewer in data_files, or "
-                    "put them where tasks can fetch them."
+                    f"This file's DAGs have more than {MAX_DATA_FILES:,} data files (of {path!r}, for one). Name fewer in "
+                    "data_files, or put them where tasks can fetch them."
                 )
     if sum(sizes.values()) > MAX_DATA_BYTES:
         largest = max(sizes, key=sizes.__getitem__)

@@ -109,8 +109,8 @@ class Masker:
         self._pattern: re.Pattern[bytes] | None = None
 
     def add(self, secrets: Iterable[str]) -> None:
-        """At most :data:`MAX_SECRETS` of one try are known; those after them, and longer ones than :data:`MAX_SECRET_CHARS`, are not
-        masked.
+        """At most :data:`MAX_SECRETS` of one try are known; those after them are not masked, nor are ones of more than
+        :data:`MAX_SECRET_CHARS`.
         """
         new: set[bytes] = set()
         for secret in islice((each for each in secrets if len(each) <= MAX_SECRET_CHARS), MAX_SECRETS):

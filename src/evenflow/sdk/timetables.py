@@ -24,7 +24,7 @@ class Timetable(Protocol):
 class CronTriggerTimetable:
     """A run at each tick of a cron expression, as with the expression alone. Its logical date is the tick; its data interval is the
     time ``interval`` before that. ``run_immediately``: without a ``start_date``, the first run is for the last tick that has
-    passed. """
+    passed."""
 
     def __init__(
         self, cron: str, *, timezone: str | tzinfo = "UTC", interval: timedelta = timedelta(), run_immediately: bool = False

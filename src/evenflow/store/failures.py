@@ -7,8 +7,8 @@ from psycopg_pool import PoolTimeout
 
 from evenflow.errors import DatabaseUnavailable, XComError
 
-# Of a value: a NUL character, a number out of range, JSON that is deeper than PostgreSQL's stack. The driver counts the last two among
-# operational errors; sent again they would fail again.
+# Of a value: a NUL character, a number out of range, JSON that is deeper than PostgreSQL's stack. The driver counts the last two
+# among operational errors; sent again they would fail again.
 BAD_VALUE = (psycopg.DataError, psycopg.errors.StatementTooComplex, psycopg.errors.ProgramLimitExceeded)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from evenflow.core.limits import REPORTS_SEEN
+from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_SEEN
 from evenflow.store.columns import numbers, texts
 from evenflow.store.rows import Conn, Rows, execute, row_of
 
@@ -79,7 +79,8 @@ def begin_turn(conn: Conn) -> Rows[Turn]:
 
 
 def lock_runs(conn: Conn, *, limit: int) -> Rows[LockedRun]:
-    return Rows(execute(conn, "inbox/lock_runs", {"limit": limit, "reports": REPORTS_SEEN, "changes": CHANGES_PER_TURN}), row_of(LockedRun))
+    params = {"limit": limit, "reports": REPORTS_SEEN, "changes": CHANGES_PER_TURN}
+    return Rows(execute(conn, "inbox/lock_runs", params), row_of(LockedRun))
 
 
 def take_reports(conn: Conn, run_keys: list[int], *, lead: bool, limit: int) -> Rows[TakenReport]:

@@ -146,7 +146,7 @@ create table dag_run (
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
 create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
-create unique index dag_run_logical on dag_run (dag_id, logical_date);                    -- past/await_runs, schedules/take_due_dags
+create unique index dag_run_logical on dag_run (dag_id, logical_date);                    -- past/await_runs, schedules/take_due_dags, runs/read_previous
 create index dag_run_of_backfill on dag_run (backfill_id) where backfill_id is not null and state in ('queued', 'running');  -- backfills/take_open, backfills/end_finished, backfills/cancel_one
 
 create table task_instance (

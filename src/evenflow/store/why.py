@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from evenflow.core import why
+from evenflow.core.graph import Graph
 from evenflow.core.limits import LEASE_S
-from evenflow.core.model import UNMAPPED
+from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RunState, TaskState
 from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, Reason, Why
 from evenflow.errors import DagNotFound, ParamError
 from evenflow.store.columns import numbers
 from evenflow.store.instant import Conn, Row, one_instant, read
 from evenflow.store.line import explain_limits
+from evenflow.store.operations import Key, key_columns
 
 RUNS_NAMED = 20  # of one name: more DAGs than anyone wants to read
 
@@ -32,7 +34,9 @@ async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_ind
                 f"There is no task {task_id!r} in a run {run_id!r} of DAG {dag_id!r}. See: evenflow runs list {dag_id}"
             )
         row = found[0]
-        index = _instance(row, map_index)
+        (version,) = await read(conn, "runs/read_specs", {"version_keys": numbers([row["version_key"]])})
+        graph = Graph.of(DagSpec.from_json(version["spec"]))
+        index = _instance(graph, row, map_index)
         state = row["state"] or row["rest"] or TaskState.NONE.value
         return Why(
             dag_id=dag_id,
@@ -41,15 +45,15 @@ async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_ind
             map_index=index,
             state=state,
             run_state=row["run_state"],
-            reasons=await _reasons(conn, row, TaskState(state), index),
+            reasons=await _reasons(conn, graph, row, TaskState(state), index),
         )
 
 
-def _instance(row: Row, map_index: int) -> int:
+def _instance(graph: Graph, row: Row, map_index: int) -> int:
     """The map index that is meant."""
     task_id, length = row["task_id"], row["length"]
     if length is None:
-        if not row["is_mapped"] and map_index != UNMAPPED:
+        if not graph.mapped[row["task_index"]] and map_index != UNMAPPED:
             raise DagNotFound(f"The task {task_id!r} is not mapped, so it has no instance {map_index}. Leave --map-index out.")
         return UNMAPPED
     if map_index == UNMAPPED:
@@ -59,7 +63,7 @@ def _instance(row: Row, map_index: int) -> int:
     return map_index
 
 
-async def _reasons(conn: Conn, row: Row, state: TaskState, map_index: int) -> list[Reason]:
+async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[Reason]:
     if state in FINISHED:
         return [why.Finished(state=state.value, at=row["ended_at"], explanation=row["reason"])]
     if RunState(row["run_state"]) in RUN_FINISHED:
@@ -72,7 +76,7 @@ async def _reasons(conn: Conn, row: Row, state: TaskState, map_index: int) -> li
     if row["run_state"] == RunState.QUEUED:
         reasons += await _run_queued(conn, row)
     else:
-        reasons += await _not_dispatched(conn, row, state, map_index)
+        reasons += await _not_dispatched(conn, graph, row, state, map_index)
     return reasons or [why.NextRound()]
 
 
@@ -122,7 +126,7 @@ async def _run_queued(conn: Conn, row: Row) -> list[Reason]:
     ]
 
 
-async def _not_dispatched(conn: Conn, row: Row, state: TaskState, map_index: int) -> list[Reason]:
+async def _not_dispatched(conn: Conn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[Reason]:
     """Of a run that runs."""
     if state is TaskState.UP_FOR_RETRY:
         return [why.AwaitsRetry(at=row["due_at"], tries=row["try_number"], explanation=row["reason"])]
@@ -138,10 +142,31 @@ async def _not_dispatched(conn: Conn, row: Row, state: TaskState, map_index: int
     if before := await read(conn, "why/list_past", params):
         tasks = [why.PastTask(task_id=task["task_id"], states=task["states"]) for task in before]
         past.append(why.AwaitsPast(run_id=before[0]["run_id"], tasks=tasks))
-    found = await read(conn, "why/list_upstreams", params)
+    awaited = _awaited(graph, task_index, map_index)
+    keys = key_columns(awaited)
+    found = await read(conn, "why/list_upstreams", {"run_key": row["run_key"], "named": UPSTREAMS_NAMED, **keys})
     if not found:
         return past
     missing = found[0]["upstreams"]
-    upstreams = [why.Upstream(**{name: up[name] for name in ("task_id", "missing", "total", "states")}) for up in found]
-    rule = row["trigger_rule"]
-    return [why.AwaitsUpstreams(trigger_rule=rule, expands=row["is_mapped"], missing=missing, upstreams=upstreams), *past]
+    upstreams = [why.Upstream(task_id=_named(up), missing=up["missing"], total=up["total"], states=up["states"]) for up in found]
+    rule, expands = row["trigger_rule"], graph.mapped[task_index] and map_index == UNMAPPED
+    return [why.AwaitsUpstreams(trigger_rule=rule, expands=expands, missing=missing, upstreams=upstreams), *past]
+
+
+def _awaited(graph: Graph, task_index: int, map_index: int) -> list[Key]:
+    """What an instance waits for: all of an upstream, or the instance of the same index. A task of a mapped group that has not been
+    expanded waits for what the group maps over, too.
+    """
+    upstream = graph.upstream[task_index]
+    if map_index != UNMAPPED:
+        return [(u, map_index if graph.same_span(u, task_index) else None) for u in upstream]
+    if graph.grouped(task_index):
+        sources = {*graph.outside(task_index), *graph.spans[graph.span_of[task_index]].gated_by}
+        return [(u, None) for u in sorted(sources)]
+    return [(u, None) for u in upstream]
+
+
+def _named(upstream: Row) -> str:
+    """Of one instance its index is part of the name."""
+    task_id: str = upstream["task_id"]
+    return task_id if upstream["map_index"] is None else f"{task_id}[{upstream['map_index']}]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -145,8 +146,19 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _validation_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = [f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in error.errors()]
+    problems = [_problem(e) for e in error.errors()]
     return _error(422, "bad_value", "; ".join(problems))
+
+
+def _problem(found: dict[str, Any]) -> str:
+    """One thing that is wrong with a request, and where; what a rule about the whole body says stands alone."""
+    match found["type"], found["loc"]:
+        case "json_invalid", (_, position):
+            return f"the body is no JSON: {found['msg']} at position {position}"
+        case "value_error", ("body",):
+            return str(found["ctx"]["error"])
+        case _, place:
+            return f"{'.'.join(str(part) for part in place)}: {found['msg']}"
 
 
 def _operation_id(route: APIRoute) -> str:

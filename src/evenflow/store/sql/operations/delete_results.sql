@@ -1,5 +1,5 @@
--- What cleared task instances left for others and for people: results, templates as they became, decisions of branches; and that they
--- were held for a past run. A map index of null means all instances.
+-- What cleared task instances left for others and for people: results, templates as they became, decisions of branches. A map
+-- index of null means all instances.
 with cleared as materialized (
     select x.task_index, x.map_index
     from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
@@ -10,9 +10,6 @@ with cleared as materialized (
 ), decisions as (
     delete from branch_decision d using cleared c
     where d.run_key = %(run_key)s and d.task_index = c.task_index and (c.map_index is null or d.map_index = c.map_index)
-), holds as (
-    delete from past_hold h using cleared c
-    where h.run_key = %(run_key)s and h.task_index = c.task_index and (c.map_index is null or h.map_index = c.map_index)
 ), templates as (
     delete from rendered r using cleared c
     where r.run_key = %(run_key)s and r.task_index = c.task_index and (c.map_index is null or r.map_index = c.map_index)

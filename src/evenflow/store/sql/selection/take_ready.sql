@@ -1,4 +1,5 @@
 -- The first tasks of these lanes, so many of each, with how they stand. Rows are deleted by ctid: only who has the executor's lock does so.
+-- An instance that is born in this transaction has no row yet: only the caller knows how it stands.
 with picked as materialized (
     select c.lane_id, l.run_key, x.task_index, x.map_index, x.ctid as row
     from unnest(%(lanes)s::bigint[], %(counts)s::int[]) as c (lane_id, count)
@@ -12,10 +13,11 @@ with picked as materialized (
 ), taken as (
     delete from ready_task where ctid = any(array(select row from picked))
 )
-select p.lane_id, p.task_index, p.map_index, t.state::text, t.epoch, t.try_number
+select p.lane_id, p.task_index, p.map_index, coalesce(t.state::text, 'none') as state, coalesce(t.epoch, 0) as epoch,
+       coalesce(t.try_number, 0::smallint) as try_number
 from picked p
-cross join lateral (
+left join lateral (
     select state, epoch, try_number from task_instance
     where run_key = p.run_key and task_index = p.task_index and map_index = p.map_index
     offset 0
-) as t
+) as t on true

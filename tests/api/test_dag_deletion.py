@@ -1,0 +1,72 @@
+"""A DAG whose file is gone goes with its history, and logs of what is gone follow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from evenflow.api.garbage import delete_some_logs
+from evenflow.api.logs import LogDirectory
+from evenflow.client.rest import RestClient
+from evenflow.errors import ApiRefused
+from evenflow.store.connect import open_pool
+from tests.api.world import World
+
+LEFT = ("dag", "dag_version", "task", "dag_run", "task_instance", "task_event", "run_event", "backfill", "asset_queue")
+
+
+@pytest.fixture
+async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
+    async with RestClient(api_url, operator_token) as client:
+        yield client
+
+
+@pytest.fixture
+def retired(world: World) -> int:
+    """The version of a DAG whose file is gone, with 25 runs that have ended."""
+    version = world.version()
+    for number in range(25):
+        run = world.run(version, f"r{number}", state="success")
+        world.instance(run, 0, -1, state="success")
+    world.db.execute("update dag set is_active = false where dag_id = 'sales'")
+    return version
+
+
+async def test_a_dag_is_deleted_with_its_history(rest: RestClient, world: World, retired: int) -> None:
+    assert (await rest.delete_dag("sales")).runs == 25
+    left = {table: world.one(f"select count(*) from {table} t where to_jsonb(t) ->> 'dag_id' = 'sales'") for table in LEFT}
+    assert {table: n for table, n in left.items() if n} == {}
+    assert world.one("select count(*) from task_instance") == 0
+    assert world.all("select object from audit_event where action = 'dag.delete'") == ["sales"]
+    with pytest.raises(ApiRefused, match="There is no DAG 'sales'"):
+        await rest.delete_dag("sales")
+
+
+async def test_not_while_its_file_is_there(rest: RestClient, world: World) -> None:
+    world.version()
+    with pytest.raises(ApiRefused, match=r"is defined in pipeline\.py"):
+        await rest.delete_dag("sales")
+
+
+async def test_not_while_a_run_is_live(rest: RestClient, world: World, retired: int) -> None:
+    world.run(retired, "live")
+    with pytest.raises(ApiRefused, match="The run 'live' of DAG 'sales' has not ended"):
+        await rest.delete_dag("sales")
+    assert world.one("select count(*) from dag_run") == 26
+
+
+async def test_logs_of_what_is_gone_are_deleted(database_url: str, world: World, tmp_path: Path) -> None:
+    world.run(world.version(), "again")
+    root = tmp_path / "deleted"
+    folders = {name: root / name for name in ("sales/gone", "sales/again", "other/r1")}
+    for folder in folders.values():
+        os.makedirs(folder)
+    world.db.execute("insert into log_garbage values ('sales', 'gone'), ('sales', 'again'), ('other', ''), ('sales', '')")
+    logs = LogDirectory(root)
+    async with await open_pool(database_url, name="test", min_size=1, max_size=1) as pool:
+        assert not await delete_some_logs(pool, logs)
+    assert {name for name, folder in folders.items() if os.path.exists(folder)} == {"sales/again"}  # noqa: ASYNC240
+    assert world.one("select count(*) from log_garbage") == 0
