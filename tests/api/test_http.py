@@ -92,7 +92,7 @@ async def test_every_execution_route_limits_its_body(api_url: str, world: World)
     world.dispatch(world.run(world.version()), 1)
     tokens["try"] = world.try_token(1)
     async with aiohttp.ClientSession() as session:
-        for route in execution_routes(None, tokens=None, versions=None, claims=None, logs=None).routes:
+        for route in execution_routes(None, tokens=None, versions=None, claims=None, logs=None, vault=None).routes:
             path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
             (method,) = route.methods - {"HEAD"}
             headers = {"Authorization": f"Bearer {tokens[min(route.endpoint._kinds)]}", "Content-Length": str(100 * 2**20)}
@@ -159,7 +159,7 @@ def test_every_operation_is_described() -> None:
 READ = [kind for kind in vars(answers).values() if isinstance(kind, type) and issubclass(kind, answers.Answer)]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in READ if kind not in (answers.Answer, answers.LogText)])
+@pytest.mark.parametrize("kind", [kind for kind in READ if kind not in (answers.Answer, answers.StoredValue, answers.LogText)])
 def test_the_client_reads_what_is_described(kind: type[answers.Answer]) -> None:
     schemas = DESCRIPTION["components"]["schemas"]
     described = next(schema for name, schema in schemas.items() if name.partition("_")[0] == kind.__name__)

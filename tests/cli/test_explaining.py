@@ -179,7 +179,7 @@ def test_on_a_running_system(evenflow_up: RunningEvenflow) -> None:
     """R-ST10: with the names that people type; a pool that is raised as it says lets the task go."""
     evenflow_up.evenflow("pools", "set", "narrow", "1")
     (evenflow_up.dags / "crowded.py").write_text(DAGS)
-    assert evenflow_up.evenflow("run", "dags/crowded.py", "--run-id", "first", "--detach").returncode == 0
+    assert evenflow_up.evenflow("run", "dags/crowded.py", "--run-id", "crowd-1", "--detach").returncode == 0
 
     def kinds(*arguments: str) -> list[str]:
         return [reason["kind"] for reason in evenflow_json(evenflow_up.home, "why", *arguments)["reasons"]]
@@ -189,17 +189,17 @@ def test_on_a_running_system(evenflow_up: RunningEvenflow) -> None:
         while (found := kinds(*arguments)) != [kind]:
             assert time.monotonic() < deadline, found
 
-    wait_for("running", "crowded/first", "hold", "--map-index", "0")
-    for run in ("crowded/first", "first", "crowded"):
+    wait_for("running", "crowded/crowd-1", "hold", "--map-index", "0")
+    for run in ("crowded/crowd-1", "crowd-1", "crowded"):
         assert kinds(run, "hold", "--map-index", "2") == ["full_limit"]
         assert kinds(run, "after") == ["awaits_upstreams"]
-    shown = evenflow_up.evenflow("why", "first", "hold", "--map-index", "1").stdout
+    shown = evenflow_up.evenflow("why", "crowd-1", "hold", "--map-index", "1").stdout
     assert "The pool narrow is full: 1 of 1 slots are taken." in shown
     assert "evenflow pools set narrow 2" in shown
     assert "pool narrow (1 of 1)" in evenflow_up.evenflow("plan").stdout
     evenflow_up.evenflow("pools", "set", "narrow", "2")
-    wait_for("running", "first", "hold", "--map-index", "1")
-    evenflow_up.evenflow("runs", "cancel", "crowded", "first")
+    wait_for("running", "crowd-1", "hold", "--map-index", "1")
+    evenflow_up.evenflow("runs", "cancel", "crowded", "crowd-1")
     refused = evenflow_up.evenflow("why", "nope", "hold")
     assert refused.returncode == 2
     assert "There is no run and no DAG 'nope'. To see all runs, type: evenflow runs list" in refused.stderr

@@ -54,7 +54,7 @@ def test_short_values_would_mask_everything() -> None:
 def test_a_try_cannot_make_its_worker_look_for_anything_at_length() -> None:
     """One worker masks what many tries print."""
     masker = Masker()
-    masker.add(f"secret-number-{number}" for number in range(100_000))
+    masker.add(f"secret-number-{number:05}" for number in range(100_000))
     masker.add(["x" * 100_000])
-    assert masker.mask_text("secret-number-0") == "***"
+    assert masker.mask_text("secret-number-00000") == "***"
     assert masker.mask_text("secret-number-99999 " + "x" * 100_000).startswith("secret-number-99999 xxx")

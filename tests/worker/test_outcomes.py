@@ -102,10 +102,10 @@ async def test_out_of_memory_in_python(world: World) -> None:
 
 
 async def test_a_result_that_is_too_large(world: World) -> None:
-    epoch = world.task("return 'x' * 300_000")
+    epoch = world.task("return 'x' * 2**25")
     ended = await world.exit_of(epoch)
     assert ended["outcome"] == "failed"
-    assert "300,002 bytes as JSON, above the limit of 262,144" in ended["reason"]
+    assert "33,554,434 bytes as JSON, above the limit of 33,554,432" in ended["reason"]
     assert world.xcom(epoch) is None
 
 

@@ -37,7 +37,7 @@ class Snapshot:
 
     @property
     def finished(self) -> bool:
-        return self.run.state in _RUN_FINISHED
+        return self.run.state in _RUN_FINISHED and not self.run.is_being_changed
 
     @property
     def succeeded(self) -> bool:

@@ -110,6 +110,7 @@ class Run(Answer):
     cancelled_by: str | None
     note: str | None
     backfill_id: int | None
+    is_being_changed: bool
 
 
 class TryProgress(Answer):

@@ -236,9 +236,10 @@ class Selection:
                 self._wake(limit, node.base_id)
             if lanes:
                 heapq.heappush(heads, (lanes[0][0], _Kind.LANE, queue))
-        # Who keeps a pool may have been blocked by its own run meanwhile: then the pool is not kept any more.
+        # Who keeps a pool may have been blocked by its own run or its executor meanwhile: then the pool is not kept any more.
         for lane in decision.reserved.values():
-            decision.again |= saturated(lane, self.snapshot.nodes[lane.node_id], self.free) is not None
+            node = self.snapshot.nodes[lane.node_id]
+            decision.again |= self.free[node.executor_limit] < 1 or saturated(lane, node, self.free) is not None
         return None
 
     def feed(self, queue: Queue, lanes: Sequence[Lane], end: Order | None) -> None:

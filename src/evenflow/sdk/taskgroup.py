@@ -112,7 +112,7 @@ class GroupFunction(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the function returns or, if that is None, the group."""
-        return self._make(None, lambda group: self.function(*args, **{**self.shared, **kwargs}))  # type: ignore[arg-type]
+        return self._make(None, lambda group: self.function(*args, **{**self.shared, **kwargs}))
 
     def override(self, **options: Any) -> GroupFunction[P, R]:
         """The same function with other options, e.g. ``group_id``."""

@@ -156,6 +156,7 @@ class Run(BaseModel):
     cancelled_by: str | None
     note: str | None
     backfill_id: int | None = Field(description="The backfill that made it, or made it run again.")
+    is_being_changed: bool = Field(description="Somebody cleared or marked something of it, and that has not taken effect yet.")
 
 
 class TryProgress(BaseModel):
