@@ -24,7 +24,7 @@ Data commands take `--json`. `EVENFLOW_DEBUG=1` shows tracebacks."""
 _COMMANDS = (
     ("up", "up:up", "Start everything on this machine, in this terminal, until Ctrl-C.", _RUN),
     ("run", "run:run", "Run a DAG, or a DAG file, and watch it to its end.", _RUN),
-    ("dags", "dags:app", "List, show, trigger, pause and unpause DAGs.", _LOOK),
+    ("dags", "dags:app", "List, show, pause, unpause and delete DAGs.", _LOOK),
     ("runs", "runs:app", "Trigger, list, show, watch and cancel runs.", _LOOK),
     ("backfill", "backfill:app", "Make the runs of past dates, watch, pause and end that.", _LOOK),
     ("tasks", "tasks:app", "List the tasks of a run, read their logs, clear and mark them.", _LOOK),
@@ -55,8 +55,8 @@ _NAMES = frozenset(name for name, *_ in _COMMANDS)
 
 
 def build_app(chosen: str | None = None) -> App:
-    """The tree of commands. The page of the ``chosen`` one is its docstring; the others, whose modules are then not imported,
-    are told by their line in the table above. Without a choice all are told by their docstrings."""
+    """The tree of commands. The page of the ``chosen`` verb is its docstring; the others, whose modules are then not imported,
+    are told by their line in the table above. Without a choice all verbs are told by their docstrings."""
     app = App(
         name="evenflow",
         help="A workflow scheduler on PostgreSQL: nothing that can run waits behind something that cannot.",
@@ -67,7 +67,7 @@ def build_app(chosen: str | None = None) -> App:
         version_flags="--version",
     )
     for position, (name, path, text, group) in enumerate(_COMMANDS):
-        short = None if chosen in (None, name) else text
+        short = None if chosen in (None, name) and not path.endswith(":app") else text  # a noun has no other text
         app.command(f"evenflow.cli.{path}", name=name, help=short, group=group, sort_key=position)
     return app
 

@@ -12,7 +12,7 @@ from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 from evenflow.client.answers import AssetEvent
 from evenflow.errors import ParamError
 
-app = App(name="assets", help="List assets and their events, say that one has changed.")
+app = App(name="assets")
 
 
 @app.command(name="list")

@@ -12,7 +12,7 @@ from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import Backfill, BackfillDate
 
-app = App(name="backfill", help="Make the runs of past dates, watch, pause and end that.")
+app = App(name="backfill")
 
 PAGE = 1000  # what the API gives at once
 

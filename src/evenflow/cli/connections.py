@@ -16,7 +16,7 @@ from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 from evenflow.errors import ParamError
 from evenflow.sdk.connections import Connection, uri_of_fields
 
-app = App(name="connections", help="List, set, test and delete the connections of the database.")
+app = App(name="connections")
 
 Dags = Annotated[list[str] | None, Parameter(name="--dag", negative=(), help="Pattern of DAGs that may use it; again for more.")]
 Description = Annotated[str | None, Parameter(help="What it is for.")]

@@ -15,9 +15,10 @@ from evenflow.cli.runs import trigger
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import DagDetail, DagSummary, ParseError
 
-app = App(name="dags", help="List, show, trigger, pause, unpause and delete DAGs.")
-for command in (trigger, check, versions, diff, sources):
+app = App(name="dags")
+for command in (check, versions, diff, sources):
     app.command(command)
+app.command(trigger, show=False)  # as Airflow calls it; it is `evenflow runs trigger`
 
 PAGE = 1000  # what the API gives at once
 

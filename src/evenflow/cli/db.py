@@ -23,7 +23,7 @@ from evenflow.store.migrate import SCHEMA_VERSION
 from evenflow.store.migrate import check as check_schema
 from evenflow.store.migrate import migrate as migrate_schema
 
-app = App(name="db", help="Migrate, check, start, stop and open the database.")
+app = App(name="db")
 
 
 @app.command

@@ -10,7 +10,7 @@ from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, print_json, print_table, say
 from evenflow.core.pool_policy import PoolPolicy
 
-app = App(name="pools", help="List pools, make, change and delete them.")
+app = App(name="pools")
 
 _POLICY = (
     "Whether smaller tasks may pass one that does not fit: backfill, strict, or reserve-after=10m, until it has waited so long."

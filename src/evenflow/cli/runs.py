@@ -18,7 +18,7 @@ from evenflow.client.rest import RestClient
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.errors import DagNotFound
 
-app = App(name="runs", help="Trigger, list, show, watch and cancel runs.")
+app = App(name="runs")
 
 RunId = Annotated[str | None, Parameter(help="Name of the run; the newest if left out.")]
 

@@ -7,7 +7,7 @@ from cyclopts import App
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, print_json, say
 
-app = App(name="secrets", help="Change the keys that seal connections and variables.")
+app = App(name="secrets")
 
 
 @app.command

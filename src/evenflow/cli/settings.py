@@ -12,7 +12,7 @@ from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 from evenflow.core.settings import find_setting
 
-app = App(name="settings", help="List and change the settings that all schedulers share.")
+app = App(name="settings")
 
 
 @app.command(name="list")

@@ -15,7 +15,7 @@ from evenflow.cli.terminal import STATE_ORDER, Json, duration, local_time, print
 from evenflow.client.rest import RestClient
 from evenflow.errors import DagNotFound, ParamError
 
-app = App(name="tasks", help="List the tasks of a run, read their logs, clear and mark them.")
+app = App(name="tasks")
 
 Run = Annotated[str | None, Parameter(help="Name of the run; the newest if left out.")]
 MapIndexes = Annotated[list[int] | None, Parameter(help="Only this instance of a mapped task; repeat it for more.")]

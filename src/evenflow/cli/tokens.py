@@ -12,7 +12,7 @@ from evenflow.cli.terminal import Json, print_json, say
 from evenflow.runtime.database import mint_tokens, open_database
 from evenflow.runtime.settings import load_settings
 
-app = App(name="tokens", help="Make tokens for people, workers and processors.")
+app = App(name="tokens")
 
 
 @app.command

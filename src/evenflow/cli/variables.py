@@ -15,7 +15,7 @@ from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 from evenflow.errors import ParamError
 from evenflow.sdk.masking import is_secret_name
 
-app = App(name="variables", help="List, set and delete the variables of the database.")
+app = App(name="variables")
 
 SHOWN_CHARS = 60  # of a value in a table
 

@@ -13,7 +13,7 @@ from evenflow.cli.tasks import MapIndex, Run, instance_name, only_instance
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
-app = App(name="xcoms", help="List and show what tasks returned and pushed.")
+app = App(name="xcoms")
 
 
 @app.command(name="list")
