@@ -8,10 +8,11 @@ unexport PYTHONDONTWRITEBYTECODE  # each of Evenflow's processes would compile a
 
 BIN := .venv/bin
 WORKERS ?= 2      # processes that run tests side by side
+SEEDS ?= 100      # scenarios of `make chaos`; ARGS="--first 17" begins with that seed
 SHAPE ?= b_i      # what `make bench` runs; bench/README.md lists the shapes
 ARGS ?=           # further arguments for evenflow, pytest or bench/run.py
 
-.PHONY: help setup demo up test test-slow check format bench docs lock clean
+.PHONY: help setup demo up test test-slow chaos check format bench docs lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +32,9 @@ test: setup check-static  ## Run checks and tests, all but the slow ones
 
 test-slow: setup  ## Run the slow tests: faults, soaks, whole systems
 	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+chaos: setup  ## Kill, freeze and cut off real processes, seed by seed: make chaos SEEDS=100 (at most 45 min)
+	@$(BIN)/python -m tests.chaos --seeds $(SEEDS) $(ARGS)
 
 check: setup check-static  ## Check style, types, layers and tidiness
 	@$(BIN)/python -m pytest tests/house $(ARGS)

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,14 +63,22 @@ class Crew:
 
     def turns(self) -> list[tuple[float, int, int]]:
         """The turns since the last call that did something: (milliseconds, starts, lanes touched)."""
-        found: list[tuple[float, int, int]] = []
+        return [(ms, starts, lanes) for answer in self._ask("turns") for ms, starts, lanes in answer]
+
+    def contention(self) -> Counter[str]:
+        """Of all schedulers since their start: picks, contended picks, looks at what their transactions do, by what that was."""
+        total = Counter[str]()
+        for answer in self._ask("contention"):
+            total.update(answer)
+        return total
+
+    def _ask(self, what: str) -> Iterator[Any]:
         for scheduler in self.schedulers:
             assert scheduler.stdin is not None
             assert scheduler.stdout is not None
-            scheduler.stdin.write("\n")
+            scheduler.stdin.write(f"{what}\n")
             scheduler.stdin.flush()
-            found += map(tuple, json.loads(scheduler.stdout.readline()))
-        return found
+            yield json.loads(scheduler.stdout.readline())
 
     def usage(self, conn: psycopg.Connection[Any]) -> Usage:
         """Takes two seconds, of which nothing but the schedulers' sweeps is counted."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -52,13 +53,17 @@ class Bench:
                 conn.execute("analyze")  # statistics as autovacuum would have them
             before = crew.usage(conn)
             crew.turns()
+            contention = crew.contention()
             begin = trigger(conn, {p.spec.dag_id: p.runs for p in self.plans.values()}, f"bench_{repeat}_")
             done: Done = json.loads(crew.read(TIMEOUT_S))
             if not self.partial:
                 self._await(conn, "select count(*) from dag_run where state in ('queued', 'running')", 0)
-            turns, after = crew.turns(), crew.usage(conn)
+            turns, contention = crew.turns(), crew.contention() - contention
+            after = crew.usage(conn)
             peak = {name: round(measure.pss_mb(ps), 1) for name, ps in crew.processes().items() if name != "worker" and ps}
             result = {"cold": repeat == 0, "load": measure.load(), **self._result(conn, begin, done)}
+        if (schedulers := len(crew.schedulers)) > 1:
+            result["contention"] = _contention(contention, schedulers, len(self.plans))
         return {**result, **_costs(before, after, turns, len(done)), "peak_pss_mb": peak}
 
     def _await(self, conn: psycopg.Connection[Any], query: str, expected: int) -> None:
@@ -96,7 +101,16 @@ class Bench:
             "first_start_s": round(min(d[4] for d in mine) - begin, 4),
             "lag_s": measure.quantiles(self._lags(done)),
         }
+        if self.case.startswith("f_"):
+            result |= {"runs_per_s": round(len(run_keys) / (created - begin)), "start_delay_s": self._start_delays(begin, done)}
         return {**result, **self._slots(begin, mine, len(done) - len(mine))} if self.partial else result
+
+    def _start_delays(self, begin: float, done: Done) -> dict[str, float] | None:
+        """From the trigger to the start of a run's first task."""
+        firsts: dict[int, float] = {}
+        for d in done:
+            firsts[d[1]] = min(d[4], firsts.get(d[1], d[4]))
+        return measure.quantiles([first - begin for first in firsts.values()])
 
     def _lags(self, done: Done) -> list[float]:
         """From the end of a task to the start of its successor."""
@@ -139,6 +153,20 @@ def _exceeded(conn: psycopg.Connection[Any]) -> bool:
     return row == (True,)
 
 
+def _contention(counted: Counter[str], schedulers: int, dags: int) -> dict[str, Any]:
+    """Beside it how often one of so many schedulers would pick what another has, were each to pick one DAG at random. Of time,
+    that in transactions.
+    """
+    working, lock = counted["working"], counted["lock"]
+    return {
+        "picks": counted["picks"],
+        "contended_pct": round(100 * counted["contended"] / counted["picks"], 3) if counted["picks"] else None,
+        "birthday_pct": round(100 * (1 - math.prod(max(0.0, 1 - i / dags) for i in range(1, schedulers))), 3),
+        "looks": counted["idle"] + working + lock,
+        "lock_wait_pct": round(100 * lock / (working + lock), 2) if working + lock else None,
+    }
+
+
 def _costs(before: Usage, after: Usage, turns: list[tuple[float, int, int]], tasks: int) -> dict[str, Any]:
     cpu = {name: round(spent - before.cpu_s[name], 3) for name, spent in after.cpu_s.items()}
     starts = sum(t[1] for t in turns)
@@ -156,7 +184,9 @@ def _costs(before: Usage, after: Usage, turns: list[tuple[float, int, int]], tas
 
 
 def run(case: str, shape: Shape, *, runs: int, schedulers: int, dsn: str | None = None) -> Iterator[dict[str, Any]]:
-    """The results of ``runs`` runs: of a and f shapes one after the other by the same processes, so that only the first is cold."""
+    """The results of ``runs`` runs: of a and f shapes one after the other by the same processes, so that only the first is cold.
+    With one, two, three schedulers it is their scaling that shows (R-HA15).
+    """
     if (dags := sum(g["dags"] for g in shape["groups"])) > MOST_DAGS:
         raise SystemExit(f"{case} has {dags:,} DAGs. Type: python bench/rounds.py lanes -n {dags - 1}")
     with serve(dsn) as server:

@@ -35,7 +35,7 @@ class Evenflow:
         self.times = home / "times"
         dags = home / "dags"
         dags.mkdir()
-        (dags / "shape.py").write_text(specs.dag_file(shape, str(self.times)))
+        (dags / "shape.py").write_text(specs.dag_file(shape, specs.writes_times(str(self.times))))
         environment = {**os.environ, "EVENFLOW_HOME": str(home / "state")}
         command = [sys.executable, "-m", "evenflow", "up", "--dags", str(dags), "--slots", str(SLOTS), "--port", "0", "--quiet"]
         begin = time.monotonic()

@@ -1,6 +1,7 @@
 """Runs a shape and prints one JSON line a run: python bench/run.py SHAPE [-n RUNS] [--schedulers K] [--tag T] [--dsn URL].
 
-a_sustain has options of its own: [--tasks N] [--snapshot]; b shapes have one: [--execution-free].
+a_sustain has options of its own: [--tasks N] [--snapshot]; b shapes have one: [--execution-free]; e has one:
+[--kill scheduler|worker|host|postgres] or [--stop scheduler].
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import execution_free
+import failover
 import real
 import sustain
 from shapes import SHAPES
@@ -33,7 +36,15 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return execution_free.run(case, shape, dsn=given.dsn, **options)
     if given.dsn:
         raise SystemExit(f"{case} measures what `evenflow up` starts, its own server included: leave out --dsn.")
+    if case == "e":
+        return failover.run(shape, fault=_fault(given), runs=given.runs)
     return real.run(case, shape, **options)
+
+
+def _fault(given: argparse.Namespace) -> str | None:
+    if given.kill:
+        return f"kill-{given.kill}"
+    return f"stop-{given.stop}" if given.stop else None
 
 
 def main() -> int:
@@ -46,7 +57,13 @@ def main() -> int:
     parser.add_argument("--tasks", type=int, default=1_000_000, help="a_sustain: how many in all")
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
+    kill = parser.add_mutually_exclusive_group()
+    kills = [name.removeprefix("kill-") for name in failover.FAULTS if name.startswith("kill-")]
+    kill.add_argument("--kill", choices=kills, help="e: SIGKILL in the middle, after a run without")
+    kill.add_argument("--stop", choices=["scheduler"], help="e: SIGSTOP inside of a transaction, after a run without")
     given = parser.parse_args()
+    if (given.kill or given.stop) and given.shape != "e":
+        raise SystemExit(f"{given.shape} is not disturbed: --kill and --stop are for e.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is stopped
     ok = True
     RESULTS.mkdir(exist_ok=True)

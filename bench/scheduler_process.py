@@ -1,7 +1,7 @@
 """A scheduler as ``evenflow scheduler`` runs it: scheduler_process.py URL NAME.
 
-For each line on its standard input it prints, as JSON, the turns since the last one that did something: (milliseconds, starts,
-lanes touched).
+It answers lines on its standard input as JSON. ``turns``: those since the last such line that did something: (milliseconds, starts,
+lanes touched). ``contention``: what it has counted of that since its start.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import os
 import sys
 import threading
 
+from evenflow.core.metrics import CONTENDED_PICKS, PICKS, SAMPLES
 from evenflow.runtime.lifecycle import host
 from evenflow.scheduler import service
 from evenflow.scheduler.advance import Progress
 from evenflow.scheduler.tally import Tally
+from evenflow.store.activity import STATES
 
 Taken = tuple[float, int, int]
 
@@ -33,13 +35,23 @@ class RecordingTally(Tally):
             taken.append((round(took_s * 1e3, 3), progress.starts, progress.started.lanes_touched))
 
 
+def contention() -> dict[str, float]:
+    meter = scheduler.vitals.meter
+    counted = {"picks": meter.value(PICKS), "contended": meter.value(CONTENDED_PICKS)}
+    return counted | {state: meter.value(SAMPLES, state) for state in STATES}
+
+
 def answer() -> None:
-    for _ in sys.stdin:
+    for line in sys.stdin:
+        if line.strip() == "contention":
+            print(json.dumps(contention()), file=answers, flush=True)
+            continue
         said = len(taken)
         print(json.dumps(taken[:said]), file=answers, flush=True)
         del taken[:said]
 
 
 vars(service)["Tally"] = RecordingTally
+scheduler = service.SchedulerService(sys.argv[1], name=sys.argv[2])
 threading.Thread(target=answer, daemon=True).start()
-asyncio.run(host(service.SchedulerService(sys.argv[1], name=sys.argv[2]), drain_timeout=5))
+asyncio.run(host(scheduler, drain_timeout=5))

@@ -71,7 +71,8 @@ class Sequential:
             "queues": ["default"],
             "lease_s": LEASE_S,
         }
-        return [Try(*row[3:7]) for row in execute(self.worker, "dispatch/claim", params).fetchall() if row[3] is not None]
+        rows = execute(self.worker, "dispatch/claim", params).fetchall()
+        return [Try(*row[4:8]) for row in rows if row[4] is not None]
 
     def report(self, tries: list[Try]) -> None:
         """All of them have ended well."""

@@ -60,11 +60,23 @@ def _pool(group: dict[str, Any], task_number: int) -> str:
     return given.split(" ")[0].split("|")[task_number % 2] if " by task parity" in given else given
 
 
-def dag_file(shape: dict[str, Any], times: str) -> str:
-    """A DAG file for the shape. Every task appends ``dag_id task_id map_index begin end``, seconds since 1970, to the file
-    ``times``.
-    """
-    lines = [
+# Every task begins and ends an entry of the ledger of the fault suite (tests/chaos/dags/ledger.py).
+WRITES_LEDGER = [
+    "from ledger import Entry",
+    "from evenflow import dag, get_current_context, task",
+    "",
+    "def body(sleep_s):",
+    "    entry = Entry(get_current_context()['ti'])",
+    "    entry.begin()",
+    "    entry.work(sleep_s)",
+    "    entry.end()",
+    "",
+]
+
+
+def writes_times(times: str) -> list[str]:
+    """Every task appends ``dag_id task_id map_index begin end``, seconds since 1970, to the file ``times``."""
+    return [
         "import os, time",
         "from evenflow import dag, get_current_context, task",
         "",
@@ -81,6 +93,11 @@ def dag_file(shape: dict[str, Any], times: str) -> str:
         "    os.close(fd)",
         "",
     ]
+
+
+def dag_file(shape: dict[str, Any], body: list[str]) -> str:
+    """A DAG file for the shape. ``body`` are the lines that import what is needed and define what a task does."""
+    lines = list(body)
     for planned, group in ((p, g) for g in shape["groups"] for p in plan({"groups": [g]})):
         spec = planned.spec
         sleep_s = group.get("sleep_s", 0) if group["body"] in ("sleep", "log") else 0

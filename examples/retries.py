@@ -9,7 +9,7 @@ from evenflow import TaskFailedForGood, TaskInstance, dag, task
 def fetch(ti: TaskInstance) -> int:
     """Tries again after 1 s, 2 s, 4 s; here the third try succeeds."""
     if ti.try_number < 3:
-        raise ConnectionError(f"try {ti.try_number} of {ti.max_tries}: the other side hung up")
+        raise ConnectionError(f"try {ti.try_number} of {ti.max_tries + 1}: the other side hung up")
     return 42
 
 

@@ -33,6 +33,7 @@ _TASK_OPTIONS = {
     "retry_delay": "From the end of a failed try to the next one.",
     "retry_exponential_backoff": "The factor from one delay to the next; `True` is 2, `False` a constant delay.",
     "max_retry_delay": "The longest delay that back-off may reach.",
+    "infrastructure_retries": "How often, in all, its worker may be lost or be unable to start it without using up a try.",
     "execution_timeout": "A try that runs longer is ended, and has failed.",
     "pool": "The pool whose slots the task takes.",
     "pool_slots": "How many slots of the pool it takes.",

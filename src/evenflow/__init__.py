@@ -24,7 +24,12 @@ from evenflow.sdk.dag import DAG, dag
 from evenflow.sdk.deadlines import DeadlineAlert, DeadlineReference
 from evenflow.sdk.decorators import task
 from evenflow.sdk.edges import chain, chain_linear, cross_downstream
-from evenflow.sdk.isolated_tasks import ExternalPythonOperator, PythonVirtualenvOperator
+from evenflow.sdk.isolated_tasks import (
+    BranchExternalPythonOperator,
+    BranchPythonVirtualenvOperator,
+    ExternalPythonOperator,
+    PythonVirtualenvOperator,
+)
 from evenflow.sdk.mail import send_email
 from evenflow.sdk.masking import mask_secret
 from evenflow.sdk.notifiers import BaseNotifier, EmailNotifier, WebhookNotifier
@@ -73,7 +78,9 @@ __all__ = [
     "BaseSensorOperator",
     "BashOperator",
     "BashSensor",
+    "BranchExternalPythonOperator",
     "BranchPythonOperator",
+    "BranchPythonVirtualenvOperator",
     "Connection",
     "Context",
     "CronDataIntervalTimetable",

@@ -172,6 +172,10 @@ class SettingsError(EvenflowError):
     """A setting is missing or makes no sense."""
 
 
+class WrongTimezone(SettingsError):
+    """The default time zone of the database is not the one that this host wants, or is not known here."""
+
+
 class BadValue(EvenflowError):
     """What was given for a pool or for a setting of the database is none of the values that it may have."""
 
@@ -195,11 +199,45 @@ class DatabaseNotMigrated(EvenflowError):
 
 
 class DatabaseTooNew(EvenflowError):
-    def __init__(self, found: int, supported: int) -> None:
+    def __init__(self, found: int, *, needed: int, known: int) -> None:
         super().__init__(
-            f"The database is at schema version {found}, newer than the {supported} that this Evenflow knows. "
-            "Upgrade Evenflow on this host."
+            f"The database is at schema version {found}, on which a program must know version {needed}; this Evenflow knows "
+            f"{known}. Upgrade Evenflow on this host."
         )
+        self.found, self.needed, self.known = found, needed, known
+
+
+class ContractNeeded(EvenflowError):
+    def __init__(self, step: str, works_from: int) -> None:
+        super().__init__(
+            f"This Evenflow needs the migration {step}, which programs that do not know schema {works_from} do not survive. "
+            "Stop or upgrade the older services, then type: evenflow db migrate --contract"
+        )
+
+
+class OldServicesRun(EvenflowError):
+    def __init__(self, step: str, services: Sequence[str]) -> None:
+        super().__init__(
+            f"The migration {step} takes away what older services use that still run: {'; '.join(services)}. "
+            "Upgrade or stop them, then type again: evenflow db migrate --contract"
+        )
+
+
+class MigrationBlocked(EvenflowError):
+    def __init__(self, step: str, transactions: Sequence[str]) -> None:
+        super().__init__(
+            f"The migration {step} did not get its locks, and changed nothing. The oldest transactions: "
+            f"{', '.join(transactions) or 'none any more'}. Wait for them, or end them (select pg_terminate_backend(pid)), then "
+            "type again: evenflow db migrate"
+        )
+
+
+class DumpError(EvenflowError):
+    """The database cannot be dumped to a file, or restored from one."""
+
+
+class DatabaseSetBack(EvenflowError):
+    """The database was restored from a backup while a service ran on it."""
 
 
 class AlreadyRunning(EvenflowError):

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.tokens import mint_operator_token, mint_service_token
 from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.wire.objects import ObjectStorage
-from tests.api.world import World, new_worker
+from tests import tokens
+from tests.api.world import ClientOfAll, World, new_worker
 
 
 @pytest.fixture
@@ -40,9 +40,7 @@ def api_url(api: ApiService) -> str:
 
 @pytest.fixture
 def world(api: ApiService, db: psycopg.Connection[Any]) -> World:
-    row = db.execute("select value from secret where name = 'token_key'").fetchone()
-    assert row is not None
-    return World(db, bytes(row[0]))
+    return World(db)
 
 
 @pytest.fixture
@@ -54,29 +52,31 @@ def no_dag(db: psycopg.Connection[Any]) -> None:
 
 @pytest.fixture
 def worker_token(world: World) -> str:
-    return mint_service_token(world.key, "worker")
+    """Of the fleet."""
+    return tokens.fleet_token(world.db, "worker")
 
 
 @pytest.fixture
 def processor_token(world: World) -> str:
-    return mint_service_token(world.key, "processor")
+    """Of the fleet."""
+    return tokens.fleet_token(world.db, "processor")
 
 
 @pytest.fixture
 def operator_token(world: World) -> str:
-    return mint_operator_token(world.key, name="ada")
+    return tokens.operator_token(world.db)
 
 
 @pytest.fixture
-async def client(api_url: str, worker_token: str) -> AsyncIterator[ExecutionClient]:
-    client = ExecutionClient(api_url, worker_token)
+async def client(api_url: str, world: World) -> AsyncIterator[ExecutionClient]:
+    client = ClientOfAll(api_url, world.db, "worker")
     yield client
     await client.close()
 
 
 @pytest.fixture
-async def processor(api_url: str, processor_token: str) -> AsyncIterator[ExecutionClient]:
-    client = ExecutionClient(api_url, processor_token)
+async def processor(api_url: str, world: World) -> AsyncIterator[ExecutionClient]:
+    client = ClientOfAll(api_url, world.db, "processor")
     yield client
     await client.close()
 

@@ -12,12 +12,13 @@ import pytest
 from evenflow.api import limits
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.rest.app import rest_application
-from evenflow.api.tokens import mint_service_token
+from evenflow.api.tokens import SERVICE_KINDS
 from evenflow.client import answers
 from evenflow.wire import messages as m
 from tests.api.world import World
+from tests.tokens import fleet_token, service_token
 
-DESCRIPTION: dict[str, Any] = rest_application(None, tokens=None, log_directory=None, vault=None).openapi()
+DESCRIPTION: dict[str, Any] = rest_application(None, tokens=None, log_directory=None, vault=None, vitals=None).openapi()
 
 
 @pytest.fixture
@@ -88,7 +89,8 @@ async def test_a_body_above_the_limit_is_refused_before_it_is_read(session: aioh
 
 
 async def test_every_execution_route_limits_its_body(api_url: str, world: World) -> None:
-    tokens = {kind: mint_service_token(world.key, kind) for kind in ("worker", "processor", "triggerer")}
+    tokens = {kind: service_token(world.db, kind, 1) for kind in SERVICE_KINDS}
+    tokens |= {f"{kind} fleet": fleet_token(world.db, kind) for kind in SERVICE_KINDS}
     world.dispatch(world.run(world.version()), 1)
     tokens["try"] = world.try_token(1)
     async with aiohttp.ClientSession() as session:
@@ -101,12 +103,12 @@ async def test_every_execution_route_limits_its_body(api_url: str, world: World)
                 assert msgspec.msgpack.decode(await answer.read(), type=m.Refusal).code == "too_large"
 
 
-async def test_a_streamed_body_is_limited_too(api_url: str, worker_token: str) -> None:
+async def test_a_streamed_body_is_limited_too(api_url: str, world: World) -> None:
     async def endless() -> AsyncIterator[bytes]:
         while True:
             yield b"x" * 65_536
 
-    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {worker_token}"}) as session:
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {service_token(world.db, 'worker', 1)}"}) as session:
         try:
             async with session.post(f"{api_url}/execution/v1/claim", data=endless()) as answer:
                 assert answer.status == 413
@@ -115,8 +117,8 @@ async def test_a_streamed_body_is_limited_too(api_url: str, worker_token: str) -
 
 
 @pytest.mark.parametrize("body", [b"", b"\xc1", b"\x80", msgspec.msgpack.encode({"service_id": "one"})])
-async def test_messages_that_cannot_be_read(api_url: str, worker_token: str, body: bytes) -> None:
-    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {worker_token}"}) as session:
+async def test_messages_that_cannot_be_read(api_url: str, world: World, body: bytes) -> None:
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {service_token(world.db, 'worker', 1)}"}) as session:
         async with session.post(f"{api_url}/execution/v1/claim", data=body) as answer:
             assert answer.status == 400
             assert answer.headers["Content-Type"] == m.CONTENT_TYPE
@@ -125,10 +127,10 @@ async def test_messages_that_cannot_be_read(api_url: str, worker_token: str, bod
             assert answer.status == 405
 
 
-async def test_unknown_fields_are_ignored(api_url: str, worker_token: str) -> None:
+async def test_unknown_fields_are_ignored(api_url: str, world: World) -> None:
     """Both sides can be upgraded in any order."""
     body = msgspec.msgpack.encode({"service_id": 1, "request_key": "k", "slots": 1, "queues": ["q"], "invented_later": 5})
-    headers = {"Authorization": f"Bearer {worker_token}"}
+    headers = {"Authorization": f"Bearer {service_token(world.db, 'worker', 1)}"}
     async with (
         aiohttp.ClientSession(headers=headers) as session,
         session.post(f"{api_url}/execution/v1/claim", data=body) as answer,
@@ -150,7 +152,7 @@ def test_every_operation_is_described() -> None:
     assert len(ids) == len(set(ids))
     for path, op in operations:
         assert op["tags"], path
-        is_open = path == "/metrics" or path.startswith("/health/")
+        is_open = path.startswith(("/metrics", "/health"))
         assert is_open or op["security"], path
         assert is_open or {"401", "403", "404", "409", "413", "422", "503"} <= op["responses"].keys(), path
     assert "HTTPValidationError" not in DESCRIPTION["components"]["schemas"]

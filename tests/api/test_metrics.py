@@ -1,58 +1,115 @@
-"""Metrics as Prometheus reads them, from the row of a real scheduler."""
+"""Metrics and health of an API server, as Prometheus and probes read them, from a real database."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import aiohttp
+import psycopg
 from prometheus_client.parser import text_string_to_metric_families
 
+from evenflow.api.service import ApiService
+from evenflow.client.execution import ExecutionClient
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.observation import Reading, Teller
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.duties import Presence
 from evenflow.scheduler.tally import Tally
+from evenflow.store.metrics import MOST_COUNTED
+from evenflow.store.sql import sql
+from evenflow.telemetry.prometheus import exposition
+from evenflow.telemetry.vitals import Vitals
+from evenflow.wire.messages import Claim
 from tests.api.world import World
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-async def scrape(api_url: str) -> Samples:
-    async with aiohttp.ClientSession() as session, session.get(f"{api_url}/metrics") as answer:
-        assert answer.status == 200, "without a token"
-        assert answer.headers["Content-Type"].startswith("text/plain; version=")
-        text = await answer.text()
+def parse(text: str) -> Samples:
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     found = {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for sample in samples}
     assert len(found) == len(samples), "no series twice"
     return found
 
 
+async def scrape(api_url: str) -> Samples:
+    async with aiohttp.ClientSession() as session, session.get(f"{api_url}/metrics") as answer:
+        assert answer.status == 200, "without a token"
+        assert answer.headers["Content-Type"].startswith("text/plain; version=")
+        return parse(await answer.text())
+
+
+async def get(url: str) -> tuple[int, Any]:
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        return answer.status, await answer.json()
+
+
 def of(samples: Samples, name: str, /, **labels: str) -> float:
     return samples[name, tuple(sorted(labels.items()))]
 
 
-async def test_a_scheduler_shows_its_own_share(api_url: str, world: World) -> None:
+def test_a_scheduler_shows_its_own_share(world: World) -> None:
     """R-HA1, R-ST9: what it did, and for how long tasks could have started before they did."""
     world.run(world.version(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python", pool_slots=3),))), state="queued")
-    tally = Tally()
-    tally.add(advance(world.db, Catalog()), 0.003)
-    for _ in range(2):  # the second after it was declared lost, as a scheduler of the same name would come back
-        presence = Presence("s1", tally)
-        presence.beat(world.db)
-        presence.beat(world.db)
-    samples = await scrape(api_url)
-    assert of(samples, "evenflow_scheduler_turns_total", scheduler="s1") == 1
-    assert of(samples, "evenflow_scheduler_rounds_total", scheduler="s1") == 1
-    assert of(samples, "evenflow_scheduler_starts_total", scheduler="s1") == 1
-    assert of(samples, "evenflow_scheduler_moves_total", scheduler="s1") == 1
-    for name in ("lanes_touched", "rows_read", "reports", "stale_reports"):
-        assert of(samples, f"evenflow_scheduler_{name}_total", scheduler="s1") >= 0
-    assert of(samples, "evenflow_selection_repairs_total", scheduler="s1") == 0
-    assert of(samples, "evenflow_scheduler_turn_seconds_bucket", scheduler="s1", le="0.0025") == 0
-    assert of(samples, "evenflow_scheduler_turn_seconds_bucket", scheduler="s1", le="0.005") == 1
-    assert of(samples, "evenflow_scheduler_turn_seconds_bucket", scheduler="s1", le="+Inf") == 1
-    assert of(samples, "evenflow_scheduler_turn_seconds_sum", scheduler="s1") == 0.003
-    assert of(samples, "evenflow_task_startable_seconds_count", scheduler="s1") == 1
-    assert of(samples, "evenflow_service_healthy", kind="scheduler", name="s1") == 1
+    vitals = Vitals(Teller.SCHEDULER, "s1")
+    Tally(vitals.meter).add(advance(world.db, Catalog()), 0.003)
+    samples = parse(exposition(vitals.meter.read()).decode())
+    own = {"kind": "scheduler", "name": "s1"}
+    for name in ("turns", "rounds", "starts", "moves"):
+        assert of(samples, f"evenflow_scheduler_{name}_total", **own) == 1
+    for name in ("lanes_touched", "rows_read", "reports", "stale_reports", "picks", "contended_picks"):
+        assert of(samples, f"evenflow_scheduler_{name}_total", **own) >= 0
+    assert of(samples, "evenflow_selection_repairs_total", **own) == 0
+    assert of(samples, "evenflow_scheduler_turn_seconds_bucket", le="0.0025", **own) == 0
+    assert of(samples, "evenflow_scheduler_turn_seconds_bucket", le="0.005", **own) == 1
+    assert of(samples, "evenflow_scheduler_turn_seconds_bucket", le="+Inf", **own) == 1
+    assert of(samples, "evenflow_scheduler_turn_seconds_sum", **own) == 0.003
+    assert of(samples, "evenflow_task_startable_seconds_count", **own) == 1
+
+
+async def test_a_service_that_misses_its_beats_is_unhealthy_everywhere(api_url: str, world: World) -> None:
+    """R-HA4: in the metrics, and in ``/health``; and the same name again, alive, counts."""
+    presence = Presence(Vitals(Teller.SCHEDULER, "s1"))
+    presence.beat(world.db)
+    key = {"kind": "scheduler", "name": "s1"}
+    assert of(await scrape(api_url), "evenflow_service_healthy", **key) == 1
+    world.db.execute("update service set beat_at = now() - interval '16 s' where kind = 'scheduler'")
+    status, health = await get(f"{api_url}/health")
+    assert (status, health["status"]) == (503, "unhealthy")
+    assert health["missing"] == ["scheduler", "processor", "worker"]
+    (silent,) = [service for service in health["services"] if service["kind"] == "scheduler"]
+    assert not silent["healthy"]
+    assert silent["beat_age_s"] > 15
+    world.db.execute("update service set state = 'lost' where kind = 'scheduler'")
+    presence.beat(world.db)
+    _, health = await get(f"{api_url}/health")
+    assert health["missing"] == ["processor", "worker"]
+    assert [service["healthy"] for service in health["services"] if service["kind"] == "scheduler"] == [True]
+
+
+async def test_an_api_server_knows_whether_it_is_live_and_ready(api_url: str) -> None:
+    status, live = await get(f"{api_url}/health/live")
+    assert (status, live["status"]) == (200, "live")
+    status, ready = await get(f"{api_url}/health/ready")
+    assert (status, ready["status"]) == (200, "ready")
+    assert ready["checks"]["database"] == {"ok": True, "reason": "it answers"}
+    assert ready["checks"]["lease"]["ok"]
+
+
+async def test_where_services_tell_their_metrics(api_url: str, world: World) -> None:
+    """As Prometheus reads it: only those that live, and the API itself."""
+    for name, address in (("s1", "127.0.0.1:1"), ("s2", "127.0.0.1:2"), ("s3", "")):
+        vitals = Vitals(Teller.SCHEDULER, name)
+        vitals.address = address
+        Presence(vitals).beat(world.db)
+    world.db.execute("update service set state = 'lost' where name = 's2'")
+    status, targets = await get(f"{api_url}/metrics/targets")
+    assert status == 200
+    addresses = [address for group in targets for address in group["targets"]]
+    assert addresses == [api_url.removeprefix("http://"), "127.0.0.1:1"]
+    assert all(group["labels"] == {} for group in targets), "its series name their service themselves"
 
 
 async def test_how_full_and_how_busy_the_system_is(api_url: str, world: World) -> None:
@@ -61,6 +118,8 @@ async def test_how_full_and_how_busy_the_system_is(api_url: str, world: World) -
     )
     world.run(world.version(spec), state="queued")
     advance(world.db, Catalog())
+    world.db.execute("insert into dag_file (bundle, file, fingerprint, error) values ('b', 'f', '', 'x')")
+    world.db.execute("insert into quarantine (kind, object, reason) values ('dag', 'd', 'x')")
     samples = await scrape(api_url)
     assert of(samples, "evenflow_limit_capacity", kind="pool", name="default_pool") == 128
     assert of(samples, "evenflow_limit_used", kind="pool", name="default_pool") == 6
@@ -70,5 +129,87 @@ async def test_how_full_and_how_busy_the_system_is(api_url: str, world: World) -
     assert of(samples, "evenflow_dispatch_oldest_waiting_seconds", queue="default") >= 0
     assert (of(samples, "evenflow_lanes", state="open"), of(samples, "evenflow_lanes", state="parked")) == (0, 1)
     assert of(samples, "evenflow_tasks_ready") == 1
+    assert of(samples, "evenflow_runs_queued") == 0
     assert of(samples, "evenflow_reports_waiting") == 0
+    assert of(samples, "evenflow_dag_files_broken") == 1
+    assert (of(samples, "evenflow_quarantined", kind="run"), of(samples, "evenflow_quarantined", kind="dag")) == (0, 1)
     assert of(samples, "evenflow_database_oldest_snapshot_seconds") >= 0
+    assert of(samples, "evenflow_database_dead_rows", table="task_instance") >= 0
+    assert of(samples, "evenflow_database_connections", state="idle") >= 1
+
+
+async def test_requests_are_counted(api_url: str) -> None:
+    await get(f"{api_url}/health/live")
+    async with aiohttp.ClientSession() as session, session.get(f"{api_url}/api/v1/dags") as answer:
+        assert answer.status == 401
+    samples = await scrape(api_url)
+    own = {"kind": "api", "name": "api"}
+    assert of(samples, "evenflow_api_requests_total", part="other", status="2xx", **own) == 1
+    assert of(samples, "evenflow_api_requests_total", part="rest", status="4xx", **own) == 1
+    assert of(samples, "evenflow_api_request_seconds_count", part="rest", **own) == 1
+    assert of(samples, "evenflow_api_database_connections", state="idle", **own) >= 0
+    assert of(samples, "evenflow_api_log_disk_free_bytes", **own) > 0
+
+
+async def test_without_the_database_an_api_server_tells_of_itself_alone(api: ApiService, api_url: str) -> None:
+    async def away() -> list[Reading]:
+        raise psycopg.OperationalError("the connection is lost")
+
+    api.vitals.system = away
+    samples = await scrape(api_url)
+    assert of(samples, "evenflow_service_live", kind="api", name="api") == 1
+    assert not any(name.startswith("evenflow_limit") for name, _ in samples)
+
+
+async def test_a_claim_says_how_long_tries_waited(api_url: str, world: World, client: ExecutionClient, worker: int) -> None:
+    world.dispatch(world.run(world.version()), 7)
+    world.db.execute("update dispatch set created_at = now() - interval '3 s'")
+    claim = Claim(service_id=worker, request_key="k", slots=1, queues=["default"])
+    assert [assignment.epoch for assignment in (await client.claim(claim)).assignments] == [7]
+    samples = await scrape(api_url)
+    own = {"kind": "api", "name": "api"}
+    assert of(samples, "evenflow_api_claim_wait_seconds_bucket", le="2.5", **own) == 0
+    assert of(samples, "evenflow_api_claim_wait_seconds_bucket", le="5.0", **own) == 1
+
+
+STATEMENTS = ("metrics/count_lanes", "metrics/read_backlog", "views/read_health")
+FILL = (
+    "insert into node (node_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
+    " values (1, 1, 1, 2, 'default', 1)",
+    "insert into lane (lane_id, node_id, queue_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
+    " select n, 1, 1, n, 0, 1, now(), '{}', n, 2 from generate_series(1, %(rows)s) n",
+    "insert into dag_run (dag_id, run_id, version_key, run_type) select dag_id, n::text, version_key, 'manual'"
+    " from generate_series(1, %(rows)s) n, (select dag_id, version_key from dag limit 1) d",
+    "insert into report (run_key, kind, epoch) select n, 'exit', 1 from generate_series(1, %(rows)s) n",
+    "insert into dag_file (bundle, file, fingerprint) select 'b', n::text, '' from generate_series(1, %(rows)s) n",
+)
+COUNTED = {"lane", "dag_run", "report", "dag_file"}
+
+
+async def test_a_backlog_is_counted_no_further_than_ten_thousand(api_url: str, world: World) -> None:
+    """Neither a scrape nor a look at the status costs more the longer the backlog is."""
+    world.version()
+    for statement in FILL:
+        world.db.execute(statement, {"rows": 3 * MOST_COUNTED})
+    world.db.execute("analyze")
+    for name in STATEMENTS:
+        with psycopg.ClientCursor(world.db) as cursor:
+            names = {"most": MOST_COUNTED} if name.startswith("metrics/") else None
+            cursor.execute(b"explain (analyze, format json) " + sql(name), names)
+            (((plan,),),) = cursor.fetchall()
+        for relation, rows in scanned(plan["Plan"]):
+            assert rows <= MOST_COUNTED or relation not in COUNTED, (name, relation, rows)
+    samples = await scrape(api_url)
+    for name in ("runs_queued", "reports_waiting"):
+        assert of(samples, f"evenflow_{name}") == MOST_COUNTED
+    assert of(samples, "evenflow_lanes", state="parked") == MOST_COUNTED
+    assert of(samples, "evenflow_tasks_ready") == 2 * MOST_COUNTED
+    assert of(samples, "evenflow_dag_files_broken") == 0
+
+
+def scanned(node: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """Relations, and how many rows of each were looked at."""
+    if "Relation Name" in node:
+        yield node["Relation Name"], (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    for child in node.get("Plans", []):
+        yield from scanned(child)

@@ -125,3 +125,38 @@ async def test_a_run_is_deleted_with_all_that_there_is_of_it(rest: RestClient, w
     assert {table: n for table, n in left.items() if n} == {}
     with pytest.raises(ApiRefused, match="has no run 'r1'"):
         await rest.delete_run("sales", "r1")
+
+
+async def test_a_run_that_ended_before_it_began_is_cleared_as_a_whole(rest: RestClient, world: World) -> None:
+    run = world.run(world.version(), state="failed")
+    world.db.execute("update dag_run set cancelled_by = 'bob', started_at = null where run_key = %s", [run])
+    would = await rest.clear("sales", "r1", {"only": "failed", "dry_run": True})
+    assert [(i.task_id, i.state) for i in would.instances] == [("extract", "none"), ("clean", "none"), ("load", "none")]
+    assert (await rest.clear("sales", "r1", {"only": "running", "dry_run": True})).instances == []
+    with pytest.raises(ApiRefused, match=r"before it began: nothing can be marked\. To have it run: evenflow runs clear sales r1"):
+        await rest.mark("sales", "r1", {"state": "success"})
+
+
+async def test_a_rerun_of_a_cancelled_run_touches_what_never_ran(rest: RestClient, world: World) -> None:
+    run = world.run(world.version(), state="failed")
+    world.db.execute("update dag_run set cancelled_by = 'bob', started_at = now() where run_key = %s", [run])
+    world.instance(run, 0, state="failed")
+    world.instance(run, 2, state="skipped")
+    world.db.execute("update task_instance set try_number = 0, tries_before = 0 where task_index = 2")
+    world.db.execute("insert into mapped_task (run_key, task_index, length, rest) values (%s, 1, 2, 'skipped')", [run])
+    would = await rest.clear("sales", "r1", {"only": "failed", "dry_run": True})
+    assert [(i.task_id, i.map_index) for i in would.instances] == [("extract", -1), ("clean", 0), ("clean", 1), ("load", -1)]
+    world.db.execute("update task_instance set reason = 'marked skipped by ada' where task_index = 2")
+    would = await rest.clear("sales", "r1", {"only": "failed", "tasks": ["extract", "load"], "dry_run": True})
+    assert [i.task_id for i in would.instances] == ["extract"]
+
+
+async def test_what_a_run_that_is_marked_failed_would_touch(rest: RestClient, world: World, run_key: int) -> None:
+    world.instance(run_key, 2, 0, state="running")
+    would = await rest.mark("sales", "r1", {"state": "failed", "dry_run": True})
+    assert [(i.task_id, i.state) for i in would.instances] == [("load", "running")]
+    world.db.execute("update dag_run set state = 'success' where run_key = %s", [run_key])
+    assert (await rest.mark("sales", "r1", {"state": "failed", "dry_run": True})).instances == []
+    world.db.execute("update dag_run set state = 'failed', started_at = now() where run_key = %s", [run_key])
+    with pytest.raises(ApiRefused, match="has ended already: failed"):
+        await rest.mark("sales", "r1", {"state": "failed"})

@@ -21,7 +21,7 @@ OWN = RUNNING // 20  # of one worker
 @pytest.fixture
 def busy(db: psycopg.Connection[Any]) -> World:
     """Many tries that wait in three queues, many that run on twenty workers, and the plans that prepared statements settle on."""
-    world = World(db, b"")
+    world = World(db)
     run = world.run(world.version())
     db.execute(
         "insert into service (kind, name, host, pid, version) select 'worker', 'w' || n, 'h', 1, '0' from generate_series(1, 20) n"

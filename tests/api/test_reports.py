@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import psycopg
 import pytest
 
 from evenflow.api.limits import REPORT_AGE
+from evenflow.api.tokens import TryToken, mint
 from evenflow.client.execution import ExecutionClient
 from evenflow.wire import messages as m
 from tests.api.world import World
+from tests.tokens import key_state
 
 
 def success(token: str, result: object = None, **other: object) -> m.Report:
@@ -142,12 +145,13 @@ async def test_a_forged_or_expired_token_refuses_only_its_report(client: Executi
     for epoch in (1, 2):
         world.dispatch(run, epoch, task=1, map_index=epoch)
     good = world.try_token(1)
-    other_key = World(world.db, b"x" * 32).try_token(2)
+    foreign = replace(key_state(world.db), keys={1: b"x" * 32})
+    other_key = mint(foreign, TryToken(epoch=2, run_key=run, task_index=1, map_index=2, try_number=1), ttl=60)
     tampered = good[:-6] + ("AAAAAA" if good[-6:] != "AAAAAA" else "BBBBBB")
     batch = [success(other_key), success(good), success(tampered), success(worker_token), success(world.try_token(2))]
     answer = await client.report(m.Reports(reports=batch))
     assert (answer.accepted, answer.refused_at) == (2, [0, 2, 3])
-    assert "signed with another key" in answer.refused[0]
+    assert "signed with a key that is not in use" in answer.refused[0]
     assert "token of its try" in answer.refused[2]
     assert world.all("select epoch from report order by epoch") == [1, 2]
 

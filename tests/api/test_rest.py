@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.tokens import mint_operator_token
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, Param, Schedule, TaskSpec
 from evenflow.errors import ApiRefused
 from tests.api.world import SPEC, World
+from tests.tokens import operator_token
 
 
 @pytest.fixture
@@ -278,6 +278,6 @@ async def test_health_needs_no_token(api_url: str) -> None:
 
 async def test_the_name_in_the_token_stands_in_the_history(api_url: str, world: World) -> None:
     world.run(world.version())
-    async with RestClient(api_url, mint_operator_token(world.key, name="bob")) as bob:
+    async with RestClient(api_url, operator_token(world.db, name="bob")) as bob:
         await bob.cancel_run("sales", "r1")
     assert world.one("select payload ->> 'actor' from report") == "bob"

@@ -22,7 +22,8 @@ from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, ApiUnavailable, DatabaseNotMigrated, DatabaseUnavailable, SettingsError
 from evenflow.wire import messages as m
 from evenflow.wire.objects import ObjectStorage
-from tests.api.world import World
+from tests.api.world import ClientOfAll, World
+from tests.tokens import service_token
 
 MakeApi = Callable[..., ApiService]
 
@@ -117,12 +118,10 @@ async def test_it_registers_anew_when_it_was_declared_lost(
 # -- several -----------------------------------------------------------------------------------------------------------
 
 
-async def test_several_share_everything(
-    client: ExecutionClient, worker: int, worker_token: str, world: World, make_api: MakeApi
-) -> None:
+async def test_several_share_everything(client: ExecutionClient, worker: int, world: World, make_api: MakeApi) -> None:
     other = make_api()
     await other.start()
-    second = ExecutionClient(f"http://127.0.0.1:{other.port}", worker_token)
+    second = ClientOfAll(f"http://127.0.0.1:{other.port}", world.db, "worker")
     run = world.run(world.version())
     waiting = asyncio.create_task(second.claim(m.Claim(service_id=worker, request_key="k", slots=1, queues=["default"], wait_s=20)))
     await until(lambda: other._claims is not None and other._claims.waiting == 1)
@@ -136,16 +135,16 @@ async def test_several_share_everything(
 # -- when the database or the API is away ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def outage(database_url: str, postgres) -> AsyncIterator[Callable[[bool], None]]:
-    """Cuts the database off, and lets it back."""
+@pytest.fixture(params=["allow_connections {}", "connection limit {}"], ids=["away", "too many connections"])
+def outage(database_url: str, postgres, request: pytest.FixtureRequest) -> AsyncIterator[Callable[[bool], None]]:
+    """Cuts the database off, or all its connections are taken by others, and lets it back."""
     name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    values = {"allow_connections {}": (True, False), "connection limit {}": (-1, 0)}[request.param]
     with psycopg.connect(postgres.url(), autocommit=True) as maintenance:
 
         def cut(off: bool) -> None:
-            maintenance.execute(
-                sql.SQL("alter database {} allow_connections {}").format(sql.Identifier(name), sql.Literal(not off))
-            )
+            change = sql.SQL(f"alter database {{}} {request.param}").format(sql.Identifier(name), sql.Literal(values[off]))
+            maintenance.execute(change)
             if off:
                 maintenance.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
 
@@ -154,8 +153,9 @@ def outage(database_url: str, postgres) -> AsyncIterator[Callable[[bool], None]]
 
 
 async def test_while_the_database_is_away_it_says_so_and_comes_back(
-    api: ApiService, api_url: str, operator_token: str, client: ExecutionClient, worker: int, outage: Callable[[bool], None]
+    api: ApiService, api_url: str, operator_token: str, world: World, worker: int, outage: Callable[[bool], None]
 ) -> None:
+    client = ExecutionClient(api_url, service_token(world.db, "worker", worker))
     assert api._pool is not None
     api._pool.timeout = 0.3  # the default is longer than a test should take
     outage(True)
@@ -172,6 +172,7 @@ async def test_while_the_database_is_away_it_says_so_and_comes_back(
     await asyncio.sleep(0)
     outage(False)
     assert (await beat).known, "sent again until it was served"
+    await client.close()
 
 
 async def test_a_listener_that_lost_its_connection_misses_nothing(

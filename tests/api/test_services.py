@@ -82,6 +82,7 @@ async def test_a_beat_names_the_tries_to_kill(client: ExecutionClient, worker: i
     world.db.execute("update dispatch set kill = true where epoch = 3")
     answer = await client.beat(worker, m.Beat(epochs=[1, 2, 3, 4, 77]))
     assert sorted(answer.kill) == [1, 2, 3, 77]
+    assert sorted(answer.revoked) == [1, 2, 77], "not the one that an operator wants ended: that is still its own"
     assert answer.resend == []
 
 
@@ -101,6 +102,10 @@ async def test_claimed_but_unlisted_tries_are_sent_again(client: ExecutionClient
 
 
 async def test_the_api_itself_beats(world: World, api) -> None:
-    assert world.one("select name, state, detail from service where kind = 'api'") == ("api", "active", {"port": api.port})
+    assert world.one("select name, state, detail from service where kind = 'api'") == (
+        "api",
+        "active",
+        {"port": api.port, "metrics": f"127.0.0.1:{api.port}"},
+    )
     await api.stop()
     assert world.one("select state from service where kind = 'api'") == "stopped"

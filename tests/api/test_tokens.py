@@ -16,65 +16,135 @@ from evenflow.api import tokens as tokens_module
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.service import ApiService
 from evenflow.api.tokens import (
+    SERVICE_KINDS,
+    SERVICE_TTL_S,
+    FleetToken,
     OperatorToken,
     ServiceToken,
+    Token,
     Tokens,
     TryToken,
     mint,
-    mint_operator_token,
-    mint_service_token,
-    mint_try_token,
     verify,
 )
 from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused, NotAllowed, StaleEpoch
+from evenflow.store.tokens import KeyState
 from evenflow.wire import messages as m
 from evenflow.wire.objects import ObjectStorage
 from tests.api.world import World
+from tests.tokens import fleet_token, key_state, service_token
 
 KEY = b"k" * 32
+KEYS = KeyState({1: KEY}, frozenset(), incarnation=7, quiet_s=0.0)
 TRY = TryToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_number=2)
 
 
 @pytest.mark.parametrize(
-    ("text", "token"),
-    [
-        (mint_service_token(KEY, "worker"), ServiceToken("worker")),
-        (mint_service_token(KEY, "processor"), ServiceToken("processor")),
-        (mint_try_token(KEY, TRY), TRY),
-        (mint_operator_token(KEY, name="ada"), OperatorToken("ada")),
-    ],
+    "token",
+    [FleetToken("worker", 3), FleetToken("processor"), ServiceToken("worker", 12, 3), TRY, OperatorToken("ada", 4)],
 )
-def test_a_token_says_what_was_minted(text: str, token: object) -> None:
-    assert verify(KEY, text) == token
+def test_a_token_says_what_was_minted(token: Token) -> None:
+    assert verify(KEYS, mint(KEYS, token, ttl=60)) == token
 
 
 def test_a_token_is_what_any_reader_of_jwt_takes() -> None:
-    text = mint_operator_token(KEY, name="ä")
-    assert jwt.get_unverified_header(text) == {"alg": "HS256", "typ": "JWT"}
+    text = mint(KEYS, OperatorToken("ä"), ttl=60)
+    assert jwt.get_unverified_header(text) == {"alg": "HS256", "kid": "1", "typ": "JWT"}
     claims = jwt.decode(text, KEY, algorithms=["HS256"])
     assert (claims["k"], claims["sub"]) == ("operator", "ä")
 
 
+def forged(claims: dict[str, object], key: bytes | str = KEY, algorithm: str = "HS256", **header: object) -> str:
+    return jwt.encode(claims, key, algorithm=algorithm, headers=header)
+
+
 def test_tokens_that_are_not_good() -> None:
-    with pytest.raises(NotAllowed, match="signed with another key"):
-        verify(b"x" * 32, mint_service_token(KEY, "worker"))
+    good = {"k": "worker", "s": 1, "i": 7}
+    later = time.time() + 60
+    bad = {
+        "signed with another key": mint(replace(KEYS, keys={1: b"x" * 32}), FleetToken("worker"), ttl=60),
+        "of a key that is gone": mint(replace(KEYS, keys={2: KEY}), FleetToken("worker"), ttl=60),
+        "no token": "nonsense",
+        "for ever": forged(good),
+        "not signed": forged({**good, "exp": later}, "", "none"),
+        "not signed, with a key": forged({**good, "exp": later}, "", "none", kid="1"),
+        "of another algorithm": forged({**good, "exp": later}, KEY * 2, "HS512"),
+        "of a key that is no number": forged({**good, "exp": later}, kid="../1"),
+        "with a key of its own": forged({**good, "exp": later}, b"x" * 32, jwk={"kty": "oct", "k": "eHh4"}),
+        "cut short": mint(KEYS, TRY, ttl=60)[:-1],
+    }
+    for what, text in bad.items():
+        with pytest.raises(NotAllowed, match="not one of this Evenflow's"):
+            pytest.fail(f"{what}: {verify(KEYS, text)}")
     with pytest.raises(NotAllowed, match="expired"):
-        verify(KEY, mint(KEY, TRY, ttl=-1))
-    with pytest.raises(NotAllowed, match="not one of this Evenflow's"):
-        verify(KEY, "nonsense")
-    with pytest.raises(NotAllowed, match="not one of this Evenflow's"):
-        verify(KEY, jwt.encode({"k": "worker"}, KEY, algorithm="HS256"))
-    with pytest.raises(NotAllowed, match="not one of this Evenflow's"):
-        verify(KEY, jwt.encode({"k": "worker", "exp": time.time() + 60}, "", algorithm="none"))
+        verify(KEYS, mint(KEYS, TRY, ttl=-1))
     with pytest.raises(NotAllowed, match="kind that this Evenflow does not know"):
-        verify(KEY, jwt.encode({"k": "king", "exp": time.time() + 60}, KEY, algorithm="HS256"))
+        verify(KEYS, forged({"k": "king", "exp": later}))
+
+
+def test_one_of_before_keys_had_numbers_is_good_with_the_first_key() -> None:
+    """Whoever got it before an upgrade need not get a new one."""
+    text = forged({"k": "operator", "sub": "ada", "exp": time.time() + 60})
+    assert verify(KEYS, text) == OperatorToken("ada")
+    assert verify(replace(KEYS, keys={1: KEY, 2: b"x" * 32}), text) == OperatorToken("ada")
+
+
+def test_keys_change_while_tokens_are_in_use() -> None:
+    tokens, after = Tokens(KEYS), replace(KEYS, keys={1: KEY, 2: b"n" * 32})
+    old, service = mint(KEYS, TRY, ttl=60), tokens.for_service(FleetToken("worker", 3), 12)
+    assert tokens.renewed(service) is None
+    tokens.use(after)
+    assert tokens.verify(old) == TRY, "two keys are good at once"
+    renewed = tokens.renewed(service)
+    assert renewed is not None
+    assert jwt.get_unverified_header(renewed)["kid"] == jwt.get_unverified_header(tokens.for_try(TRY))["kid"] == "2"
+    tokens.use(replace(after, keys={2: b"n" * 32, 3: b"m" * 32}))
+    assert tokens.verify(renewed) == ServiceToken("worker", 12, 3)
+    for text in (old, service):
+        with pytest.raises(NotAllowed):
+            tokens.verify(text)
+
+
+def test_a_revoked_token_takes_with_it_what_came_from_it() -> None:
+    tokens = Tokens(KEYS)
+    fleet, operator = mint(KEYS, FleetToken("worker", 3), ttl=60), mint(KEYS, OperatorToken("ada", 4), ttl=60)
+    service = tokens.for_service(FleetToken("worker", 3), 12)
+    other = tokens.for_service(FleetToken("worker", 9), 13)
+    for text in (fleet, operator, service, other):
+        tokens.verify(text)
+    tokens.use(replace(KEYS, revoked=frozenset({3, 4})))
+    for text in (fleet, operator, service):
+        with pytest.raises(NotAllowed, match="revoked"):
+            tokens.verify(text)
+    assert tokens.verify(other) == ServiceToken("worker", 13, 9)
+
+
+def test_what_belongs_to_another_incarnation_of_the_database_is_void() -> None:
+    tokens = Tokens(KEYS)
+    texts = [tokens.for_service(FleetToken("worker"), 12), tokens.for_try(TRY)]
+    tokens.use(replace(KEYS, incarnation=8))
+    for text in texts:
+        with pytest.raises(NotAllowed, match="set back to a backup"):
+            tokens.verify(text)
+    assert tokens.verify(mint(KEYS, FleetToken("worker"), ttl=60)) == FleetToken("worker"), "fleets come back"
+
+
+def test_a_service_is_given_a_fresh_token_when_half_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = Tokens(KEYS)
+    text = tokens.for_service(FleetToken("worker"), 12)
+    later = time.time() + SERVICE_TTL_S / 2 + 60
+    monkeypatch.setattr(tokens_module, "time", SimpleNamespace(time=lambda: later))
+    fresh = tokens.renewed(text)
+    assert fresh is not None
+    assert tokens.verify(fresh) == ServiceToken("worker", 12)
+    assert tokens.renewed(fresh) is None
 
 
 def test_a_remembered_token_expires_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokens = Tokens(KEY)
-    token = mint(KEY, TRY, ttl=60)
+    tokens = Tokens(KEYS)
+    token = mint(KEYS, TRY, ttl=60)
     assert tokens.verify(token) == TRY
     later = time.time() + 61
     monkeypatch.setattr(tokens_module, "time", SimpleNamespace(time=lambda: later))
@@ -84,9 +154,9 @@ def test_a_remembered_token_expires_all_the_same(monkeypatch: pytest.MonkeyPatch
 
 def test_the_memory_for_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens_module, "CACHED_TOKENS", 3)
-    tokens = Tokens(KEY)
+    tokens = Tokens(KEYS)
     for epoch in range(10):
-        tokens.verify(mint_try_token(KEY, replace(TRY, epoch=epoch)))
+        tokens.verify(mint(KEYS, replace(TRY, epoch=epoch), ttl=60))
         tokens.for_try(replace(TRY, epoch=100 + epoch))
     assert len(tokens._seen) == 3
 
@@ -111,8 +181,8 @@ def every_route() -> list[tuple[str, str, frozenset[str]]]:
 def _rest_paths() -> dict[str, dict[str, object]]:
     from evenflow.api.rest.app import rest_application
 
-    paths = rest_application(None, tokens=None, log_directory=None, vault=None).openapi()["paths"]
-    return {path: methods for path, methods in paths.items() if path != "/metrics" and not path.startswith("/health/")}
+    paths = rest_application(None, tokens=None, log_directory=None, vault=None, vitals=None).openapi()["paths"]
+    return {path: methods for path, methods in paths.items() if not path.startswith(("/metrics", "/health"))}
 
 
 ROUTES = every_route()
@@ -123,36 +193,50 @@ def test_there_are_routes() -> None:
 
 
 @pytest.fixture
-def tokens(world: World, worker_token: str, processor_token: str, operator_token: str) -> dict[str, str]:
+def tokens(world: World, operator_token: str) -> dict[str, str]:
+    """A good one of each kind."""
     world.dispatch(world.run(world.version()), 1)
-    return {
-        "worker": worker_token,
-        "processor": processor_token,
-        "triggerer": mint_service_token(world.key, "triggerer"),
-        "operator": operator_token,
-        "try": world.try_token(1),
-    }
+    services = {kind: service_token(world.db, kind, 1) for kind in SERVICE_KINDS}
+    fleets = {f"{kind} fleet": fleet_token(world.db, kind) for kind in SERVICE_KINDS}
+    return {**services, **fleets, "operator": operator_token, "try": world.try_token(1)}
+
+
+def void_tokens(world: World) -> dict[str, str]:
+    """Of each kind that there is, some that were good once or never."""
+    state, later = key_state(world.db), time.time() + 600
+    stolen = {"k": "operator", "sub": "eve", "exp": later}
+    kinds: dict[str, Token] = {"service": ServiceToken("worker", 1), "try": TRY, "operator": OperatorToken("ada")}
+    void = {f"expired {name}": mint(state, token, ttl=-5) for name, token in kinds.items()}
+    foreign = replace(state, keys={1: b"x" * 32})
+    void |= {f"{name} signed by another": mint(foreign, token, ttl=60) for name, token in kinds.items()}
+    before = replace(state, incarnation=1)
+    void |= {f"{name} of before a restore": mint(before, token, ttl=60) for name, token in kinds.items() if name != "operator"}
+    void["garbage"] = "garbage"
+    void["not signed"] = jwt.encode(stolen, "", algorithm="none", headers={"kid": "1"})
+    void["signed with the name of the key"] = jwt.encode(stolen, "1", algorithm="HS256", headers={"kid": "1"})
+    void["of another algorithm"] = jwt.encode(stolen, state.keys[1] * 2, algorithm="HS512", headers={"kid": "1"})
+    return void
 
 
 async def test_no_route_works_without_the_right_token(api_url: str, tokens: dict[str, str], world: World) -> None:
     """R-CS1"""
     wrong: list[str] = []
-    expired = mint(world.key, ServiceToken("worker"), ttl=-5)
+    void = void_tokens(world)
     async with aiohttp.ClientSession() as session:
+
+        async def status(method: str, path: str, token: str | None) -> int:
+            headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+            async with session.request(method, f"{api_url}{path}", headers=headers) as answer:
+                return answer.status
+
         for method, path, kinds in ROUTES:
-            cases = {"none": (None, 401), "garbage": ("garbage", 401), "expired": (expired, 401)}
+            cases = {"nothing": (None, 401), **{case: (token, 401) for case, token in void.items()}}
             cases |= {kind: (token, 403) for kind, token in tokens.items() if kind not in kinds}
-            for case, (token, status) in cases.items():
-                headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-                async with session.request(method, f"{api_url}{path}", headers=headers) as answer:
-                    if answer.status != status:
-                        wrong.append(f"{method} {path} with {case}: {answer.status}")
-            for kind in kinds:
-                async with session.request(
-                    method, f"{api_url}{path}", headers={"Authorization": f"Bearer {tokens[kind]}"}
-                ) as answer:
-                    if answer.status in (401, 403, 500):
-                        wrong.append(f"{method} {path} with {kind}: {answer.status}")
+            for case, (token, expected) in cases.items():
+                if (found := await status(method, path, token)) != expected:
+                    wrong.append(f"{method} {path} with {case}: {found}")
+            answers = {kind: await status(method, path, tokens[kind]) for kind in kinds}
+            wrong += [f"{method} {path} with {kind}: {found}" for kind, found in answers.items() if found in (401, 403, 500)]
     assert wrong == []
 
 
@@ -190,6 +274,37 @@ async def test_one_try_cannot_act_for_another(client: ExecutionClient, world: Wo
     assert world.all("select run_key from xcom where key = 'return_value'") == [first]
     assert world.all("select run_key, epoch from task_progress") == [(first, 1)]
     assert world.one("select value from xcom where run_key = %s", second) == "of two"
+
+
+async def test_one_service_cannot_speak_for_another(api_url: str, worker_token: str, processor_token: str, world: World) -> None:
+    """R-CS1"""
+    worker, processor = ExecutionClient(api_url, worker_token), ExecutionClient(api_url, processor_token)
+    worker._credential.take(service_token(world.db, "worker", 7))
+    processor._credential.take(service_token(world.db, "processor", 7))
+    for call in (
+        worker.claim(m.Claim(service_id=8, request_key="k", slots=1, queues=["default"])),
+        worker.beat(8, m.Beat(state="stopped")),
+        processor.lease_files(m.FilesLease(service_id=8, bundles=["main"], limit=1, lease_s=1.0)),
+    ):
+        with pytest.raises(ApiRefused, match="This token is of service 7; it cannot speak for service 8"):
+            await call
+    await worker.close()
+    await processor.close()
+
+
+async def test_what_a_worker_says_changes_no_state(client: ExecutionClient, worker: int, world: World) -> None:
+    """R-CS1: all that its tokens let it send are reports, logs and values; the state is a scheduler's."""
+    run = world.run(world.version())
+    world.dispatch(run, 1)
+    states = "select t.state, t.epoch, t.try_number, r.state from task_instance t join dag_run r using (run_key)"
+    before = world.all(states)
+    (mine,) = (await client.claim(m.Claim(service_id=worker, request_key="k", slots=1, queues=["default"]))).assignments
+    await client.report(m.Reports(reports=[m.Report(token=mine.token, kind="started")]))
+    for outcome in ("success", "failed", "failed_for_good", "skipped", "rescheduled", "cannot_start"):
+        await client.report(m.Reports(reports=[m.Report(token=mine.token, kind="exit", outcome=outcome)]))
+    await client.beat(worker, m.Beat(state="stopped"))
+    assert world.all(states) == before
+    assert world.one("select count(*) from report") == 7
 
 
 async def test_a_try_that_is_over_writes_nothing(client: ExecutionClient, world: World) -> None:

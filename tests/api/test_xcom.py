@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.api import limits
 from evenflow.client.execution import ExecutionClient
-from evenflow.errors import ApiRefused
+from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.wire import messages as m
 from tests.api.world import World
 
@@ -137,3 +137,57 @@ async def test_an_instance_asks_which_element_is_its_own(client: ExecutionClient
         await client.ask(token, "element", m.AskElement(task_id="missing", key="return_value", index=0))
     with pytest.raises(ApiRefused, match="An index is 0 to"):
         await client.ask(token, "element", m.AskElement(task_id="clean", key="return_value", index=-1))
+
+
+async def test_the_elements_are_counted_once_for_all_who_ask(client: ExecutionClient, world: World) -> None:
+    """Until an operator changes the run: what a thousand instances ask for costs one list."""
+    run = world.run(world.version())
+    for index in (0, 2):
+        world.dispatch(run, 100 + index, task=1, map_index=index)
+        await finish(client, world, 100 + index, index)
+    world.dispatch(run, 3, task=2)
+    token = world.try_token(3)
+
+    async def second() -> int | None:
+        asked = m.AskElement(task_id="clean", key="return_value", index=1)
+        answer = await client.ask(token, "element", asked)
+        assert isinstance(answer, m.Element)
+        return answer.map_index
+
+    assert await second() == 2
+    world.db.execute("update xcom set map_index = 5 where map_index = 2")
+    assert await second() == 5  # the instances are still running, so that nothing is kept
+    world.db.execute("update task_instance set state = 'success' where task_index = 1")
+    assert await second() == 5
+    world.db.execute("update xcom set map_index = 7 where map_index = 5")
+    assert await second() == 5
+    world.db.execute("update dag_run set clears = 1")
+    assert await second() == 7
+    world.db.execute("delete from dispatch where epoch = 3")
+    with pytest.raises(StaleEpoch):
+        await second()
+
+
+async def test_values_of_other_runs_of_the_dag(client: ExecutionClient, world: World) -> None:
+    """By name, or the newest of those with earlier logical dates: never of another DAG, and never of a later date."""
+    version = world.version()
+    first, second, own, later = (world.run(version, name) for name in ("first", "second", "own", "later"))
+    for epoch, run in ((10, first), (20, second), (40, later)):
+        world.dispatch(run, epoch)
+        await client.push_xcom(world.try_token(epoch), m.XComPush(key="k", value=str(epoch).encode()))
+    world.dispatch(own, 30, task=2)
+    token = world.try_token(30)
+
+    async def prior(key: str) -> str | None:
+        answer = await client.ask(token, "prior_run", m.AskPriorRun(task_id="extract", key=key, map_index=-1))
+        assert isinstance(answer, m.PriorRun)
+        return answer.run_id
+
+    assert [await prior("k"), await prior("nothing")] == ["second", None]
+    found = await client.pull_xcom(token, m.XComPull(task_id="extract", key="k", map_index=-1, run_id="first"))
+    assert found.value == b"10"
+    world.dispatch(own, 31)
+    await client.push_xcom(world.try_token(31), m.XComPush(key="k", value=b"31"))
+    assert await prior("k") == "own"
+    with pytest.raises(ApiRefused, match="DAG 'sales' has no run 'nowhere' to pull from"):
+        await client.pull_xcom(token, m.XComPull(task_id="extract", key="k", map_index=-1, run_id="nowhere"))

@@ -8,11 +8,12 @@ from typing import Any
 
 import psycopg
 
-from evenflow.api.tokens import TryToken, mint_try_token
+from evenflow.api.tokens import ServiceKind, TryToken
 from evenflow.client.execution import ExecutionClient
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.wire import messages as m
 from evenflow.wire.code import archive_hash, pack
+from tests.tokens import fleet_token, service_token, try_token
 
 CODE = {"pipeline.py": b"from evenflow import dag\n"}
 CODE_HASH = archive_hash(CODE)
@@ -32,7 +33,6 @@ class World:
     """What a scheduler would have done, written straight into the tables."""
 
     db: psycopg.Connection[Any]
-    key: bytes
 
     def version(self, spec: DagSpec = SPEC, *, file: str = "pipeline.py") -> int:
         self.db.execute("insert into code (code_hash, archive) values (%s, %s) on conflict do nothing", [CODE_HASH, pack(CODE)])
@@ -114,7 +114,31 @@ class World:
         query = "select run_key, task_index, map_index, try_number from dispatch where epoch = %s"
         row = self.db.execute(query, [epoch]).fetchone()
         claims = dict(zip(("run_key", "task_index", "map_index", "try_number"), row or (1, 0, -1, 1), strict=True))
-        return mint_try_token(self.key, TryToken(epoch=epoch, **{**claims, **other}))
+        return try_token(self.db, TryToken(epoch=epoch, **{**claims, **other}))
+
+
+class ClientOfAll(ExecutionClient):
+    """Speaks for each service of its kind with that one's token, and for no service in particular with that of number 1."""
+
+    def __init__(self, api_url: str, db: psycopg.Connection[Any], kind: ServiceKind) -> None:
+        super().__init__(api_url, fleet_token(db, kind))
+        self._db, self._kind = db, kind
+        self._speak_for(1)
+
+    def _speak_for(self, service_id: int) -> None:
+        self._credential.take(service_token(self._db, self._kind, service_id))
+
+    async def beat(self, service_id: int, message: m.Beat, *, patience_s: float | None = None) -> m.BeatAnswer:
+        self._speak_for(service_id)
+        return await super().beat(service_id, message, patience_s=patience_s)
+
+    async def claim(self, message: m.Claim) -> m.ClaimAnswer:
+        self._speak_for(message.service_id)
+        return await super().claim(message)
+
+    async def lease_files(self, message: m.FilesLease) -> m.FilesLeased:
+        self._speak_for(message.service_id)
+        return await super().lease_files(message)
 
 
 async def new_worker(client: ExecutionClient) -> int:

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.cli import terminal
 from evenflow.runtime.embedded import EmbeddedPostgres
+from tests.cli.command_line import DAGS, CommandLine
+from tests.running import RunningEvenflow
 
 Evenflow = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -40,3 +43,26 @@ def evenflow(home: Path) -> Evenflow:
         return subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, timeout=60, check=False)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def steered(evenflow_up: RunningEvenflow) -> RunningEvenflow:
+    """With the DAGs above, and one run of ``steered`` that failed."""
+    (evenflow_up.dags / "steered.py").write_text(DAGS)
+    done = evenflow_up.evenflow("run", "dags/steered.py", "--dag", "steered", "--param", "count=9", "--run-id", "unlucky")
+    assert done.returncode == 1, done.stderr
+    assert "✗ check[7] failed: ValueError: seven is unlucky" in done.stdout
+    assert "evenflow tasks logs steered check --run unlucky --map-index 7" in done.stdout
+    return evenflow_up
+
+
+@pytest.fixture
+def cli(steered: RunningEvenflow, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    for name in os.environ:
+        if name.startswith("EVENFLOW_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("EVENFLOW_HOME", str(steered.home))
+    monkeypatch.chdir(steered.home)
+    for console in (terminal.output, terminal.errors):
+        monkeypatch.setattr(console, "width", 150)
+    return CommandLine(capsys)

@@ -72,6 +72,10 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
     (x.Finished(state="failed", at=NOW, explanation="ValueError: no."), ("It has ended at", ": ValueError: no.\n")),
     (x.RunEnded(state="failed", at=NOW, explanation="cancelled by ada"), ("before the task began: cancelled by ada.",)),
     (x.Paused(dag_id="d"), ("The DAG d is paused.", "evenflow dags unpause d")),
+    (
+        x.Quarantined(since=NOW, explanation="KeyError in scheduler/branches.py, line 4"),
+        ("because handling it failed: KeyError in scheduler/branches.py, line 4.", "evenflow quarantine release run d/r"),
+    ),
     (x.RunAfter(at=NOW + timedelta(hours=2, minutes=50)), ("may not begin before", "in 2 h ")),
     (x.AwaitsRetry(at=NOW + timedelta(seconds=45), tries=2, explanation=None), ("Try 2 failed. The next one is due at",)),
     (x.AwaitsEvent(state="deferred"), ("It is deferred",)),
@@ -194,7 +198,7 @@ def test_on_a_running_system(evenflow_up: RunningEvenflow) -> None:
         assert kinds(run, "hold", "--map-index", "2") == ["full_limit"]
         assert kinds(run, "after") == ["awaits_upstreams"]
     shown = evenflow_up.evenflow("why", "crowd-1", "hold", "--map-index", "1").stdout
-    assert "The pool narrow is full: 1 of 1 slots are taken." in shown
+    assert "The pool narrow is full: 1 of 1 slot is taken." in shown
     assert "evenflow pools set narrow 2" in shown
     assert "pool narrow (1 of 1)" in evenflow_up.evenflow("plan").stdout
     evenflow_up.evenflow("pools", "set", "narrow", "2")

@@ -2,110 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
 import time
-from typing import Any
 
-import pytest
-
-from evenflow.cli import terminal
-from evenflow.cli.app import run
+from tests.cli.command_line import CommandLine
 from tests.running import RunningEvenflow, environment
-
-DAGS = """
-import time
-from evenflow import Asset, Param, dag, task
-
-@task
-def numbers(count: int) -> list[int]:
-    print("counting to", count)
-    return list(range(count))
-
-@task(retries=0, task_display_name="Look for seven")
-def check(number: int) -> None:
-    print("number", number)
-    if number == 7:
-        raise ValueError("seven is unlucky")
-
-@dag(schedule="0 3 1 1 *", tags=["test"], description="Counts.", dag_display_name="The steered one",
-     owner_links={"ops": "mailto:ops@x.org"})
-def steered(count: int = Param(3, type="integer", description="How far.")):
-    check.expand(number=numbers(count))
-
-@task
-def wait() -> None:
-    print("waiting", flush=True)
-    time.sleep(600)
-
-@dag()
-def endless():
-    wait()
-
-@task
-def pack(triggering_asset_events=None):
-    print({asset.name: len(events) for asset, events in triggering_asset_events.items()})
-
-@dag(schedule=[Asset("orders", "s3://shop/orders")])
-def shipped():
-    pack()
-shipped()
-
-steered()
-endless()
-"""
-
-
-@pytest.fixture(scope="session")
-def up(evenflow_up: RunningEvenflow) -> RunningEvenflow:
-    """With the DAGs above, and one run of ``steered`` that failed."""
-    (evenflow_up.dags / "steered.py").write_text(DAGS)
-    done = evenflow_up.evenflow("run", "dags/steered.py", "--dag", "steered", "--param", "count=9", "--run-id", "unlucky")
-    assert done.returncode == 1, done.stderr
-    assert "✗ check[7] failed: ValueError: seven is unlucky" in done.stdout
-    assert "evenflow tasks logs steered check --run unlucky --map-index 7" in done.stdout
-    return evenflow_up
-
-
-class CommandLine:
-    """Commands in this process: a hundred of them are quick, and what they print is what a process prints."""
-
-    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
-        self._captured = captured
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._captured.readouterr()
-        code = run(arguments)
-        shown = self._captured.readouterr()
-        return code, shown.out, shown.err
-
-    def show(self, *arguments: str) -> str:
-        code, out, err = self(*arguments)
-        assert code == 0, err
-        return out
-
-    def ask(self, *arguments: str) -> Any:
-        return json.loads(self(*arguments, "--json")[1])
-
-    def refused(self, *arguments: str) -> str:
-        code, out, err = self(*arguments)
-        assert (code, out) == (2, "")
-        return err
-
-
-@pytest.fixture
-def cli(up: RunningEvenflow, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    for name in os.environ:
-        if name.startswith("EVENFLOW_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("EVENFLOW_HOME", str(up.home))
-    monkeypatch.chdir(up.home)
-    for console in (terminal.output, terminal.errors):
-        monkeypatch.setattr(console, "width", 150)
-    return CommandLine(capsys)
 
 
 def test_dags(cli: CommandLine) -> None:
@@ -164,9 +67,9 @@ def test_a_file_with_several_dags(cli: CommandLine) -> None:
     assert "defines no DAG 'nope'" in cli.refused("run", "dags/steered.py", "--dag", "nope")
 
 
-def test_ctrl_c_cancels_a_run(up: RunningEvenflow, cli: CommandLine) -> None:
+def test_ctrl_c_cancels_a_run(steered: RunningEvenflow, cli: CommandLine) -> None:
     command = [sys.executable, "-m", "evenflow", "run", "endless", "--run-id", "interrupted"]
-    watching = subprocess.Popen(command, env=environment(up.home), cwd=up.home, stdout=subprocess.PIPE, text=True)
+    watching = subprocess.Popen(command, env=environment(steered.home), cwd=steered.home, stdout=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30
     while "waiting" not in cli("tasks", "logs", "endless", "wait", "--run", "interrupted")[1]:
         assert time.monotonic() < deadline
@@ -262,7 +165,23 @@ def test_settings(cli: CommandLine) -> None:
     assert "is true or false, not 'off'. Type for example: evenflow settings set" in cli.refused(
         "settings", "set", "fast_follow", "off"
     )
-    assert "There is no setting 'slow'; there is: fast_follow" in cli.refused("settings", "set", "slow", "true")
+    for command in (("set", "slow", "true"), ("get", "slow"), ("unset", "slow"), ("history", "slow")):
+        assert "There is no setting 'slow'; there is: fast_follow" in cli.refused("settings", *command)
+
+
+def test_the_history_of_a_setting(cli: CommandLine) -> None:
+    """R-HA6"""
+    assert cli.show("settings", "history", "retention_days") == "Nobody has set it.\n"
+    assert cli.show("settings", "set", "retention_days", "400") == "retention_days is 400\n"
+    assert cli.show("settings", "get", "retention_days") == "400\n"
+    assert cli.show("settings", "unset", "retention_days") == "retention_days is 0, its default\n"
+    assert cli.ask("settings", "get", "retention_days")["version"] is None
+    unset, was_set = cli.ask("settings", "history", "retention_days")["history"]
+    assert (was_set["value"], unset["value"], unset["unset"]) == (400, 0, True)
+    assert unset["version"] > was_set["version"]
+    shown = cli.show("settings", "history", "retention_days")
+    assert "0 (default)" in shown
+    assert "400" in shown
 
 
 def test_the_priority_of_a_run(cli: CommandLine) -> None:
@@ -275,17 +194,17 @@ def test_the_priority_of_a_run(cli: CommandLine) -> None:
     assert " 7 " in line
 
 
-def test_doctor_sees_the_api(up: RunningEvenflow, cli: CommandLine) -> None:
+def test_doctor_sees_the_api(steered: RunningEvenflow, cli: CommandLine) -> None:
     findings = {finding["what"]: finding for finding in cli.ask("doctor")["findings"]}
-    assert findings["API"] == {"what": "API", "verdict": "ok", "found": f"{up.api_url} is ready", "cure": ""}
+    assert findings["API"] == {"what": "API", "verdict": "ok", "found": f"{steered.api_url} is ready", "cure": ""}
 
 
-def test_doctor_says_when_the_keys_are_others(up: RunningEvenflow, cli: CommandLine) -> None:
+def test_doctor_says_when_the_keys_are_others(steered: RunningEvenflow, cli: CommandLine) -> None:
     def of_keys() -> dict[str, str]:
         return next(finding for finding in cli.ask("doctor")["findings"] if finding["what"] == "Keys")
 
     assert of_keys()["verdict"] == "ok"
-    file = up.home / "secrets.key"
+    file = steered.home / "secrets.key"
     keys = file.read_text()
     try:
         file.write_text("A" * 43 + "=")
@@ -297,17 +216,17 @@ def test_doctor_says_when_the_keys_are_others(up: RunningEvenflow, cli: CommandL
         file.write_text(keys)
 
 
-def test_events_of_people(up: RunningEvenflow, cli: CommandLine) -> None:
+def test_events_of_people(steered: RunningEvenflow, cli: CommandLine) -> None:
     cli.ask("pools", "set", "audited", "3")
     (event,) = cli.ask("events", "audited")["events"]
     assert (event["action"], event["detail"]) == ("pool.set", {"slots": 3})
     assert event["actor"]
 
 
-def test_output_goes_on_when_its_reader_has_gone(up: RunningEvenflow, cli: CommandLine) -> None:
+def test_output_goes_on_when_its_reader_has_gone(steered: RunningEvenflow, cli: CommandLine) -> None:
     command = f"{sys.executable} -m evenflow dags list --json | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", command], env=environment(up.home), cwd=up.home, capture_output=True, text=True, check=False
+        ["bash", "-c", command], env=environment(steered.home), cwd=steered.home, capture_output=True, text=True, check=False
     )
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr

@@ -11,13 +11,13 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.tokens import mint_service_token
 from evenflow.api.vault import Vault
 from evenflow.core.bundle import BundleSource
 from evenflow.processor.parsing import ParseLimits
 from evenflow.processor.service import ProcessorService
 from evenflow.wire.objects import ObjectStorage
 from tests.processor.bundle import Bundle
+from tests.tokens import fleet_token
 
 StartProcessor = Callable[..., Awaitable[ProcessorService]]
 
@@ -48,13 +48,12 @@ def bundle(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> Bund
 @pytest.fixture
 async def start_processor(api: ApiService, bundle: Bundle) -> AsyncIterator[StartProcessor]:
     """Starts processors of the bundle; they are stopped after the test."""
-    key = bytes(bundle.one("select value from secret where name = 'token_key'"))
     async with AsyncExitStack() as stack:
 
         async def start(
             name: str = "p", folder: Path = bundle.folder, within: ParseLimits | None = None, sources: Sequence[BundleSource] = ()
         ) -> ProcessorService:
-            url, token = f"http://127.0.0.1:{api.port}", mint_service_token(key, "processor")
+            url, token = f"http://127.0.0.1:{api.port}", fleet_token(bundle.db, "processor")
             sources = sources or [BundleSource(name="main", folder=str(folder))]
             home = bundle.folder.parent / f"home-{name}"
             service = ProcessorService(url, token, name=name, sources=sources, home=home, parse_limits=within or ParseLimits())

@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 
 from evenflow.api.service import ApiService
-from evenflow.api.tokens import mint_service_token
 from evenflow.sdk import limits
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.code import read_archive
@@ -18,6 +17,7 @@ from evenflow.worker.service import WorkerService
 from evenflow.worker.values import Values
 from tests.processor.bundle import Bundle, until
 from tests.processor.conftest import StartProcessor
+from tests.tokens import fleet_token
 from tests.worker.world import World
 
 DAG = """
@@ -92,7 +92,7 @@ async def test_a_worker_on_another_host_finds_them(
     assert (await bundle.parsed("team/dag.py")).error is None
     shutil.rmtree(bundle.folder)
     world = World(db, tmp_path / "logs")
-    token = mint_service_token(bytes(world.one("select value from secret where name = 'token_key'")), "worker")
+    token = fleet_token(db, "worker")
     values = Values(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM)
     url = f"http://127.0.0.1:{api.port}"
     worker = WorkerService(url, token, name="w", slots=2, queues=["default"], home=tmp_path / "elsewhere", values=values)

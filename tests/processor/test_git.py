@@ -182,3 +182,60 @@ async def test_a_connection_that_is_missing(tmp_path: Path) -> None:
     repository = GitRepository(BundleSource(name="etl", git="https://127.0.0.1:1/x.git", connection="repo"), tmp_path / "home")
     await repository.refresh()
     assert "Connection 'repo' is not defined" in str(repository.state()["error"])
+
+
+async def test_a_password_is_not_shown_where_the_remote_redirects_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str | None] = []
+    places: list[str] = []
+
+    class Thief(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            shown.append(self.headers["Authorization"])
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    class Redirects(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", places[0] + self.path)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Thief) as thief, ThreadingHTTPServer(("127.0.0.1", 0), Redirects) as remote:
+        for server in (thief, remote):
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+        places.append(f"http://127.0.0.1:{thief.server_port}")
+        monkeypatch.setenv("EVENFLOW_CONN_REPO", "https://me:s3cret@host")
+        source = BundleSource(name="etl", git=f"http://127.0.0.1:{remote.server_port}/x.git", connection="repo")
+        repository = GitRepository(source, tmp_path / "home")
+        await repository.refresh()
+        for server in (thief, remote):
+            server.shutdown()
+    assert repository.state()["error"] is not None
+    assert set(shown) == {None}
+
+
+async def test_no_url_names_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where git's own settings would let it."""
+    (tmp_path / "gitconfig").write_text("[protocol]\n\tallow = always\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "gitconfig").rename(tmp_path / ".gitconfig")
+    here = tmp_path / "here"
+    repository = GitRepository(BundleSource(name="etl", git=f"ext::sh -c touch% {here}"), tmp_path / "home")
+    await repository.refresh()
+    assert "transport 'ext' not allowed" in str(repository.state()["error"])
+    assert not here.exists()
+
+
+async def test_a_folder_that_is_a_link_to_elsewhere(remote: Remote, tmp_path: Path) -> None:
+    """Who may push does not choose what of this host is read."""
+    private = tmp_path / "private"
+    private.mkdir()
+    (remote.path / "dags").symlink_to(private)
+    remote.commit(other="1")
+    repository = GitRepository(BundleSource(name="etl", git=str(remote.path), subdir="dags"), tmp_path / "home")
+    await repository.refresh()
+    assert "is a link to what is not in the repository" in str(repository.state()["error"])
+    assert not repository.folder.exists()

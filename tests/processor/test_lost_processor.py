@@ -13,10 +13,10 @@ import psutil
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.tokens import mint_service_token
 from evenflow.core.limits import LEASE_S
 from evenflow.processor.limits import RESCAN
 from tests.processor.bundle import DEADLINE_S, Bundle, a_dag, until
+from tests.tokens import fleet_token
 
 Launch = Callable[[str], subprocess.Popen[bytes]]
 
@@ -33,7 +33,7 @@ while not Path({go!r}).exists():
 @pytest.fixture
 def launch(api: ApiService, bundle: Bundle) -> Iterator[Launch]:
     """Starts a processor of the bundle, of this name, as a process."""
-    token = mint_service_token(bytes(bundle.one("select value from secret where name = 'token_key'")), "processor")
+    token = fleet_token(bundle.db, "processor")
     with ExitStack() as stack:
 
         def start(name: str) -> subprocess.Popen[bytes]:

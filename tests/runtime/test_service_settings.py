@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from evenflow.core.bundle import BundleSource
+from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings
+from evenflow.telemetry.vitals import Vitals
 
 SETTINGS = ServiceSettings(
     home=Path("/home"),
@@ -61,7 +63,7 @@ def test_connections_reach_tasks() -> None:
 def test_without_a_token_it_says_how_to_get_one(kind: Kind) -> None:
     environment = SETTINGS.environment(kind, {}) | {"EVENFLOW_TOKEN": ""}
     with pytest.raises(SettingsError, match=f"evenflow tokens create {kind}. Then set EVENFLOW_TOKEN"):
-        build_service(kind, ServiceSettings.from_environment(environment))
+        build_service(kind, ServiceSettings.from_environment(environment), Vitals(Teller(kind), "w"))
 
 
 def test_only_the_api_gets_the_keys_and_only_user_code_the_connections() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
 import pytest
 
 from evenflow.errors import SettingsError
-from evenflow.runtime.settings import bundle_of, load_settings, unknown_variables
+from evenflow.runtime.settings import Settings, bundle_of, load_settings, unknown_variables
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +107,18 @@ def test_a_wrong_option_is_named() -> None:
         load_settings(workers=100)
 
 
+def test_what_a_service_has_to_know_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every setting that a service has and that people can make."""
+    told = {"secret_keys": "k1,k2", "token": "a.b.c", "default_timezone": "Asia/Kathmandu", "xcom_url": "s3://x", "slots": "3"}
+    told |= {"database_url": "postgresql://h/d", "api_host": "0.0.0.0", "drain_timeout": "7.5", "log_level": "error"}
+    told |= {"parse_timeout": "9.0", "parse_memory": "256", "xcom_inline": "77", "api_url": "http://h:1", "api_port": "5"}
+    for name, value in told.items():
+        monkeypatch.setenv(f"EVENFLOW_{name.upper()}", value)
+    service = load_settings().for_service(name="s")
+    both = {field.name for field in dataclasses.fields(service)} & Settings.model_fields.keys()
+    assert {name: str(getattr(service, name)) for name in told.keys() & both} == {name: told[name] for name in told.keys() & both}
+
+
 def test_secrets_are_shown_neither_in_errors_nor_in_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVENFLOW_DATABASE_URL", "postgresql://me:open-sesame@host/db")
     monkeypatch.setenv("EVENFLOW_TOKEN", "open-sesame")
@@ -115,3 +128,20 @@ def test_secrets_are_shown_neither_in_errors_nor_in_settings(monkeypatch: pytest
 def test_a_misspelt_variable_is_found() -> None:
     environ = {"EVENFLOW_WORKRES": "2", "EVENFLOW_CONN_X": "", "EVENFLOW_SLOTS": "1", "EVENFLOW_DEBUG": "1", "PATH": ""}
     assert unknown_variables(environ) == ["EVENFLOW_WORKRES is no setting. Did you mean EVENFLOW_WORKERS?"]
+
+
+@pytest.mark.parametrize(
+    ("folders", "said"),
+    [
+        ('[bundles.a]\nfolder = "dags"\n', r"of bundle 'a' shares files with the DAG folder"),
+        ('[bundles.a]\nfolder = "dags/team"\n', r"of bundle 'a' shares files with the DAG folder"),
+        ('[bundles.a]\nfolder = "x"\n[bundles.b]\nfolder = "x/../x"\n', r"of bundle 'b' shares files with that of bundle 'a'"),
+    ],
+)
+def test_a_file_is_in_one_bundle(project: Path, folders: str, said: str) -> None:
+    """Else every DAG of it would be refused as one that is there twice."""
+    (project / "evenflow.toml").write_text(folders)
+    with pytest.raises(SettingsError, match=said + r".*Delete \[bundles\.[ab]\], or give it a folder of its own"):
+        load_settings()
+    (project / "evenflow.toml").write_text('[bundles.a]\nfolder = "x"\n[bundles.b]\nfolder = "xy"\n')
+    assert [source.name for source in load_settings().sources] == ["a", "b"]

@@ -16,13 +16,14 @@ from evenflow.scheduler.catalog import Catalog
 from evenflow.store.audit import audit
 from evenflow.store.connect import connect
 from evenflow.store.rows import execute
+from tests.scheduler.processes import Schedulers
 
 STARTABLE = """
 select l.lane_id
 from lane l
 join node n using (node_id)
 join concurrency_limit p on p.limit_id = n.pool_limit
-where l.parked_on <> -1 and p.capacity - p.used >= n.weight
+where l.parked_on not in (-1, -3) and p.capacity - p.used >= n.weight
   and not exists (
       select from concurrency_limit c where c.limit_id = any(l.locals || n.executor_limit || n.task_limit) and c.used >= c.capacity)
 """
@@ -177,3 +178,12 @@ def world(database_url: str) -> Iterator[World]:
             "insert into service (kind, name, host, pid, version) values ('worker', 'w', 'h', 1, '0') returning service_id"
         ).fetchone()
         yield World(conn, worker)
+
+
+@pytest.fixture
+def schedulers(database_url: str) -> Iterator[Schedulers]:
+    """Processes; none at first."""
+    with connect(database_url, name="test schedulers") as conn:
+        them = Schedulers(conn, database_url)
+        yield them
+        them.kill_all()

@@ -9,6 +9,7 @@ import pytest
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
+from evenflow.store import leases
 
 
 def task(task_id: str, *upstream: int, **kw: Any) -> TaskSpec:
@@ -149,7 +150,8 @@ def test_cannot_start_goes_elsewhere_without_using_up_the_try_until_it_is_hopele
     world.report(world.claim(), "cannot_start", reason="No module named 'foo'")
     world.advance()
     assert world.states(run) == {"a": "failed"}
-    assert world.conn.execute("select reason from task_instance").fetchone() == ("No module named 'foo'",)
+    reason = "lost 4 times, and infrastructure_retries is 3; the last time: No module named 'foo'"
+    assert world.conn.execute("select reason from task_instance").fetchone() == (reason,)
     world.audit()
 
 
@@ -276,10 +278,8 @@ def test_a_lost_worker_loses_no_try(world: Any) -> None:
     world.report(tries[:1], started=True)
     world.advance()
     world.conn.execute("update service set state = 'lost'")
-    from evenflow.store import inbox
-
-    assert inbox.report_lost_tries(world.conn) == 2
-    assert inbox.report_lost_tries(world.conn) == 0
+    assert leases.report_lost_tries(world.conn) == 2
+    assert leases.report_lost_tries(world.conn) == 0
     world.advance()
     world.conn.execute("update service set state = 'active'")
     again = world.claim()
@@ -291,6 +291,29 @@ def test_a_lost_worker_loses_no_try(world: Any) -> None:
     world.report(again)
     world.advance()
     assert world.run_state(run) == "success"
+    world.audit()
+
+
+def test_a_task_says_how_often_it_may_be_lost_and_then_its_own_retries_count(world: Any) -> None:
+    """R-CS7: bounded, and each loss beyond that uses up a try."""
+    world.add_dag(dag(task("a", infrastructure_retries=1, retries=1, retry_delay=0.0)))
+    run = world.trigger("d")
+    world.advance()
+    tries = []
+    for expected in ("queued", "up_for_retry", "failed"):
+        (t,) = world.claim()
+        tries.append(t.try_number)
+        world.report([t], "lost", reason="worker w on h was lost")
+        world.conn.execute("update dispatch set created_at = now() - interval '1 minute'")
+        advance(world.conn, world.catalog)
+        assert world.states(run) == {"a": expected}
+        world.conn.execute("update timer set due_at = now()")
+        world.advance()
+    assert tries == [1, 1, 2]
+    assert world.conn.execute("select reason, losses from task_instance").fetchone() == (
+        "lost 3 times, and infrastructure_retries is 1; the last time: worker w on h was lost",
+        3,
+    )
     world.audit()
 
 

@@ -141,12 +141,12 @@ def test_the_sweep_repairs_a_lost_wakeup_and_counts_it(busy: Any) -> None:
     tally = Tally()
     assert busy.advance().starts == 0
     Sweep(tally).perform(busy.conn)
-    repairs = tally.read()["repairs"]
+    repairs = tally.repairs
     assert repairs > 0
     busy.audit()  # the wakes are there
     assert busy.advance().starts > 0 or busy.claim()
     Sweep(tally).perform(busy.conn)
-    assert tally.read()["repairs"] == repairs
+    assert tally.repairs == repairs
     busy.audit()
 
 
@@ -159,9 +159,9 @@ def test_the_sweep_waits_for_a_round(busy: Any, database_url: str) -> None:
         with other.transaction():
             assert inbox.try_executor(other).all()[0][0]
             sweep.perform(busy.conn)
-            assert tally.read()["repairs"] == 0
+            assert tally.repairs == 0
         sweep.perform(busy.conn)
-    assert tally.read()["repairs"] > 0
+    assert tally.repairs > 0
 
 
 def test_the_sweep_finds_nothing_where_nothing_was_lost(busy: Any) -> None:
@@ -173,7 +173,7 @@ def test_the_sweep_finds_nothing_where_nothing_was_lost(busy: Any) -> None:
     Sweep(tally).perform(busy.conn)
     lose_a_wakeup(busy)  # of lanes that are paused
     Sweep(tally).perform(busy.conn)
-    assert tally.read()["repairs"] == 0
+    assert tally.repairs == 0
 
 
 def parked_lanes(conn: psycopg.Connection[Any], count: int) -> None:
@@ -200,7 +200,7 @@ def test_the_sweep_looks_at_so_many_queues_and_goes_on_where_it_stopped(db: psyc
     sweep = Sweep(tally)
     for _ in range(4):
         sweep.perform(db)
-        found.append(tally.read()["repairs"])
+        found.append(tally.repairs)
     assert found == [0, 0, 1, 1]
     first = find_lost_wakeups(db, after=START, most=10).all()
     assert [(queue.lost, queue.last) for queue in first] == [(False, True)]

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
-from evenflow.scheduler.duties import Presence, watch_leases
+from evenflow.core.observation import Teller
+from evenflow.scheduler.duties import Presence
 from evenflow.scheduler.partitions import DAYS_AHEAD, first_run_key, make_partitions
 from evenflow.scheduler.schedules import create_scheduled
-from evenflow.scheduler.turns import Tally
+from evenflow.telemetry.vitals import Vitals
 
 TASK = TaskSpec(task_id="a", operator="python")
 
@@ -69,28 +70,9 @@ def test_history_goes_to_the_partition_of_the_day_of_its_run(world: Any) -> None
     assert events == [("grant", "queued"), ("succeed", "success")]
 
 
-def test_a_worker_whose_lease_lapsed_is_lost_and_its_tries_are_sent_again(world: Any) -> None:
-    """R-CS7, R-HA4."""
-    world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
-    run = world.trigger("d")
-    world.advance()
-    (first,) = world.claim()
-    world.conn.execute("update service set beat_at = now() - interval '1 minute'")
-    watch_leases(world.conn)
-    assert world.conn.execute("select state from service").fetchone() == ("lost",)
-    world.advance()
-    assert world.claim() == []  # a lost worker gets nothing
-    world.conn.execute("update service set state = 'active', beat_at = now()")
-    (second,) = world.claim()
-    assert second.epoch != first.epoch
-    world.report([second])
-    world.advance()
-    assert world.run_state(run) == "success"
-
-
 def test_a_scheduler_that_is_not_known_any_more_registers_anew(world: Any) -> None:
-    """R-HA4: every scheduler heartbeats, with its own share."""
-    presence = Presence("s", Tally())
+    """R-HA4: every scheduler heartbeats."""
+    presence = Presence(Vitals(Teller.SCHEDULER, "s"))
     presence.beat(world.conn)
     presence.beat(world.conn)
     query = "select count(*) from service where kind = 'scheduler' and state = %s"

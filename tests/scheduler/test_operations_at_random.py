@@ -186,7 +186,8 @@ class Play:
     def delete(self) -> None:
         """A run goes, if it has ended, and there is a new one."""
         run = self.draw(st.sampled_from(self.runs))
-        if self.draw(st.integers(0, 2)) == 0 and execute(self.world.conn, "operations/delete_runs", {"run_keys": [run]}).fetchall():
+        deleted = {"run_keys": [run], "whole": 10_000}
+        if self.draw(st.integers(0, 2)) == 0 and execute(self.world.conn, "operations/delete_runs", deleted).fetchall():
             self.runs = [*(other for other in self.runs if other != run), self.trigger()]
 
     def exists(self, run: int) -> bool:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.scheduler.partitions import first_run_key, make_partitions
 from evenflow.scheduler.retention import RUNS_AT_ONCE, delete_before, delete_old, drop_partitions_before
+from evenflow.store.retention import delete_garbage
 from tests.scheduler.conftest import World
 
 NOW = datetime.now(UTC)
@@ -130,3 +133,32 @@ def test_empty_partitions_of_days_that_are_over_are_dropped(world: World) -> Non
     assert full not in dropped
     assert world.conn.execute("select to_regclass(%s) is not null", [full]).fetchone() == (True,)
     assert drop_partitions_before(world.conn, NOW - 5 * DAY) == []
+
+
+def test_a_large_run_goes_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA11: no transaction grows with a run."""
+    monkeypatch.setattr("evenflow.store.retention.DELETED_AT_ONCE", 4)
+    world.add_dag(DagSpec(dag_id="d", tasks=tuple(TaskSpec(task_id=f"t{i}", operator="python") for i in range(10))))
+    large, kept = ended(world, 10 * DAY), ended(world, 2 * DAY)
+    events = world.conn.execute("select count(*) from task_event").fetchone()
+    assert delete_before(world.conn, NOW - 5 * DAY) == 1
+    assert counts(world) == [kept]
+    assert sorted(left_of(world, large)) == ["run_garbage", "task_event", "task_event_default", "task_instance"]
+    parts = [delete_garbage(world.conn, limit=4) for _ in range(5)]
+    assert parts == [4, 4, 2, 0, 0]
+    assert left_of(world, large) == []
+    assert world.conn.execute("select 2 * count(*) from task_event").fetchone() == events
+    world.audit()
+
+
+def test_the_record_of_who_changed_what_has_an_age_of_its_own(world: World) -> None:
+    world.conn.execute(
+        "insert into audit_event (at, actor, action, object) values (%s, 'ada', 'pool.set', 'old')", [NOW - 10 * DAY]
+    )
+    world.conn.execute("insert into audit_event (at, actor, action, object) values (%s, 'ada', 'pool.set', 'new')", [NOW - 2 * DAY])
+    world.conn.execute("insert into setting (name, value, changed_by) values ('retention_days', '1', 'ann')")
+    delete_old(world.conn)
+    assert world.conn.execute("select count(*) from audit_event").fetchone() == (2,)
+    world.conn.execute("insert into setting (name, value, changed_by) values ('audit_retention_days', '5', 'ann')")
+    delete_old(world.conn)
+    assert world.conn.execute("select object from audit_event").fetchall() == [("new",)]

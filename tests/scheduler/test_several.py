@@ -150,7 +150,7 @@ def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: Any, d
             assert world.startable() == []
     assert hands.audits >= 5
     assert hands.findings == []
-    assert hands.tally.read()["repairs"] == 0
+    assert hands.tally.repairs == 0
     assert {world.run_state(run) for run in runs} <= {"success", "failed"}
     assert all(any(turn.progress.starts for turn in turns) for turns in hands.turns), "each started something"
     world.audit()

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.tokens import mint_operator_token
 from evenflow.api.vault import Vault
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.store.sql import sql
 from evenflow.wire.objects import ObjectStorage
+from tests.tokens import operator_token
 
 
 @pytest.fixture
@@ -30,8 +30,7 @@ async def rest(world: Any, database_url: str, tmp_path: Path) -> AsyncIterator[R
         storage=ObjectStorage(str(tmp_path / "xcom")),
     )
     await api.start()
-    (key,) = world.conn.execute("select value from secret where name = 'token_key'").fetchone()
-    async with RestClient(f"http://127.0.0.1:{api.port}", mint_operator_token(bytes(key), name="ada")) as client:
+    async with RestClient(f"http://127.0.0.1:{api.port}", operator_token(world.conn)) as client:
         yield client
     await api.stop()
 

@@ -15,13 +15,16 @@ class Recorder:
 
     def __init__(self, stored: dict[tuple[str, str, int | None], Any] | None = None) -> None:
         self.stored = stored or {}
+        self.other_run = ""  # the name of one that has values
         self.pushed: dict[str, Any] = {}
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.answers: dict[str, dict[str, Any]] = {}
         self.pulls: list[tuple[str, str, int | None]] = []
         self.reported: list[tuple[str, int, int, dict[str, Any]]] = []
 
-    def xcom_pull(self, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
+    def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
+        if run_id is not None:
+            return run_id == self.other_run, f"{task_id} of {run_id}"
         address = (task_id, key, map_index)
         self.pulls.append(address)
         return address in self.stored, self.stored.get(address)

@@ -232,7 +232,7 @@ def test_default_args_of_airflow_are_taken_over() -> None:
         "retry_delay": timedelta(minutes=5),
     }
     with DAG("d", default_args=defaults, auto_register=True) as dag:  # type: ignore[call-arg]
-        EmptyOperator(task_id="a", do_xcom_push=True)  # type: ignore[call-arg]
+        EmptyOperator(task_id="a", do_xcom_push=True, multiple_outputs=False)  # type: ignore[call-arg]
     spec = dag.to_spec()
     assert (spec.owner, spec.start_date, spec.tasks[0].retries) == ("airflow", "2026-01-01T00:00:00+00:00", 1)
 

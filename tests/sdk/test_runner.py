@@ -281,7 +281,7 @@ def test_a_context_from_the_wire() -> None:
             "data_interval_start": None,
         }
     ) == context(
-        "t", map_index=2, map_length=3, params={"n": 1}, logical_date=datetime(2026, 3, 4, tzinfo=UTC), run_after=RUN_AFTER
+        "t", epoch=1, map_index=2, map_length=3, params={"n": 1}, logical_date=datetime(2026, 3, 4, tzinfo=UTC), run_after=RUN_AFTER
     )
 
 

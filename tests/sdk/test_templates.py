@@ -86,7 +86,7 @@ def test_what_comes_from_outside_is_never_a_template(dag: DAG) -> None:
     [
         (
             "{{ dss }}",
-            "TemplateError: DAG 'd', task 't': the field value cannot be rendered: 'dss' is undefined. A template knows: conn, ",
+            "task 't': the field value cannot be rendered, line 1 ({{ dss }}): 'dss' is undefined. A template knows: conn, ",
         ),
         ("{{ ti.nothing }}", "has no attribute 'nothing'"),
         ("{% if %}", "the field value is not a valid template: "),

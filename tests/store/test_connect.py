@@ -32,7 +32,7 @@ def test_a_session_is_utc_autocommit_bounded_and_named(database_url: str) -> Non
 def test_a_peer_that_hangs_in_a_transaction_loses_its_locks_within_5_s(database_url: str) -> None:
     """R-HA5"""
     with connect(database_url, name="test") as conn:
-        assert setting(conn, "idle_in_transaction_session_timeout") == "4s"
+        assert setting(conn, "idle_in_transaction_session_timeout") == "3500ms"
 
 
 def test_options_of_the_url_are_kept(database_url: str) -> None:

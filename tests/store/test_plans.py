@@ -48,7 +48,8 @@ ROWS |= dict.fromkeys(
     (
         "xcom/pull_one",
         "xcom/pull_mapped",
-        "xcom/find_element",
+        "xcom/find_state",
+        "xcom/list_pushed",
         "xcom/push",
         "rendered/write",
         "runs/read_previous",
@@ -151,7 +152,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         {"run_key": k, "task_index": 0, "map_index": -1, "epoch": k, "kind": "exit", "age_s": 0, "payload": {}} for k in run_keys
     ]
     return {
-        "inbox/lock_runs": {"limit": 200, "reports": 4000, "changes": 10},
+        "inbox/lock_runs": {"limit": 200, "reports": 4000, "changes": 10, "helps": True, "share": 1000},
         "inbox/take_reports": {"run_keys": run_keys, "lead": True, "limit": 1000, "changes": 10},
         "inbox/take_timers": {"run_keys": run_keys},
         "selection/read_heads": {"limits": limits, "released": ones, **ahead},
@@ -161,6 +162,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "selection/find_lanes": {"run_keys": run_keys, "nodes": ones, "priorities": ones},
         "selection/take_ready": {"lanes": lanes, "counts": ones},
         "audit/find_lost_wakeups": {"after_limit": 0, "after_queue": 2**31 - 1, "most": N},
+        "audit/find_startable_heads": {"nodes": 1000},
         "runs/take_queued": {"after": "", "limit": 100, "share": 50},
         "runs/count_down": {"run_keys": run_keys, "finished": ones, "failed_leaves": zeros},
         "tasks/read_instances": {"run_keys": run_keys, "tasks": ones, "maps": [-1] * N},
@@ -209,7 +211,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "maps": [-1] * N,
             "epochs": run_keys,
         },
-        "retention/find_old_runs": {"before": "2020-01-01", "before_key": 2**40, "limit": N},
+        "retention/find_old_runs": {"before": "2100-01-01", "before_key": 2**40, "limit": N},
         "past/await_runs": {"run_keys": run_keys, "tasks": [3] * N, "task_ids": ["t0"] * N},
         "past/hold_instances": {"run_keys": run_keys, "tasks": ones, "maps": zeros},
         "past/open_gates": {"run_keys": run_keys, "tasks": ones, "counts": ones},
@@ -243,6 +245,9 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         },
         "inbox/begin_turn": {},
         "inbox/delete_orphans": {"reports": 4000},
+        "leases/lock_clock": {},
+        "leases/expire_services": {"before": 0.0},
+        "leases/report_lost_tries": {},
         "schedules/take_due_dags": {"limit": 100, "waiting": 16},
         "dispatch/claim": {"service_id": 1, "claim_key": "k", "slots": N, "lease_s": 60.0, "queues": ["default"]},
         "dispatch/insert_reports": {"reports": json.dumps(report)},
@@ -257,7 +262,8 @@ def of_one_try(run_key: int) -> dict[str, dict[str, Any]]:
     return {
         "xcom/pull_one": {**task, **value, "map_index": -1},
         "xcom/pull_mapped": {**task, **value, "limit": 2**20},
-        "xcom/find_element": {**task, **value, "index": 0},
+        "xcom/find_state": {"epoch": run_key},
+        "xcom/list_pushed": {**task, "key": "return_value"},
         "xcom/push": {**value, "value": "[1]", "secret": False, "object": None, "size": None, "length": None},
         "rendered/write": {"epoch": run_key, "fields": "{}"},
         "runs/read_previous": {"run_key": run_key},

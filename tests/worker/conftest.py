@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.tokens import mint_service_token
 from evenflow.api.vault import Vault
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker.service import WorkerService
 from evenflow.worker.values import Values
+from tests.tokens import fleet_token
 from tests.worker.world import World
 
 StartWorker = Callable[..., Awaitable[WorkerService]]
@@ -45,7 +45,7 @@ def world(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> World
 
 @pytest.fixture
 def worker_token(world: World) -> str:
-    return mint_service_token(bytes(world.one("select value from secret where name = 'token_key'")), "worker")
+    return fleet_token(world.db, "worker")
 
 
 @pytest.fixture

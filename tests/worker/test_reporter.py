@@ -26,6 +26,7 @@ class FakeReports:
         self.gate.set()
         self.broken: Exception | None = None
         self.poison: str | None = None  # a token whose report makes the whole batch unreadable
+        self.defect: str | None = None  # an outcome of this token's that the API fails at
 
     async def report(self, message: Reports) -> ReportsAnswer:
         self.batches.append([(report.token, report.kind) for report in message.reports])
@@ -34,6 +35,8 @@ class FakeReports:
             raise self.broken
         if any(report.token == self.poison for report in message.reports):
             raise ApiRefused(400, "unreadable")
+        if any(report.token == self.defect and report.outcome == "success" for report in message.reports):
+            raise ApiRefused(500, "a defect")
         refused = {n: "too large" for n, report in enumerate(message.reports) if report.result == b"large"}
         self.stored += [report for n, report in enumerate(message.reports) if n not in refused]
         return ReportsAnswer(accepted=len(message.reports) - len(refused), refused=list(refused.values()), refused_at=list(refused))
@@ -133,3 +136,35 @@ async def test_a_token_that_expired_keeps_the_exits(api: FakeReports) -> None:
         reporter.exited(1, an_exit("1"))
         await until(lambda: len(api.batches) > 2, "several attempts")
     assert reporter.unacknowledged == [1]
+
+
+async def test_an_exit_at_which_the_api_fails_holds_up_no_other_and_fails_in_the_end(
+    api: FakeReports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA13: and its try is not left without an end."""
+    monkeypatch.setattr(limits, "REPORT_PAUSE", 0.01)
+    api.defect = "bad"
+    async with reporting(api) as reporter:
+        reporter.exited(0, an_exit("bad", b"1"))
+        for epoch in range(1, 200):
+            reporter.exited(epoch, an_exit(f"good {epoch}"))
+            await until(lambda wanted=f"good {epoch}": any(report.token == wanted for report in api.stored), "the good one")
+            if not reporter.unacknowledged:
+                break
+        await reporter.delivered()
+    (bad,) = [report for report in api.stored if report.token == "bad"]
+    assert (bad.outcome, bad.result) == ("failed", None)
+    assert bad.reason == "the API failed 5 times at what it reported: a defect"
+
+
+async def test_an_api_that_fails_at_everything_loses_no_exit(api: FakeReports) -> None:
+    api.broken = ApiRefused(500, "a defect")
+    async with reporting(api) as reporter:
+        for epoch in range(3):
+            reporter.exited(epoch, an_exit(str(epoch), b"1"))
+        await until(lambda: len(api.batches) > 20, "many attempts")
+        api.broken = None
+        await reporter.delivered()
+    assert sorted((report.token, report.outcome, report.result) for report in api.stored) == [
+        (str(n), "success", b"1") for n in range(3)
+    ]

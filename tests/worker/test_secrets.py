@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from evenflow.api.vault import Vault
 from evenflow.core.model import DagSpec, TaskSpec
-from tests.worker.world import World
+from tests.worker.world import World, until
 
 Store = Callable[..., None]
 
@@ -118,3 +119,106 @@ async def test_a_name_that_is_not_defined(world: World) -> None:
     reason = (await world.exit_of(epoch))["reason"]
     assert reason.startswith("VariableNotFound: Variable 'nowhere' is not defined (defined: none). Give a default, or type: export")
     assert reason.endswith("For all workers, type: evenflow variables set nowhere")
+
+
+async def downstream_of(world: World, source: str, first: TaskSpec, second: TaskSpec) -> tuple[int, str]:
+    """The epoch of the second task of this file, when its log says that it is done, and that log."""
+    version = world.version(DagSpec(dag_id="d", tasks=(first, second)), {"dag.py": source.encode()})
+    run = world.run(version)
+    await world.exit_of(world.dispatch(run, 0))
+    epoch = world.dispatch(run, 1)
+    return epoch, await world.logged(epoch, "that is all")
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_result_with_a_secret_is_masked_where_it_is_pulled(world: World, store: Store) -> None:
+    """The task downstream never asked for the connection, and its worker learns from the mark of the value."""
+    store("connection", "warehouse", URI)
+    source = (
+        HEAD
+        + """
+from evenflow import DAG, task
+with DAG("d"):
+    @task
+    def give():
+        return {"plain": "hello-world", "nested": [get_connection("warehouse").password]}
+    @task
+    def take(given):
+        print("given", given["nested"][0], "n", len(given))
+        print("that is all")
+    take(give())
+"""
+    )
+    tasks = (TaskSpec(task_id="give", operator="python"), TaskSpec(task_id="take", operator="python", upstream=(0,)))
+    _, log = await downstream_of(world, source, *tasks)
+    assert "given *** n 2" in log
+
+
+LEAK = """
+    conn = get_connection("warehouse")
+    secret = conn.password
+    print(secret)
+    print(repr(secret), conn.uri, {"p": secret})
+    os.write(1, secret.encode()); os.write(2, secret.encode())
+    logging.getLogger("any").warning("with %s", secret)
+    subprocess.run(["echo", secret])
+    warnings.warn(secret)
+    Variable.set("kept", secret, description=f"it is {secret}")
+    ti.progress(f"at {secret}", 1, 2)
+    print("nearly")
+    {end}
+"""
+ENDS = {
+    "raises": "raise type('E' + 'rror', (Exception,), {})(secret) from ValueError(secret)",
+    "exits": "sys.exit(secret)",
+    "skips": "raise TaskSkipped(secret)",
+    "fails": "raise TaskFailedForGood(secret)",
+    "dies": "sys.stderr.write(secret); sys.stderr.flush(); os.kill(os.getpid(), 9)",
+    "tells": "outlet_events['made'].extra = {'where': [secret]}; return None",
+    "returns": "ti.xcom_push('other', [secret]); return {'deep': [secret]}",
+}
+
+
+def places_of(world: World, secrets: Sequence[str], *folders: Path) -> set[str]:
+    """Every column of every table, and every file, in which one of the secrets stands."""
+    found: set[str] = set()
+    tables = world.db.execute(
+        "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' order by 1"
+    ).fetchall()
+    for (table,) in tables:
+        for row in world.db.execute(f'select to_jsonb(t) from "{table}" t').fetchall():
+            for column, value in row[0].items():
+                text = json.dumps(value, ensure_ascii=False)
+                raw = bytes.fromhex(value[2:]).decode("latin-1") if isinstance(value, str) and value.startswith("\\x") else ""
+                if any(secret in text or secret in raw for secret in secrets):
+                    found.add(f"{table}.{column}")
+    for folder in folders:
+        for file in folder.rglob("*"):
+            if file.is_file() and any(secret.encode() in file.read_bytes() for secret in secrets):
+                found.add(file.name)
+    return found
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.usefixtures("worker")
+async def test_a_secret_is_nowhere_but_in_results_that_are_marked(world: World, store: Store, tmp_path: Path, end: str) -> None:
+    """A scan of the whole database and of the logs for the bytes of the secret, after a task has let it slip in every way."""
+    store("connection", "warehouse", URI)
+    body = LEAK.replace("{end}", ENDS[end])
+    source = (
+        HEAD
+        + "import json, logging, os, subprocess, warnings\n"
+        + "from evenflow import DAG, Asset, TaskFailedForGood, TaskSkipped, task\n"
+        + "with DAG('d'):\n    @task(outlets=[Asset('made')])\n    def t(ti=None, outlet_events=None):"
+        + body.replace("\n", "\n    ")
+        + "\n    t()\n"
+    )
+    spec = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python", outlets=("made",)),))
+    epoch = world.dispatch(world.run(world.version(spec, {"dag.py": source.encode()})))
+    await world.exit_of(epoch)
+    await world.logged(epoch, "nearly")
+    await until(lambda: "***" in world.log(epoch), "the rest of the log")
+    marked = {"xcom.value"} if end == "returns" else set()
+    assert places_of(world, ["s3cr3t", "another-secret"], tmp_path / "logs") == marked
+    assert world.one("select bool_and(secret) from xcom") is (True if marked else None)
+    assert world.one("select description from sealed_value where name = 'kept'") == "it is ***"

@@ -7,23 +7,25 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from evenflow.api.claims import Claims
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.logs import LogDirectory
+from evenflow.api.request_metrics import MeasuredRequests
 from evenflow.api.rest.app import rest_application
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.store.connect import AsyncPool
+from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import SCHEMA
 
 
 def application(
-    pool: AsyncPool, *, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault
+    pool: AsyncPool, *, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault, vitals: Vitals
 ) -> ASGIApp:
     execution = execution_routes(pool, tokens=tokens, versions=versions, claims=claims, logs=logs, vault=vault)
-    rest = rest_application(pool, tokens=tokens, log_directory=logs, vault=vault)
+    rest = rest_application(pool, tokens=tokens, log_directory=logs, vault=vault, vitals=vitals)
     prefix = f"{SCHEMA}/"
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         chosen = execution if scope["path"].startswith(prefix) else rest
         await chosen(scope, receive, send)
 
-    return application
+    return MeasuredRequests(application, vitals.meter)

@@ -24,6 +24,9 @@ from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.versions import Version, Versions
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.limits import LEASE_S, SWEEP_S
+from evenflow.core.metrics import CLAIM_WAIT as CLAIM_WAIT_SECONDS
+from evenflow.core.observation import Meter
+from evenflow.killpoints import KillPoint, reached
 from evenflow.store import callbacks, dispatch
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import Assignment, CallbackOf, Claim, ClaimAnswer
@@ -54,12 +57,13 @@ class _Waiting:
 class Claims:
     """Answers claims. ``wake`` says that there may be work; ``serve`` runs as long as the API does."""
 
-    def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens) -> None:
-        self._pool, self._versions, self._tokens = pool, versions, tokens
+    def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, meter: Meter) -> None:
+        self._pool, self._versions, self._tokens, self._meter = pool, versions, tokens, meter
         self._line: dict[_Waiting, None] = {}  # in order of arrival
         self._signal = asyncio.Event()
         self._wakes = 0
         self._closed = False
+        self._held_until = 0.0  # by the loop's clock
 
     @property
     def waiting(self) -> int:
@@ -68,6 +72,10 @@ class Claims:
     def wake(self) -> None:
         self._wakes += 1
         self._signal.set()
+
+    def hold(self, seconds: float) -> None:
+        """Give out nothing for so long."""
+        self._held_until = asyncio.get_running_loop().time() + seconds
 
     async def claim(self, claim: Claim, *, hung_up: Callable[[], Coroutine[Any, Any, None]]) -> ClaimAnswer:
         """Tries for a worker: at once, or as soon as there are some; none after ``wait_s`` or when the worker has ``hung_up``."""
@@ -143,6 +151,9 @@ class Claims:
         return answer
 
     async def _attempt(self, conn: dispatch.Conn, claim: Claim) -> ClaimAnswer:
+        if asyncio.get_running_loop().time() < self._held_until:
+            return ClaimAnswer()
+        reached(KillPoint.CLAIM_ASKED)
         result = await dispatch.claim(
             conn,
             service_id=claim.service_id,
@@ -153,7 +164,14 @@ class Claims:
         )
         match result.worker_state:
             case "active":
-                return ClaimAnswer(assignments=await self.assignments(conn, result.tries), kill=result.kill)
+                if not result.tries:
+                    return ClaimAnswer(kill=result.kill)
+                reached(KillPoint.CLAIM_COMMITTED)
+                for waited_s in result.waited_s:
+                    self._meter.observe(CLAIM_WAIT_SECONDS, waited_s)
+                answer = ClaimAnswer(assignments=await self.assignments(conn, result.tries), kill=result.kill)
+                reached(KillPoint.CLAIM_ANSWERED)
+                return answer
             case "draining":
                 return ClaimAnswer(kill=result.kill, state="draining")
             case _:
@@ -191,6 +209,7 @@ class Claims:
                     data_interval_end=_iso(row.data_interval_end),
                     execution_timeout=task.execution_timeout,
                     version_number=version.number,
+                    default_timezone=version.default_timezone,
                     map_length=row.map_length,
                 )
             )
@@ -220,8 +239,16 @@ def _calling(own: Assignment, call: callbacks.ClaimedCall, version: Version) -> 
         data_interval_start=_iso(call.data_interval_start),
         data_interval_end=_iso(call.data_interval_end),
         version_number=version.number,
+        default_timezone=version.default_timezone,
         map_length=call.map_length,
-        callback=CallbackOf(event=call.event, position=call.position, state=call.state, reason=call.reason),
+        callback=CallbackOf(
+            event=call.event,
+            position=call.position,
+            state=call.state,
+            reason=call.reason,
+            started_at=_iso(call.started_at),
+            ended_at=_iso(call.ended_at),
+        ),
     )
 
 

@@ -75,10 +75,18 @@ OPERATED_RUNS = 1_000  # runs that one request clears or marks: each is a report
 OFFSET = 10_000_000  # whoever pages that far wants a filter
 STATUS_SERVICES = 500
 CALLBACKS_SHOWN = 100  # of one run; all of them: those of the DAG evenflow_callbacks
+PROBE = 2.0  # seconds that the database has to answer a probe; probes are given up after a few
+METRICS_TIMEOUT = 5.0  # seconds that the database has for them; Prometheus gives a scrape up after 10
+METRICS_KEPT = 1.0  # seconds that the metrics of the system are kept: whoever scrapes needs no token, so asking must be cheap
 PROGRESS_SHOWN = 100  # running tries of one run
 USERS_SHOWN = 3  # of a pool that cannot be deleted: enough to begin with
 CACHED_TASKS = 100_000  # of the versions that are kept parsed; about 60 MB when full
 CACHED_RUNS = 8_192  # names of runs whose tries push, pull and log
+CACHED_ELEMENTS = 1_000_000  # map indexes of lists with gaps over which tasks are mapped; 4 MB when full
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+KEYS_CHECK = 3.0  # how long a revoked token is good after all when the notification of it was lost
 
 # -- this service ------------------------------------------------------------------------------------------------------
 

@@ -2,16 +2,21 @@
 
 A try that is sent again under a fresh epoch has one file for each. Only the newest grows, so read one after the other they are a
 text in which an offset keeps its meaning.
+
+Tasks matter more than their logs. When the disk is full, or fails in another way, what cannot be written is lost and counts as
+stored, so that no task waits for its log. The log says that it is cut if there is room for so little; once there is room again, the
+worker learns how far the log really is, and writes how much was lost.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -50,13 +55,19 @@ class LogText(NamedTuple):
 
 
 _CUT = b"\n-- The log is cut here: it has reached the limit of %d MiB for one try. --\n" % (limits.LOG_TRY // 2**20)
+_LOST = b"\n-- The log is cut here: the API could not store it; its own log says why. --\n"
+
+log = logging.getLogger(__name__)
 
 
 class LogDirectory:
-    """Appends and reads. Several API processes may share a directory: a try's log has one writer at a time, its worker."""
+    """Appends and reads. Several API processes may share a directory: a try's log has one writer at a time, its worker. ``lost`` is
+    told of bytes that could not be written, by any thread.
+    """
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, lost: Callable[[int], None] = lambda _: None) -> None:
+        self._root, self._lost = root, lost
+        self._cut: set[LogName] = set()  # logs that were cut, since the last time that writing worked
         self._open: OrderedDict[Path, int] = OrderedDict()  # file descriptors, the last used last
         self._writing = asyncio.Lock()
         self._news: WeakValueDictionary[LogName, asyncio.Event] = WeakValueDictionary()  # kept alive by those who wait
@@ -64,10 +75,10 @@ class LogDirectory:
     async def append(self, chunks: Sequence[Chunk]) -> list[int]:
         """For each chunk, up to where its log is stored now. Below the chunk's offset: nothing was stored, there is a gap.
 
-        What is stored already is dropped, and so is what lies above the limit, which counts as stored.
+        What is stored already is dropped, and so is what lies above the limit or cannot be written, which counts as stored.
         """
         async with self._writing:
-            stored = await asyncio.to_thread(lambda: [self._append(chunk) for chunk in chunks])
+            stored = await asyncio.to_thread(lambda: [self._append_or_lose(chunk) for chunk in chunks])
         for name in {chunk.name for chunk in chunks}:
             news = self._news.pop(name, None)
             if news is not None:
@@ -108,8 +119,34 @@ class LogDirectory:
         while self._open:
             os.close(self._open.popitem()[1])
 
+    def _append_or_lose(self, chunk: Chunk) -> int:
+        try:
+            stored = self._append(chunk)
+        except OSError as error:
+            if not self._cut:
+                log.error("logs of tasks are lost: %s", error)
+            self._lose(chunk)
+            return chunk.offset + len(chunk.data)
+        if self._cut and chunk.data:
+            log.warning("logs of tasks are stored again")
+            self._cut.clear()
+        return stored
+
+    def _lose(self, chunk: Chunk) -> None:
+        """Says in the log that it is cut, once, in the place of what is lost: the log is never longer than what its worker sent."""
+        size, end = 0, chunk.offset + len(chunk.data)
+        with contextlib.suppress(OSError):
+            descriptor, size = self._opened(self._path(chunk))
+            if chunk.name not in self._cut:
+                _write_all(descriptor, _LOST[: max(0, end - size)])
+        self._cut.add(chunk.name)
+        self._lost(end - max(chunk.offset, size))
+
+    def _path(self, chunk: Chunk) -> Path:
+        return self._root / chunk.name.folder() / f"{chunk.name.try_number}.{chunk.epoch}.log"
+
     def _append(self, chunk: Chunk) -> int:
-        descriptor, size = self._opened(self._root / chunk.name.folder() / f"{chunk.name.try_number}.{chunk.epoch}.log")
+        descriptor, size = self._opened(self._path(chunk))
         end = chunk.offset + len(chunk.data)
         if size >= limits.LOG_TRY:
             return end

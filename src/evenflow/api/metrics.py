@@ -1,104 +1,81 @@
-"""The metrics as Prometheus collects them: what schedulers tell of themselves, and how full and how busy the system is."""
+"""The metrics of the system: how full and how busy it is, as the database says. Every API server reads the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+import asyncio
+from collections.abc import Iterator
+from time import monotonic
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
-
-from evenflow.store.metrics import LaneCount, LimitUse, SchedulerDetail
+from evenflow.api import limits
+from evenflow.core import metrics
+from evenflow.core.limits import LEASE_S
+from evenflow.core.observation import Reading
+from evenflow.core.observation import system_readings as of
+from evenflow.store import metrics as counts
+from evenflow.store import quarantined, views
+from evenflow.store.connect import AsyncPool
 from evenflow.store.views import Row
 
-_COUNTERS = (  # key in the detail of a scheduler, name, meaning
-    ("turns", "evenflow_scheduler_turns", "Transactions of this scheduler."),
-    ("rounds", "evenflow_scheduler_rounds", "Transactions that selected."),
-    ("starts", "evenflow_scheduler_starts", "Tries that it sent to workers."),
-    ("moves", "evenflow_scheduler_moves", "Changes of a task instance's state."),
-    ("lanes_touched", "evenflow_scheduler_lanes_touched", "Lanes that its rounds decided about."),
-    ("rows_read", "evenflow_scheduler_rows_read", "Rows that its rounds read."),
-    ("reports", "evenflow_scheduler_reports", "Reports that it applied."),
-    ("stale", "evenflow_scheduler_stale_reports", "Reports of tries that are no longer current."),
-    (
-        "repairs",
-        "evenflow_selection_repairs",
-        "Lost wake-ups that a sweep has repaired. Above 0 is a defect.",
-    ),
-)
-_HISTOGRAMS = (
-    ("startable_s", "evenflow_task_startable_seconds", "For how long tasks could have started before they did."),
-    ("turn_s", "evenflow_scheduler_turn_seconds", "How long a transaction of a scheduler takes."),
-)
-_QUEUES = (
-    ("waiting", "evenflow_dispatch_waiting", "Tries that wait for a worker."),
-    ("running", "evenflow_dispatch_running", "Tries that a worker has."),
-    ("oldest_waiting_s", "evenflow_dispatch_oldest_waiting_seconds", "For how long the first of them has waited for a worker."),
-)
-_HEALTH = (
-    ("inbox", "evenflow_reports_waiting", "Reports that no scheduler has applied yet."),
-    ("oldest_report_s", "evenflow_reports_oldest_seconds", "Age of the oldest of them."),
-    ("oldest_snapshot_s", "evenflow_database_oldest_snapshot_seconds", "Age of the oldest snapshot: an old one slows all rounds."),
-    ("database_bytes", "evenflow_database_bytes", "Size of the database."),
-)
+
+class SystemMetrics:
+    """Read from the database once in ``limits.METRICS_KEPT`` seconds at most, however many ask: nobody needs a token for that."""
+
+    def __init__(self, pool: AsyncPool) -> None:
+        self._pool = pool
+        self._reading = asyncio.Lock()
+        self._kept: list[Reading] = []
+        self._kept_until = 0.0
+
+    async def read(self) -> list[Reading]:
+        async with self._reading:
+            if monotonic() >= self._kept_until:
+                async with self._pool.connection() as conn:
+                    self._kept = await _read(conn)
+                self._kept_until = monotonic() + limits.METRICS_KEPT
+            return self._kept
 
 
-@dataclass(frozen=True, slots=True)
-class Standing(Collector):
-    """The system at one moment, as rows of the store; :meth:`collect` is what prometheus_client asks for."""
-
-    schedulers: Sequence[SchedulerDetail]
-    services: Sequence[Row]
-    limits: Sequence[LimitUse]
-    queues: Sequence[Row]
-    lanes: LaneCount
-    health: Row
-
-    def collect(self) -> Iterator[Metric]:
-        yield from self._of_schedulers()
-        yield self._of_services()
-        yield _gauge("evenflow_limit_capacity", "Slots.", ("kind", "name"), [((x.kind, x.name), x.capacity) for x in self.limits])
-        yield _gauge(
-            "evenflow_limit_used", "Slots that are taken.", ("kind", "name"), [((x.kind, x.name), x.used) for x in self.limits]
-        )
-        for key, name, meaning in _QUEUES:
-            yield _gauge(name, meaning, ("queue",), [((row["queue"],), row[key] or 0) for row in self.queues])
-        lanes = [(("open",), self.lanes.open), (("parked",), self.lanes.parked), (("paused",), self.lanes.paused)]
-        yield _gauge("evenflow_lanes", "Groups of ready tasks that wait for selection.", ("state",), lanes)
-        yield _gauge("evenflow_tasks_ready", "Tasks that are ready and have not started.", (), [((), self.lanes.ready)])
-        for key, name, meaning in _HEALTH:
-            yield _gauge(name, meaning, (), [((), self.health[key] or 0)])
-
-    def _of_schedulers(self) -> Iterator[Metric]:
-        for key, name, meaning in _COUNTERS:
-            counter = CounterMetricFamily(name, meaning, labels=("scheduler",))
-            for scheduler, value in self._told(key):
-                counter.add_metric((scheduler,), value)
-            yield counter
-        for key, name, meaning in _HISTOGRAMS:
-            histogram = HistogramMetricFamily(name, meaning, labels=("scheduler",))
-            for scheduler, value in self._told(key):
-                _add_histogram(histogram, scheduler, value)
-            yield histogram
-
-    def _told(self, key: str) -> Iterator[tuple[str, Any]]:
-        """By those that tell it: one that has just started tells nothing, and one of another version may know less."""
-        return ((scheduler.name, scheduler.detail[key]) for scheduler in self.schedulers if key in scheduler.detail)
-
-    def _of_services(self) -> Metric:
-        youngest = {(row["kind"], row["name"]): row for row in self.services}
-        samples = [(key, int(row["healthy"])) for key, row in youngest.items()]
-        return _gauge("evenflow_service_healthy", "1 while its lease holds.", ("kind", "name"), samples)
+async def _read(conn: counts.Conn) -> list[Reading]:
+    services = await views.list_services(conn, lease_s=LEASE_S, limit=limits.STATUS_SERVICES)
+    uses = await counts.read_limits(conn)
+    lanes = await counts.count_lanes(conn)
+    backlog = await counts.read_backlog(conn)
+    tables = await counts.read_tables(conn)
+    set_aside = {"run": 0, **await quarantined.count_quarantine(conn)}
+    return [
+        *_of_services(services),
+        *of(metrics.LIMIT_CAPACITY, [((use.kind, use.name), use.capacity) for use in uses]),
+        *of(metrics.LIMIT_USED, [((use.kind, use.name), use.used) for use in uses]),
+        *_of_queues(await views.list_queues(conn)),
+        *of(metrics.LANES, [(("open",), lanes.open), (("parked",), lanes.parked), (("paused",), lanes.paused)]),
+        *of(metrics.TASKS_READY, [((), lanes.ready)]),
+        *of(metrics.RUNS_QUEUED, [((), backlog.runs_queued)]),
+        *of(metrics.RUNS_RUNNING, [((), backlog.runs_running)]),
+        *of(metrics.REPORTS_WAITING, [((), backlog.reports_waiting)]),
+        *of(metrics.REPORTS_OLDEST, [((), backlog.reports_oldest_s or 0.0)]),
+        *of(metrics.DAG_FILES_BROKEN, [((), backlog.dag_files_broken)]),
+        *of(metrics.QUARANTINED, [((kind,), count) for kind, count in set_aside.items()]),
+        *of(metrics.DATABASE_LIVE_ROWS, [((rows.table,), rows.live) for rows in tables]),
+        *of(metrics.DATABASE_DEAD_ROWS, [((rows.table,), rows.dead) for rows in tables]),
+        *_of_database(await counts.read_database(conn)),
+    ]
 
 
-def _gauge(name: str, meaning: str, labels: Sequence[str], samples: Sequence[tuple[Sequence[str], float]]) -> Metric:
-    gauge = GaugeMetricFamily(name, meaning, labels=labels)
-    for values, value in samples:
-        gauge.add_metric(values, value)
-    return gauge
+def _of_services(services: list[Row]) -> Iterator[Reading]:
+    youngest = {(row["kind"], row["name"]): row for row in services}
+    yield from of(metrics.SERVICE_HEALTHY, [(key, int(row["healthy"])) for key, row in youngest.items()])
+    yield from of(metrics.SERVICE_BEAT_AGE, [(key, row["beat_age_s"]) for key, row in youngest.items()])
 
 
-def _add_histogram(histogram: HistogramMetricFamily, scheduler: str, told: dict[str, Any]) -> None:
-    buckets = sorted(told["buckets"].items(), key=lambda bucket: float(bucket[0]))
-    histogram.add_metric((scheduler,), [*buckets, ("+Inf", told["count"])], told["sum_s"])
+def _of_queues(queues: list[Row]) -> Iterator[Reading]:
+    yield from of(metrics.DISPATCH_WAITING, [((row["queue"],), row["waiting"]) for row in queues])
+    yield from of(metrics.DISPATCH_RUNNING, [((row["queue"],), row["running"]) for row in queues])
+    yield from of(metrics.DISPATCH_OLDEST, [((row["queue"],), row["oldest_waiting_s"] or 0.0) for row in queues])
+
+
+def _of_database(found: counts.DatabaseState) -> Iterator[Reading]:
+    states = {"active": found.active, "idle": found.idle, "idle in transaction": found.idle_in_transaction}
+    yield from of(metrics.DATABASE_BYTES, [((), found.bytes)])
+    yield from of(metrics.DATABASE_OLDEST_SNAPSHOT, [((), found.oldest_snapshot_s)])
+    yield from of(metrics.DATABASE_LOCK_WAITS, [((), found.lock_waits)])
+    yield from of(metrics.DATABASE_CONNECTIONS, [((state,), count) for state, count in states.items()])

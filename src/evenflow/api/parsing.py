@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
 from evenflow.api import limits
 from evenflow.api.specs import checked_spec, upcoming_run
 from evenflow.core.assets import leaves
 from evenflow.core.model import DagSpec, hash_of
+from evenflow.core.settings import UTC
 from evenflow.errors import DagError
-from evenflow.store import assets, callbacks, dags
+from evenflow.store import assets, callbacks, dags, settings
 from evenflow.store.connect import AsyncPool
 from evenflow.store.dag_limits import set_limits
 from evenflow.wire.code import check_archive
@@ -19,11 +22,14 @@ from evenflow.wire.messages import ParsedAnswer, ParsedFile
 async def store_parsed(pool: AsyncPool, parsed: ParsedFile) -> ParsedAnswer:
     """Stores what a file defines. Its errors are kept for people to see; the DAGs of a file with an error stay as they were.
 
-    A result for a fingerprint that the file has no more is dropped: the file was leased again, and a newer result is on its way.
+    A result for a fingerprint that the file has no more is dropped: the file was leased again, and a newer result is on its way. So
+    is one of before the default time zone changed.
     """
     async with pool.connection() as conn, conn.transaction():
         if await dags.lock_file(conn, parsed.bundle, parsed.file) != parsed.fingerprint:
             return ParsedAnswer()
+        if (stale := _with_another_timezone(parsed, await settings.read_default_timezone(conn))) is not None:
+            return ParsedAnswer(errors=[stale])
         if parsed.specs and parsed.code_hash is not None and not await _code_is_here(conn, parsed.code_hash, parsed.code):
             return ParsedAnswer(need_code=True)
         errors = [parsed.error[-limits.TRACEBACK :]] if parsed.error is not None else await _store_specs(conn, parsed)
@@ -37,6 +43,20 @@ async def store_parsed(pool: AsyncPool, parsed: ParsedFile) -> ParsedAnswer:
             warnings="\n".join(parsed.warnings)[: limits.WARNINGS].replace("\0", "") or None,
         )
         return ParsedAnswer(errors=errors if parsed.error is None else [])
+
+
+def _with_another_timezone(parsed: ParsedFile, zone: str) -> str | None:
+    """What is to be said of a file that was loaded with another default time zone than the one that holds now."""
+    for text in parsed.specs:
+        with contextlib.suppress(msgspec.MsgspecError):  # what is no spec is refused as such
+            used = msgspec.json.decode(text, type=_LoadedWith).default_timezone
+            if used != zone:
+                return f"{parsed.file} was loaded with the default time zone {used}, which is {zone} now. It will be loaded anew."
+    return None
+
+
+class _LoadedWith(msgspec.Struct):
+    default_timezone: str = UTC
 
 
 async def _code_is_here(conn: dags.Conn, code_hash: str, archive: bytes | None) -> bool:

@@ -12,6 +12,7 @@ from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.core.limits import MAX_REASON
 from evenflow.errors import EvenflowError, NotAllowed, XComError, XComTooLarge
+from evenflow.killpoints import KillPoint, reached
 from evenflow.sdk.limits import MAX_XCOM_BYTES
 from evenflow.store import dispatch
 from evenflow.store.connect import AsyncPool
@@ -56,11 +57,13 @@ async def store(pool: AsyncPool, tokens: Tokens, reports: Sequence[Report]) -> R
         except EvenflowError as error:
             refused[position] = str(error)
     if rows:
+        reached(KillPoint.REPORTS_RECEIVED)
         async with pool.connection() as conn:
             try:
                 await dispatch.insert_reports(conn, _json([row for _, row in rows]))
             except XComError:  # a result that the database cannot hold: find out whose
                 refused.update(await _insert_singly(conn, rows))
+    reached(KillPoint.REPORTS_STORED)
     positions = sorted(refused)
     return ReportsAnswer(
         accepted=len(reports) - len(refused), refused=[refused[position] for position in positions], refused_at=positions

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import socket
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,21 @@ from evenflow.api.garbage import delete_garbage
 from evenflow.api.keys import check_keys
 from evenflow.api.limits import POOL
 from evenflow.api.logs import LogDirectory
+from evenflow.api.metrics import SystemMetrics
+from evenflow.api.token_watch import TokenWatch, read_keys
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.api.web import WebServer
-from evenflow.core.limits import BEAT_S
-from evenflow.store import migrate, secrets, services
+from evenflow.core import metrics
+from evenflow.core.limits import BEAT_S, LEASE_S
+from evenflow.core.observation import Teller
+from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew
+from evenflow.store import migrate, services
 from evenflow.store.connect import AsyncPool, connect, open_pool
-from evenflow.store.notify import DISPATCH, AsyncListener
+from evenflow.store.notify import DISPATCH, TOKENS, AsyncListener
+from evenflow.telemetry.listener import advertised
+from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.objects import ObjectStorage
 
 log = logging.getLogger(__name__)
@@ -45,11 +53,13 @@ class ApiService:
         vault: Vault,
         storage: ObjectStorage,
         operator_token: str | None = None,
+        vitals: Vitals | None = None,
     ) -> None:
         self.name = name
+        self.vitals = vitals or Vitals(Teller.API, name)
         self._url, self._host, self._port, self._log_dir = database_url, host, port, log_dir
         self._operator_token, self._vault, self._storage = operator_token, vault, storage
-        self._logs = LogDirectory(log_dir)
+        self._logs = LogDirectory(log_dir, lambda lost: self.vitals.meter.count(metrics.LOG_BYTES_LOST, lost))
         self._pool: AsyncPool | None = None
         self._claims: Claims | None = None
         self._listener: AsyncListener | None = None
@@ -69,10 +79,17 @@ class ApiService:
         self._pool = pool = await open_pool(self._url, name=self.name, min_size=2, max_size=POOL)
         async with pool.connection() as conn:
             await check_keys(conn, self._vault, host=socket.gethostname())
-            tokens = Tokens(await secrets.token_key(conn), operator_token=self._operator_token)
+            keys = await read_keys(conn)
+        tokens = Tokens(keys, operator_token=self._operator_token)
+        watch = TokenWatch(pool, tokens, keys)
         versions = Versions()
-        self._claims = claims = Claims(pool, versions, tokens)
-        self._listener = AsyncListener(self._url, [DISPATCH], lambda _: claims.wake(), name=self.name)
+        self._claims = claims = Claims(pool, versions, tokens, self.vitals.meter)
+        if keys.quiet_s > 0:
+            log.warning("the database was set back to a backup: tries are given out in %.0f s", keys.quiet_s)
+            claims.hold(keys.quiet_s)
+        self._listener = AsyncListener(
+            self._url, [DISPATCH, TOKENS], lambda channel: (watch if channel == TOKENS else claims).wake(), name=self.name
+        )
         await self._listener.start()
         app = application(
             pool,
@@ -81,17 +98,24 @@ class ApiService:
             claims=claims,
             logs=self._logs,
             vault=self._vault,
+            vitals=self.vitals,
         )
+        self._measure(pool, claims)
         self._web = WebServer(app, host=self._host, port=self._port)
         await self._web.start()
+        self.vitals.address = advertised(self._host, self.port)
+        self._lease = self.vitals.lease(LEASE_S)
         self._service_id = await self._register()
+        self._lease.beat()
         self._run(claims.serve(), "claims")
         self._run(self._beat(), "heartbeat")
+        self._run(watch.run(), "tokens")
         self._run(delete_garbage(pool, self._storage, self._logs), "garbage")
 
     async def drain(self) -> None:
         """Long polls are answered, requests in hand finished; new ones are refused, for callers to go to another API process."""
         self._state = "draining"
+        self.vitals.draining = True
         if self._claims is not None:
             self._claims.close()
         if self._web is not None:
@@ -123,6 +147,22 @@ class ApiService:
         ended = next(task for task in self._loops if task.done())
         return ended.exception() or RuntimeError(f"The {ended.get_name()} loop of the API ended by itself.")
 
+    def _measure(self, pool: AsyncPool, claims: Claims) -> None:
+        meter, vitals = self.vitals.meter, self.vitals
+        vitals.system = SystemMetrics(pool).read
+        meter.gauge(metrics.API_CLAIMS_WAITING, lambda: claims.waiting)
+        meter.gauge(metrics.LOG_DISK_FREE, lambda: shutil.disk_usage(self._log_dir).free)
+
+        def stat(name: str) -> Callable[[], float]:
+            return lambda: pool.get_stats().get(name, 0)
+
+        meter.gauge(metrics.POOL_CONNECTIONS, stat("pool_available"), "idle")
+        meter.gauge(metrics.POOL_CONNECTIONS, lambda: stat("pool_size")() - stat("pool_available")(), "used")
+        meter.gauge(metrics.POOL_WAITING, stat("requests_waiting"))
+        meter.gauge(metrics.POOL_REQUESTS, stat("requests_num"))
+        meter.gauge(metrics.POOL_FAILURES, stat("requests_errors"))
+        meter.gauge(metrics.POOL_LOST, stat("connections_lost"))
+
     def _run(self, loop: Coroutine[Any, Any, None], name: str) -> None:
         self._loops.append(asyncio.create_task(loop, name=name))
 
@@ -140,7 +180,7 @@ class ApiService:
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 version=version("evenflow"),
-                detail={"port": self.port},
+                detail={"port": self.port, "metrics": self.vitals.address},
             )
 
     async def _beat(self) -> None:
@@ -149,8 +189,12 @@ class ApiService:
             await asyncio.sleep(BEAT_S)
             try:
                 async with self._pool.connection() as conn:
+                    await migrate.check_async(conn)
                     known = await services.beat(conn, service_id=self._service_id, kind="api", state=self._state)
                 if known is None:  # declared lost while the database or this process was held up; it holds nothing, so it goes on
                     self._service_id = await self._register()
+                self._lease.beat()
+            except (DatabaseTooNew, DatabaseNotMigrated):  # it was migrated past this program
+                raise
             except Exception as error:
                 log.warning("no heartbeat: %s", error)

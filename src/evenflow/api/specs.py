@@ -101,6 +101,7 @@ def _check_task(spec: DagSpec, task: TaskSpec, pools: Collection[str], executors
         "pool_slots": (task.pool_slots, 1, INT32),
         "priority_weight": (task.priority_weight, -INT32, INT32),
         "retries": (task.retries, 0, MAX_RETRIES),
+        "infrastructure_retries": (task.infrastructure_retries, 0, MAX_RETRIES),
         "max_active_tis_per_dag": (task.max_active_tis_per_dag, 1, INT32),
         "max_active_tis_per_dagrun": (task.max_active_tis_per_dagrun, 1, INT32),
         "retry_delay": (task.retry_delay, 0, MAX_RUN_SECONDS),

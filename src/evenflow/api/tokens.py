@@ -1,8 +1,13 @@
-"""Who may ask for what. Tokens are JWTs (HS256) signed with a key that only the API's hosts know.
+"""Who may ask for what. Tokens are JWTs (HS256) signed with keys that only the API's hosts know; the header says with which (kid).
 
-A *service token* stands for a kind of process: it registers, beats, claims, delivers DAGs. A *try token* stands for one try; what
-it may touch follows from what is signed into it, so no try can speak for another. An *operator token* stands for a person. Tokens
-are not stored: one is void when it expires or when the key is changed, and a try token also when its try is over.
+A *fleet token* stands for a kind of process that may come and register, and is good for nothing else. A *service token* is what
+such a process gets when it registers: it stands for this one service, and is renewed by its beats. A *try token* stands for one
+try; what it may touch follows from what is signed into it, so no try can speak for another. An *operator token* stands for a
+person.
+
+The text of a token is stored nowhere. One is void when it expires, when its key is gone, when it (or the fleet token that it came
+from) is revoked, and a try token also when its try is over. Tokens of services and tries are void, too, when the database was set
+back to an earlier state: they belong to one incarnation of it.
 """
 
 from __future__ import annotations
@@ -12,29 +17,42 @@ import hmac
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, assert_never
 
 import jwt
 import msgspec
 
 from evenflow.errors import NotAllowed
+from evenflow.store.tokens import KeyState
 
 ServiceKind = Literal["worker", "processor", "triggerer"]
 SERVICE_KINDS: tuple[ServiceKind, ...] = ("worker", "processor", "triggerer")
+FLEETS = tuple(f"{kind} fleet" for kind in SERVICE_KINDS)  # as refusals name the kinds of fleet tokens
 
 DAY_S = 86_400.0
-SERVICE_TTL_S = 30 * DAY_S  # a service that runs for longer is given a new one at its next start
+FLEET_TTL_S = 30 * DAY_S  # services that run need it no more; it is shown again by those that start, or are lost and come back
+SERVICE_TTL_S = 1 * DAY_S  # a beat renews it when half of that is left, so an outage of twelve hours costs no registration
 TRY_TTL_S = 30 * DAY_S  # above the longest task that anyone should run
 OPERATOR_TTL_S = 365 * DAY_S  # it lies in a file of its owner's
 
 CACHED_TOKENS = 16_384  # tries in flight on the workers of one API process, with room; about 10 MB when full
+FIRST_KEY = 1  # that tokens without a kid are signed with: those of the release before keys had numbers
 
 _ALGORITHM = "HS256"
 
 
 @dataclass(frozen=True, slots=True)
+class FleetToken:
+    kind: ServiceKind
+    token_id: int = 0  # by which it can be revoked
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceToken:
     kind: ServiceKind
+    service_id: int
+    fleet_id: int = 0  # the fleet token that it registered with
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,107 +67,150 @@ class TryToken:
 @dataclass(frozen=True, slots=True)
 class OperatorToken:
     name: str  # stands in the history beside what was done
+    token_id: int = 0
 
 
-Token = ServiceToken | TryToken | OperatorToken
+Token = FleetToken | ServiceToken | TryToken | OperatorToken
 
 
-def mint_service_token(key: bytes, kind: ServiceKind, *, ttl: float = SERVICE_TTL_S) -> str:
-    return mint(key, ServiceToken(kind), ttl=ttl)
-
-
-def mint_try_token(key: bytes, of: TryToken, *, ttl: float = TRY_TTL_S) -> str:
-    return mint(key, of, ttl=ttl)
-
-
-def mint_operator_token(key: bytes, *, name: str = "operator", ttl: float = OPERATOR_TTL_S) -> str:
-    return mint(key, OperatorToken(name), ttl=ttl)
-
-
-def mint(key: bytes, token: Token, *, ttl: float) -> str:
+def mint(state: KeyState, token: Token, *, ttl: float) -> str:
     """The token as text, good for ``ttl`` seconds from now."""
     claims: dict[str, Any]
     match token:
-        case ServiceToken(kind):
-            claims = {"k": kind}
+        case FleetToken(kind, token_id):
+            claims = {"k": kind, "j": token_id}
+        case ServiceToken(kind, service_id, fleet_id):
+            claims = {"k": kind, "s": service_id, "j": fleet_id, "i": state.incarnation}
         case TryToken(epoch, run_key, task_index, map_index, try_number):
-            claims = {"k": "try", "e": epoch, "r": run_key, "t": task_index, "m": map_index, "n": try_number}
-        case OperatorToken(name):
-            claims = {"k": "operator", "sub": name}
+            claims = {
+                "k": "try",
+                "e": epoch,
+                "r": run_key,
+                "t": task_index,
+                "m": map_index,
+                "n": try_number,
+                "i": state.incarnation,
+            }
+        case OperatorToken(name, token_id):
+            claims = {"k": "operator", "sub": name, "j": token_id}
         case _:
             assert_never(token)
-    return _sign(key, {**claims, "exp": int(time.time() + ttl)})
+    return _sign(state, {**claims, "exp": int(time.time() + ttl)})
 
 
-def verify(key: bytes, text: str) -> Token:
-    """What ``text`` stands for. Raises :class:`NotAllowed` when it is no token of ours, or has expired."""
-    return _verified(key, text)[0]
+def verify(state: KeyState, text: str) -> Token:
+    """What ``text`` stands for. Raises :class:`NotAllowed` when it is no token of ours, or not good any more."""
+    return _verified(state, text).token
+
+
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    token: Token
+    key_id: int
+    expires: float
 
 
 class Tokens:
-    """Minting and verifying under one key, with a memory: the tokens that an API process hands out with tries come back to it with
-    each report, log chunk and XCom.
+    """Minting and verifying under the keys that the database has, with a memory: the tokens that an API process hands out with
+    tries come back to it with each report, log chunk and XCom.
 
     ``operator_token`` is let in as it is, for a host that has its own way to hand out secrets.
     """
 
-    def __init__(self, key: bytes, *, operator_token: str | None = None) -> None:
-        self._key, self._operator_token = key, operator_token
-        self._seen: OrderedDict[str, tuple[Token, float]] = OrderedDict()
+    def __init__(self, state: KeyState, *, operator_token: str | None = None) -> None:
+        self._operator_token = operator_token
+        self._seen: OrderedDict[str, _Verified] = OrderedDict()
+        self.use(state)
+
+    def use(self, state: KeyState) -> None:
+        """From now on these keys count, and nothing that was found good before."""
+        self._seen.clear()
+        self._state, self._newest = state, max(state.keys)
 
     def for_try(self, of: TryToken) -> str:
-        text = mint_try_token(self._key, of)
-        self._remember(text, (of, time.time() + TRY_TTL_S))
+        text = mint(self._state, of, ttl=TRY_TTL_S)
+        self._remember(text, _Verified(of, self._newest, time.time() + TRY_TTL_S))
         return text
+
+    def for_service(self, fleet: FleetToken, service_id: int) -> str:
+        """What a service that registered with ``fleet`` goes on with."""
+        return mint(self._state, ServiceToken(fleet.kind, service_id, fleet.token_id), ttl=SERVICE_TTL_S)
+
+    def renewed(self, text: str) -> str | None:
+        """A fresh one in place of a service's token that is half over or was signed with the key before; else none."""
+        verified = self._verified(text)
+        if verified.key_id == self._newest and verified.expires - time.time() > SERVICE_TTL_S / 2:
+            return None
+        return mint(self._state, verified.token, ttl=SERVICE_TTL_S)
 
     def verify(self, text: str) -> Token:
         """As the function :func:`verify`."""
+        if self._operator_token and hmac.compare_digest(text.encode(), self._operator_token.encode()):
+            return OperatorToken("operator")
+        return self._verified(text).token
+
+    def _verified(self, text: str) -> _Verified:
         known = self._seen.get(text)
         if known is None:
-            if self._operator_token and hmac.compare_digest(text.encode(), self._operator_token.encode()):
-                return OperatorToken("operator")
-            known = self._remember(text, _verified(self._key, text))
-        if known[1] <= time.time():
+            known = self._remember(text, _verified(self._state, text))
+        if known.expires <= time.time():
             raise NotAllowed(_EXPIRED)
-        return known[0]
+        return known
 
-    def _remember(self, text: str, known: tuple[Token, float]) -> tuple[Token, float]:
+    def _remember(self, text: str, known: _Verified) -> _Verified:
         self._seen[text] = known
         if len(self._seen) > CACHED_TOKENS:
             self._seen.popitem(last=False)
         return known
 
 
+_NEW_ONE = "Make a new one where the database can be reached (evenflow tokens create), or type `evenflow up`, which does."
+_EXPIRED = f"The token has expired. {_NEW_ONE}"
+_REVOKED = f"The token was revoked. {_NEW_ONE}"
+_SET_BACK = "The token is of before the database was set back to a backup. The service registers anew; what it had in hand is void."
+_NOT_OURS = f"The token is not one of this Evenflow's: it is damaged, or signed with a key that is not in use. {_NEW_ONE}"
+
+
 def _base64(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
-_EXPIRED = "The token has expired. Restart the service, or type `evenflow up` to make a new one."
-
-
-_HEADER = _base64(msgspec.json.encode({"alg": _ALGORITHM, "typ": "JWT"}))
-
-
-def _sign(key: bytes, claims: dict[str, Any]) -> str:
+def _sign(state: KeyState, claims: dict[str, Any]) -> str:
     """What ``jwt.encode`` makes, ten times as fast: that one examines the key each time, and every try needs a token."""
-    signed = _HEADER + b"." + _base64(msgspec.json.encode(claims))
-    return (signed + b"." + _base64(hmac.digest(key, signed, "sha256"))).decode()
+    newest = max(state.keys)
+    signed = _header(newest) + b"." + _base64(msgspec.json.encode(claims))
+    return (signed + b"." + _base64(hmac.digest(state.keys[newest], signed, "sha256"))).decode()
 
 
-def _verified(key: bytes, text: str) -> tuple[Token, float]:
+@cache
+def _header(key_id: int) -> bytes:
+    return _base64(msgspec.json.encode({"alg": _ALGORITHM, "kid": str(key_id), "typ": "JWT"}))
+
+
+def _verified(state: KeyState, text: str) -> _Verified:
     try:
-        claims = jwt.decode(text, key, algorithms=[_ALGORITHM], options={"require": ["exp"]})
+        key_id = int(jwt.get_unverified_header(text).get("kid", FIRST_KEY))
+        claims = jwt.decode(text, state.keys[key_id], algorithms=[_ALGORITHM], options={"require": ["exp"]})
     except jwt.ExpiredSignatureError:
         raise NotAllowed(_EXPIRED) from None
-    except jwt.InvalidTokenError:
-        raise NotAllowed("The token is not one of this Evenflow's: it is damaged, or signed with another key.") from None
-    expires = float(claims["exp"])
+    except (jwt.InvalidTokenError, KeyError, ValueError, TypeError):
+        raise NotAllowed(_NOT_OURS) from None
+    if claims.get("j") in state.revoked:
+        raise NotAllowed(_REVOKED)
+    token = _token(claims)
+    if isinstance(token, ServiceToken | TryToken) and claims.get("i", 0) != state.incarnation:
+        raise NotAllowed(_SET_BACK)
+    return _Verified(token, key_id, float(claims["exp"]))
+
+
+def _token(claims: dict[str, Any]) -> Token:
     match claims.get("k"):
         case "worker" | "processor" | "triggerer" as kind:
-            return ServiceToken(kind), expires
+            token_id = claims.get("j", 0)
+            return ServiceToken(kind, claims["s"], token_id) if "s" in claims else FleetToken(kind, token_id)
         case "try":
-            return TryToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["n"]), expires
+            return TryToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["n"])
         case "operator":
-            return OperatorToken(claims["sub"]), expires
+            return OperatorToken(claims["sub"], claims.get("j", 0))
         case _:
             raise NotAllowed("The token is of a kind that this Evenflow does not know. Upgrade Evenflow on this host.")

@@ -35,6 +35,7 @@ _COMMANDS = (
     ("variables", "variables:app", "List, set and delete the variables of the database.", _LOOK),
     ("xcoms", "xcoms:app", "List and show what tasks returned and pushed.", _LOOK),
     ("assets", "assets:app", "List assets and their events, say that one has changed.", _LOOK),
+    ("quarantine", "quarantine:app", "List what is set aside because handling it failed, have it tried again.", _LOOK),
     ("settings", "settings:app", "List and change the settings that all schedulers share.", _LOOK),
     ("status", "status:status", "What runs, what waits, and whether all services are well.", _LOOK),
     ("events", "events:events", "Who changed what: connections, variables, pools, settings, pauses, runs.", _LOOK),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -11,6 +11,8 @@ from evenflow.cli.params import Conf, Params, parse_params
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import Backfill, BackfillDate
+from evenflow.core.plurals import counted
+from evenflow.errors import ParamError
 
 app = App(name="backfill")
 
@@ -23,7 +25,7 @@ async def create(
     /,
     *,
     from_: Annotated[datetime, Parameter(name="--from", help="The first logical date; UTC unless it has an offset.")],
-    to: Annotated[datetime, Parameter(help="The last one, included.")],
+    to: Annotated[str, Parameter(help="The last one, included; of a date without a time all of that day.")],
     dry_run: Annotated[bool, Parameter(negative=(), help="Only say which runs would be made.")] = False,
     reverse: Annotated[bool, Parameter(negative=(), help="The newest date first.")] = False,
     max_active_runs: Annotated[int, Parameter(help="Of its runs, how many at once.")] = 10,
@@ -38,7 +40,7 @@ async def create(
     """Make a run for every date of the schedule from --from to --to that has none."""
     request = {
         "from_date": _aware(from_),
-        "to_date": _aware(to),
+        "to_date": _end(to),
         "reverse": reverse,
         "reprocess": reprocess,
         "max_active_runs": max_active_runs,
@@ -54,9 +56,9 @@ async def create(
     wanted = sum(run.passed_over is None for run in plan.runs)
     if dry_run:
         _print_dates(plan.runs)
-        say(f"{wanted} of {len(plan.runs)} dates would get a run. To make them, leave --dry-run out.")
+        say(f"{wanted} of {counted(len(plan.runs), 'date')} would get a run. To make them, leave --dry-run out.")
     else:
-        runs = "1 run" if wanted == 1 else f"{wanted} runs"
+        runs = counted(wanted, "run")
         say(f"Backfill {plan.backfill_id} makes {runs}. To see how far it is: evenflow backfill show {plan.backfill_id}")
 
 
@@ -100,7 +102,8 @@ async def show(backfill_id: int, /, *, json: Json = False) -> None:
     say(f"Backfill {backfill_id} of {backfill.dag_id} is {_standing(backfill)}", "bold")
     done = backfill.success + backfill.failed
     runs = backfill.total - backfill.passed_over
-    say(f"  {done} of {runs} runs have ended, {backfill.failed} of them failed; {backfill.active} active")
+    ended = f"{done} of {counted(runs, 'run')} {'has' if runs == 1 else 'have'} ended"
+    say(f"  {ended}, {backfill.failed} of them failed; {backfill.active} active")
     say(f"  at most {backfill.max_active_runs} at once, priority {backfill.priority}, by {backfill.created_by}")
     _print_dates(page.items)
 
@@ -148,5 +151,15 @@ def _print_dates(dates: list[BackfillDate]) -> None:
     print_table(("logical date", "run", "state", "passed over"), rows, empty="No dates.")
 
 
-def _aware(date: datetime) -> datetime:
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
+def _end(text: str) -> datetime:
+    """The last moment that is meant: of a day its end, as cron and presets may have many dates in it."""
+    try:
+        if len(text) <= len("2026-01-31"):
+            return datetime.combine(date.fromisoformat(text), time.max, UTC)
+        return _aware(datetime.fromisoformat(text))
+    except ValueError:
+        raise ParamError(f"--to {text!r} is no date. Type for example: --to 2026-01-31, or --to 2026-01-31T06:00+00:00") from None
+
+
+def _aware(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -10,10 +10,12 @@ from rich.text import Text
 from evenflow.cli.dag_check import check
 from evenflow.cli.dag_graph import dot_lines, mermaid_lines, tree_lines
 from evenflow.cli.dag_versions import diff, sources, versions
+from evenflow.cli.operations import Yes, agreed
 from evenflow.cli.remote import remote
 from evenflow.cli.runs import trigger
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import DagDetail, DagSummary, ParseError
+from evenflow.core.plurals import counted
 
 app = App(name="dags")
 for command in (check, versions, diff, sources):
@@ -82,14 +84,16 @@ async def unpause(dag_id: str, /, *, json: Json = False) -> None:
 
 
 @app.command
-async def delete(dag_id: str, /, *, json: Json = False) -> None:
+async def delete(dag_id: str, /, *, yes: Yes = False, json: Json = False) -> None:
     """Delete a DAG whose file is gone, with its versions, and its runs with their results, history and logs."""
+    if not agreed(f"{dag_id} will be deleted, with all its runs, their results, history and logs.", yes=yes):
+        return
     async with remote() as client:
         deleted = await client.delete_dag(dag_id)
     if json:
         print_json(deleted)
     else:
-        say(f"{dag_id} is deleted, with {deleted.runs:,} runs")
+        say(f"{dag_id} is deleted, with {counted(deleted.runs, 'run')}")
 
 
 def _tell_error(error: ParseError) -> None:
@@ -127,6 +131,10 @@ def _schedule(dag: DagSummary) -> Text:
     return Text(dag.schedule if dag.timezone in (None, "UTC") else f"{dag.schedule} {dag.timezone}")
 
 
+def _at_most(limit: int | None, noun: str) -> str:
+    return f"any number of {noun}s" if limit is None else counted(limit, noun)
+
+
 def _show(dag: DagDetail) -> None:
     say(dag.dag_id if dag.display_name == dag.dag_id else f"{dag.dag_id}  {dag.display_name}", "bold")
     for text in filter(None, (dag.description, dag.doc.strip())):
@@ -135,7 +143,7 @@ def _show(dag: DagDetail) -> None:
         "file": f"{dag.file} in {dag.bundle}, version {dag.version_number} of {local_time(dag.updated_at)}",
         "schedule": _schedule(dag).plain + (f", next at {local_time(dag.next_run_at)}" if dag.next_run_at else ""),
         "paused": ("yes" + (f": {dag.paused_reason}" if dag.paused_reason else "")) if dag.is_paused else "no",
-        "limits": f"{dag.max_active_runs or 'any number of'} runs, {dag.max_active_tasks or 'any number of'} tasks of each at once",
+        "limits": f"{_at_most(dag.max_active_runs, 'run')}, {_at_most(dag.max_active_tasks, 'task')} of each at once",
         "last run": f"{dag.last_run_id} ({dag.last_run_state})" if dag.last_run_id else "never",
         "owner, tags": ", ".join(filter(None, (dag.owner, *dag.tags))) or "none",
         **{f"find {owner}": link for owner, link in dag.owner_links.items()},

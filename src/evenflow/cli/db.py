@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shutil
 import signal
 import subprocess
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 from psycopg import conninfo
 
-from evenflow.cli.terminal import Json, print_json, say
+from evenflow.cli.terminal import Json, errors, local_time, print_json, say
 from evenflow.errors import SettingsError
 from evenflow.runtime.database import prepare_home, reach_database
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.embedded.programs import wheel_programs
 from evenflow.runtime.exits import Exit
+from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.store.connect import UNBOUNDED, connect, redacted
-from evenflow.store.migrate import SCHEMA_VERSION
+from evenflow.store.incarnation import begin_incarnation
+from evenflow.store.migrate import Migration, Steps, read_schema
 from evenflow.store.migrate import check as check_schema
 from evenflow.store.migrate import migrate as migrate_schema
 
@@ -27,17 +33,31 @@ app = App(name="db")
 
 
 @app.command
-def migrate(*, json: Json = False) -> None:
-    """Bring the database to the schema that this Evenflow needs. Harmless when it is there already."""
+def migrate(
+    *,
+    contract: Annotated[bool, Parameter(negative=(), help="Also what programs of older releases do not survive.")] = False,
+    json: Json = False,
+) -> None:
+    """Bring the database to the schema that this Evenflow needs. Harmless when it is there already, and while everything runs.
+
+    What takes something away from older releases is left until `--contract` asks for it, when none of their services runs any more.
+    """
     with _reach(load_settings()) as url, connect(url, name="migrate", timeouts=UNBOUNDED) as conn:
-        applied = migrate_schema(conn)
+        applied, left = migrate_schema(conn, Steps.CONTRACT if contract else Steps.EXPAND)
+        version = read_schema(conn).version
     if json:
-        print_json({"applied": [{"version": step.version, "name": step.name} for step in applied], "version": SCHEMA_VERSION})
-    elif applied:
-        for step in applied:
-            say(f"applied {step.version:04} {step.name}")
-    else:
-        say(f"nothing to do, the schema is at version {SCHEMA_VERSION}")
+        print_json({"applied": _steps(applied), "left": _steps(left), "version": version})
+        return
+    for step in applied:
+        say(f"applied {step.version:04} {step.name}")
+    if not applied:
+        say(f"nothing to do, the schema is at version {version}")
+    if left:
+        say(f"left for later: {', '.join(map(str, left))}. When no older service runs, type: evenflow db migrate --contract")
+
+
+def _steps(migrations: Sequence[Migration]) -> list[dict[str, Any]]:
+    return [{"version": step.version, "name": step.name} for step in migrations]
 
 
 @app.command
@@ -45,11 +65,12 @@ def check(*, json: Json = False) -> None:
     """Tell whether the database answers and has the schema that this Evenflow needs."""
     with _reach(load_settings()) as url, connect(url, name="check") as conn:
         check_schema(conn)
+        version = read_schema(conn).version
         server = conn.info.parameter_status("server_version")
     if json:
-        print_json({"url": redacted(url), "server": server, "version": SCHEMA_VERSION})
+        print_json({"url": redacted(url), "server": server, "version": version})
     else:
-        say(f"{redacted(url)}: PostgreSQL {server}, schema version {SCHEMA_VERSION}, fine")
+        say(f"{redacted(url)}: PostgreSQL {server}, schema version {version}, fine")
 
 
 @app.command
@@ -90,6 +111,95 @@ def psql(*arguments: str) -> int:
     """Open the database with psql, which gets all further arguments (after `--`)."""
     with _reach(load_settings()) as url:
         return _psql(url, arguments)
+
+
+@app.command
+def dump(
+    file: Annotated[Path, Parameter(help="Where to write it: PostgreSQL's custom format, compressed.")],
+    /,
+    *,
+    replace: Annotated[bool, Parameter(negative=(), help="Replace a file that is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Write the whole database, as it is at this moment, to a file. Nothing has to stop for it.
+
+    Connections and variables stay sealed, and the keys are not in it: save secrets.key of an API host, or EVENFLOW_SECRET_KEYS,
+    too. Nor are logs and large results, which are files beside the database. Nor are the keys of tokens.
+    """
+    from evenflow.runtime import dump as dumping
+
+    with _reach(load_settings()) as url, _progress("dumping") as progress:
+        done = dumping.dump(url, file, replace=replace, progress=progress)
+    if json:
+        print_json({"file": str(done.file), "bytes": done.size, "at": done.at})
+        return
+    say(f"{done.file} ({done.size:,} bytes) is the database at {local_time(done.at)}")
+    say(
+        "Not in it: the keys of sealed values (secrets.key of an API host), logs, large results, tokens. Save the first three, too."
+    )
+
+
+@app.command
+def restore(
+    file: Annotated[Path, Parameter(help="What `evenflow db dump` has written.")],
+    /,
+    *,
+    replace: Annotated[bool, Parameter(negative=(), help="Delete what is in the database.")] = False,
+    json: Json = False,
+) -> None:
+    """Put a dump in place of the database, all of it or nothing. Schedulers and API servers have to be stopped.
+
+    What happened after the dump is forgotten. Workers from before are refused and kill what they run; what was in flight at the
+    moment of the dump is sent again. Tokens and their keys stay those of the database that is replaced.
+    """
+    from evenflow.api.keys import key_problem
+    from evenflow.api.vault import Vault
+    from evenflow.runtime import dump as dumping
+    from evenflow.store.sealed import find_canary
+
+    settings = load_settings()
+    with _reach(settings) as url:
+        with _progress("restoring") as progress:
+            done = dumping.restore(url, file, replace=replace, by=getpass.getuser(), progress=progress)
+        with connect(url, name="check") as conn:
+            canary = find_canary(conn)
+    keys = settings.secret_keys.get_secret_value() if settings.secret_keys else ""
+    problem = None if canary is None else key_problem(canary, Vault(settings.home / SECRETS_FILE, keys))
+    if json:
+        print_json(
+            {"schema": done.schema_version, "migrated": done.migrated, "tokens_kept": done.tokens_kept, "key_problem": problem}
+        )
+        return
+    say(f"{file} is restored; services from before are let in no more")
+    if not done.tokens_kept:
+        say(
+            "There are no tokens: make new ones for workers, processors and people (evenflow tokens create), or type `evenflow up`."
+        )
+    if problem is not None:
+        say(f"{problem}.")
+
+
+@app.command
+def fence(*, json: Json = False) -> None:
+    """Say that the database was set back by other means: point-in-time recovery, a snapshot, a standby that lagged.
+
+    As after `evenflow db restore`, no service and no try from before is let in, and what is in flight is sent again. Best before
+    services start; API servers that run end, to be started again.
+    """
+    with _reach(load_settings()) as url, connect(url, name="fence") as conn:
+        check_schema(conn)
+        incarnation = begin_incarnation(conn, reason="fenced", by=getpass.getuser())
+    if json:
+        print_json({"incarnation": incarnation})
+    else:
+        say("services from before are let in no more, and what was in flight is sent again")
+
+
+@contextmanager
+def _progress(doing: str) -> Iterator[Callable[[str], None]]:
+    """Tells people which table is in hand."""
+    with errors.status(doing) as status:
+        yield lambda table: status.update(f"{doing} {table}")
 
 
 def _psql(url: str, arguments: tuple[str, ...]) -> int:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from evenflow.cli.terminal import print_json, print_table, say, state_text
 from evenflow.client.operation_answers import Operated
+from evenflow.core.plurals import counted
 from evenflow.errors import ParamError
 
 Yes = Annotated[bool, Parameter(name=["--yes", "-y"], negative=(), help="Do not ask first.")]
@@ -22,45 +23,68 @@ SHOWN = 30  # task instances of a dry run: what fits a screen; --json has all
 
 
 async def ask_and_do(
-    send: Callable[[dict[str, Any]], Awaitable[Operated]], scope: dict[str, Any], *, what: str, yes: bool, dry_run: bool, json: bool
+    send: Callable[[dict[str, Any]], Awaitable[Operated]],
+    scope: dict[str, Any],
+    *,
+    what: str,
+    run: str | None = None,
+    yes: bool,
+    dry_run: bool,
+    json: bool,
 ) -> None:
-    """Shows what would be touched and asks, unless told ``yes``; then sends the request. ``what`` is the verb: cleared."""
-    if not yes and not dry_run and not sys.stdin.isatty():
-        raise ParamError("This asks before it does anything, and there is nobody to ask. Say --yes, or --dry-run to only look.")
+    """Shows what would be touched and asks, unless told ``yes``; then sends the request. ``what`` is the verb: cleared. ``run`` is
+    for what happens to a whole run, also when no task of it changes.
+    """
+    if not yes and not dry_run:
+        _check_that_somebody_is_there(", or --dry-run to only look")
     if dry_run or not yes:
         would = await send({**scope, "dry_run": True})
         if dry_run and json:
             print_json(would)
             return
-        _show(would, what)
-        if dry_run:
-            return
-        if not would.instances:
-            return
-        if not _confirmed():
-            say("Nothing was done.")
+        _show(would, f"Nothing would be {what}." if run is None else f"{run} would be {what}; no task of it changes.")
+        if dry_run or not (would.instances or run) or not _confirmed():
             return
     done = await send(scope)
     if json:
         print_json(done)
+    elif run is not None:
+        touched = f", with {_count(done)}" if done.instances else ""
+        say(f"{run} is being {what}{touched}")
     elif done.instances:
         say(f"{_count(done)} {'is' if len(done.instances) == 1 else 'are'} being {what}")
     else:
         say(f"No task instance is to be {what}: there is none that it applies to. To see them: evenflow tasks list")
 
 
-def _show(would: Operated, what: str) -> None:
+def agreed(what: str, *, yes: bool) -> bool:
+    """Whether to go on with ``what`` cannot be undone: asks, unless told ``yes``."""
+    if yes:
+        return True
+    _check_that_somebody_is_there()
+    say(what)
+    return _confirmed()
+
+
+def _check_that_somebody_is_there(otherwise: str = "") -> None:
+    if not sys.stdin.isatty():
+        raise ParamError(f"This asks before it does anything, and there is nobody to ask. Say --yes{otherwise}.")
+
+
+def _show(would: Operated, empty: str) -> None:
     rows = [(i.run_id, f"{i.task_id}[{i.map_index}]".removesuffix("[-1]"), state_text(i.state)) for i in would.instances]
-    print_table(("run", "task", "state"), rows[:SHOWN], empty=f"Nothing would be {what}.")
+    print_table(("run", "task", "state"), rows[:SHOWN], empty=empty)
     if len(rows) > SHOWN:
         say(f"... and {'more than ' if would.more else ''}{len(rows) - SHOWN:,} more", "bright_black")
 
 
 def _count(done: Operated) -> str:
-    number = f"{'more than ' if done.more else ''}{len(done.instances):,}"
-    runs = "" if len(done.runs) == 1 else f" in {len(done.runs):,} runs"
-    return f"{number} task instance{'' if len(done.instances) == 1 else 's'}{runs}"
+    runs = "" if len(done.runs) == 1 else f" in {counted(len(done.runs), 'run')}"
+    return f"{'more than ' if done.more else ''}{counted(len(done.instances), 'task instance')}{runs}"
 
 
 def _confirmed() -> bool:
-    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+    confirmed = input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+    if not confirmed:
+        say("Nothing was done.")
+    return confirmed

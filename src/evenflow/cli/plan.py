@@ -11,6 +11,7 @@ from evenflow.cli.limit_names import limit_name
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, print_json, print_table, say
 from evenflow.client.explanations import BlockedTasks, LimitUse, Plan, PlannedLane, WaitingLane
+from evenflow.core.plurals import counted
 
 _COLUMNS = ("#", "run", "task", "#tasks", "pool", "#slots", "queue", "#priority")
 _UNAPPLIED = {
@@ -41,12 +42,12 @@ async def plan(
 def _show(plan: Plan) -> None:
     if not plan.schedulers:
         say("No scheduler is alive, so nothing starts. Start one: evenflow scheduler (or everything: evenflow up)\n", "red")
-    say(f"Starts now: {_tasks(plan.starting)}" if plan.starting else "Starts now", "bold")
+    say(f"Starts now: {counted(plan.starting, 'task')}" if plan.starting else "Starts now", "bold")
     starts = (_row(number, lane) for number, lane in enumerate(plan.starts, 1))
     nothing = "Nothing: whatever is ready waits for a limit." if plan.waiting or plan.blocked else "Nothing is ready."
     print_table(_COLUMNS, starts, empty=nothing)
     if (more := plan.starting - sum(lane.count for lane in plan.starts)) > 0:
-        say(f"... and {_tasks(more)} more", "bright_black")
+        say(f"... and {counted(more, 'task')} more", "bright_black")
     if not plan.complete:
         say("One round ends here; the next one follows at once and may start more.", "yellow")
     if plan.waiting:
@@ -102,7 +103,3 @@ def _group(blocked: BlockedTasks) -> tuple[object, ...]:
 
 def _named(limit: LimitUse) -> str:
     return limit_name(limit.limit, limit.name)
-
-
-def _tasks(count: int) -> str:
-    return "1 task" if count == 1 else f"{count:,} tasks"

@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, print_json, print_table, say
+from evenflow.core.plurals import counted
 from evenflow.core.pool_policy import PoolPolicy
 
 app = App(name="pools")
@@ -47,7 +48,7 @@ async def set_(
     if json:
         print_json(pool)
     else:
-        say(f"{pool.name} has {pool.slots} slots, {pool.used} of them used; its policy is {pool.policy}")
+        say(f"{pool.name} has {counted(pool.slots, 'slot')}, {pool.used} of them used; its policy is {pool.policy}")
 
 
 @app.command
@@ -58,4 +59,4 @@ async def delete(name: str, /, *, json: Json = False) -> None:
     if json:
         print_json(pool)
     else:
-        say(f"{pool.name} is deleted; it had {pool.slots} slots")
+        say(f"{pool.name} is deleted; it had {counted(pool.slots, 'slot')}")

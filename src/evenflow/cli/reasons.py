@@ -14,6 +14,7 @@ from evenflow.cli.limit_names import limit_name, way_to_raise
 from evenflow.cli.tasks import instance_name
 from evenflow.cli.terminal import STATE_STYLES, STATE_WORDS, duration, local_time, output, say, state_text
 from evenflow.client import explanations as x
+from evenflow.core.plurals import counted
 
 Fact = tuple[str, str | Text | Table]
 
@@ -72,6 +73,9 @@ def _tell(reason: x.Reason, why: x.Why) -> Told:
             return Told(f"Its run has ended{_at(reason.at)} before the task began{_because(reason.explanation)}.")
         case x.Paused():
             return Told(f"The DAG {reason.dag_id} is paused.", cure=shlex.join(["evenflow", "dags", "unpause", reason.dag_id]))
+        case x.Quarantined():
+            sentence = f"Its run is in quarantine {_since(reason.since)}, because handling it failed{_because(reason.explanation)}."
+            return Told(sentence, cure=shlex.join(["evenflow", "quarantine", "release", "run", f"{why.dag_id}/{why.run_id}"]))
         case x.RunAfter():
             return Told(f"Its run may not begin before {local_time(reason.at)}, in {_until(reason.at)}.")
         case x.AwaitsPast():
@@ -97,9 +101,9 @@ def _full_limit(reason: x.FullLimit) -> Told:
     unit = "slot" if reason.limit == "pool" else "run" if reason.limit == "dag_runs" else "task"
     free = reason.capacity - reason.used
     if free < 1:
-        state = f"is full: {reason.used} of {reason.capacity} {unit}s are taken"
+        state = f"is full: {reason.used} of {counted(reason.capacity, unit)} {'is' if reason.used == 1 else 'are'} taken"
     else:
-        state = f"has too little room: {free} of {reason.capacity} {unit}s {'is' if free == 1 else 'are'} free"
+        state = f"has too little room: {free} of {counted(reason.capacity, unit)} {'is' if free == 1 else 'are'} free"
     wants = f", and it takes {reason.wanted}" if reason.wanted > 1 else ""
     facts: list[Fact] = [("place in line", _place(reason.ahead, reason.counted, "runs" if reason.limit == "dag_runs" else "tasks"))]
     facts += _holders(reason.holders, reason.held_by)
@@ -114,7 +118,7 @@ def _kept_pool(reason: x.KeptPool) -> Told:
     keeper = f"{reason.dag_id}/{reason.run_id} {reason.task_id}"
     policy = "lets nothing pass it" if reason.patience_s == 0 else f"has let others pass it for {duration(reason.patience_s)}"
     sentence = (
-        f"The pool {reason.name} has {free} of {reason.capacity} slots free, but keeps them for {keeper}, which takes "
+        f"The pool {reason.name} has {free} of {counted(reason.capacity, 'slot')} free, but keeps them for {keeper}, which takes "
         f"{reason.wanted} and has waited for {duration(reason.waited_s)}: the pool {policy}."
     )
     facts: list[Fact] = [
@@ -168,7 +172,8 @@ def _worker(reason: x.AwaitsWorker) -> Told:
         start = shlex.join(["evenflow", "worker", "--queues", reason.queue])
         return Told(f"No worker that serves the queue {reason.queue} is alive.", [line, since], start)
     workers = "1 worker serves" if reason.workers == 1 else f"{reason.workers} workers serve"
-    sentence = f"It waits for a worker: {workers} the queue {reason.queue}, and {reason.busy} of {reason.slots} slots are busy."
+    busy = f"{reason.busy} of {counted(reason.slots, 'slot')} {'is' if reason.busy == 1 else 'are'} busy"
+    sentence = f"It waits for a worker: {workers} the queue {reason.queue}, and {busy}."
     return Told(sentence, [line, since], shlex.join(["evenflow", "worker", "--queues", reason.queue]))
 
 

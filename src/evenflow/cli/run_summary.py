@@ -11,6 +11,7 @@ from evenflow.cli.run_tasks import Snapshot
 from evenflow.cli.terminal import duration, output, say
 from evenflow.client.answers import TaskInstance
 from evenflow.client.rest import RestClient
+from evenflow.core.plurals import counted
 from evenflow.core.states import TaskState
 
 FAILURES_SHOWN = 20
@@ -54,9 +55,8 @@ def print_summary(snapshot: Snapshot, failures: list[TaskInstance], last_words: 
     say("")
     took = duration(snapshot.elapsed_s())
     if snapshot.succeeded:
-        output.print(
-            Text.assemble(("✓ ", "green"), (f"{run.dag_id} succeeded", "bold green"), f" in {took}, {snapshot.total} tasks")
-        )
+        tasks = counted(snapshot.total, "task")
+        output.print(Text.assemble(("✓ ", "green"), (f"{run.dag_id} succeeded", "bold green"), f" in {took}, {tasks}"))
     else:
         reason = f": {run.reason}" if run.reason else ""
         output.print(Text.assemble(("✗ ", "red"), (f"{run.dag_id} failed", "bold red"), f" after {took}{reason}"), soft_wrap=True)

@@ -8,19 +8,19 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.operations import DryRun, Future, Past, Yes, ask_and_do
+from evenflow.cli.operations import DryRun, Future, Past, Yes, agreed, ask_and_do
 from evenflow.cli.params import Conf, Params, parse_params
 from evenflow.cli.remote import remote
+from evenflow.cli.run_names import Dag, Run, named_run
 from evenflow.cli.run_watch import watch_run
 from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import CallbackRun
-from evenflow.client.rest import RestClient
 from evenflow.core.callbacks import CALLBACK_DAG
-from evenflow.errors import DagNotFound
+from evenflow.errors import ParamError
 
 app = App(name="runs")
 
-RunId = Annotated[str | None, Parameter(help="Name of the run; the newest if left out.")]
+RunId = Annotated[str | None, Parameter(name="--run", help="Name of the run; the newest if left out.")]
 
 
 @app.command
@@ -80,7 +80,7 @@ async def list_(
             r.priority or "",
             local_time(r.started_at),
             duration(r.elapsed_s),
-            " / ".join(filter(None, (r.reason, r.note))),
+            " / ".join(filter(None, (r.quarantine and f"in quarantine: {r.quarantine}", r.reason, r.note))),
         )
         for r in page.items
     )
@@ -91,16 +91,17 @@ async def list_(
 
 
 @app.command
-async def show(dag_id: str, run_id: RunId = None, /, *, json: Json = False) -> None:
+async def show(dag: Dag, /, run_id: RunId = None, *, json: Json = False) -> None:
     """A run, and how its tasks stand."""
     async with remote() as client:
-        run = await client.get_run(dag_id, run_id or await newest_run(client, dag_id))
+        run = await client.get_run(*await named_run(client, dag, run_id))
     if json:
         print_json(run)
         return
     say(f"{run.dag_id}  {run.run_id}", "bold")
     facts = {
         "state": run.state + (f": {run.reason}" if run.reason else ""),
+        "quarantine": run.quarantine or "",
         "took": f"{duration(run.elapsed_s)} from {local_time(run.started_at)}" if run.started_at else "not started",
         "kind": f"{run.run_type}, version {run.version_number} of the DAG",
         "priority": str(run.priority or ""),
@@ -137,28 +138,44 @@ def _place(call: CallbackRun) -> str:
 
 
 @app.command
-async def note(dag_id: str, run_id: str, text: str = "", /, *, json: Json = False) -> None:
-    """Write down what is to be remembered of a run; without a text the note goes."""
+async def note(
+    dag: Dag,
+    text: Annotated[str, Parameter(help='What is to be remembered; "" takes the note away. A run may be named before it.')],
+    rest: Annotated[str | None, Parameter(show=False)] = None,
+    /,
+    *,
+    run: Run = None,
+    json: Json = False,
+) -> None:
+    """Write down what is to be remembered of a run, the newest if none is named."""
+    named, text = (run, text) if rest is None else (text, rest)
+    if rest is not None and run is not None:
+        raise ParamError(f"This is one text too many: {text!r}. Put what you want to remember in quotes.")
     async with remote() as client:
-        run = await client.set_note(dag_id, run_id, text or None)
+        dag_id, run_id = await named_run(client, dag, named)
+        if rest is None and text in {each.run_id for each in (await client.find_run(text)).items if each.dag_id == dag_id}:
+            raise ParamError(
+                f"{text!r} is a run. Type the text too, or '' to take its note away: evenflow runs note {dag_id}/{text} ''"
+            )
+        noted = await client.set_note(dag_id, run_id, text or None)
     if json:
-        print_json(run)
+        print_json(noted)
     else:
-        say(f"{run.run_id} has a note" if run.note else f"{run.run_id} has no note")
+        say(f"{noted.run_id} has a note" if noted.note else f"{noted.run_id} has no note")
 
 
 @app.command
-async def watch(dag_id: str, run_id: RunId = None, /) -> int:
+async def watch(dag: Dag, /, run_id: RunId = None) -> int:
     """Follow a run to its end. Ctrl-C stops watching, the run goes on. The exit code is 1 when the run failed."""
     async with remote() as client:
-        return await watch_run(client, dag_id, run_id or await newest_run(client, dag_id), interrupt="leave")
+        return await watch_run(client, *await named_run(client, dag, run_id), interrupt="leave")
 
 
 @app.command
-async def cancel(dag_id: str, run_id: RunId = None, /, *, json: Json = False) -> None:
+async def cancel(dag: Dag, /, run_id: RunId = None, *, json: Json = False) -> None:
     """End a run: nothing of it starts any more, what runs is killed, then it fails."""
     async with remote() as client:
-        run = await client.cancel_run(dag_id, run_id or await newest_run(client, dag_id))
+        run = await client.cancel_run(*await named_run(client, dag, run_id))
     if json:
         print_json(run)
     else:
@@ -167,9 +184,9 @@ async def cancel(dag_id: str, run_id: RunId = None, /, *, json: Json = False) ->
 
 @app.command
 async def clear(
-    dag_id: str,
-    run_id: RunId = None,
+    dag: Dag,
     /,
+    run_id: RunId = None,
     *,
     past: Past = False,
     future: Future = False,
@@ -178,14 +195,14 @@ async def clear(
     json: Json = False,
 ) -> None:
     """Have all tasks of a run run again. What runs is killed first."""
-    await _clear(dag_id, run_id, {"past": past, "future": future}, yes=yes, dry_run=dry_run, json=json)
+    await _clear(dag, run_id, {"past": past, "future": future}, yes=yes, dry_run=dry_run, json=json)
 
 
 @app.command
 async def rerun(
-    dag_id: str,
-    run_id: RunId = None,
+    dag: Dag,
     /,
+    run_id: RunId = None,
     *,
     past: Past = False,
     future: Future = False,
@@ -193,22 +210,22 @@ async def rerun(
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Have the failed tasks of a run run again, with those that could not start because of them."""
-    await _clear(dag_id, run_id, {"past": past, "future": future, "only": "failed"}, yes=yes, dry_run=dry_run, json=json)
+    """Have the failed tasks of a run run again, with those that could not start because of them or of a cancel."""
+    await _clear(dag, run_id, {"past": past, "future": future, "only": "failed"}, yes=yes, dry_run=dry_run, json=json)
 
 
-async def _clear(dag_id: str, run_id: str | None, scope: dict[str, Any], *, yes: bool, dry_run: bool, json: bool) -> None:
+async def _clear(dag: str, run_id: str | None, scope: dict[str, Any], *, yes: bool, dry_run: bool, json: bool) -> None:
     async with remote() as client:
-        send = partial(client.clear, dag_id, run_id or await newest_run(client, dag_id))
+        send = partial(client.clear, *await named_run(client, dag, run_id))
         await ask_and_do(send, scope, what="cleared", yes=yes, dry_run=dry_run, json=json)
 
 
 @app.command
 async def mark(
     state: Literal["success", "failed"],
-    dag_id: str,
-    run_id: RunId = None,
+    dag: Dag,
     /,
+    run_id: RunId = None,
     *,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -216,22 +233,24 @@ async def mark(
 ) -> None:
     """Say how a run ended: with all its tasks a success; or failed, which kills what runs and skips the rest."""
     async with remote() as client:
-        send = partial(client.mark, dag_id, run_id or await newest_run(client, dag_id))
-        await ask_and_do(send, {"state": state}, what=f"marked {state}", yes=yes, dry_run=dry_run, json=json)
+        named = await named_run(client, dag, run_id)
+        send = partial(client.mark, *named)
+        run = "/".join(named) if state == "failed" else None  # that fails whether or not it touches a task
+        await ask_and_do(send, {"state": state}, what=f"marked {state}", run=run, yes=yes, dry_run=dry_run, json=json)
 
 
 @app.command
 async def events(
-    dag_id: str,
-    run_id: RunId = None,
+    dag: Dag,
     /,
+    run_id: RunId = None,
     *,
     limit: Annotated[int, Parameter(help="How many at most.")] = 200,
     json: Json = False,
 ) -> None:
     """What happened to a run, the oldest first, and who did it."""
     async with remote() as client:
-        run_id = run_id or await newest_run(client, dag_id)
+        dag_id, run_id = await named_run(client, dag, run_id)
         page = await client.list_run_events(dag_id, run_id, limit=limit)
     if json:
         print_json({"dag_id": dag_id, "run_id": run_id, "events": page.items, "more": page.more})
@@ -244,20 +263,23 @@ async def events(
 
 
 @app.command
-async def delete(dag_id: str, run_id: str, /, *, json: Json = False) -> None:
+async def delete(
+    dag: Dag,
+    /,
+    run_id: Annotated[str | None, Parameter(name="--run", help="Name of the run.")] = None,
+    *,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
     """Delete a run that has ended: its tasks, results, history and logs."""
+    if run_id is None and "/" not in dag:
+        raise ParamError(f"Name the run. To see those of the DAG: evenflow runs list {dag}")
     async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, run_id)
+        if not agreed(f"The run {run_id} of {dag_id} will be deleted, with its results, history and logs.", yes=yes):
+            return
         run = await client.delete_run(dag_id, run_id)
     if json:
         print_json(run)
     else:
         say(f"{run.run_id} is deleted")
-
-
-async def newest_run(client: RestClient, dag_id: str) -> str:
-    """Raises :class:`DagNotFound` when there is none."""
-    page = await client.list_runs(dag_id=dag_id, limit=1)
-    if not page.items:
-        await client.get_dag(dag_id)  # which says when there is not even the DAG
-        raise DagNotFound(f"The DAG {dag_id!r} has not run yet. To run it: evenflow run {dag_id}")
-    return page.items[0].run_id

@@ -23,8 +23,10 @@ async def list_(*, json: Json = False) -> None:
     if json:
         print_json({"settings": found})
         return
-    rows = ((s.name, _shown(s.value), _shown(s.default), s.changed_by, local_time(s.changed_at), s.meaning) for s in found)
-    print_table(("setting", "value", "default", "set by", "at", ""), rows, empty="No settings.")
+    rows = (
+        (s.name, _shown(s.value), _shown(s.default), s.version, s.changed_by, local_time(s.changed_at), s.meaning) for s in found
+    )
+    print_table(("setting", "value", "default", "#version", "set by", "at", ""), rows, empty="No settings.")
 
 
 @app.command(name="set")
@@ -38,6 +40,45 @@ async def set_(name: str, value: str, /, *, json: Json = False) -> None:
         print_json(setting)
     else:
         say(f"{setting.name} is {_shown(setting.value)}")
+
+
+@app.command
+async def get(name: str, /, *, json: Json = False) -> None:
+    """Print the value that a setting has."""
+    find_setting(name)
+    async with remote() as client:
+        setting = await client.get_setting(name)
+    if json:
+        print_json(setting)
+    else:
+        say(_shown(setting.value))
+
+
+@app.command
+async def unset(name: str, /, *, json: Json = False) -> None:
+    """Let the default of a setting hold again, for all schedulers at once."""
+    find_setting(name)
+    async with remote() as client:
+        setting = await client.unset_setting(name)
+    if json:
+        print_json(setting)
+    else:
+        say(f"{setting.name} is {_shown(setting.value)}, its default")
+
+
+@app.command
+async def history(name: str, /, *, limit: int = 50, offset: int = 0, json: Json = False) -> None:
+    """What a setting was set to, by whom and when, the newest first."""
+    find_setting(name)
+    async with remote() as client:
+        changes = (await client.list_setting_history(name, limit=limit, offset=offset)).items
+    if json:
+        print_json({"history": changes})
+        return
+    rows = (
+        (c.version, f"{_shown(c.value)}{' (default)' if c.unset else ''}", c.changed_by, local_time(c.changed_at)) for c in changes
+    )
+    print_table(("#version", "value", "by", "at"), rows, empty="Nobody has set it.")
 
 
 def _shown(value: Any) -> str:

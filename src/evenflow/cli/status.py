@@ -9,14 +9,14 @@ from rich.text import Text
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, duration, print_json, print_table, say
 from evenflow.client.answers import ServiceStatus, Status
+from evenflow.core.plurals import counted
+from evenflow.core.service import NEEDED
 from evenflow.runtime.exits import Exit
-
-_NEEDED = ("api", "scheduler", "processor", "worker")
 
 
 def needed_but_missing(status: Status) -> list[str]:
     """Kinds of service of which none is healthy."""
-    return [kind for kind in _NEEDED if not any(service.kind == kind and service.healthy for service in status.services)]
+    return [kind for kind in NEEDED if not any(service.kind == kind and service.healthy for service in status.services)]
 
 
 async def status(*, json: Json = False) -> int:
@@ -55,6 +55,9 @@ def _show(found: Status, missing: list[str]) -> None:
     say(f"PostgreSQL {database.server_version}, schema version {database.schema_version}, {size:,.0f} MB; Evenflow {found.version}")
     if found.inbox:
         say(f"{found.inbox} reports wait for a scheduler, the oldest for {duration(found.oldest_report_s)}", "yellow")
+    if found.quarantined:
+        what = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(found.quarantined.items()))
+        say(f"In quarantine, because handling it failed: {what}. To see why: evenflow quarantine list", "red")
     for kind in missing:
         say(f"No {kind} is healthy. Start one: evenflow {kind} (or everything: evenflow up)", "red")
 
@@ -71,5 +74,5 @@ def _health(service: ServiceStatus) -> Text:
 def _doing(service: ServiceStatus) -> str:
     detail = service.detail
     if service.kind == "worker" and "slots" in detail:
-        return f"{detail.get('running', 0)} of {detail['slots']} slots"
+        return f"{detail.get('running', 0)} of {counted(detail['slots'], 'slot')}"
     return ""

@@ -7,17 +7,17 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
+from rich.text import Text
 
 from evenflow.cli.operations import Downstream, DryRun, Future, Past, Upstream, Yes, ask_and_do
 from evenflow.cli.remote import remote
-from evenflow.cli.runs import newest_run
+from evenflow.cli.run_names import Dag, Run, named_run
 from evenflow.cli.terminal import STATE_ORDER, Json, duration, local_time, print_json, print_table, say, state_text
 from evenflow.client.rest import RestClient
 from evenflow.errors import DagNotFound, ParamError
 
 app = App(name="tasks")
 
-Run = Annotated[str | None, Parameter(help="Name of the run; the newest if left out.")]
 MapIndexes = Annotated[list[int] | None, Parameter(help="Only this instance of a mapped task; repeat it for more.")]
 MapIndex = Annotated[int | None, Parameter(help="Which instance of a mapped task.")]
 FOLLOW_WAIT_S = 20.0  # how long one request waits for more of a log; the API allows 30
@@ -25,7 +25,7 @@ FOLLOW_WAIT_S = 20.0  # how long one request waits for more of a log; the API al
 
 @app.command(name="list")
 async def list_(
-    dag_id: str,
+    dag: Dag,
     /,
     *,
     run: Run = None,
@@ -36,16 +36,18 @@ async def list_(
 ) -> None:
     """The tasks of a run, in the order of the DAG."""
     async with remote() as client:
-        run_id = run or await newest_run(client, dag_id)
+        dag_id, run_id = await named_run(client, dag, run)
         page = await client.list_tasks(dag_id, run_id, task_id=task, state=state, limit=limit)
+        dag_tasks = [] if json else (await client.get_dag(dag_id)).tasks
     if json:
         print_json({"dag_id": dag_id, "run_id": run_id, "tasks": page.items, "more": page.more})
         return
+    shown = {t.task_id: f"  {t.display_name}" for t in dag_tasks if t.display_name != t.task_id}
     rows = (
         (
-            instance_name(t.task_id, t.map_index),
+            Text.assemble((instance_name(t.task_id, t.map_index), "bold"), shown.get(t.task_id, "")),
             state_text(t.state),
-            t.try_number or "",
+            f"{t.try_number or ''}{f' +{t.losses} lost' if t.losses else ''}",
             local_time(t.started_at),
             duration(t.elapsed_s),
             t.reason,
@@ -59,7 +61,7 @@ async def list_(
 
 @app.command
 async def logs(
-    dag_id: str,
+    dag: Dag,
     task_id: str,
     /,
     *,
@@ -71,7 +73,7 @@ async def logs(
 ) -> None:
     """The log of a task."""
     async with remote() as client:
-        run_id = run or await newest_run(client, dag_id)
+        dag_id, run_id = await named_run(client, dag, run)
         if map_index is None:
             map_index = await only_instance(client, dag_id, run_id, task_id)
         offset, text = 0, []
@@ -108,10 +110,10 @@ async def logs(
 
 
 @app.command
-async def rendered(dag_id: str, task_id: str, /, *, run: Run = None, map_index: MapIndex = None, json: Json = False) -> None:
+async def rendered(dag: Dag, task_id: str, /, *, run: Run = None, map_index: MapIndex = None, json: Json = False) -> None:
     """What the templates of a task became in its newest try, without secrets."""
     async with remote() as client:
-        run_id = run or await newest_run(client, dag_id)
+        dag_id, run_id = await named_run(client, dag, run)
         index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
         fields = (await client.get_rendered(dag_id, run_id, task_id, map_index=index)).fields
     if json:
@@ -134,7 +136,7 @@ async def only_instance(client: RestClient, dag_id: str, run_id: str, task_id: s
 
 @app.command
 async def clear(
-    dag_id: str,
+    dag: Dag,
     /,
     *task_ids: str,
     run: Run = None,
@@ -151,7 +153,7 @@ async def clear(
     """Have tasks run again; without a task, all of the run. A run that has ended goes on. What runs is killed first."""
     scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"only": only}
     async with remote() as client:
-        run_id = run or await newest_run(client, dag_id)
+        dag_id, run_id = await named_run(client, dag, run)
         send = partial(client.clear, dag_id, run_id)
         await ask_and_do(send, scope, what="cleared", yes=yes, dry_run=dry_run, json=json)
 
@@ -159,7 +161,7 @@ async def clear(
 @app.command
 async def mark(
     state: Literal["success", "failed", "skipped"],
-    dag_id: str,
+    dag: Dag,
     /,
     *task_ids: str,
     run: Run = None,
@@ -174,17 +176,17 @@ async def mark(
 ) -> None:
     """Say how tasks ended, without running them. What runs is killed first; what failed because of them is tried again."""
     if not task_ids:
-        raise ParamError(f"Name the tasks. To mark the whole run: evenflow runs mark {state} {dag_id}")
+        raise ParamError(f"Name the tasks. To mark the whole run: evenflow runs mark {state} {dag}")
     scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"state": state}
     async with remote() as client:
-        run_id = run or await newest_run(client, dag_id)
+        dag_id, run_id = await named_run(client, dag, run)
         send = partial(client.mark, dag_id, run_id)
         await ask_and_do(send, scope, what=f"marked {state}", yes=yes, dry_run=dry_run, json=json)
 
 
 @app.command
 async def events(
-    dag_id: str,
+    dag: Dag,
     task_id: str,
     /,
     *,
@@ -195,7 +197,7 @@ async def events(
 ) -> None:
     """What happened to a task, the oldest first, and who did it."""
     async with remote() as client:
-        run_id = run or await newest_run(client, dag_id)
+        dag_id, run_id = await named_run(client, dag, run)
         page = await client.list_task_events(dag_id, run_id, task_id, map_index=map_index, limit=limit)
     if json:
         print_json({"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "events": page.items, "more": page.more})

@@ -78,7 +78,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty:
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column.removeprefix("#"), justify="right" if column.startswith("#") else "left", overflow="fold")
+        name = column.removeprefix("#")
+        table.add_column(name, justify="right" if name != column else "left", overflow="fold", min_width=len(name))
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else _cell(cell) for cell in row))
     if table.row_count:

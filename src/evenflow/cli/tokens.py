@@ -1,36 +1,124 @@
-"""``evenflow tokens``: what people, workers and processors show the API."""
+"""``evenflow tokens``: what people, workers and processors show the API. All of it needs the database."""
 
 from __future__ import annotations
 
-import asyncio
 import getpass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.terminal import Json, print_json, say
-from evenflow.runtime.database import mint_tokens, open_database
+from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
+from evenflow.errors import BadValue
+from evenflow.runtime.database import open_database
 from evenflow.runtime.settings import load_settings
 
-app = App(name="tokens")
+app = App(name="tokens", help="Make, list, revoke and rotate the tokens of people, workers and processors. Needs the database.")
+
+DAY_S = 86_400.0
 
 
 @app.command
-def create(
-    kind: Annotated[Literal["operator", "worker", "processor"], Parameter(help="For a person or tool, a worker, or a processor.")],
+async def create(
+    kind: Annotated[
+        Literal["operator", "worker", "processor"], Parameter(help="For a person or tool, for workers, or for processors.")
+    ],
     /,
     *,
-    name: Annotated[str | None, Parameter(help="An operator's name, which the history shows beside what was done.")] = None,
+    name: Annotated[str | None, Parameter(help="Of the person, which the history shows; or of the fleet. Else yours.")] = None,
+    days: Annotated[float | None, Parameter(help="How long it is good: 365 for an operator, else 30.")] = None,
     json: Json = False,
 ) -> None:
-    """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN. Needs the database.
+    """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN.
 
-    An operator's token is good for a year, those of services for 30 days.
+    With that of a worker or processor any number of these may register; each is then given a token of its own, which renews itself.
     """
-    settings = load_settings()
-    with open_database(settings.own_database_url, settings.home) as url:
-        token = asyncio.run(mint_tokens(url, operator=name or getpass.getuser()))[kind]
+    from evenflow.runtime import tokens
+
+    if days is not None and not 0 < days <= 3650:
+        raise BadValue(f"--days is above 0 and at most 3650, not {days:g}.")
+    with _database() as url:
+        by = getpass.getuser()
+        token = await tokens.create_token(url, kind, name=name or by, by=by, ttl=None if days is None else days * DAY_S)
     if json:
         print_json({"kind": kind, "token": token})
     else:
         say(token)
+
+
+@app.command(name="list")
+async def list_all(*, json: Json = False) -> None:
+    """List the tokens that were given out: whose they are, until when they are good, and which key signed them."""
+    from evenflow.runtime import tokens
+
+    with _database() as url:
+        given = await tokens.list_tokens(url)
+    if json:
+        print_json([token._asdict() for token in given])
+        return
+    columns = ("#id", "kind", "name", "state", "made", "by", "expires", "#key", "revoked by")
+    rows = [
+        (
+            t.token_id,
+            t.kind,
+            t.name,
+            t.state,
+            local_time(t.created_at),
+            t.created_by,
+            local_time(t.expires_at),
+            t.key_id,
+            t.revoked_by,
+        )
+        for t in given
+    ]
+    print_table(columns, rows, empty="no token was given out; to make one, type: evenflow tokens create")
+
+
+@app.command
+async def revoke(
+    token_id: Annotated[int, Parameter(help="Its number, as `evenflow tokens list` shows it.")], /, *, json: Json = False
+) -> None:
+    """Make a token good for nothing, at once. Services that registered with it are refused, too, and kill what they run."""
+    from evenflow.runtime import tokens
+
+    with _database() as url:
+        revoked = await tokens.revoke_token(url, token_id, by=getpass.getuser())
+    if revoked is None:
+        raise BadValue(f"There is no token {token_id}. To see all, type: evenflow tokens list")
+    kind, name = revoked
+    if json:
+        print_json({"token_id": token_id, "kind": kind, "name": name})
+    else:
+        say(f"token {token_id} ({kind}, {name}) is revoked")
+
+
+@app.command
+async def rotate(
+    *,
+    at_once: Annotated[
+        bool, Parameter(help="Forget all other keys now: every token is void, also those of services and tries.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Sign with a new key from now on. The key before it is good until the next time, the one before that no more.
+
+    Services change to the new key with their next beat. Make new tokens for people and fleets, then rotate again.
+    """
+    from evenflow.runtime import tokens
+
+    with _database() as url:
+        key, void = await tokens.rotate_keys(url, at_once=at_once, by=getpass.getuser())
+    if json:
+        print_json({"key": key, "void": [token.token_id for token in void]})
+        return
+    say(f"key {key} signs from now on")
+    for token in void:
+        say(f"token {token.token_id} ({token.kind}, {token.name}) is void: its key {token.key_id} is gone")
+
+
+@contextmanager
+def _database() -> Iterator[str]:
+    settings = load_settings()
+    with open_database(settings.own_database_url, settings.home) as url:
+        yield url

@@ -8,14 +8,14 @@ from importlib.metadata import version as installed
 
 from evenflow.cli.terminal import Json, output, print_json
 from evenflow.runtime.embedded.programs import MAJOR
-from evenflow.store.migrate import SCHEMA_VERSION
+from evenflow.store.migrate import OLDEST_SCHEMA, SCHEMA_VERSION
 
 
 def version(*, json: Json = False) -> None:
     """Versions of Evenflow and of what it stands on."""
     found = {
         "evenflow": installed("evenflow"),
-        "schema": str(SCHEMA_VERSION),
+        "schema": str(SCHEMA_VERSION) if OLDEST_SCHEMA == SCHEMA_VERSION else f"{OLDEST_SCHEMA} to {SCHEMA_VERSION}",
         "python": platform.python_version(),
         "postgresql": f"{MAJOR} (embedded)",
         "psycopg": installed("psycopg"),

@@ -8,9 +8,10 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from evenflow.cli.remote import remote
-from evenflow.cli.runs import newest_run
-from evenflow.cli.tasks import MapIndex, Run, instance_name, only_instance
+from evenflow.cli.run_names import Dag, Run, named_run
+from evenflow.cli.tasks import MapIndex, instance_name, only_instance
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
+from evenflow.core.plurals import counted
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
 app = App(name="xcoms")
@@ -18,7 +19,7 @@ app = App(name="xcoms")
 
 @app.command(name="list")
 async def list_(
-    dag_id: str,
+    dag: Dag,
     /,
     *,
     run: Run = None,
@@ -28,7 +29,7 @@ async def list_(
 ) -> None:
     """What the tasks of a run returned and pushed."""
     async with remote() as client:
-        run_id = run or await newest_run(client, dag_id)
+        dag_id, run_id = await named_run(client, dag, run)
         page = await client.list_xcoms(dag_id, run_id, task_id=task, limit=limit)
     if json:
         print_json({"dag_id": dag_id, "run_id": run_id, "xcoms": page.items, "more": page.more})
@@ -49,7 +50,7 @@ async def list_(
 
 @app.command
 async def show(
-    dag_id: str,
+    dag: Dag,
     task_id: str,
     key: str = RETURN_VALUE,
     /,
@@ -60,7 +61,7 @@ async def show(
 ) -> None:
     """One value, as JSON."""
     async with remote() as client:
-        run_id = run or await newest_run(client, dag_id)
+        dag_id, run_id = await named_run(client, dag, run)
         index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
         found = await client.get_xcom(dag_id, run_id, task_id, key, map_index=index)
     if json:
@@ -68,6 +69,6 @@ async def show(
     elif found.is_secret:
         say("*** (it holds a secret)")
     elif found.is_stored:
-        say(f"{found.size:,} bytes in object storage")
+        say(f"{counted(found.size, 'byte')} in object storage")
     else:
         print(jsonlib.dumps(found.value, indent=2, ensure_ascii=False))

@@ -111,6 +111,7 @@ class Run(Answer):
     note: str | None
     backfill_id: int | None
     is_being_changed: bool
+    quarantine: str | None
 
 
 class TryProgress(Answer):
@@ -195,6 +196,7 @@ class TaskInstance(Answer):
     elapsed_s: float | None
     reason: str | None
     worker: str | None
+    losses: int = 0
 
 
 class Pool(Answer):
@@ -213,6 +215,15 @@ class SettingValue(Answer):
     meaning: str
     changed_at: datetime | None
     changed_by: str | None
+    version: int | None = None
+
+
+class SettingVersion(Answer):
+    version: int
+    value: Any
+    unset: bool
+    changed_at: datetime
+    changed_by: str
 
 
 class ServiceStatus(Answer):
@@ -248,7 +259,22 @@ class Status(Answer):
     queues: list[QueueStatus]
     inbox: int
     oldest_report_s: float | None
+    quarantined: dict[str, int]
     database: DatabaseStatus
+
+
+class Released(Answer):
+    kind: str
+    object: str
+
+
+class QuarantineEntry(Answer):
+    """Something that is set aside because handling it failed."""
+
+    kind: str
+    object: str
+    since: datetime
+    reason: str
 
 
 class Finding(Answer):

@@ -10,20 +10,41 @@ from typing import TypeVar
 
 import msgspec
 
-from evenflow.client.http import HttpClient, Response
-from evenflow.errors import ApiRefused, StaleEpoch
+from evenflow.client.http import RETRIED, HttpClient, Response
+from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
 from evenflow.wire import messages as m
+from evenflow.wire.versions import OURS
 
 T = TypeVar("T", bound=m.Message)
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class ExecutionClient:
-    """``token`` is the service's. Methods for a try take the try's token, which came with its assignment."""
+class Credential:
+    """What a service shows the API: its fleet's token when it registers, else its own, which it gets then and beats renew."""
 
-    def __init__(self, api_url: str, token: str) -> None:
-        self._http = HttpClient(api_url, token)
+    def __init__(self, fleet: str) -> None:
+        self.fleet = self.own = fleet
+        self._given: list[str] = []  # the newest and the one before, with which a request may still be on its way
+
+    def is_own(self, token: str) -> bool:
+        """Whether it is that of a service, now or before it registered anew, and neither the fleet's nor that of a try."""
+        return token in self._given
+
+    def take(self, token: str) -> None:
+        """A token that the API has just given."""
+        self.own = token
+        self._given = [token, *self._given[:1]]
+
+
+class ExecutionClient:
+    """``token`` is the fleet's, or the credential that this client shares with another one of the same service. Methods for a try
+    take the try's token, which came with its assignment.
+    """
+
+    def __init__(self, api_url: str, token: str | Credential) -> None:
+        self._credential = token if isinstance(token, Credential) else Credential(token)
+        self._http = HttpClient(api_url, self._credential.fleet)
 
     async def close(self) -> None:
         await self._http.close()
@@ -31,16 +52,41 @@ class ExecutionClient:
     # -- services ------------------------------------------------------------------------------------------------------
 
     async def register(self, message: m.Register) -> m.Registered:
-        return await self._ask("/services", message, m.Registered)
+        """Raises :class:`ApiRefused` also when the two sides are too far apart."""
+        spoken = msgspec.structs.replace(message, oldest_wire=OURS.oldest, wire=OURS.newest)
+        registered = await self._ask("/services", spoken, m.Registered, token=self._credential.fleet)
+        if registered.wire < OURS.oldest:
+            raise ApiRefused(
+                426,
+                f"The API at {self._http.api_url} speaks version {registered.wire} of the messages, this {message.kind} (Evenflow "
+                f"{message.version}) speaks {OURS}. Upgrade the API first.",
+            )
+        if registered.token:
+            self._credential.take(registered.token)
+        return registered
 
     async def beat(self, service_id: int, message: m.Beat, *, patience_s: float | None = None) -> m.BeatAnswer:
-        """``patience_s``: how long to try; a beat that comes late is worth less than the next one."""
-        return await self._ask(f"/services/{service_id}/beat", message, m.BeatAnswer, patience_s=patience_s)
+        """``patience_s``: how long to try; a beat that comes late is worth less than the next one.
+
+        A service whose own token is not good any more is not known any more: it has to register anew, and is told what is wrong
+        when its fleet's token is not good either.
+        """
+        try:
+            answer = await self._ask(f"/services/{service_id}/beat", message, m.BeatAnswer, patience_s=patience_s)
+        except _TokenIsOver:
+            return m.BeatAnswer(known=False)
+        if answer.token:
+            self._credential.take(answer.token)
+        return answer
 
     # -- tries ---------------------------------------------------------------------------------------------------------
 
     async def claim(self, message: m.Claim) -> m.ClaimAnswer:
-        return await self._ask("/claim", message, m.ClaimAnswer, waits_s=message.wait_s)
+        """A service whose own token is not good any more is told that it is lost."""
+        try:
+            return await self._ask("/claim", message, m.ClaimAnswer, waits_s=message.wait_s)
+        except _TokenIsOver:
+            return m.ClaimAnswer(state="lost")
 
     async def report(self, message: m.Reports) -> m.ReportsAnswer:
         return await self._ask("/reports", message, m.ReportsAnswer)
@@ -73,11 +119,13 @@ class ExecutionClient:
         return await self._ask("/files/parsed", message, m.ParsedAnswer)
 
     async def put_code(self, code_hash: str, archive: bytes) -> None:
-        _checked(await self._http.request("PUT", f"{m.SCHEMA}/code/{code_hash}", body=archive))
+        own = self._credential.own
+        self._checked(await self._http.request("PUT", f"{m.SCHEMA}/code/{code_hash}", body=archive, token=own), own)
 
     async def get_code(self, code_hash: str) -> bytes:
         """The archive; check it with :func:`evenflow.wire.code.unpack`."""
-        return _checked(await self._http.request("GET", f"{m.SCHEMA}/code/{code_hash}")).body
+        own = self._credential.own
+        return self._checked(await self._http.request("GET", f"{m.SCHEMA}/code/{code_hash}", token=own), own).body
 
     async def _ask(
         self,
@@ -103,26 +151,36 @@ class ExecutionClient:
     async def _send(
         self, path: str, message: m.Message, *, token: str | None, waits_s: float = 0.0, patience_s: float | None = None
     ) -> Response:
-        return _checked(
-            await self._http.request(
-                "POST",
-                f"{m.SCHEMA}{path}",
-                body=_encode(message),
-                content_type=m.CONTENT_TYPE,
-                token=token,
-                waits_s=waits_s,
-                patience_s=patience_s,
-            )
+        shown = token or self._credential.own
+        response = await self._http.request(
+            "POST",
+            f"{m.SCHEMA}{path}",
+            body=_encode(message),
+            content_type=m.CONTENT_TYPE,
+            token=shown,
+            waits_s=waits_s,
+            patience_s=patience_s,
         )
+        return self._checked(response, shown)
+
+    def _checked(self, response: Response, shown: str) -> Response:
+        """The answer to a request with the token ``shown``. Raises what the class says."""
+        if response.status < 400:
+            return response
+        try:
+            refusal = msgspec.msgpack.decode(response.body, type=m.Refusal)
+        except msgspec.MsgspecError:
+            refusal = m.Refusal(code="", message=f"The API answered with status {response.status} and no reason.")
+        if response.status in RETRIED:  # it, or the database behind it, is down: that is no answer
+            raise ApiUnavailable(refusal.message)
+        if refusal.code == "stale_epoch":
+            raise StaleEpoch(refusal.message)
+        if response.status == 401 and self._credential.is_own(shown):
+            raise _TokenIsOver(refusal.message)
+        raise ApiRefused(response.status, refusal.message)
 
 
-def _checked(response: Response) -> Response:
-    if response.status < 400:
-        return response
-    try:
-        refusal = msgspec.msgpack.decode(response.body, type=m.Refusal)
-    except msgspec.MsgspecError:
-        raise ApiRefused(response.status, f"The API answered with status {response.status} and no reason.") from None
-    if refusal.code == "stale_epoch":
-        raise StaleEpoch(refusal.message)
-    raise ApiRefused(response.status, refusal.message)
+class _TokenIsOver(ApiUnavailable):
+    """A service's own token is not good any more: nothing of the request was done. A beat finds that, too, and then it registers
+    anew; until that it is as if the API were away.
+    """

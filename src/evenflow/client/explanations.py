@@ -68,6 +68,11 @@ class Paused(Answer, tag_field="kind", tag="paused"):
     dag_id: str
 
 
+class Quarantined(Answer, tag_field="kind", tag="quarantined"):
+    since: datetime
+    explanation: str
+
+
 class RunAfter(Answer, tag_field="kind", tag="run_after"):
     at: datetime
 
@@ -143,6 +148,7 @@ Reason = (
     | NoScheduler
     | AwaitsWorker
     | Paused
+    | Quarantined
     | RunAfter
     | AwaitsUpstreams
     | AwaitsPast

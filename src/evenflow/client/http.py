@@ -29,10 +29,13 @@ class Response:
 
 
 class HttpClient:
-    """Requests under one base URL and one token. Raises :class:`ApiUnavailable` when there is no answer for ``patience_s``."""
+    """Requests with one token to an API of one base URL or several, separated by commas: who does not answer is left for the next.
+    Raises :class:`ApiUnavailable` when there is no answer for ``patience_s``.
+    """
 
     def __init__(self, api_url: str, token: str, *, patience_s: float = PATIENCE_S) -> None:
-        self.api_url = api_url.rstrip("/")
+        self._urls = [url.strip().rstrip("/") for url in api_url.split(",")]
+        random.shuffle(self._urls)  # of many clients, each server gets its share
         self._token, self._patience_s = token, patience_s
         self._session: aiohttp.ClientSession | None = None
 
@@ -67,9 +70,10 @@ class HttpClient:
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S + waits_s, sock_connect=CONNECT_TIMEOUT_S)
         backoff = FIRST_BACKOFF_S
         while True:
+            url, response = self.api_url, None
             try:
                 async with self._opened().request(
-                    method, f"{self.api_url}{path}", data=body, headers=headers, params=params, timeout=timeout
+                    method, f"{url}{path}", data=body, headers=headers, params=params, timeout=timeout
                 ) as answer:
                     response = Response(answer.status, answer.headers, await answer.read())
                 if response.status not in RETRIED or not idempotent or loop.time() + backoff >= deadline:
@@ -80,8 +84,16 @@ class HttpClient:
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 if not idempotent or loop.time() + backoff >= deadline:
                     raise self._unavailable(error) from error
+            finally:
+                if (response is None or response.status in RETRIED) and url == self.api_url:  # also when the caller has given up
+                    self._urls.append(self._urls.pop(0))
             await asyncio.sleep(backoff * random.uniform(0.5, 1.0))
             backoff = min(2 * backoff, MAX_BACKOFF_S)
+
+    @property
+    def api_url(self) -> str:
+        """Where the next request goes."""
+        return self._urls[0]
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -92,5 +104,6 @@ class HttpClient:
     def _unavailable(self, error: Exception) -> ApiUnavailable:
         reason = str(error) or type(error).__name__
         return ApiUnavailable(
-            f"The Evenflow API at {self.api_url} cannot be reached: {reason}. Start it (evenflow up) or correct EVENFLOW_API_URL."
+            f"The Evenflow API at {', '.join(sorted(self._urls))} cannot be reached: {reason}. Start it (evenflow up) or correct "
+            "EVENFLOW_API_URL."
         )

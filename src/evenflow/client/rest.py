@@ -271,6 +271,21 @@ class RestClient:
     async def set_setting(self, name: str, value: Any) -> a.SettingValue:
         return await self._send("PUT", f"/settings/{_in_path(name)}", {"value": value}, a.SettingValue)
 
+    async def get_setting(self, name: str) -> a.SettingValue:
+        return await self._get(f"/settings/{_in_path(name)}", a.SettingValue)
+
+    async def unset_setting(self, name: str) -> a.SettingValue:
+        return await self._send("DELETE", f"/settings/{_in_path(name)}", None, a.SettingValue)
+
+    async def list_setting_history(self, name: str, *, limit: int = 100, offset: int = 0) -> a.Page[a.SettingVersion]:
+        return await self._get(f"/settings/{_in_path(name)}/history", a.Page[a.SettingVersion], limit=limit, offset=offset)
+
+    async def list_quarantine(self, *, limit: int = 100, offset: int = 0) -> a.Page[a.QuarantineEntry]:
+        return await self._get("/quarantine", a.Page[a.QuarantineEntry], limit=limit, offset=offset)
+
+    async def release_quarantined(self, kind: str, name: str) -> a.Released:
+        return await self._send("POST", "/quarantine/release", {"kind": kind, "object": name}, a.Released)
+
     async def get_audit(self) -> a.Audit:
         return await self._get("/audit", a.Audit)
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 LEASE_S = 15.0  # a service that has not beaten for so long is lost: five beats, so one slow answer loses nothing
 BEAT_S = 3.0
+MARGIN_S = 3.0  # so much before its lease ends a worker freezes its tries: that takes milliseconds, the rest is for slow clocks
+PULSE_S = 0.5  # how often a scheduler looks at leases
+STANDSTILL_S = 3.0  # without a look at leases, then all begin anew; at most MARGIN_S, and several times PULSE_S
+API_SILENCE_S = 6.0  # the last API server has gone when it has missed two beats; LEASE_S less this and a beat is left to all others
+HANG_S = 3.5  # a transaction whose process shows no life for so long is ended, so that others go on within 5 s (R-HA5)
+LONGEST_TURN_S = 120.0  # however much life it shows: an old snapshot keeps dead rows; to cancel a run of 100,000 tasks takes 10 s
 SWEEP_S = 1.0  # the longest that a lost notification can delay anything
+STALL_S = 2.0  # a startable task that nothing starts for so long is a defect, and repaired; two sweeps
+NODES_WATCHED = 1_000  # nodes that the watchdog looks at: about 10 ms each half second; there are tens to hundreds
+WATCH_S = 0.5  # between two of its looks
 
 MAX_MAP_LENGTH = 100_000  # instances of one mapped task; also what a literal may have
-MAX_LOSSES = 3  # dispatches of one task instance that infrastructure may lose before that counts as its own failure
+MAX_LOSSES = 3  # dispatches of one task instance that infrastructure may lose, unless it says otherwise, before that is its failure
 MAX_REASON = 2_000  # characters of a reason: enough for a message, too little for a log
 
 RUNS_PER_TURN = 200  # runs whose reports one transaction applies: bounds its locks
@@ -16,9 +25,10 @@ REPORTS_PER_TURN = 1_000  # about 40 ms of work, so that nothing waits long for 
 CHANGES_PER_TURN = 10  # cancels and operations that one transaction applies: about 10 ms for each hundred task instances of its run
 NEW_RUNS_PER_TURN = 100  # runs created in one transaction
 NEW_RUNS_OF_DAG = 50  # of which one DAG may have so many, so that several share a transaction
-NEW_INSTANCES_PER_TURN = 2_000  # task instances created in one transaction, about 0.1 s of work, but always one whole run
+NEW_INSTANCES_PER_TURN = 500  # task instances created in one transaction, about 30 ms of work, but always one whole run
 LANES_PER_ROUND = 500  # lanes touched, parkings included, and about as many read; a round that ends here runs again at once
 STARTS_PER_ROUND = 1_000  # about 40 ms of work, so that workers begin with the first of a great many while the others start
 MOST_HEADS = 32  # lanes read ahead of each queue of open lanes when there are few queues
 MOST_PARKED = 16  # and of each queue of parked ones: more only start where as many of one run have just ended
 LEAST_HEADS = 2  # and when there are very many
+DELETED_AT_ONCE = 10_000  # task instances of a run, with all of theirs: some hundred milliseconds; a larger run goes in parts

@@ -13,7 +13,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any, NewType
 
-from evenflow.core.limits import MAX_MAP_LENGTH
+from evenflow.core.limits import MAX_LOSSES, MAX_MAP_LENGTH
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import DagError
 
@@ -138,6 +138,7 @@ class TaskSpec:
     max_retry_delay: float | None = None
     retry_jitter: float = 0.0  # a delay is longer by up to this share of it
     retry_rules: tuple[RetryRule, ...] = ()  # the first that matches decides
+    infrastructure_retries: int = MAX_LOSSES  # how often infrastructure may lose it, in all, before that counts as its own failure
     setup: bool = False
     teardown: bool = False
     on_failure_fail_dagrun: bool = False  # of a teardown: its failure is one of the run
@@ -176,6 +177,7 @@ class DagSpec:
     schedule: Schedule = field(default_factory=Schedule)
     start_date: str | None = None  # ISO 8601 with offset
     end_date: str | None = None
+    default_timezone: str = "UTC"  # of what the file says without one; applied in all that is here
     catchup: bool = False
     max_active_runs: int | None = 16
     max_active_tasks: int | None = 16  # of each run; null: no limit

@@ -12,13 +12,17 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from evenflow.core.graph import Graph
+from evenflow.core.model import UNMAPPED
 from evenflow.core.states import HOLDING, TaskEvent, TaskState, sources
 
 FAILURES = frozenset({TaskState.FAILED, TaskState.UPSTREAM_FAILED})
 
 
+CANCELLED = "The run was cancelled by "  # so begins the reason of what a cancelled run skipped
+
+
 class Only(StrEnum):
-    FAILED = "failed"  # upstream_failed too
+    FAILED = "failed"  # upstream_failed too, and of a cancelled run what never ran
     RUNNING = "running"
 
 
@@ -74,6 +78,16 @@ def beyond(graph: Graph, edges: Sequence[Sequence[int]], start: Iterable[Target]
                 found[index] = reached
                 todo.append(reached)
     return [target for _, target in sorted(found.items())]
+
+
+def among(found: Iterable[Target], keys: Iterable[tuple[int, int]]) -> list[Target]:
+    """Of these instances, as (task index, map index), those that are meant."""
+    meant = {target.task_index: target.map_indexes for target in found}
+    named: dict[int, list[int]] = {}
+    for task_index, map_index in keys:
+        if task_index in meant and (meant[task_index] is None or map_index in (meant[task_index] or ())):
+            named.setdefault(task_index, []).append(map_index)
+    return [Target(index, None if maps == [UNMAPPED] else tuple(maps)) for index, maps in sorted(named.items())]
 
 
 def touched_states(event: TaskEvent, only: Only | None) -> frozenset[TaskState]:

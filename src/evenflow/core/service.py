@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+NEEDED = ("api", "scheduler", "processor", "worker")  # kinds of service without one of which nothing goes on
+
 
 class Service(Protocol):
     """A long-running part of Evenflow, hosted by ``runtime.lifecycle``.

@@ -5,19 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from evenflow.errors import BadValue
+from evenflow.errors import BadValue, WrongTimezone
 
+FAST_FOLLOW = "fast_follow"
 RETENTION_DAYS = "retention_days"
+AUDIT_RETENTION_DAYS = "audit_retention_days"
+DEFAULT_TIMEZONE = "default_timezone"
 
-_WORDS = {bool: "true or false", int: "a whole number, 0 or more"}
+UTC = "UTC"
+
+MOST = 1_000_000  # of any number: days of more than two thousand years, and far below what an interval of PostgreSQL can hold
+
+_WORDS = {
+    bool: "true or false",
+    int: f"a whole number, 0 or more and at most {MOST:,}",
+    str: "an IANA time zone, such as Europe/Berlin",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """``default`` holds where nobody has set it, and its type is that of all values."""
+    """``default`` holds where nobody has set it, and its type is that of all values; text is a time zone."""
 
     name: str
-    default: bool | int
+    default: bool | int | str
     meaning: str
 
     @property
@@ -27,8 +38,9 @@ class Setting:
 
     def check(self, value: Any) -> None:
         """Raises :class:`BadValue` for what is no value of it."""
-        if type(value) is not type(self.default) or value < 0:
-            example = f"evenflow settings set {self.name} {str(self.default).lower()}"
+        if type(value) is not type(self.default) or (not 0 <= value <= MOST if isinstance(value, int) else not is_timezone(value)):
+            default = self.default if isinstance(self.default, str) else str(self.default).lower()
+            example = f"evenflow settings set {self.name} {default}"
             raise BadValue(f"The setting {self.name} is {self.kind}, not {value!r}. Type for example: {example}")
 
 
@@ -36,7 +48,7 @@ SETTINGS = {
     setting.name: setting
     for setting in (
         Setting(
-            "fast_follow",
+            FAST_FOLLOW,
             True,
             "Whether what becomes ready may start in the transaction that makes it ready; else the sweep of each second starts it.",
         ),
@@ -44,6 +56,16 @@ SETTINGS = {
             RETENTION_DAYS,
             0,
             "After how many days runs that have ended are deleted, with their results, history and logs; 0: never.",
+        ),
+        Setting(
+            AUDIT_RETENTION_DAYS,
+            0,
+            "After how many days the record of who changed what is deleted; 0: never.",
+        ),
+        Setting(
+            DEFAULT_TIMEZONE,
+            UTC,
+            "The time zone of schedules, start dates and deadlines that name none. DAG files are loaded anew when it changes.",
         ),
     )
 }
@@ -55,3 +77,31 @@ def find_setting(name: str) -> Setting:
     if found is None:
         raise BadValue(f"There is no setting {name!r}; there is: {', '.join(SETTINGS)}. To see them, type: evenflow settings list")
     return found
+
+
+def is_timezone(name: str) -> bool:
+    """Whether this host knows a time zone of that name."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError):  # ZoneInfoNotFoundError is a KeyError
+        return False
+    return True
+
+
+def check_default_timezone(found: str, *, wanted: str | None) -> None:
+    """Raises :class:`WrongTimezone` when the default time zone of the database is not the one that a host's configuration wants, or
+    this host does not know it.
+    """
+    if wanted is not None and wanted != found:
+        raise WrongTimezone(
+            f"The default time zone of the database is {found}, and the configuration of this host wants {wanted}. Unset "
+            "EVENFLOW_DEFAULT_TIMEZONE here (default_timezone in evenflow.toml), or type: "
+            f"evenflow settings set {DEFAULT_TIMEZONE} {wanted}"
+        )
+    if not is_timezone(found):
+        raise WrongTimezone(
+            f"The default time zone of the database is {found}, which this host does not know. Install the time zones of the world "
+            f"(package tzdata), or type: evenflow settings set {DEFAULT_TIMEZONE} {UTC}"
+        )

@@ -100,6 +100,15 @@ class Paused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """Its run is set aside, because handling it raised an exception: nothing is applied to it and nothing of it starts."""
+
+    kind: Literal["quarantined"] = "quarantined"
+    since: datetime
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunAfter:
     """Its run may not begin before ``at``."""
 
@@ -219,6 +228,7 @@ Reason = (
     | NoScheduler
     | AwaitsWorker
     | Paused
+    | Quarantined
     | RunAfter
     | AwaitsUpstreams
     | AwaitsPast

@@ -131,6 +131,10 @@ class OwnedTemplate:
         self._post({"fork": key, "memory_limit": self._memory_limit}, [their_output, their_control.detach()])
         return child
 
+    def lease(self, until: float) -> None:
+        """Its children may run until then, by the event loop's clock; then it freezes them, unless it was told of a later end."""
+        self._post({"lease": until})
+
     async def close(self) -> None:
         """End the template and all its children now."""
         self._closing = True

@@ -1,8 +1,7 @@
-"""Being known to the control plane: register, beat, notice when the lease is over, register anew.
+"""Being known to the control plane: register, beat, notice when the lease is over, register anew when it was given to others.
 
-The control plane gives a service up ``lease_s`` after the last beat that it saw, and hands its work to others. A service must
-stop working before that, by its own clock alone, so it counts from the moment at which it *sent* the last beat that was
-answered, and stops ``MARGIN_S`` early.
+How long a lease lasts on either side: :mod:`evenflow.core.lease`. A service whose lease is over stays what it was until it hears
+from the control plane: that may have counted differently, or not at all.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Protocol
 
 import structlog
 
+from evenflow.core.lease import Lease
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 
-MARGIN_S = 3.0  # killing takes well under a second; the rest is for a clock that runs slow and a host that stalls
 RETRY_S = 0.5  # after a beat without an answer: some twenty tries before a lease lapses
 LEAVE_TIMEOUT_S = 2.0  # for the farewell; without it the lease says the same, later
 
@@ -31,7 +30,10 @@ class ServiceApi(Protocol):
 
 
 class Presence:
-    """``beat`` makes the next beat, ``answered`` hears every answer, ``lost`` is called when all work must end at once."""
+    """``beat`` makes the next beat. ``answered`` hears every answer, and until when the lease holds, by the event loop's clock;
+    one with nothing in it when it is registered. ``lapsed`` is called when it is over: nobody has said anything yet, so work must
+    stand still, not end. ``lost`` is called when the work is others' now and must end at once.
+    """
 
     def __init__(
         self,
@@ -39,11 +41,13 @@ class Presence:
         identity: Register,
         *,
         beat: Callable[[], Beat],
-        answered: Callable[[BeatAnswer], None],
+        answered: Callable[[BeatAnswer, float], None],
+        lapsed: Callable[[], None],
         lost: Callable[[], None],
     ) -> None:
         self._api, self._identity = api, identity
-        self._make_beat, self._answered, self._lost = beat, answered, lost
+        self._make_beat, self._answered, self._lapsed, self._lost = beat, answered, lapsed, lost
+        self._lease = Lease()
         self._registered: Registered | None = None
         self._joined = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -53,14 +57,26 @@ class Presence:
         """Register. Raises :class:`ApiUnavailable` and :class:`ApiRefused`."""
         sent = asyncio.get_running_loop().time()
         self._registered = await self._api.register(self._identity)
+        self._lease = Lease()
         self._renew(sent)
         self._joined.set()
+        self._answered(BeatAnswer(), self._lease.until)
 
     async def joined(self) -> int:
         """The service's id, as soon as it is registered."""
         await self._joined.wait()
         assert self._registered is not None
         return self._registered.service_id
+
+    @property
+    def holds(self) -> bool:
+        """Whether the lease does, at this very moment."""
+        return self._joined.is_set() and self._lease.holds(asyncio.get_running_loop().time())
+
+    @property
+    def until(self) -> float:
+        """The end of the lease, by the loop's clock."""
+        return self._lease.until
 
     async def keep(self) -> None:
         """Beat for ever, and register again when that is needed. Raises :class:`ApiRefused` when the token is not good any more."""
@@ -77,7 +93,7 @@ class Presence:
             await self._beat()
 
     def lose(self) -> None:
-        """The control plane has given this service up, or will have before it is heard again."""
+        """The control plane has given this service up."""
         if self._expiry is not None:
             self._expiry.cancel()
         if self._joined.is_set():
@@ -110,14 +126,14 @@ class Presence:
             log.warning("beat refused", reason=str(error))
             return RETRY_S
         if registered is not self._registered or not self._joined.is_set():
-            return 0.0  # the lease lapsed while this was on its way
-        if answer.known:
-            self._renew(sent)
-            self._answered(answer)
-        else:
+            return 0.0  # it was lost while this was on its way
+        if not answer.known:
             log.warning("given up by the control plane", service_id=registered.service_id)
             self.lose()
-        return registered.beat_s
+            return 0.0
+        self._renew(sent)
+        self._answered(answer, self._lease.until)
+        return registered.beat_s if self.holds else 0.0  # an answer that was long on its way says nothing of now
 
     async def _join_again(self) -> float:
         try:
@@ -130,10 +146,11 @@ class Presence:
 
     def _renew(self, sent: float) -> None:
         assert self._registered is not None
+        self._lease.renew(sent, self._registered.lease_s)
         if self._expiry is not None:
             self._expiry.cancel()
-        self._expiry = asyncio.get_running_loop().call_at(sent + self._registered.lease_s - MARGIN_S, self._lapse)
+        self._expiry = asyncio.get_running_loop().call_at(self._lease.until, self._lapse)
 
     def _lapse(self) -> None:
         log.warning("no beat was answered in time, so the lease is over")
-        self.lose()
+        self._lapsed()

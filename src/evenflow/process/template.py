@@ -9,8 +9,12 @@ messages, JSON beside the descriptors:
     template  {"ready": true} | {"failed": summary, "trace": text}
     owner     {"fork": key, "memory_limit": bytes|null} + [output, control]     descriptors of the child
     owner     {"signal": key, "signum": n}                  to the child's process group; too late is no error
+    owner     {"lease": t}                                  children may run until t, by CLOCK_MONOTONIC; without it for ever
     template  {"forked": key, "pid": n} | {"unforked": key, "error": text}
     template  {"exited": key, "status": n, "rss_kb": n}     status as os.waitstatus_to_exitcode has it; the group is dead
+
+At the end of a lease it freezes its children, whatever has become of its owner: one that is stopped or hangs cannot do so. A later
+lease lets them go on, but for those that it was told to kill before.
 
 It adopts its orphans: what a task started and left behind is killed with the task's process group or, if it only changed its
 group, found here as an orphan of the task's session. A process that left by ``setsid`` meant to outlive the task and is let go.
@@ -28,6 +32,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
@@ -35,12 +40,14 @@ from evenflow.errors import EvenflowError
 from evenflow.process import prctl
 from evenflow.process.child import BLOCKED_IN_TEMPLATE, Run, run_child
 from evenflow.process.frames import Header, Link
+from evenflow.process.freezing import Freezer
 
 T = TypeVar("T")
 
 MESSAGE_LIMIT = 65536  # well under the smallest default socket buffer; only load failures come near it
 SUMMARY_LIMIT = 4096  # a line for people
 TRACE_LIMIT = 16384  # characters of a load failure's traceback, its end kept; JSON may take twice that
+LOOK_AGAIN_S = 5.0  # at what is frozen: nothing in it can run, but somebody else may have let it go on
 
 _FDS_PER_FORK = 2
 
@@ -83,6 +90,8 @@ class _Template:
         self._keys: dict[int, int] = {}  # pid of a living child: its key
         self._pids: dict[int, int] = {}
         self._dying: set[int] = set()  # sessions of ended children that may have orphans left
+        self._freezer = Freezer(self._pid)
+        self._until: float | None = None  # children may run; None: for ever
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def serve(self) -> NoReturn:
@@ -98,12 +107,20 @@ class _Template:
         poll.register(self._wake_read, select.POLLIN)
         self._tell({"ready": True})
         while True:
-            for fd, _ in poll.poll():
+            for fd, _ in poll.poll(self._patience_ms()):
                 if fd == self._wake_read:
                     os.read(self._wake_read, 512)
                     self._reap()
                 else:
                     self._obey()
+            if self._until is not None and time.monotonic() >= self._until:
+                self._freezer.freeze(self._keys)
+
+    def _patience_ms(self) -> int | None:
+        if self._until is None:
+            return None
+        left = self._until - time.monotonic()
+        return int(1000 * (left if left > 0 else LOOK_AGAIN_S)) + 1
 
     def _obey(self) -> None:
         data, fds = _receive(self._owner)
@@ -112,7 +129,13 @@ class _Template:
         request = json.loads(data)
         if "fork" in request:
             self._fork(request["fork"], fds, request["memory_limit"])
+        elif "lease" in request:
+            self._until = request["lease"]
+            if time.monotonic() < request["lease"]:
+                self._freezer.thaw()
         elif pid := self._pids.get(request["signal"]):
+            if request["signum"] == signal.SIGKILL and self._freezer.holds:
+                self._freezer.kill(pid)  # what has left the group, too: nothing of it may go on when others do
             _signal_group(pid, request["signum"])
 
     def _fork(self, key: int, fds: list[int], memory_limit: int | None) -> None:
@@ -167,6 +190,8 @@ class _Template:
 
     def _end(self) -> NoReturn:
         for pid in self._keys:
+            if self._freezer.holds:
+                self._freezer.kill(pid)
             _signal_group(pid, signal.SIGKILL)
         os._exit(0)
 

@@ -38,7 +38,7 @@ class GitRepository:
         self.name = source.name
         self.refresh_s: float | None = source.refresh
         self._url, self._ref, self._subdir = source.git, source.ref, source.subdir
-        self._git = Git(source.connection)
+        self._git = Git(source.git, source.connection)
         self._home = home.resolve()
         self._mirror, self._trees, self._current = self._home / "mirror", self._home / "trees", self._home / "current"
         self._error: str | None = None
@@ -105,6 +105,11 @@ class GitRepository:
             raise EvenflowError(
                 f"Commit {commit[:12]} of {self._url} has no folder {self._subdir!r}. Correct the subdir of bundle {self.name!r}."
             )
+        if not _is_inside(tree / self._subdir, tree):
+            raise EvenflowError(
+                f"In commit {commit[:12]} of {self._url} the folder {self._subdir!r} is a link to what is not in the repository. "
+                f"Correct the subdir of bundle {self.name!r}."
+            )
         return tree
 
     def _switch(self, tree: Path) -> None:
@@ -138,6 +143,11 @@ class GitRepository:
                 yield False
             else:
                 yield True
+
+
+def _is_inside(path: Path, tree: Path) -> bool:
+    """Where a link leads is the business of whoever may push: not to the files of this host."""
+    return path.resolve().is_relative_to(tree.resolve())
 
 
 def _is_there(path: Path) -> bool:

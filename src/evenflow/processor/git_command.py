@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 from collections.abc import Mapping
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from evenflow.errors import EvenflowError
 from evenflow.processor import limits
@@ -26,9 +26,13 @@ _CREDENTIALS = r'!f() { printf "username=%s\npassword=%s\n" "$EVENFLOW_GIT_LOGIN
 
 
 class Git:
-    """``connection`` names the one whose login and password a remote is shown, asked for at each call: it may have changed."""
+    """``connection`` names the one whose login and password the host of ``url`` is shown, and no other that it redirects to; it is
+    asked for at each call: it may have changed.
+    """
 
-    def __init__(self, connection: str | None) -> None:
+    def __init__(self, url: str, connection: str | None) -> None:
+        remote = urlsplit(url)
+        self._remote = f"{remote.scheme}://{remote.netloc.rpartition('@')[2]}"
         self._connection = connection
 
     async def run(self, *arguments: str, **environment: str) -> str:
@@ -70,7 +74,7 @@ class Git:
             "EVENFLOW_GIT_LOGIN": connection.login or "",
             "EVENFLOW_GIT_PASSWORD": connection.password or "",
             "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": "credential.helper",
+            "GIT_CONFIG_KEY_0": f"credential.{self._remote}.helper",
             "GIT_CONFIG_VALUE_0": _CREDENTIALS,
         }
 
@@ -81,6 +85,7 @@ def _environment() -> dict[str, str]:
         "GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=10",
         **inherited,
         "LC_ALL": "C",
+        "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",  # not ext, which runs a command that the URL names
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_HTTP_LOW_SPEED_LIMIT": "1000",  # bytes a second; slower for half a minute is a connection that hangs
         "GIT_HTTP_LOW_SPEED_TIME": "30",

@@ -15,6 +15,7 @@ MEMORY_MIB = 1024  # of address space, unless `parse_memory` says otherwise; pan
 OUTPUT = 64 * 2**20  # what a file may print while it is loaded: more is a loop
 OUTPUT_KEPT = 32 * 2**10  # of it, the end, which tells why it failed; half of what the API keeps of an error
 WARNINGS = 100  # of one file
+FILES_MEASURED = 100  # files whose time to load stands in the metrics by name, the slowest: each is a series for ever
 
 GIT_TIMEOUT = 120.0  # one call of git: a shallow fetch of a large repository over a slow line
 OLD_TREE = 600.0  # a commit's files are kept after the next has come: whatever is being loaded from them has ended long before

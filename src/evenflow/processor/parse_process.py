@@ -25,6 +25,7 @@ from evenflow.sdk.bash import BashOperator
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.data_files import check_data_files, files_of, watched_paths
 from evenflow.sdk.decorators import task
+from evenflow.sdk.default_timezone import set_default_timezone
 from evenflow.sdk.imports import local_imports
 from evenflow.sdk.loader import LoadedFile, load_file
 
@@ -49,6 +50,7 @@ def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:
     root = Path(job["root"])
     file = root / job["file"]
     watched: list[str] = []
+    set_default_timezone(job["default_timezone"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from evenflow.core.settings import UTC
 from evenflow.process.exits import Exit, describe_exit
 from evenflow.process.frames import Header
 from evenflow.process.owned_child import OwnedChild
@@ -52,13 +53,15 @@ class _Answer(msgspec.Struct):
     line: int | None = None
 
 
-async def parse_file(template: OwnedTemplate, root: str, file: str, within: ParseLimits) -> Parsed:
-    """Load ``file`` in a child of a template whose children have ``within.memory_bytes``.
+async def parse_file(template: OwnedTemplate, root: str, file: str, within: ParseLimits, *, default_timezone: str = UTC) -> Parsed:
+    """Load ``file`` in a child of a template whose children have ``within.memory_bytes``. What names no time zone is in
+    ``default_timezone``.
 
     Raises :class:`OSError` when no process can be started for it.
     """
     parsing = _Parsing(file, within)
-    child = template.begin({"root": root, "file": file, "memory_mib": within.memory_mib}, parsing)
+    job = {"root": root, "file": file, "memory_mib": within.memory_mib, "default_timezone": default_timezone}
+    child = template.begin(job, parsing)
     parsing.child = child
     try:
         await asyncio.wait({parsing.parsed}, timeout=within.timeout_s)

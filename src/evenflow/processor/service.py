@@ -19,7 +19,12 @@ import structlog
 
 from evenflow.client.execution import ExecutionClient
 from evenflow.core.bundle import BundleSource
+from evenflow.core.limits import LEASE_S
+from evenflow.core.metrics import FILES
+from evenflow.core.observation import Teller
+from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.killpoints import KillPoint, reached
 from evenflow.process.environment import user_environment
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.patience import Patience
@@ -27,10 +32,12 @@ from evenflow.process.presence import Presence
 from evenflow.processor import limits
 from evenflow.processor.delivery import deliver
 from evenflow.processor.git import GitRepository
+from evenflow.processor.parses import Parses
 from evenflow.processor.parsing import ParseLimits, parse_file
 from evenflow.processor.sources import LocalFolder, Source
 from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.connections import env_name
+from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Beat, BeatAnswer, FilesLease, LeasedFile, Register
 
 TEMPLATE_MODULE = "evenflow.processor.parse_process"
@@ -44,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 
 class ProcessorService:
-    """Delivers the DAG files of ``sources``; ``token`` is a processor's service token. What it fetches is kept below ``home``."""
+    """Delivers the DAG files of ``sources``; ``token`` is that of its fleet. What it fetches is kept below ``home``."""
 
     def __init__(
         self,
@@ -55,8 +62,11 @@ class ProcessorService:
         sources: Sequence[BundleSource],
         home: Path,
         parse_limits: ParseLimits,
+        vitals: Vitals | None = None,
     ) -> None:
         self.name = name
+        self.vitals = vitals or Vitals(Teller.PROCESSOR, name)
+        self._parses = Parses(self.vitals.meter)
         self._api_url, self._token = api_url, token
         self._sources = [_source(source, home) for source in sources]
         self._hidden = {env_name(source.connection) for source in sources if source.connection is not None}
@@ -68,6 +78,7 @@ class ProcessorService:
         self._templating = asyncio.Lock()
         self._leasing = asyncio.Lock()
         self._leased: deque[LeasedFile] = deque()  # and not begun yet
+        self._default_timezone = UTC
         self._lacking: list[LeasedFile] = []  # what others have seen, and this processor has in another form or not at all
         self._work = asyncio.Event()
         self._parsing = 0
@@ -87,9 +98,14 @@ class ProcessorService:
             version=version("evenflow"),
             detail=self._detail(),
         )
-        self._presence = Presence(self._client, identity, beat=self._beat, answered=self._answered, lost=self._lost)
+        self._presence = Presence(
+            self._client, identity, beat=self._beat, answered=self._answered, lapsed=self._lapsed, lost=self._lost
+        )
+        self._lease = self.vitals.lease(LEASE_S)
+        self.vitals.meter.family(FILES, self._count_files)
         try:
             await self._presence.join()
+            self._lease.beat()
         except BaseException:
             await self._client.close()
             raise
@@ -101,6 +117,7 @@ class ProcessorService:
 
     async def drain(self) -> None:
         self._state = "draining"
+        self.vitals.draining = True
         await self._presence.beat_now()
         await self._idle.wait()
 
@@ -124,10 +141,18 @@ class ProcessorService:
         return Beat(state=self._state, detail=self._detail())
 
     def _detail(self) -> dict[str, Any]:
-        return {"bundles": [bundle.state() for bundle in self._bundles.values()]}
+        where = {"metrics": self.vitals.address} if self.vitals.address else {}
+        return {**where, "bundles": [bundle.state() for bundle in self._bundles.values()]}
 
-    def _answered(self, answer: BeatAnswer) -> None:
+    def _count_files(self) -> list[tuple[tuple[str], float]]:
+        return [((name,), len(bundle.scan.files)) for name, bundle in self._bundles.items()]
+
+    def _answered(self, answer: BeatAnswer, until: float) -> None:
+        self._lease.beat()
         self._state = answer.state if self._state == "active" else "draining"
+
+    def _lapsed(self) -> None:
+        """What is being loaded may be finished: its lease is that of the file, and much longer."""
 
     def _lost(self) -> None:
         """What is being loaded may be delivered: it is checked against the file's fingerprint."""
@@ -170,7 +195,11 @@ class ProcessorService:
                     lease_s=2 * self._parse_limits.timeout_s + limits.DELIVERY,
                     lacking=self._lacking,
                 )
-                self._leased.extend((await self._client.lease_files(wanted)).files)
+                answer = await self._client.lease_files(wanted)
+                self._default_timezone = answer.default_timezone
+                self._leased.extend(answer.files)
+                if self._leased:
+                    reached(KillPoint.FILES_LEASED)
             return self._leased.popleft() if self._leased else None
 
     async def _process(self, leased: LeasedFile, bundle: WatchedBundle) -> None:
@@ -182,9 +211,13 @@ class ProcessorService:
         self._parsing += 1
         self._idle.clear()
         try:
-            parsed = await parse_file(await self._warm_template(), str(root), leased.file, self._parse_limits)
+            template, zone = await self._warm_template(), self._default_timezone
+            parsed = await parse_file(template, str(root), leased.file, self._parse_limits, default_timezone=zone)
+            reached(KillPoint.FILE_LOADED)
+            self._parses.add(leased.bundle, leased.file, parsed)
             bundle.learn(leased.file, parsed)
             await deliver(self._client, leased, parsed, root, revision)
+            reached(KillPoint.FILE_DELIVERED)
             log.info(
                 "file loaded",
                 bundle=leased.bundle,

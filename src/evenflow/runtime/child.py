@@ -32,7 +32,7 @@ class Screen(Protocol):
 
 
 class Child:
-    """``needs`` are children without which this one cannot get ready: while one of them is not, its end is no failure."""
+    """``needs`` are children without which this one cannot get ready: begun before they are, its end is no failure."""
 
     def __init__(
         self,
@@ -91,11 +91,11 @@ class Child:
     async def _supervise(self) -> None:
         delay, loop = FIRST_DELAY_S, asyncio.get_running_loop()
         while not self._ending.is_set():
-            began = loop.time()
+            began, has_what_it_needs = loop.time(), all(child.is_ready for child in self._needs)
             exit_code = await self._run()
             if self._ending.is_set():
                 return
-            if not self._ready.done() and all(child.is_ready for child in self._needs):
+            if not self._ready.done() and has_what_it_needs:
                 self._ready.set_exception(
                     ServiceFailed(f"The {self.name} did not start: {self._log.last_words().rstrip('.')}. Its log: {self._log.file}")
                 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from evenflow.core.service import Service
 from evenflow.errors import SettingsError
 from evenflow.runtime.service_settings import Kind, ServiceSettings
+from evenflow.telemetry.vitals import Vitals
 
 
-def build_service(kind: Kind, settings: ServiceSettings) -> Service:
+def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Service:
     """The service, not started. Imports it only now: a worker shall not pay for the API."""
     match kind:
         case Kind.API:
@@ -23,11 +24,17 @@ def build_service(kind: Kind, settings: ServiceSettings) -> Service:
                 name=settings.name,
                 vault=Vault(settings.secrets_file, settings.secret_keys),
                 storage=ObjectStorage(settings.xcom_storage),
+                vitals=vitals,
             )
         case Kind.SCHEDULER:
             from evenflow.scheduler.service import SchedulerService
 
-            return SchedulerService(settings.database_url, name=settings.name)
+            return SchedulerService(
+                settings.database_url,
+                name=settings.name,
+                default_timezone=settings.default_timezone or None,
+                vitals=vitals,
+            )
         case Kind.PROCESSOR:
             from evenflow.processor.parsing import ParseLimits
             from evenflow.processor.service import ProcessorService
@@ -39,6 +46,7 @@ def build_service(kind: Kind, settings: ServiceSettings) -> Service:
                 sources=settings.sources,
                 home=settings.home,
                 parse_limits=ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory),
+                vitals=vitals,
             )
         case Kind.WORKER:
             from evenflow.wire.objects import ObjectStorage
@@ -53,6 +61,7 @@ def build_service(kind: Kind, settings: ServiceSettings) -> Service:
                 queues=list(settings.queues),
                 home=settings.home,
                 values=Values(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
+                vitals=vitals,
             )
 
 

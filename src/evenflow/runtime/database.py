@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.store.connect import UNBOUNDED, connect, connect_async
-from evenflow.store.migrate import check, migrate
+from evenflow.store.connect import UNBOUNDED, connect
+from evenflow.store.migrate import Steps, check, migrate
 
 
 @contextlib.contextmanager
@@ -29,7 +29,7 @@ def open_database(database_url: str, home: Path) -> Iterator[str]:
     with reach_database(database_url, home) as url:
         with connect(url, name="migrate", timeouts=UNBOUNDED) as conn:
             if not database_url:
-                migrate(conn)
+                migrate(conn, Steps.ALONE)
             check(conn)
         yield url
 
@@ -43,17 +43,3 @@ def prepare_home(home: Path) -> None:
     ignore = home / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n")
-
-
-async def mint_tokens(database_url: str, *, operator: str) -> dict[str, str]:
-    """New tokens signed with the key of this database: ``operator`` (for a person of that name), ``worker``, ``processor``."""
-    from evenflow.api.tokens import mint_operator_token, mint_service_token
-    from evenflow.store.secrets import token_key
-
-    async with await connect_async(database_url, name="tokens") as conn:
-        key = await token_key(conn)
-    return {
-        "operator": mint_operator_token(key, name=operator),
-        "worker": mint_service_token(key, "worker"),
-        "processor": mint_service_token(key, "processor"),
-    }

@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 
+from evenflow.core.plurals import counted
 from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, JavaNotFound
 from evenflow.runtime import presence
 from evenflow.runtime.database import reach_database
@@ -53,7 +54,7 @@ def diagnose(settings: Settings) -> Iterator[Finding]:
     yield _home(settings)
     yield _disk(settings)
     yield from _database(settings)
-    yield _api(settings)
+    yield from _apis(settings)
     yield _dag_folder(settings)
     yield _spark()
 
@@ -87,7 +88,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
         with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="doctor") as conn:
             kind = redacted(url) if settings.own_database_url else "embedded"
             yield Finding("Database", Verdict.OK, f"PostgreSQL {conn.info.parameter_status('server_version')}, {kind}")
-            for examine in (_schema, _keys, _clock, _durability, _notifications):
+            for examine in (_schema, _keys, _quarantine, _clock, _durability, _notifications):
                 yield examine(conn, settings)
     except EvenflowError as error:
         yield _failed("Database", error)
@@ -122,6 +123,19 @@ def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
     if problem is not None:
         return Finding("Keys", Verdict.FAIL, *_parted(problem))
     return Finding("Keys", Verdict.OK, "those of this home open connections and variables")
+
+
+def _quarantine(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+    from evenflow.store.quarantine import count_all
+
+    try:
+        count = count_all(conn)
+    except psycopg.errors.UndefinedTable:
+        return Finding("Quarantine", Verdict.OK, "not in use yet")
+    if not count:
+        return Finding("Quarantine", Verdict.OK, "nothing is set aside")
+    found = f"handling {counted(count, 'object')} failed"
+    return Finding("Quarantine", Verdict.WARN, found, "To see why: evenflow quarantine list")
 
 
 def _clock(conn: psycopg.Connection[Any], _: Settings) -> Finding:
@@ -161,12 +175,17 @@ def _notifications(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     return Finding("LISTEN", Verdict.WARN, "nothing is heard, so every step waits for the sweep of one second", cure)
 
 
-def _api(settings: Settings) -> Finding:
+def _apis(settings: Settings) -> Iterator[Finding]:
+    running = presence.find(settings.home)
+    urls = settings.api_url if running is None or "api_url" in settings.model_fields_set else running.api_url
+    for url in urls.split(","):
+        yield _api(url.strip(), settings, running)
+
+
+def _api(url: str, settings: Settings, running: presence.Presence | None) -> Finding:
     import http.client
     from urllib.parse import urlsplit
 
-    running = presence.find(settings.home)
-    url = settings.api_url if running is None or "api_url" in settings.model_fields_set else running.api_url
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     connection = (http.client.HTTPSConnection if secure else http.client.HTTPConnection)(parts.netloc, timeout=HEALTH_WAIT_S)

@@ -23,6 +23,8 @@ _UNREACHABLE = (
     errors.DatabaseTooOld,
     errors.DatabaseNotMigrated,
     errors.DatabaseTooNew,
+    errors.OldServicesRun,
+    errors.MigrationBlocked,
     errors.ApiUnavailable,
     errors.ServiceFailed,
 )

@@ -14,10 +14,11 @@ from typing import Any
 from evenflow.errors import AlreadyRunning, SettingsError
 from evenflow.runtime import presence
 from evenflow.runtime.child import Child, Screen, longest_end
-from evenflow.runtime.database import mint_tokens, open_database, prepare_home, reach_database
+from evenflow.runtime.database import open_database, prepare_home, reach_database
 from evenflow.runtime.secret_file import write_secret
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.settings import Settings
+from evenflow.runtime.tokens import create_token, create_tokens
 
 
 class LocalEvenflow:
@@ -39,7 +40,7 @@ class LocalEvenflow:
         publish = self._contexts.enter_context(presence.claim(settings.home))
         port = choose_port(settings.api_host, settings.api_port)
         database_url = await self._open_database()
-        tokens = await mint_tokens(database_url, operator=f"operator@{socket.gethostname()}")
+        tokens = await create_tokens(database_url, name=f"operator@{socket.gethostname()}")
         self.operator_token = tokens["operator"]
         write_secret(settings.operator_token_file, self.operator_token)
         host = "127.0.0.1" if settings.api_host in ("0.0.0.0", "::") else settings.api_host
@@ -93,7 +94,8 @@ def check_folders(settings: Settings) -> None:
 def service_child(kind: Kind, settings: Settings, screen: Screen, needs: Sequence[Child] = (), *, name: str, **given: Any) -> Child:
     """A child that runs this service with these settings, of which ``given`` are its own."""
     environ = {**os.environ, **settings.connection_environment()}
-    environment = settings.for_service(name=name, log_format="json", **given).environment(kind, environ)
+    port = 0 if settings.metrics_port >= 0 else -1  # one port is not enough for all of them
+    environment = settings.for_service(name=name, log_format="json", metrics_port=port, **given).environment(kind, environ)
     command = [sys.executable, "-m", "evenflow.runtime.service", str(kind)]
     return Child(name, command, environment, log_file(settings.home, name), screen, needs)
 
@@ -102,7 +104,7 @@ def service_child(kind: Kind, settings: Settings, screen: Screen, needs: Sequenc
 async def lent_processor(settings: Settings, api_url: str, screen: Screen) -> AsyncIterator[None]:
     """A processor of the folder ``settings.dags`` for an Evenflow that runs already, for as long as the context lasts."""
     with reach_database(settings.own_database_url, settings.home) as database_url:
-        token = (await mint_tokens(database_url, operator=""))[Kind.PROCESSOR]
+        token = await create_token(database_url, "processor", name=f"{settings.bundle} on {socket.gethostname()}", by="evenflow")
     child = service_child(
         Kind.PROCESSOR, settings, screen, name=f"processor-{settings.bundle}", api_url=api_url, token=token, database_url=""
     )

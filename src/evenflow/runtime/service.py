@@ -13,12 +13,15 @@ import sys
 from contextlib import ExitStack
 from dataclasses import replace
 
+from evenflow.core.observation import Teller
 from evenflow.errors import EvenflowError
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.exits import Exit, exit_code
 from evenflow.runtime.lifecycle import bind_to_parent, host
 from evenflow.runtime.logging import configure_logging
+from evenflow.runtime.observing import observed
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings
+from evenflow.telemetry.vitals import Vitals
 
 log = logging.getLogger("evenflow.service")
 
@@ -46,7 +49,9 @@ def main() -> int:
 
 def _run(kind: Kind, settings: ServiceSettings) -> int:
     async def run() -> int:
-        return await host(build_service(kind, settings), drain_timeout=settings.drain_timeout)
+        vitals = Vitals(Teller(kind), settings.name)
+        async with observed(kind, vitals, settings):
+            return await host(build_service(kind, settings, vitals), drain_timeout=settings.drain_timeout)
 
     if kind is Kind.API:
         import uvloop

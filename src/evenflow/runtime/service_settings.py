@@ -17,6 +17,7 @@ from evenflow.process.environment import OURS as PREFIX
 from evenflow.process.environment import own_environment, user_environment
 from evenflow.runtime.logging import Format, Level
 from evenflow.sdk.limits import MAX_INLINE_XCOM
+from evenflow.telemetry.statsd import Style
 
 
 class Kind(StrEnum):
@@ -44,6 +45,12 @@ class ServiceSettings:
     xcom_inline: int = MAX_INLINE_XCOM  # bytes of JSON up to which a value is kept in the database
     api_host: str
     api_port: int
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 0  # of all but an API, which has its own; 0: a free one, -1: none
+    statsd_address: str = ""  # empty: none
+    statsd_prefix: str = "evenflow"
+    statsd_style: Style = "plain"
+    default_timezone: str = ""  # that the database must have; empty: whichever it has
     sources: tuple[BundleSource, ...]
     parse_timeout: float
     parse_memory: int
@@ -86,6 +93,12 @@ class ServiceSettings:
             xcom_inline=int(value("XCOM_INLINE")),
             api_host=value("API_HOST"),
             api_port=int(value("API_PORT")),
+            metrics_host=value("METRICS_HOST"),
+            metrics_port=int(value("METRICS_PORT")),
+            statsd_address=value("STATSD_ADDRESS"),
+            statsd_prefix=value("STATSD_PREFIX"),
+            statsd_style=cast(Style, value("STATSD_STYLE")),
+            default_timezone=value("DEFAULT_TIMEZONE"),
             sources=sources_from_json(value("SOURCES")),
             parse_timeout=float(value("PARSE_TIMEOUT")),
             parse_memory=int(value("PARSE_MEMORY")),

@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from evenflow.core.bundle import BundleSource
@@ -24,6 +24,7 @@ from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.sdk import lookup
 from evenflow.sdk.connections import env_name
 from evenflow.sdk.limits import MAX_INLINE_XCOM
+from evenflow.telemetry.statsd import parse_address
 
 PREFIX = "EVENFLOW_"
 CONFIG_FILE = "evenflow.toml"
@@ -39,11 +40,17 @@ class Settings(BaseSettings):
 
     home: Path = Field(default_factory=lambda: default_home(), description="Data, logs, code cache and tokens")
     database_url: SecretStr | None = Field(None, description="PostgreSQL 17 or newer; without it the embedded one is used")
-    api_url: str = Field("", description="Where workers, processors and the command line find the API")
+    api_url: str = Field("", description="Where workers, processors and the command line find the API; several with commas between")
     token: SecretStr | None = Field(None, description="What to show the API; the command line else reads <home>/operator.token")
 
     api_host: str = Field("127.0.0.1", description="Address that the API listens on")
     api_port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="Port that the API listens on; 0 takes a free one")
+
+    metrics_host: str = Field("127.0.0.1", description="Address of health and metrics of a scheduler, processor or worker")
+    metrics_port: int = Field(0, ge=-1, le=65535, description="Port of these; 0 takes a free one, -1 none. An API has its own")
+    statsd_address: str = Field("", description="host:port of a StatsD server that all services send their metrics to")
+    statsd_prefix: str = Field("evenflow", max_length=100, description="What the names of metrics in StatsD begin with")
+    statsd_style: Literal["plain", "datadog"] = Field("plain", description="plain: labels are parts of the name; datadog: tags")
 
     dags: Path = Field(default_factory=lambda: project_dir() / "dags", description="Folder of DAG files")
     bundle: str = Field("", max_length=100, description="Name of that folder in the database; else made from its path")
@@ -57,6 +64,9 @@ class Settings(BaseSettings):
     slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
     queues: Annotated[list[str], NoDecode] = Field(default=["default"], min_length=1, description="Queues that a worker serves")
 
+    default_timezone: str = Field(
+        "", description="The default_timezone that `evenflow settings` has to have; where it is another one no scheduler starts"
+    )
     name: str | None = Field(None, max_length=100, description="Name of a service in `evenflow status`")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "console", "json"] = Field("auto", description="auto: console on a terminal, else json")
@@ -80,6 +90,13 @@ class Settings(BaseSettings):
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()
 
+    @field_validator("statsd_address")
+    @classmethod
+    def _reachable(cls, address: str) -> str:
+        if address:
+            parse_address(address)
+        return address
+
     @field_validator("queues", mode="before")
     @classmethod
     def _split(cls, queues: Any) -> Any:
@@ -87,10 +104,21 @@ class Settings(BaseSettings):
 
     @field_validator("bundles")
     @classmethod
-    def _named(cls, bundles: dict[str, BundleSettings]) -> dict[str, BundleSettings]:
-        for name in bundles:
+    def _named(cls, bundles: dict[str, BundleSettings], info: ValidationInfo) -> dict[str, BundleSettings]:
+        folders = {"the DAG folder": info.data["dags"].resolve()} if "dags" in info.data else {}
+        for name, bundle in bundles.items():
             if not NAME.fullmatch(name):
                 raise ValueError(f"the name {name!r} of a bundle has letters, digits, '_', '.' and '-' only, at most 100")
+            if bundle.folder is None:
+                continue
+            folder = bundle.folder.expanduser().absolute().resolve()
+            for other, path in folders.items():
+                if folder.is_relative_to(path) or path.is_relative_to(folder):
+                    raise ValueError(
+                        f"the folder {folder} of bundle {name!r} shares files with {other} ({path}), and DAGs are there once. "
+                        f'Delete [bundles.{name}], or give it a folder of its own; another DAG folder is named by dags = "..."'
+                    )
+            folders[f"that of bundle {name!r}"] = folder
         return bundles
 
     @model_validator(mode="after")
@@ -140,6 +168,7 @@ class Settings(BaseSettings):
         values: dict[str, Any] = {
             "database_url": self.own_database_url,
             "token": self.token.get_secret_value() if self.token is not None else "",
+            "secret_keys": self.secret_keys.get_secret_value() if self.secret_keys is not None else "",
             "queues": tuple(self.queues),
             "sources": self.sources,
         }
@@ -150,10 +179,16 @@ class Settings(BaseSettings):
             "api_url",
             "api_host",
             "api_port",
+            "metrics_host",
+            "metrics_port",
+            "statsd_address",
+            "statsd_prefix",
+            "statsd_style",
             "slots",
             "log_level",
             "log_format",
             "drain_timeout",
+            "default_timezone",
         )
         values |= {field: getattr(self, field) for field in (*same, "parse_timeout", "parse_memory")}
         return ServiceSettings(name=name, **{**values, **given})
@@ -229,6 +264,9 @@ def default_slots() -> int:
     return max(4, 2 * len(os.sched_getaffinity(0)))
 
 
+_NOT_SHOWN = ("database_url", "token", "secret_keys", "connections", "bundles")  # secrets, and tables that would hide the message
+
+
 def _explain(problem: Any, given: Mapping[str, Any]) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else ""
     variable = PREFIX + name.upper()
@@ -241,7 +279,7 @@ def _explain(problem: Any, given: Mapping[str, Any]) -> str:
     else:
         where = f"{config_file()}: {name}"
     message = problem["msg"].removeprefix("Value error, ")
-    shown = "" if name in ("database_url", "token", "secret_keys", "connections") else f" (it is {problem['input']!r})"
+    shown = "" if name in _NOT_SHOWN else f" (it is {problem['input']!r})"
     return f"{where}: {message[:1].lower()}{message[1:]}{shown}."
 
 

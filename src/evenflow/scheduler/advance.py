@@ -4,8 +4,8 @@ Lock runs that have something to say, take their reports and due timers, move ta
 what became ready compete, in the same transaction, for what was released. Successors of a task that ends therefore never see
 its slot free without being able to take it (fast-follow, R-HA16), and most of them never touch a lane on disk.
 
-Who gets the executor's lock creates runs and runs the round. Who does not applies reports, starts what fits into the room that it
-has made itself, and leaves the rest to the holder, as lanes and wakes.
+Who gets the executor's lock creates runs and runs the round. Who does not leaves a few reports to the holder, too (ADR 0012); of
+many it applies some, starts what fits into the room that it has made itself, and leaves the rest to the holder, as lanes and wakes.
 Locks are taken in the order executor, run, report and timer, dispatch, counter, task instance, lane, limit.
 """
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_PER_TURN, RUNS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
+from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run, cancelled
 from evenflow.scheduler.catalog import Catalog
@@ -23,9 +24,11 @@ from evenflow.scheduler.deadlines import miss_deadlines
 from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
 from evenflow.scheduler.past import KINDS, apply_word, look_again, tell
+from evenflow.scheduler.quarantine import pass_by
 from evenflow.scheduler.readiness import propagate
 from evenflow.scheduler.reports import apply_reports, apply_timers
 from evenflow.scheduler.round import Round
+from evenflow.scheduler.scope import Scope
 from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.swap import leave, swap
 from evenflow.scheduler.timeouts import pause_failing, stop_overdue
@@ -36,7 +39,9 @@ from evenflow.store.rows import Conn, Rows
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a transaction did. ``selected``: it ran a round. ``again``: there is more to do at once."""
+    """What a transaction did. ``selected``: it ran a round. ``again``: there is more to do at once. ``picks``: runs that it wanted,
+    of which others had ``contended``.
+    """
 
     selected: bool
     again: bool
@@ -44,29 +49,39 @@ class Progress:
     stale: int
     moves: int
     started: Starts
+    picks: int
+    contended: int
 
     @property
     def starts(self) -> int:
         return self.started.count
 
 
-def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, sweep: bool = True) -> Progress:
+def advance(
+    conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, sweep: bool = True, scope: Scope | None = None
+) -> Progress:
     """Apply what waits, select, commit. Raises what the database raises; nothing is half done then.
 
-    With the setting ``fast_follow`` off only a ``sweep`` selects. After an exception the catalog may remember what was rolled back:
-    the caller makes a new one.
+    With the setting ``fast_follow`` off only a ``sweep`` selects. A sweep helps the holder of the executor's lock however little
+    there is to do. After an exception the catalog may remember what was rolled back: the caller makes a new one. ``scope`` says
+    afterwards what it was about.
     """
+    scope = scope or Scope()
     with conn.pipeline() as pipeline, conn.transaction():
         tried, begun = inbox.try_executor(conn), inbox.begin_turn(conn)
-        locked = inbox.lock_runs(conn, limit=max_runs).all()
+        picked = inbox.lock_runs(conn, limit=max_runs, helps=sweep).all()
+        locked = scope.within([row for row in picked if row.run_key])
         (lead,), turn = tried.all()[0], begun.all()[0]
-        batch = Batch(conn, catalog, turn.now_s, turn.lanes)
+        reached(KillPoint.TURN_LOCKED)
+        batch = Batch(conn, catalog, turn.now_s, turn.lanes, scope)
         selects = lead and (turn.fast_follow or sweep)
         work = _Work(conn, turn, catalog.dag_before) if selects else None
-        reports, stale, again = _apply(batch, locked, turn, lead)
-        again |= len(locked) == max_runs
+        usable = pass_by(conn, locked, lead=lead)
+        reports, stale, again = _apply(batch, usable, turn, lead)
+        again |= len(locked) == max_runs or len(usable) < len(locked)
         if work:
             again |= work.take(batch)
+        reached(KillPoint.TURN_APPLIED)
         batch.end_dispatches()
         finished = _count_down(batch)
         starts = Starts(batch)
@@ -74,11 +89,14 @@ def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, swee
             selection_round = Round(batch, starts)
             again |= _end_runs(batch, finished)
             again |= selection_round.run()
+            if scope.is_partial:  # lanes of other runs may have to be woken
+                selection.insert_wakes(conn, dict.fromkeys({0, *batch.released, *selection_round.limits()}, 0), {}, turn.now_s)
         else:
             again |= _end_runs(batch, finished)
             _wake_ended(batch)
             swap(batch, starts) if turn.fast_follow else leave(batch, starts)
         again |= lead and bool(batch.stops or batch.calls)
+        reached(KillPoint.TURN_SELECTED)
         batch.write()
         again |= tell(batch, watches=turn.watches)
         if batch.ended_runs:
@@ -95,7 +113,10 @@ def advance(conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, swee
         pipeline.sync()
         for guard in batch.guards:
             guard.check()
-    return Progress(selects, again, reports, stale, batch.moves, starts)
+        reached(KillPoint.TURN_WRITTEN)
+    reached(KillPoint.TURN_COMMITTED)
+    contended = picked[0].found - sum(1 for row in picked if row.run_key)
+    return Progress(selects, again, reports, stale, batch.moves, starts, picked[0].found, contended)
 
 
 class _Work:
@@ -127,9 +148,9 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
     if not locked:
         return 0, 0, False
     run_keys = [row.run_key for row in locked]
-    taken = inbox.take_reports(batch.conn, run_keys, lead=lead, limit=REPORTS_PER_TURN)
+    taken = inbox.take_reports(batch.conn, run_keys, lead=lead, limit=batch.scope.reports)
     timers = inbox.take_timers(batch.conn, run_keys).all() if turn.timers else []
-    reports = taken.all()
+    reports = batch.scope.taken = taken.all()
     batch.catalog.load_versions(batch.conn, (row.version_key for row in locked))
     cancels = {r.run_key: r for r in reports if r.kind == "cancel"}
     for row in locked:

@@ -7,21 +7,18 @@ nobody, and each event is in exactly one run of each DAG, however many scheduler
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from typing import Any
 
 from evenflow.core.assets import Leaf, satisfied
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.params import resolve_params
-from evenflow.errors import EvenflowError
 from evenflow.scheduler.batch import Batch, Item
+from evenflow.scheduler.quarantine import may_be_poison, set_one_aside
 from evenflow.store import asset_runs, inbox
 from evenflow.store.asset_runs import Produced
 from evenflow.store.notify import INBOX
 from evenflow.store.rows import Conn
-
-log = logging.getLogger(__name__)
 
 
 def produce(batch: Batch, item: Item, spec: TaskSpec, payload: dict[str, Any]) -> None:
@@ -37,15 +34,20 @@ def produce(batch: Batch, item: Item, spec: TaskSpec, payload: dict[str, Any]) -
 
 
 def create_asset_runs(conn: Conn) -> None:
-    """A run for every DAG whose condition holds."""
+    """A run for every DAG whose condition holds. A DAG whose run cannot be made is set aside until its next version."""
     seen: dict[str, set[Leaf]] = defaultdict(set)
     conditions: dict[str, Any] = {}
     for row in asset_runs.list_pending(conn):
         seen[row.dag_id].add(Leaf(row.name, row.is_alias))
         conditions[row.dag_id] = row.condition
     for dag_id, condition in conditions.items():
-        if condition is not None and satisfied(condition, seen[dag_id]):
-            _create(conn, dag_id)
+        try:
+            if condition is not None and satisfied(condition, seen[dag_id]):
+                _create(conn, dag_id)
+        except Exception as error:
+            if not may_be_poison(error):
+                raise
+            set_one_aside(conn, "assets", dag_id, error)
 
 
 def _create(conn: Conn, dag_id: str) -> None:
@@ -54,14 +56,10 @@ def _create(conn: Conn, dag_id: str) -> None:
         if dag is None:
             return
         queued = {Leaf(*row) for row in asset_runs.list_queued(conn, dag_id)}  # another scheduler may have taken what we saw
-        try:
-            spec = DagSpec.from_json(dag.spec)
-            if spec.schedule.assets is None or not satisfied(spec.schedule.assets, queued):
-                return
-            params = resolve_params(spec.params, {})
-        except EvenflowError as error:
-            log.error("the run of DAG %s for its assets was not created: %s", dag_id, error)
+        spec = DagSpec.from_json(dag.spec)
+        if spec.schedule.assets is None or not satisfied(spec.schedule.assets, queued):
             return
+        params = resolve_params(spec.params, {})
         run_id = f"asset_triggered__{dag.now.isoformat()}"
         asset_runs.insert_run(conn, dag_id=dag_id, run_id=run_id, version_key=dag.version_key, params=params)
         inbox.notify(conn, INBOX)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenflow.scheduler.quarantine import may_be_poison, set_one_aside
 from evenflow.store import backfill_runs, inbox
 from evenflow.store.notify import INBOX
 from evenflow.store.rows import Conn
@@ -10,9 +11,19 @@ BACKFILLS_PER_TURN = 100  # one transaction's worth; the next comes with the nex
 
 
 def make_backfill_runs(conn: Conn) -> None:
-    """Makes the runs for which there is room, and ends the backfills that are through."""
+    """Makes the runs for which there is room, and ends the backfills that are through. One whose runs cannot be made is set aside,
+    and no other suffers.
+    """
     with conn.transaction():
-        made = sum(backfill_runs.make_runs(conn, found) for found in backfill_runs.take_open(conn, limit=BACKFILLS_PER_TURN))
+        made = 0
+        for found in backfill_runs.take_open(conn, limit=BACKFILLS_PER_TURN):
+            try:
+                with conn.transaction():
+                    made += backfill_runs.make_runs(conn, found)
+            except Exception as error:
+                if not may_be_poison(error):
+                    raise
+                set_one_aside(conn, "backfill", str(found.backfill_id), error)
         if made:
             inbox.notify(conn, INBOX)
         else:

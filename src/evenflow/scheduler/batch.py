@@ -16,6 +16,7 @@ from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
 from evenflow.scheduler.catalog import Catalog, Place, Version
+from evenflow.scheduler.scope import Scope
 from evenflow.store import asset_runs, branches, inbox, runs, tasks
 from evenflow.store import callbacks as stored_calls
 from evenflow.store.rows import Conn, Guard
@@ -98,6 +99,7 @@ class Batch:
     catalog: Catalog
     now_s: float  # when the transaction began, seconds since 1970
     lanes: bool  # whether any are stored
+    scope: Scope = field(default_factory=Scope)
     runs: dict[int, Run] = field(default_factory=dict)  # locked or created here
     items: dict[Key, Item] = field(default_factory=dict)
     wave: list[Item] = field(default_factory=list)  # finished, not yet counted downstream

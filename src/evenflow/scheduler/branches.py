@@ -34,9 +34,14 @@ def apply_skips(batch: Batch, skips: Skips) -> None:
     for key, branch in targets.items():
         item = batch.items.get(key)
         if item is not None and item.state is TaskState.NONE and key not in batch.gone and key not in batch.offered:
-            name = batch.runs[branch.run_key].graph.task(branch.task_index).task_id
-            batch.apply(item, TaskEvent.SKIP, {"skipped_by": name})
-            batch.explain(item, f"Skipped by the decision of task {name!r}.")
+            skip(batch, item, branch.task_index)
+
+
+def skip(batch: Batch, item: Item, branch: int) -> None:
+    """By the decision of the task with the index ``branch``."""
+    name = batch.runs[item.run_key].graph.task(branch).task_id
+    batch.apply(item, TaskEvent.SKIP, {"skipped_by": name})
+    batch.explain(item, f"Skipped by the decision of task {name!r}.")
 
 
 def standing_skips(batch: Batch, run_key: int) -> dict[tuple[int, int], int]:

@@ -7,6 +7,7 @@ What stands between a try that is being killed and a teardown waits too: else th
 from __future__ import annotations
 
 from evenflow.core.model import UNMAPPED
+from evenflow.core.operations import CANCELLED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState
 from evenflow.scheduler.batch import Batch, Item, Rest, Run
 from evenflow.store import operations, past, runs, selection, tasks
@@ -59,14 +60,14 @@ def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
             batch.ended_epochs.append(row.epoch)
             batch.release(row.holds, row.pool_slots or 0, batch.now_s)
             batch.apply(item, TaskEvent.CANCEL)
-            batch.explain(item, f"The run was cancelled by {actor} before it started.")
+            batch.explain(item, f"{CANCELLED}{actor} before it started.")
         elif item.state in (TaskState.QUEUED, TaskState.RUNNING):
             batch.kills.append(row.epoch)
         elif item.state is TaskState.NONE and (row.task_index, row.map_index) in waits:
             continue
         elif item.state not in FINISHED:
             batch.apply(item, TaskEvent.CANCEL)
-            batch.explain(item, f"The run was cancelled by {actor}.")
+            batch.explain(item, f"{CANCELLED}{actor}.")
     spared = _end_untouched(batch, run, waits, actor)
     for task_index, rest in tasks.skip_rest(conn, run.run_key, spared=spared).all():
         batch.rests.append(Rest(run.run_key, task_index, rest, TaskState.SKIPPED))
@@ -97,7 +98,7 @@ def _end_untouched(batch: Batch, run: Run, waits: set[tuple[int, int]], actor: s
                 batch.ready.append(item)
             else:
                 batch.apply(item, TaskEvent.CANCEL)
-                batch.explain(item, f"The run was cancelled by {actor}.")
+                batch.explain(item, f"{CANCELLED}{actor}.")
     return [row.task_index for row in mapped]
 
 
@@ -121,7 +122,7 @@ def _waits(run: Run, rows: list[tasks.Unfinished]) -> set[tuple[int, int]]:
 
 def _skip_cleared(batch: Batch, run: Run, actor: str) -> None:
     """A run that was cleared after its end and has not begun again: what waits in it is skipped."""
-    reason = f"The run was cancelled by {actor}."
+    reason = f"{CANCELLED}{actor}."
     change = operations.Change(TaskEvent.CANCEL, TaskState.SKIPPED, {TaskState.NONE}, False, reason, actor)
     operations.move_instances(batch.conn, run.run_key, [(i, None) for i in range(run.graph.n)], change, live=())
     tasks.skip_rest(batch.conn, run.run_key)

@@ -111,14 +111,23 @@ def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
         selection.insert_ready(batch.conn, ready)
 
 
-def _line_up(candidates: list[Candidates]) -> None:
-    """Where several open lanes of a run share a limit, all but the best wait behind it."""
+def line_up_new(candidates: Iterable[Candidates]) -> dict[tuple[int, int], list[Lane]]:
+    """What of new runs waits behind a better lane of its run from the beginning, by (limit, base), best first. Of an older run,
+    stored lanes may come between.
+    """
+    return {key: lanes[1:] for key, lanes in _line_up(c for c in candidates if c.run.new).items()}
+
+
+def _line_up(candidates: Iterable[Candidates]) -> dict[tuple[int, int], list[Lane]]:
+    """Where several open lanes of a run share a limit, all but the best wait behind it. All, by (limit, base), best first."""
     lines: dict[tuple[int, int], list[Lane]] = defaultdict(list)
     for c in candidates:
         if c.lane.parked_on == OPEN and c.lane.locals:
             lines[c.lane.locals[-1], c.place.node.base_id].append(c.lane)
     for lanes in lines.values():
-        line_up(sorted(lanes, key=lambda lane: lane.order))
+        lanes.sort(key=lambda lane: lane.order)
+        line_up(lanes)
+    return lines
 
 
 def schedule(batch: Batch, lane_id: int, items: list[Item]) -> list[tuple[int, int, int]]:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec
 from evenflow.core.selection import Node
-from evenflow.errors import DagError
+from evenflow.errors import DagError, EvenflowError
 from evenflow.store import runs, selection
 from evenflow.store.rows import Conn
 
@@ -20,6 +20,14 @@ V = TypeVar("V")
 VERSIONS = 512  # above the runs of one transaction; one of 1,000 tasks is about 1 MB
 RUNS = 20_000  # runs whose limit ids are remembered
 BLOCK = 1_000  # as the sequences' increment
+
+
+class UnreadableVersion(EvenflowError):
+    """What is stored of a DAG version is no DAG to this Evenflow, so nothing can be decided about its runs."""
+
+    def __init__(self, version_key: int, cause: Exception) -> None:
+        super().__init__(f"The stored version {version_key} cannot be read: {type(cause).__name__}.")
+        self.version_key = version_key
 
 
 class Recent(Generic[K, V]):
@@ -91,10 +99,13 @@ class Catalog:
         self.lane_ids = Numbers("lane_seq")
 
     def load_versions(self, conn: Conn, version_keys: Iterable[int]) -> None:
-        """Make :meth:`version` answer for these; at most ``VERSIONS`` of them."""
+        """Make :meth:`version` answer for these; at most ``VERSIONS`` of them. Raises :class:`UnreadableVersion`."""
         missing = {key for key in version_keys if self._versions.get(key) is None}
         for version_key, spec in runs.read_specs(conn, missing).all() if missing else ():
-            graph = Graph.of(DagSpec.from_json(spec))
+            try:
+                graph = Graph.of(DagSpec.from_json(spec))
+            except Exception as error:
+                raise UnreadableVersion(version_key, error) from error
             self._versions.put(version_key, Version(graph, [None] * graph.n))
 
     def version(self, version_key: int) -> Version:

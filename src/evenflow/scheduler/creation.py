@@ -9,6 +9,7 @@ from evenflow.core.graph import Graph
 from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_OF_DAG, NEW_RUNS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
+from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.indexes import Indexes
@@ -27,7 +28,8 @@ def take_queued(conn: Conn, dag_before: str) -> Rows[runs.QueuedRun]:
 def create_runs(batch: Batch, found: list[runs.QueuedRun]) -> bool:
     """Starts queued runs up to the limits of one transaction, the DAGs in turn. Whether there may be more."""
     again = _go_round(batch.catalog, found)
-    queued = _in_turn(row for row in found if row.run_key not in batch.runs)  # but for one that is cancelled right now
+    admitted = batch.scope.within(found)
+    queued = _in_turn(row for row in admitted if row.run_key not in batch.runs)  # but for one that is cancelled right now
     if not queued:
         return again
     batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
@@ -68,6 +70,7 @@ def create_runs(batch: Batch, found: list[runs.QueuedRun]) -> bool:
             batch.count(run.run_key, 0)
         indexes.begin(run.run_key, graph)
     propagate(batch, expansions, indexes)
+    reached(KillPoint.RUNS_CREATED)
     return again or len(taken) < len(queued)
 
 

@@ -12,17 +12,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from evenflow.core.limits import BEAT_S, LEASE_S, SWEEP_S
+from evenflow.core.limits import BEAT_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.audit import Sweep
 from evenflow.scheduler.backfills import make_backfill_runs
+from evenflow.scheduler.fitness import UNFIT
+from evenflow.scheduler.leases import watch_leases
 from evenflow.scheduler.partitions import make_partitions
+from evenflow.scheduler.quarantine import may_be_poison
 from evenflow.scheduler.retention import delete_old, drop_old_partitions
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.scheduler.tally import Tally
-from evenflow.store import inbox, presence
-from evenflow.store.notify import INBOX
+from evenflow.scheduler.watchdog import Watchdog
+from evenflow.store import inbox, presence, sessions
 from evenflow.store.rows import Conn
+from evenflow.telemetry.vitals import Vitals
 
 log = logging.getLogger(__name__)
 
@@ -34,19 +38,16 @@ class Duty:
     perform: Callable[[Conn], None]
 
 
-def watch_leases(conn: Conn) -> None:
-    """Declares services lost whose lease lapsed, and reports the tries of lost workers (R-CS7)."""
-    for service_id, kind, name in inbox.expire_services(conn, lease_s=LEASE_S):
-        log.warning("lost %s %s (service %d): no beat for %g s", kind, name, service_id, LEASE_S)
-    if (tries := inbox.report_lost_tries(conn)) > 0:
-        log.warning("%d tries of lost workers are sent again", tries)
-        inbox.notify(conn, INBOX)
-
-
 def clear_inbox(conn: Conn) -> None:
     """A report may come after the end of its run, and so after its deletion."""
     if (reports := inbox.delete_orphans(conn)) > 0:
         log.info("%d reports of runs that have been deleted are dropped", reports)
+
+
+def end_deaf_sessions(conn: Conn) -> None:
+    """A process that hangs while it is being answered keeps its locks beyond all timeouts of the server (R-HA5)."""
+    for name in sessions.end_deaf(conn):
+        log.warning("ended the session of %s, which does not read its answers", name)
 
 
 def create_due_runs(conn: Conn) -> None:
@@ -63,49 +64,81 @@ def make_history_partitions(conn: Conn) -> None:
 class Presence:
     """This scheduler's row in the table of services. Told that it is not known any more, it registers anew."""
 
-    def __init__(self, name: str, tally: Tally) -> None:
-        self._name, self.tally = name, tally
+    def __init__(self, vitals: Vitals) -> None:
+        self._vitals, self._lease = vitals, vitals.lease(LEASE_S)
         self._service_id: int | None = None
 
     def beat(self, conn: Conn) -> None:
         if not self._say(conn, "active"):
             self._service_id = presence.register(
-                conn, kind="scheduler", name=self._name, host=socket.gethostname(), pid=os.getpid(), version=version("evenflow")
+                conn,
+                kind="scheduler",
+                name=self._vitals.name,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=version("evenflow"),
+                detail=json.dumps(self._detail),
             )
+            self._lease.beat()
 
     def sign_off(self, conn: Conn) -> None:
         self._say(conn, "stopped")
+
+    @property
+    def _detail(self) -> dict[str, str]:
+        return {"metrics": self._vitals.address} if self._vitals.address else {}
 
     def _say(self, conn: Conn, state: str) -> bool:
         """Whether the row is known."""
         if self._service_id is None:
             return False
-        detail = json.dumps(self.tally.read())
-        return presence.beat(conn, service_id=self._service_id, kind="scheduler", state=state, detail=detail)
+        known = presence.beat(conn, service_id=self._service_id, kind="scheduler", state=state, detail=json.dumps(self._detail))
+        if known:
+            self._lease.beat()
+        return known
 
 
-def all_duties(own: Presence) -> list[Duty]:
+def pulse(own: Presence) -> list[Duty]:
+    """What others rely on to the second, so no other duty may delay it."""
+    return [
+        Duty("presence", BEAT_S, own.beat),
+        Duty("leases", PULSE_S, watch_leases),
+        Duty("deaf sessions", SWEEP_S, end_deaf_sessions),
+    ]
+
+
+def all_duties(tally: Tally) -> list[Duty]:
+    """But for those of its pulse."""
     return [
         Duty("partitions", 3600.0, make_history_partitions),
         Duty("old partitions", 3600.0, drop_old_partitions),
-        Duty("presence", BEAT_S, own.beat),
-        Duty("leases", SWEEP_S, watch_leases),
         Duty("inbox", SWEEP_S, clear_inbox),
         Duty("schedules", SWEEP_S, create_due_runs),
         Duty("backfills", SWEEP_S, make_backfill_runs),
         Duty("assets", SWEEP_S, create_asset_runs),
         Duty("retention", SWEEP_S, delete_old),
-        Duty("sweep", SWEEP_S, Sweep(own.tally).perform),
+        Duty("sweep", SWEEP_S, Sweep(tally).perform),
+        Duty("watchdog", WATCH_S, Watchdog(tally).look),
     ]
 
 
-def perform_due(conn: Conn, duties: list[Duty], due: dict[str, float], stop: threading.Event) -> None:
+def perform_due(
+    conn: Conn, duties: list[Duty], due: dict[str, float], stop: threading.Event, performed: Callable[[str, float], None]
+) -> None:
     """Performs duties when they are due until ``stop``; ``due`` maps names to monotonic instants, and is kept across
-    connections.
+    connections. ``performed`` is told each, with the seconds that it took. A duty that fails is tried again when it is due again,
+    and keeps no other from its turn; what is about the database, or ends a scheduler, is raised.
     """
     while not stop.is_set():
         for duty in duties:
             if time.monotonic() >= due.get(duty.name, 0.0):
-                duty.perform(conn)
+                began = time.monotonic()
+                try:
+                    duty.perform(conn)
+                except Exception as error:
+                    if isinstance(error, UNFIT) or not may_be_poison(error):
+                        raise
+                    log.exception("the duty %r failed, the others go on", duty.name)
+                performed(duty.name, time.monotonic() - began)
                 due[duty.name] = time.monotonic() + duty.every_s
         stop.wait(max(0.0, min(due.values()) - time.monotonic()))

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from evenflow.core.model import UNMAPPED
-from evenflow.core.operations import FAILURES, Operation, Target, beyond, targets, touched_states, without
+from evenflow.core.operations import FAILURES, Only, Operation, Target, among, beyond, targets, touched_states, without
 from evenflow.core.states import HOLDING, RUN_FINISHED, RunEvent, RunState, TaskEvent, TaskState, move_run, sources
 from evenflow.core.states import move as moved_to
 from evenflow.scheduler.batch import Batch, Item, Run
@@ -42,9 +42,13 @@ def operate(batch: Batch, run: Run, state: RunState, report: TakenReport, expans
     if operation.event is TaskEvent.MARK_FAILED and operation.tasks is None:
         _fail_run(batch, run, state, operation)
         return
+    detail = {key: value for key, value in msgspec.to_builtins(operation).items() if value and key not in ("event", "actor")}
+    if _begin_anew(batch, run, state, operation):
+        detail["instances"] = run.graph.n
+        store.record_operation(batch.conn, run.run_key, operation.event, RunState.QUEUED, operation.actor, detail)
+        return
     why_not = _refusal(run, state, operation)
     changed = 0 if why_not else _change(batch, run, operation)
-    detail = {key: value for key, value in msgspec.to_builtins(operation).items() if value and key not in ("event", "actor")}
     if why_not:
         detail["ignored"] = why_not
     if changed:
@@ -90,6 +94,12 @@ def end_intended(batch: Batch, reports: Sequence[TakenReport], expansions: list[
     return [report for report in reports if report.epoch not in ended]
 
 
+def _begin_anew(batch: Batch, run: Run, state: RunState, operation: Operation) -> bool:
+    """A run that was cancelled before it began has no tasks yet: it begins as a new one does, whichever of them were named."""
+    wanted = operation.event is TaskEvent.CLEAR and operation.only is not Only.RUNNING
+    return wanted and state is RunState.FAILED and not run.clears and store.revive_unbegun(batch.conn, run.run_key)
+
+
 def _refusal(run: Run, state: RunState, operation: Operation) -> str | None:
     if state is RunState.QUEUED and not run.clears:
         return "the run had not begun"
@@ -119,6 +129,9 @@ def _change(batch: Batch, run: Run, operation: Operation) -> int:
     states = touched_states(operation.event, operation.only)
     change = _changing(operation.event, operation.actor, states)
     changed = _apply(batch, run, found, change, as_whole=operation.only is None)
+    if operation.only is Only.FAILED:
+        left = among(found, store.find_left(batch.conn, run.run_key))
+        changed += _apply(batch, run, left, change._replace(states={TaskState.SKIPPED}), as_whole=False)
     if operation.event is not TaskEvent.CLEAR and changed:
         # As in Airflow: what failed because of it is to be tried again.
         below = beyond(graph, graph.downstream, found)
@@ -141,12 +154,13 @@ def _apply(batch: Batch, run: Run, found: Sequence[Target], change: Change, *, a
     expanded = {m.task_index for m in mapped}
     anew = sorted(_whole_spans(run, found) & expanded) if change.cleared and as_whole else []
     keys = [key for t in found if t.task_index not in anew for key in _keys_of(t)]
-    live = _end_or_kill(batch, run_key, [*keys, *((index, None) for index in anew)], change)
+    killed = _end_or_kill(batch, run_key, [*keys, *((index, None) for index in anew)], change)
+    live = [row.epoch for row in killed]
     changed, timed = store.move_instances(conn, run_key, keys, change, live=live) if keys else (0, [])
     if rest := [key for key in keys if key[0] in expanded]:
         changed += _change_rest(batch, run_key, rest, change)
     if anew:
-        changed += len(anew)
+        changed += sum(m.length for m in mapped if m.task_index in anew)
         store.withdraw_ranges(conn, run_key, anew)
         timed += _remove(batch, run, anew, change.actor, live)
     if change.cleared:
@@ -154,7 +168,7 @@ def _apply(batch: Batch, run: Run, found: Sequence[Target], change: Change, *, a
     store.withdraw_ready(conn, run_key)
     batch.wake(store.delete_empty_lanes(conn, run_key))
     batch.voided.update((run_key, *key) for key in timed)
-    return changed + len(live)
+    return changed + sum(row.task_index not in anew for row in killed)
 
 
 def _whole_spans(run: Run, found: Sequence[Target]) -> set[int]:
@@ -169,22 +183,23 @@ def _keys_of(target: Target) -> list[Key]:
     return [(target.task_index, map_index) for map_index in sorted(set(target.map_indexes))]
 
 
-def _end_or_kill(batch: Batch, run_key: int, keys: Sequence[Key], change: Change) -> list[int]:
-    """Tries that no worker has are over at once, the processes of others are killed; answers the epochs of these."""
+def _end_or_kill(batch: Batch, run_key: int, keys: Sequence[Key], change: Change) -> list[store.LiveTry]:
+    """Tries that no worker has are over at once, the processes of others are killed; answers these."""
     holding = HOLDING & set(change.states)
-    live: list[int] = []
+    killed: list[store.LiveTry] = []
     for row in store.find_live(batch.conn, run_key, keys, holding) if holding else ():
         if row.worker_id is None:
             batch.ended_epochs.append(row.epoch)
             batch.release(row.holds, row.pool_slots, batch.now_s)
         else:
-            live.append(row.epoch)
-    if live:
+            killed.append(row)
+    if killed:
+        live = [row.epoch for row in killed]
         intent = {"event": change.event, "actor": change.actor}
         store.set_intents(batch.conn, live, intent)
         batch.kills += live
         batch.intents.update(dict.fromkeys(live, intent))
-    return live
+    return killed
 
 
 def _change_rest(batch: Batch, run_key: int, keys: Sequence[Key], change: Change) -> int:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 
 from evenflow.core.graph import Graph, Span
 from evenflow.core.model import UNMAPPED
-from evenflow.core.states import FINISHED, TaskEvent, TaskState
+from evenflow.core.states import FINISHED, TaskState
 from evenflow.core.trigger_rules import UpstreamCounts, Verdict, contribution, counted_as, evaluate
 from evenflow.scheduler.batch import Batch, Expansion, Item, Run
-from evenflow.scheduler.branches import standing_skips
+from evenflow.scheduler.branches import skip, standing_skips
 from evenflow.scheduler.indexes import Indexes, Opening
 from evenflow.scheduler.readiness import settle
 from evenflow.store import operations as store
@@ -127,8 +127,9 @@ def _judge(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes, sta
     for item in [*waiting, *_untouched(batch, run, inside, standing, skips.keys())]:
         if item.state is not TaskState.NONE or item.key in batch.gone:
             continue
-        if item.key[1:] in skips or (item.task_index, UNMAPPED) in skips:
-            batch.apply(item, TaskEvent.SKIP)
+        branch = skips.get(item.key[1:], skips.get((item.task_index, UNMAPPED)))
+        if branch is not None:
+            skip(batch, item, branch)
         elif item.map_index == UNMAPPED and graph.grouped(item.task_index):
             unopened.add(graph.span_of[item.task_index])
         else:

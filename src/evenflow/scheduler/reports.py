@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenflow.core.limits import MAX_LOSSES
 from evenflow.core.model import TaskSpec
 from evenflow.core.retry import matching_rule, may_retry, next_delay
 from evenflow.core.states import TaskEvent, TaskState
@@ -84,8 +83,9 @@ def apply_timers(batch: Batch, timers: Iterable[TakenTimer]) -> None:
 
 def _apply_exit(batch: Batch, item: Item, report: TakenReport, started_at: str | None) -> None:
     payload = report.payload or {}
-    if report.outcome == "cannot_start":
-        _lose(batch, item, report, str(payload.get("reason", "it could not be started")), avoid=report.worker_id or 0)
+    if report.outcome in ("cannot_start", "lost"):
+        avoid = report.worker_id or 0 if report.outcome == "cannot_start" else 0
+        _lose(batch, item, report, str(payload.get("reason", "it could not be started")), avoid=avoid)
         return
     item.started_at = started_at or (report.began_at if item.state is TaskState.QUEUED else None)
     item.ended_at = report.at
@@ -146,11 +146,13 @@ def _fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, Any]) -
 
 
 def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
-    """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often."""
-    run = batch.runs[item.run_key]
-    if report.losses < MAX_LOSSES and (not run.cancelled or run.graph.teardown[item.task_index]):
+    """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often. Then
+    the try counts as failed, and what its own retries allow follows.
+    """
+    run, allowed = batch.runs[item.run_key], _spec(batch, item).infrastructure_retries
+    item.losses += 1
+    if report.losses < allowed and (not run.cancelled or run.graph.teardown[item.task_index]):
         batch.ended_epochs.append(report.epoch)
-        item.losses += 1
         place = batch.catalog.place(batch.conn, run.version, item.task_index)
         batch.dispatch(
             item, TaskEvent.REQUEUE, place, report.holds, run_priority=run.priority, avoid=avoid, detail={"reason": reason}
@@ -158,6 +160,8 @@ def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: 
         return
     item.ended_at = report.at
     _end(batch, report)
+    if report.losses >= allowed:
+        reason = f"lost {report.losses + 1} times, and infrastructure_retries is {allowed}; the last time: {reason}"
     _fail(batch, item, _failure(batch, item), {"reason": reason})
 
 

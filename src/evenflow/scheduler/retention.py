@@ -7,7 +7,8 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime, timedelta
 
-from evenflow.core.settings import RETENTION_DAYS, SETTINGS
+from evenflow.core.limits import DELETED_AT_ONCE
+from evenflow.core.settings import AUDIT_RETENTION_DAYS, RETENTION_DAYS, SETTINGS
 from evenflow.scheduler.partitions import first_run_key
 from evenflow.store import retention
 from evenflow.store.rows import Conn
@@ -20,13 +21,16 @@ log = logging.getLogger(__name__)
 
 
 def delete_old(conn: Conn) -> None:
-    """One batch, if history is not kept for ever."""
-    if (before := _before(conn)) is not None:
+    """One batch, if history is not kept for ever; and a part of what people have deleted."""
+    retention.delete_garbage(conn, limit=DELETED_AT_ONCE)
+    if (before := _before(conn, RETENTION_DAYS)) is not None:
         delete_before(conn, before)
+    if (before := _before(conn, AUDIT_RETENTION_DAYS)) is not None:
+        retention.delete_audit_events(conn, before=before, limit=EVENTS_AT_ONCE)
 
 
 def drop_old_partitions(conn: Conn) -> None:
-    if (before := _before(conn)) is not None:
+    if (before := _before(conn, RETENTION_DAYS)) is not None:
         drop_partitions_before(conn, before)
 
 
@@ -49,8 +53,8 @@ def drop_partitions_before(conn: Conn, before: datetime) -> list[str]:
     return dropped
 
 
-def _before(conn: Conn) -> datetime | None:
+def _before(conn: Conn, setting: str) -> datetime | None:
     """What ended before is deleted; None: nothing is."""
-    now, value = retention.read_days(conn, RETENTION_DAYS)
-    days = SETTINGS[RETENTION_DAYS].default if value is None else value
-    return now - timedelta(days=days) if days else None
+    now, value = retention.read_days(conn, setting)
+    days = SETTINGS[setting].default if value is None else value
+    return now - timedelta(days=int(days)) if days else None

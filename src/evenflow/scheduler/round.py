@@ -70,6 +70,10 @@ class Round:
             selection.insert_wakes(batch.conn, dict.fromkeys(decision.rewake, 0), {}, batch.now_s)
         return decision.again
 
+    def limits(self) -> set[int]:
+        """Those that it has looked at."""
+        return {*self.room, *self._looked_at}
+
     # -- what the round decides from -------------------------------------------------------------------------------
 
     def _load(self) -> bool:
@@ -87,10 +91,11 @@ class Round:
         self._join(self._all(self._kin))
         if not self.lanes and not self.candidates:
             return False
+        snapshot.parked.update(lanes_in_memory.line_up_new(self.candidates.values()))
         for c in self.candidates.values():
-            if c.lane.parked_on == OPEN:
+            snapshot.nodes[c.lane.node_id] = c.place.node
+            if c.lane.parked_on in (OPEN, WOKEN):
                 snapshot.open[c.lane.node_id].append(c.lane)
-                snapshot.nodes[c.lane.node_id] = c.place.node
         for room in self._limits.all() if self._limits else ():
             self.room[room.limit_id] = room
         self._learn(found)
@@ -131,7 +136,7 @@ class Round:
     def _all(self, rows: Rows[StoredLane] | None) -> list[StoredLane]:
         found = rows.all() if rows else []
         self.starts.rows_read += len(found)
-        return found
+        return self.batch.scope.within(found)
 
     def _adopt(self, row: StoredLane) -> Lane:
         lane = self.lanes.get(row.lane_id)

@@ -1,6 +1,6 @@
-"""The scheduler as a service: a thread that takes turns, a thread for the other duties, each with connections of its own.
+"""The scheduler as a service: a thread for turns, one for the pulse, one for the other duties, each with its own connections.
 
-Both begin again when the database went away. A scheduler keeps nothing that outlives a transaction, so there is nothing to
+All begin again when the database went away. A scheduler keeps nothing that outlives a transaction, so there is nothing to
 drain: it stops after the transaction in hand.
 """
 
@@ -11,49 +11,83 @@ import gc
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import psycopg
 
+from evenflow.core.limits import BEAT_S, HANG_S
+from evenflow.core.metrics import DATABASE_FAILURES, DUTY_SECONDS
+from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseUnavailable
-from evenflow.scheduler.duties import Presence, all_duties, perform_due
+from evenflow.scheduler.contention import Contention
+from evenflow.scheduler.duties import Duty, Presence, all_duties, perform_due, pulse
+from evenflow.scheduler.fitness import UNFIT, Fitness
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.turns import take_turns
 from evenflow.store import inbox
-from evenflow.store.connect import connect
-from evenflow.store.migrate import check
+from evenflow.store.connect import DEFAULT_TIMEOUTS, TURNS, Timeouts, connect
+from evenflow.store.failures import OUTAGES
 from evenflow.store.notify import INBOX
+from evenflow.store.sessions import LivingConnection
+from evenflow.telemetry.vitals import Vitals
 
 RETRY_S = 0.5  # after a failure; the database needs about a second to come back, and other schedulers go on meanwhile
 
+TURN_WITHIN_S = 10.0  # a scheduler that waits sweeps each second, and a batch under load takes well under a second
+DUTIES_WITHIN_S = 600.0  # a duty may create or delete thousands of runs, one transaction after the other
 GC_THRESHOLD = 50_000  # objects; a turn makes some thousands that live as long as it and hold no cycles
 
 log = logging.getLogger(__name__)
 
 
 class SchedulerService:
-    """One of any number of equal schedulers. User code never runs here, and DAG files are never read (R-HA7)."""
+    """One of any number of equal schedulers. User code never runs here, and DAG files are never read (R-HA7).
 
-    def __init__(self, database_url: str, *, name: str) -> None:
+    ``default_timezone``: the one that this host's configuration wants the database to have, if it wants one.
+    """
+
+    def __init__(self, database_url: str, *, name: str, default_timezone: str | None = None, vitals: Vitals | None = None) -> None:
         self.name = name
+        self.vitals = vitals or Vitals(Teller.SCHEDULER, name)
         self._url = database_url
         self._stop = threading.Event()
-        self._tally = Tally()
-        self._presence = Presence(name, self._tally)
+        self._tally = Tally(self.vitals.meter, self._turned)
+        self._contention = Contention(self.vitals.meter)
+        self._presence = Presence(self.vitals)
+        self._fitness = Fitness(default_timezone)
         self._threads: list[threading.Thread] = []
         self._failed: asyncio.Future[BaseException] | None = None
 
     async def start(self) -> None:
-        """Raises :class:`EvenflowError` when the database is not there or not of the right version."""
+        """Raises :class:`EvenflowError` when the database is not there, or does not fit."""
         self._failed = asyncio.get_running_loop().create_future()
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD)
         await asyncio.to_thread(self._register)
         due: dict[str, float] = {}
-        duties = all_duties(self._presence)
+        duties = [*all_duties(self._tally), Duty("fitness", BEAT_S, self._fitness.check)]
+        self._loops = {name: self.vitals.loop(name) for name in ("turns", "pulse")}
+        self._loops["duties"] = self.vitals.loop("duties", DUTIES_WITHIN_S)
+        self._database = self.vitals.need("database", TURN_WITHIN_S, "its last transaction")
         self._run("turns", self._take_turns)
-        self._run("duties", lambda: self._with_connection("duties", lambda conn: perform_due(conn, duties, due, self._stop)))
+        self._run(
+            "duties",
+            lambda: self._with_connection(
+                "duties", lambda conn: perform_due(conn, duties, due, self._stop, partial(self._performed, "duties"))
+            ),
+        )
+        beats: dict[str, float] = {}
+        pulses = pulse(self._presence)
+        self._run(
+            "pulse",
+            lambda: self._with_connection(
+                "pulse", lambda conn: perform_due(conn, pulses, beats, self._stop, partial(self._performed, "pulse"))
+            ),
+        )
+        self._run("contention", lambda: self._with_connection("contention", lambda conn: self._contention.watch(conn, self._stop)))
 
     async def drain(self) -> None:
+        self.vitals.draining = True
         await self.stop()
 
     async def stop(self) -> None:
@@ -67,7 +101,7 @@ class SchedulerService:
 
     def _register(self) -> None:
         with connect(self._url, name=self.name) as conn:
-            check(conn)
+            self._fitness.check(conn)
             self._presence.beat(conn)
 
     def _finish(self) -> None:
@@ -86,24 +120,63 @@ class SchedulerService:
     def _run(self, name: str, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=target, name=f"{self.name} {name}", daemon=True)
         self._threads.append(thread)
+        self.vitals.meter.count(DATABASE_FAILURES, 0, name)
         thread.start()
 
     def _take_turns(self) -> None:
+        budget_s = HANG_S
+
         def turns(conn: psycopg.Connection[object]) -> None:
+            nonlocal budget_s
+            assert isinstance(conn, LivingConnection)
+            conn.budget_s = budget_s
+            self._contention.pid = conn.info.backend_pid
             with connect(self._url, name=f"{self.name} listen") as listener:
-                take_turns(conn, listener, self._tally, self._stop)
+                again = partial(connect, self._url, name=f"{self.name} turns", timeouts=TURNS, generic_plans=True)
+                try:
+                    take_turns(conn, listener, self._tally, self._stop, again)
+                finally:
+                    budget_s = conn.budget_s
 
-        self._with_connection("turns", turns)
+        self._with_connection("turns", turns, TURNS)
 
-    def _with_connection(self, what: str, work: Callable[[psycopg.Connection[object]], None]) -> None:
+    def _with_connection(
+        self, what: str, work: Callable[[psycopg.Connection[object]], None], timeouts: Timeouts = DEFAULT_TIMEOUTS
+    ) -> None:
         """Does ``work`` on a connection until it returns, which it does when the service stops; begins again when it raises."""
         while not self._stop.is_set():
+            if what in self._loops:
+                self._loops[what].beat()
             try:
-                with connect(self._url, name=f"{self.name} {what}", generic_plans=True) as conn:
+                with connect(self._url, name=f"{self.name} {what}", timeouts=timeouts, generic_plans=True) as conn:
                     work(conn)
-            except (psycopg.OperationalError, DatabaseUnavailable) as error:
+            except OUTAGES as error:
                 log.warning("%s: lost the database, trying again in %g s: %s", what, RETRY_S, " ".join(str(error).split()))
+                self.vitals.meter.count(DATABASE_FAILURES, 1, what)
                 self._stop.wait(RETRY_S)
+            except UNFIT as error:
+                self._fail(error)
+                return
             except Exception:
                 log.exception("%s: failed, beginning again in %g s", what, RETRY_S)
+                self.vitals.meter.count(DATABASE_FAILURES, 1, what)
                 self._stop.wait(RETRY_S)
+
+    def _turned(self) -> None:
+        self._loops["turns"].beat()
+        self._database.beat()
+
+    def _performed(self, loop: str, duty: str, took_s: float) -> None:
+        self._loops[loop].beat()
+        self.vitals.meter.count(DUTY_SECONDS, took_s, duty)
+
+    def _fail(self, error: BaseException) -> None:
+        """Ends the service, from a thread of it."""
+        failed = self._failed
+        assert failed is not None
+
+        def tell() -> None:
+            if not failed.done():
+                failed.set_result(error)
+
+        failed.get_loop().call_soon_threadsafe(tell)

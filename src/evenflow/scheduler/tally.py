@@ -1,57 +1,54 @@
-"""What a scheduler has done since it started: its own share, for its row in the table of services and the metrics."""
+"""What a scheduler has done since it started, in its meter: its own share (R-HA1)."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from typing import Any
+from collections.abc import Callable
 
+from evenflow.core import metrics
+from evenflow.core.observation import Meter, Teller
 from evenflow.scheduler.advance import Progress
-
-BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-
-
-class Histogram:
-    """Counts by upper bound in seconds; what is above the last bound is in ``count`` alone."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(BOUNDS_S) + 1)
-        self._sum_s = 0.0
-
-    def add(self, value_s: float, count: int = 1) -> None:
-        self._counts[bisect_left(BOUNDS_S, value_s)] += count
-        self._sum_s += value_s * count
-
-    def read(self) -> dict[str, Any]:
-        buckets = {str(bound): sum(self._counts[: i + 1]) for i, bound in enumerate(BOUNDS_S)}
-        return {"buckets": buckets, "count": sum(self._counts), "sum_s": round(self._sum_s, 6)}
+from evenflow.scheduler.isolation import Verdict
 
 
 class Tally:
-    """Counts only rise. ``rounds`` are the turns that selected; ``startable_s`` is by how much tasks could have started earlier;
-    ``repairs``, of lost wake-ups, must stay 0.
-    """
+    """``turned`` is called after each transaction."""
 
-    def __init__(self) -> None:
-        names = ("turns", "rounds", "reports", "stale", "starts", "moves", "lanes_touched", "rows_read", "repairs")
-        self._counts = dict.fromkeys(names, 0)
-        self._startable, self._turn = Histogram(), Histogram()
+    def __init__(self, meter: Meter | None = None, turned: Callable[[], None] = lambda: None) -> None:
+        self.meter = meter or Meter(Teller.SCHEDULER, "", metrics.METRICS)
+        self._turned = turned
 
     def add(self, progress: Progress, took_s: float) -> None:
-        counts, started = self._counts, progress.started
-        counts["turns"] += 1
-        counts["rounds"] += progress.selected
-        counts["reports"] += progress.reports
-        counts["stale"] += progress.stale
-        counts["starts"] += started.count
-        counts["moves"] += progress.moves
-        counts["lanes_touched"] += started.lanes_touched
-        counts["rows_read"] += started.rows_read
-        self._turn.add(took_s)
-        for delay_s, count in started.delays:
-            self._startable.add(delay_s + took_s, count)
+        """A transaction that was committed."""
+        count, started = self.meter.count, progress.started
+        count(metrics.TURNS)
+        count(metrics.ROUNDS, progress.selected)
+        count(metrics.PICKS, progress.picks)
+        count(metrics.CONTENDED_PICKS, progress.contended)
+        count(metrics.REPORTS, progress.reports)
+        count(metrics.STALE_REPORTS, progress.stale)
+        count(metrics.STARTS, started.count)
+        count(metrics.MOVES, progress.moves)
+        count(metrics.LANES_TOUCHED, started.lanes_touched)
+        count(metrics.ROWS_READ, started.rows_read)
+        self.meter.observe(metrics.TURN_SECONDS, took_s)
+        for delay_s, starts in started.delays:
+            self.meter.observe(metrics.STARTABLE_SECONDS, delay_s + took_s, count=starts)
+        self._turned()
 
     def repair(self, count: int) -> None:
-        self._counts["repairs"] += count
+        """Of lost wake-ups; must stay 0."""
+        self.meter.count(metrics.REPAIRS, count)
 
-    def read(self) -> dict[str, Any]:
-        return {**self._counts, "startable_s": self._startable.read(), "turn_s": self._turn.read()}
+    def stall(self, count: int) -> None:
+        """Nodes of which nothing started though something could; must stay 0."""
+        self.meter.count(metrics.STALLS, count)
+
+    def isolated(self, found: Verdict) -> None:
+        """After a transaction that failed."""
+        self.meter.count(metrics.ISOLATIONS)
+        self.meter.count(metrics.SET_ASIDE, found.runs, "run")
+        self.meter.count(metrics.SET_ASIDE, found.reports, "report")
+
+    @property
+    def repairs(self) -> float:
+        return self.meter.value(metrics.REPAIRS)

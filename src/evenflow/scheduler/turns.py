@@ -4,32 +4,68 @@ missed.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from evenflow.core.limits import SWEEP_S
-from evenflow.scheduler.advance import advance
+from evenflow.scheduler.advance import Progress, advance
 from evenflow.scheduler.catalog import Catalog
+from evenflow.scheduler.isolation import isolate
+from evenflow.scheduler.quarantine import may_be_poison
+from evenflow.scheduler.scope import Scope
 from evenflow.scheduler.tally import Tally
 from evenflow.store import inbox
 from evenflow.store.notify import INBOX
 from evenflow.store.rows import Conn
 
+Connect = Callable[[], AbstractContextManager[Conn]]
 
-def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event) -> None:
-    """Until ``stop``. An exception ends it; what it remembered goes with it, so the caller simply begins again."""
+log = logging.getLogger(__name__)
+
+
+def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, connect: Connect) -> None:
+    """Until ``stop``. An exception ends it; what it remembered goes with it, so the caller simply begins again. ``connect`` makes a
+    connection like ``conn``.
+    """
     catalog = Catalog()
     listener.execute(f"listen {INBOX}")
     swept = 0.0
     while not stop.is_set():
         began = time.monotonic()
         sweep = began - swept >= SWEEP_S
-        progress = advance(conn, catalog, sweep=sweep)
+        progress = take_turn(conn, catalog, tally, stop, connect, sweep=sweep)
+        if progress is None:
+            catalog = Catalog()
+            continue
         if sweep:
             swept = began
         tally.add(progress, time.monotonic() - began)
         if not (progress.again and (progress.selected or progress.reports)):
             _wait(conn, listener, stop)
+
+
+def take_turn(
+    conn: Conn, catalog: Catalog, tally: Tally, stop: threading.Event, connect: Connect, *, sweep: bool
+) -> Progress | None:
+    """One transaction. ``None``: it failed, what made it fail is set aside or has passed, and the catalog is void. Any other
+    failure is raised.
+    """
+    scope = Scope()
+    try:
+        return advance(conn, catalog, sweep=sweep, scope=scope)
+    except Exception as error:
+        if not may_be_poison(error):
+            raise
+        log.warning("a transaction failed (%s); looking for whose fault it is", type(error).__name__)
+        with connect() as fresh:
+            found = isolate(fresh, scope, error, stop)
+            tally.isolated(found)
+            if not found:  # then it comes again, or another scheduler was faster, or it has passed
+                advance(fresh, Catalog(), sweep=sweep)
+        return None
 
 
 def _wait(conn: Conn, listener: Conn, stop: threading.Event) -> None:

@@ -27,7 +27,6 @@ TASK_SETTINGS = {
     "email_on_retry": Foreign(_MAIL.replace("failure", "retry"), (False, None)),
     "ignore_first_depends_on_past": Foreign("A first run has no past, and waits for none.", (True, None)),
     "wait_for_past_depends_before_skipping": Foreign("Leave it out: a task is skipped at once.", (False, None)),
-    "do_xcom_push": Foreign("A task that is to leave no result returns None.", (True, None)),
     "multiple_outputs": Foreign("Leave it out: items of a result are result['name'].", (False, None)),
     "executor_config": Foreign("Where a task runs is said by executor= and queue=.", ({}, None)),
     "run_as_user": Foreign("Tasks run as their worker does: start one as this user, and name it by queue=.", (None,)),

@@ -47,7 +47,7 @@ class BaseBranchOperator(BaseOperator, SkipMixin):
         raise NotImplementedError(f"{type(self).__name__} has no choose_branch(self, context)")
 
     def execute(self, context: Context) -> Any:
-        chosen = _listed(self.choose_branch(context))
+        chosen = listed(self.choose_branch(context))
         self.skip_all_except(context["ti"], chosen)
         return chosen
 
@@ -58,7 +58,7 @@ class BranchPythonOperator(PythonOperator, SkipMixin):
     operator_name = "branch"
 
     def execute(self, context: Context) -> Any:
-        chosen = _listed(self.call(context))
+        chosen = listed(self.call(context))
         self.skip_all_except(context["ti"], chosen)
         return chosen
 
@@ -143,7 +143,7 @@ class _Downstream:
     def not_chosen(self, chosen: Chosen) -> list[str]:
         direct = set(self.targets[self.task.task_id])
         followed: list[str] = []
-        for name in _listed(chosen):
+        for name in listed(chosen):
             followed += self._tasks_of(name, direct)
         return self._workers(sorted(direct - self._reached(followed)))
 
@@ -176,7 +176,8 @@ class _Downstream:
         return [name for name in names if not self.dag.tasks[name].is_teardown]
 
 
-def _listed(chosen: Chosen) -> list[str]:
+def listed(chosen: Chosen) -> list[str]:
+    """What a branch chose, as ids. Raises :class:`BadBranch` for what names nothing."""
     if chosen is None:
         return []
     if isinstance(chosen, str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from evenflow.core.callbacks import Callback
@@ -27,10 +28,17 @@ class CallbackContext:
     position: int
     state: str
     reason: str | None = None
+    started_at: datetime | None = None  # the try that it is about, as far as is known
+    ended_at: datetime | None = None
 
     @classmethod
     def from_assignment(cls, callback: Mapping[str, Any]) -> CallbackContext:
-        return cls(event=callback["event"], position=callback["position"], state=callback["state"], reason=callback.get("reason"))
+        """From the fields of a ``wire.messages.CallbackOf``."""
+        values = {name: callback[name] for name in cls.__dataclass_fields__ if name in callback}
+        for name in ("started_at", "ended_at"):
+            if values.get(name) is not None:
+                values[name] = datetime.fromisoformat(values[name])
+        return cls(**values)
 
 
 def run_callback(dag: DAG, ctx: TryContext, called: CallbackContext, channel: Channel) -> TryResult:
@@ -50,7 +58,8 @@ def run_callback(dag: DAG, ctx: TryContext, called: CallbackContext, channel: Ch
 def _call(dag: DAG, ctx: TryContext, called: CallbackContext, channel: Channel, function: Any) -> None:
     task = dag.get_task(ctx.task_id) if ctx.task_id else next(iter(dag.tasks.values()))
     values = Values(task, ctx, channel)
-    context: Context = context_of(dag, task, ctx, values, channel)
+    times = {"started_at": called.started_at, "ended_at": called.ended_at}
+    context: Context = context_of(dag, task, ctx, values, channel, **times)
     if not ctx.task_id:
         for name in OF_A_TASK:
             context.pop(name, None)

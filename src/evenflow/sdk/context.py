@@ -5,6 +5,7 @@ Entries of the context reach a function as parameters of the same name, as ``**c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -59,7 +60,11 @@ CONTEXT_KEYS = frozenset(
 class XComs(Protocol):
     """Values of other tasks of the run, and of this one, as Python objects."""
 
-    def pull(self, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]: ...
+    def pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]: ...
+
+    def prior_run(self, task_id: str, key: str, map_index: int) -> str | None:
+        """Which run has the newest value: this one, or one of the DAG with an earlier logical date."""
+        ...
 
     def push(self, key: str, value: Any) -> None: ...
 
@@ -87,12 +92,34 @@ class TaskInstance:
     task_id: str
     map_index: int  # -1 when the task is not mapped
     try_number: int  # from 1
-    max_tries: int
+    max_tries: int  # how often it may be tried again after its first try, as in Airflow
+    start_date: datetime | None = None  # when the try began
+    end_date: datetime | None = None  # and ended: known to callbacks
+    epoch: int = 0  # names this dispatch, and no other ever: a key for systems outside that shall do a thing once; 0 in tests
     task: Task = field(repr=False)
     xcoms: XComs = field(repr=False)
     report_progress: Callable[[str, int, int, dict[str, Any]], None] = field(repr=False)
     control: Control = field(repr=False)
     skipped_tasks: set[str] = field(default_factory=set, repr=False)  # that a success of this try decides against
+    api_url: str = field(default="", repr=False)
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds that the try took; None while it runs."""
+        return (self.end_date - self.start_date).total_seconds() if self.start_date and self.end_date else None
+
+    @property
+    def hostname(self) -> str:
+        """Of the host that this runs on."""
+        return os.uname().nodename
+
+    @property
+    def log_url(self) -> str:
+        """Where the API has the log of the try; without the host where there is no API, as in ``dag.test()``."""
+        from urllib.parse import quote  # with its imports it is dear for who only writes a DAG
+
+        path = f"dags/{quote(self.dag_id, safe='')}/runs/{quote(self.run_id, safe='')}/tasks/{quote(self.task_id, safe='')}/logs"
+        return f"{self.api_url}/api/v1/{path}?map_index={self.map_index}&try_number={self.try_number}"
 
     def xcom_push(self, key: str, value: Any) -> None:
         """Stores ``value`` for other tasks under ``key``. Raises :class:`XComError` for a value that cannot be stored."""
@@ -113,21 +140,31 @@ class TaskInstance:
 
         Without ``task_ids`` it is this task's own. Of a mapped task it is the list of the values of all instances in map order, or
         with ``map_indexes`` that of one; of a task of the same mapped group that of the same index.
-        Values of other runs cannot be had (:class:`XComError`): a run that is run again shall give the same.
+        ``run_id`` names another run of the DAG. With ``include_prior_dates`` the value is the newest of this run and those with
+        earlier logical dates. Values of other DAGs cannot be had (:class:`XComError`).
         """
-        if include_prior_dates or dag_id not in (None, self.dag_id) or run_id not in (None, self.run_id):
+        if dag_id not in (None, self.dag_id):
             raise XComError(
-                f"Task {self.task_id!r} wants a value of another run, which xcom_pull does not give. Write what outlives a run to "
+                f"Task {self.task_id!r} wants a value of DAG {dag_id!r}, which xcom_pull does not give. Write what others need to "
                 "storage or into a Variable, or pass it on with an asset event."
             )
+        if task_ids is not None and not isinstance(task_ids, str):
+            where: dict[str, Any] = {"run_id": run_id, "include_prior_dates": include_prior_dates}
+            return [self.xcom_pull(task_id, key, map_indexes=map_indexes, default=default, **where) for task_id in task_ids]
+        other = None if run_id == self.run_id else run_id
+        index: int | None = self.map_index
         if task_ids is None:
-            found, value = self.xcoms.pull(self.task_id, key, self.map_index)
-            return value if found else default
-        if not isinstance(task_ids, str):
-            return [self.xcom_pull(task_id, key, map_indexes=map_indexes, default=default) for task_id in task_ids]
-        source = self.task.dag.get_task(task_ids)
-        seen = self.task.index_seen(source, self.map_index)
-        found, value = self.xcoms.pull(source.task_id, key, seen if map_indexes is None or not source.is_mapped else map_indexes)
+            task_id = self.task_id
+        else:
+            source = self.task.dag.get_task(task_ids)
+            seen = self.task.index_seen(source, self.map_index)
+            task_id, index = source.task_id, seen if map_indexes is None or not source.is_mapped else map_indexes
+        if include_prior_dates and other is None:
+            if index is None:
+                raise XComError(f"Task {task_id!r} is mapped: include_prior_dates needs map_indexes=, which instance is meant.")
+            prior = self.xcoms.prior_run(task_id, key, index)
+            other = None if prior == self.run_id else prior
+        found, value = self.xcoms.pull(task_id, key, index, other)
         return value if found else default
 
     def progress(self, label: str, done: int, total: int, **detail: Any) -> None:

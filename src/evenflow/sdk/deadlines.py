@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from evenflow.core.model import DeadlineSpec
 from evenflow.errors import BadSetting
 from evenflow.sdk.callbacks import WANTED, Functions, checked_functions
+from evenflow.sdk.default_timezone import default_timezone
 from evenflow.sdk.limits import MAX_DEADLINES, MAX_ID_LENGTH, MAX_RUN_SECONDS
 
 
@@ -35,9 +36,11 @@ class DeadlineReference:
         return Reference("fixed_datetime", moment.isoformat())
 
     @staticmethod
-    def TIME_OF_DAY(at: str | time, timezone: str = "UTC") -> Reference:
-        """The first such time after the run was due."""
+    def TIME_OF_DAY(at: str | time, timezone: str | None = None) -> Reference:
+        """The first such time after the run was due, in the default time zone unless another is given."""
         from zoneinfo import ZoneInfo
+
+        timezone = timezone or default_timezone()
 
         try:
             moment = time.fromisoformat(at) if isinstance(at, str) else at
@@ -78,7 +81,7 @@ class DeadlineAlert:
 
     @classmethod
     def done_by(
-        cls, at: str | time, timezone: str = "UTC", callback: Functions = None, *, name: str | None = None
+        cls, at: str | time, timezone: str | None = None, callback: Functions = None, *, name: str | None = None
     ) -> DeadlineAlert:
         """Done by a time of day, e.g. ``DeadlineAlert.done_by("07:00", "Europe/Berlin")``: the first one after the run was due."""
         return cls(DeadlineReference.TIME_OF_DAY(at, timezone), callback=callback, name=name)

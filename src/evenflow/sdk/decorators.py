@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Required, TypeVar, Unpack, overload
 
 from evenflow.errors import BadArgument, WrongDag
 from evenflow.sdk import scope
@@ -15,7 +15,12 @@ from evenflow.sdk.bash import SKIP_EXIT_CODE, BashFunctionOperator
 from evenflow.sdk.branching import BranchPythonOperator, Chosen, ShortCircuitOperator
 from evenflow.sdk.conditions import Condition, Guard, guard_all, guarding
 from evenflow.sdk.expansion import UNPACKED
-from evenflow.sdk.isolated_tasks import ExternalPythonOperator, PythonVirtualenvOperator
+from evenflow.sdk.isolated_tasks import (
+    BranchExternalPythonOperator,
+    BranchPythonVirtualenvOperator,
+    ExternalPythonOperator,
+    PythonVirtualenvOperator,
+)
 from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.operators import BaseOperator, PythonOperator
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
@@ -31,6 +36,26 @@ R = TypeVar("R")
 
 class _Options(TaskOptions, total=False):
     task_id: str
+
+
+class _ProcessOptions(_Options, total=False):
+    env_vars: Mapping[str, str] | None
+    inherit_env: bool
+    skip_on_exit_code: int | Sequence[int] | None
+
+
+class _VirtualenvOptions(_ProcessOptions, total=False):
+    requirements: str | Sequence[str]
+    python_version: str | None
+    system_site_packages: bool
+    index_urls: str | Sequence[str]
+    index_conn_ids: str | Sequence[str]
+    pip_install_options: Sequence[str]
+    venv_cache_path: str | os.PathLike[str] | None
+
+
+class _ExternalPythonOptions(_ProcessOptions, total=False):
+    python: Required[str | os.PathLike[str]]
 
 
 class TaskFunction(Generic[P, R]):
@@ -247,21 +272,7 @@ class TaskDecorator:
     def virtualenv(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
     @overload
     def virtualenv(
-        self,
-        function: None = None,
-        /,
-        *,
-        requirements: str | Sequence[str] = (),
-        python_version: str | None = None,
-        system_site_packages: bool = False,
-        index_urls: str | Sequence[str] = (),
-        index_conn_ids: str | Sequence[str] = (),
-        pip_install_options: Sequence[str] = (),
-        venv_cache_path: str | os.PathLike[str] | None = None,
-        env_vars: Mapping[str, str] | None = None,
-        inherit_env: bool = True,
-        skip_on_exit_code: int | Sequence[int] | None = None,
-        **options: Unpack[_Options],
+        self, function: None = None, /, **options: Unpack[_VirtualenvOptions]
     ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
     def virtualenv(self, function: Any = None, /, **options: Any) -> Any:
         """Makes a function a task that runs in an environment of its own; see ``PythonVirtualenvOperator`` for the arguments."""
@@ -271,15 +282,7 @@ class TaskDecorator:
     def external_python(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
     @overload
     def external_python(
-        self,
-        function: None = None,
-        /,
-        *,
-        python: str | os.PathLike[str],
-        env_vars: Mapping[str, str] | None = None,
-        inherit_env: bool = True,
-        skip_on_exit_code: int | Sequence[int] | None = None,
-        **options: Unpack[_Options],
+        self, function: None = None, /, **options: Unpack[_ExternalPythonOptions]
     ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
     def external_python(self, function: Any = None, /, **options: Any) -> Any:
         """Makes a function a task that runs in the Python at a path; see ``ExternalPythonOperator`` for the arguments."""
@@ -294,6 +297,26 @@ class TaskDecorator:
     def branch(self, function: Any = None, /, **options: Any) -> Any:
         """Makes a function that returns ids of tasks or task groups a branch: the others directly downstream are skipped."""
         return _decorate(BranchPythonOperator, function, options)
+
+    @overload
+    def branch_virtualenv(self, function: Callable[P, Chosen], /) -> TaskFunction[P, Chosen]: ...
+    @overload
+    def branch_virtualenv(
+        self, function: None = None, /, **options: Unpack[_VirtualenvOptions]
+    ) -> Callable[[Callable[P, Chosen]], TaskFunction[P, Chosen]]: ...
+    def branch_virtualenv(self, function: Any = None, /, **options: Any) -> Any:
+        """As ``virtualenv``, for a function that returns ids of tasks or task groups, as with ``branch``."""
+        return _decorate(BranchPythonVirtualenvOperator, function, options)
+
+    @overload
+    def branch_external_python(self, function: Callable[P, Chosen], /) -> TaskFunction[P, Chosen]: ...
+    @overload
+    def branch_external_python(
+        self, function: None = None, /, **options: Unpack[_ExternalPythonOptions]
+    ) -> Callable[[Callable[P, Chosen]], TaskFunction[P, Chosen]]: ...
+    def branch_external_python(self, function: Any = None, /, **options: Any) -> Any:
+        """As ``external_python``, for a function that returns ids of tasks or task groups, as with ``branch``."""
+        return _decorate(BranchExternalPythonOperator, function, options)
 
     @overload
     def short_circuit(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...

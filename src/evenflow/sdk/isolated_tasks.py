@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from evenflow.errors import BadArgument, IsolatedTaskFailed, XComError
+from evenflow.sdk.branching import SkipMixin, listed
 from evenflow.sdk.operators import PythonOperator
 from evenflow.sdk.options import TaskOptions
 
@@ -191,3 +192,25 @@ class PythonVirtualenvOperator(_IsolatedOperator):
             raise IsolatedTaskFailed(f"{self.qualified_name}: there is no {file} with requirements on this worker.")
         lines = (line.partition(" #")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
         return [line for line in lines if line and not line.startswith("#")]
+
+
+class BranchExternalPythonOperator(ExternalPythonOperator, SkipMixin):
+    """Follows the tasks whose ids the function returns, see :meth:`BaseBranchOperator.choose_branch`."""
+
+    operator_name = "branch_external_python"
+
+    def execute(self, context: Context) -> Any:
+        chosen = listed(super().execute(context))
+        self.skip_all_except(context["ti"], chosen)
+        return chosen
+
+
+class BranchPythonVirtualenvOperator(PythonVirtualenvOperator, SkipMixin):
+    """Follows the tasks whose ids the function returns, see :meth:`BaseBranchOperator.choose_branch`."""
+
+    operator_name = "branch_virtualenv"
+
+    def execute(self, context: Context) -> Any:
+        chosen = listed(super().execute(context))
+        self.skip_all_except(context["ti"], chosen)
+        return chosen

@@ -14,6 +14,7 @@ MAX_INLINE_XCOM = 256 * 1024  # in the database: a value crosses a socket, HTTP 
 MAX_RETRY_RULES = 100  # written by people; tried one after the other for each failure
 MAX_XCOM_BYTES = 32 * 1024 * 1024  # of JSON: a value is in the memory of worker and task at once; write more to storage
 MAX_TEMPLATE_BYTES = 1024 * 1024  # of a file that a template field names: written by people
+MAX_LINE_SHOWN = 100  # characters of the line of a template that is wrong: to find it by
 MAX_DATA_FILES = 1_000  # of one DAG file, beside its modules: they are looked at with each look at the folder
 MAX_DATA_BYTES = 16 * 1024 * 1024  # of them together: half of what an archive of code may have, in a row of the database
 MAX_FIELD_CHARS = 4_096  # of one rendered field that people are shown, as in Airflow

@@ -18,13 +18,13 @@ from typing import Any
 
 def ds_add(ds: str, days: int) -> str:
     """The day ``days`` after ``ds`` (before, when negative), both as YYYY-MM-DD."""
-    moved = _datetime.strptime(str(ds), "%Y-%m-%d") + _timedelta(days=days)
+    moved = _datetime.strptime(str(ds), "%Y-%m-%d") + _timedelta(days=days)  # noqa: DTZ007 - a day, in no zone
     return moved.strftime("%Y-%m-%d") if days else str(ds)
 
 
 def ds_format(ds: str, input_format: str, output_format: str) -> str:
     """``ds``, read by one format of ``strptime`` and written by another."""
-    return _datetime.strptime(str(ds), input_format).strftime(output_format)
+    return _datetime.strptime(str(ds), input_format).strftime(output_format)  # noqa: DTZ007 - a day, in no zone
 
 
 def datetime_diff_for_humans(dt: _datetime, since: _datetime | None = None) -> str:

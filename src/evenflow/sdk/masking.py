@@ -76,6 +76,11 @@ def _secret_items(value: Any, hidden: bool) -> Iterator[str]:
             yield str(value)
 
 
+def texts_in(value: Any) -> list[str]:
+    """All text in ``value``, of which some is secret and nobody knows which."""
+    return [text for text in _secret_items(value, True) if len(text) >= MIN_LENGTH]
+
+
 def mask_secret(secret: Any, name: str | None = None) -> None:
     """From now on ``secret`` is shown as ``***`` in the log of this try and in all that people see of it.
 

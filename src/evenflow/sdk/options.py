@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, TypedDict
 
 from evenflow.core.callbacks import OF_TASKS
+from evenflow.core.limits import MAX_LOSSES
 from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, RetryRule
 from evenflow.core.retry import MAX_DELAY_S
 from evenflow.core.trigger_rules import TriggerRule
@@ -31,6 +32,7 @@ class TaskOptions(TypedDict, total=False):
     max_retry_delay: timedelta | float | None
     retry_jitter: float  # the share of a delay by which it may become longer, by chance
     retry_policy: ExceptionRetryPolicy | None  # which failures are worth another try
+    infrastructure_retries: int  # how often its worker may be lost, or be unable to start it, without using up a try
     execution_timeout: timedelta | float | None
     depends_on_past: bool
     wait_for_downstream: bool
@@ -46,6 +48,7 @@ class TaskOptions(TypedDict, total=False):
     task_display_name: str  # shown beside the id
     doc: str
     doc_md: str
+    do_xcom_push: bool  # whether its result is kept, for other tasks
     outlets: Sequence[Asset | AssetAlias]  # its success is an event of each
     inlets: Sequence[Asset | AssetAlias]  # whose events it may read
     on_execute_callback: callbacks.Functions  # in the process of the try, before it
@@ -57,7 +60,9 @@ class TaskOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Checked :class:`TaskOptions`; the fields are those of ``TaskSpec``, but for the weight, whose rule is not applied yet."""
+    """Checked :class:`TaskOptions`. The fields are those of ``TaskSpec``, but for what is only for the process of a try, and for
+    the weight, whose rule is not applied yet.
+    """
 
     retries: int = 0
     retry_delay: float = 300.0
@@ -65,6 +70,7 @@ class Settings:
     max_retry_delay: float | None = None
     retry_jitter: float = 0.0
     retry_rules: tuple[RetryRule, ...] = ()
+    infrastructure_retries: int = MAX_LOSSES
     execution_timeout: float | None = None
     depends_on_past: bool = False
     wait_for_downstream: bool = False
@@ -79,6 +85,7 @@ class Settings:
     max_active_tis_per_dagrun: int | None = None
     display_name: str = ""
     doc: str = ""
+    do_xcom_push: bool = True
     outlets: tuple[Asset | AssetAlias, ...] = ()
     inlets: tuple[Asset | AssetAlias, ...] = ()
     on_execute_callback: tuple[callbacks.Function, ...] = ()
@@ -259,6 +266,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "max_retry_delay": _optional(_seconds(0, MAX_DELAY_S)),
     "retry_jitter": _share,
     "retry_policy": _policy,
+    "infrastructure_retries": _integer(0, MAX_RETRIES),
     "execution_timeout": _optional(_seconds(_MIN_TIMEOUT_S)),
     "depends_on_past": _flag,
     "wait_for_downstream": _flag,
@@ -274,6 +282,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "task_display_name": _display_name,
     "doc": _text,
     "doc_md": _text,
+    "do_xcom_push": _flag,
     "outlets": _assets,
     "inlets": _assets,
     **dict.fromkeys(OF_TASKS, _functions),

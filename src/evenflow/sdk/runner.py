@@ -11,10 +11,11 @@ from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from evenflow.core.model import UNMAPPED
-from evenflow.errors import BadArgument, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
+from evenflow.errors import BadArgument, EvenflowError, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
 from evenflow.sdk import lookup, xcom
 from evenflow.sdk.branching import task_indexes
 from evenflow.sdk.callbacks import before_execution
+from evenflow.sdk.clock import clock
 from evenflow.sdk.context import Context, DagRun, TaskInstance, current, make_context
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.expansion import Expansion
@@ -33,8 +34,10 @@ Outcome = Literal["success", "failed", "failed_for_good", "skipped", "reschedule
 class Channel(Protocol):
     """What a try says to the outside. Values are what ``xcom.encode`` makes: as ``json`` reads and writes them."""
 
-    def xcom_pull(self, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
-        """(found, value); ``map_index`` is -1 of a task that is not mapped, None asks for a list of all instances in map order."""
+    def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
+        """(found, value); ``map_index`` is -1 of a task that is not mapped, None asks for a list of all instances in map order.
+        ``run_id`` is of another run of the DAG.
+        """
         ...
 
     def xcom_push(self, key: str, value: Any) -> None: ...
@@ -57,12 +60,14 @@ class TryContext:
     map_index: int = UNMAPPED
     try_number: int = 1
     max_tries: int = 1
+    epoch: int = 0  # of its dispatch; 0 outside of a worker
     run_type: str = "manual"
     params: dict[str, Any] = field(default_factory=dict)
     logical_date: datetime | None = None
     data_interval_start: datetime | None = None
     data_interval_end: datetime | None = None
     map_length: int | None = None
+    api_url: str = ""  # where the API is; empty outside of a worker
 
     @classmethod
     def from_assignment(cls, assignment: Mapping[str, Any]) -> TryContext:
@@ -120,7 +125,7 @@ def guarded(execute: Callable[[], TryResult]) -> TryResult:
 def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
     task = dag.get_task(ctx.task_id)
     values = Values(task, ctx, channel)
-    context = context_of(dag, task, ctx, values, channel)
+    context = context_of(dag, task, ctx, values, channel, started_at=clock().now())
     arguments = task.elements(ctx.map_index, ctx.map_length, values) if isinstance(task, MappedOperator) else {}
     operator = task.make_instance(arguments)
     with lookup.reaching(channel):
@@ -135,7 +140,7 @@ def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
             result = operator.execute(context)
         finally:
             current.reset(token)
-    text = result_text(task, result, channel)
+    text = result_text(task, result, channel) if task.task_settings.do_xcom_push else None
     skip = task_indexes(dag, context["ti"].skipped_tasks)
     return TryResult(outcome="success", result=text, produced=context["outlet_events"].told(), skip=skip)
 
@@ -229,8 +234,12 @@ class Values:
                 ) from None
         return value
 
-    def pull(self, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
-        found, encoded = self.channel.xcom_pull(task_id, key, map_index)
+    def prior_run(self, task_id: str, key: str, map_index: int) -> str | None:
+        run_id: str | None = self.channel.ask("prior_run", {"task_id": task_id, "key": key, "map_index": map_index})["run_id"]
+        return run_id
+
+    def pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
+        found, encoded = self.channel.xcom_pull(task_id, key, map_index, run_id)
         return found, xcom.decode(encoded, f"The XCom {key!r} of task {task_id!r}") if found else None
 
     def push(self, key: str, value: Any) -> None:
@@ -245,7 +254,16 @@ class Values:
         self.channel.xcom_push(key, encoded)
 
 
-def context_of(dag: DAG, task: Task, ctx: TryContext, values: Values, channel: Channel) -> Context:
+def context_of(
+    dag: DAG,
+    task: Task,
+    ctx: TryContext,
+    values: Values,
+    channel: Channel,
+    *,
+    started_at: datetime | None,
+    ended_at: datetime | None = None,
+) -> Context:
     run = DagRun(
         dag_id=ctx.dag_id,
         run_id=ctx.run_id,
@@ -262,11 +280,15 @@ def context_of(dag: DAG, task: Task, ctx: TryContext, values: Values, channel: C
         task_id=ctx.task_id,
         map_index=ctx.map_index,
         try_number=ctx.try_number,
-        max_tries=ctx.max_tries,
+        max_tries=ctx.max_tries - 1,
+        start_date=started_at,
+        end_date=ended_at,
+        epoch=ctx.epoch,
         task=task,
         xcoms=values,
         report_progress=channel.progress,
         control=channel,
+        api_url=ctx.api_url,
     )
     return make_context(dag, task, run, instance, ctx.params, map_length=ctx.map_length, previous=_Previous(channel).of)
 
@@ -313,4 +335,7 @@ def _print_traceback(error: BaseException) -> None:
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("evenflow.sdk."):
         trace = trace.tb_next
-    traceback.print_exception(type(error), error, trace or error.__traceback__)
+    if trace is None and isinstance(error, EvenflowError):  # it says itself what is wrong, and where
+        traceback.print_exception(error.with_traceback(None))
+    else:
+        traceback.print_exception(type(error), error, trace or error.__traceback__)

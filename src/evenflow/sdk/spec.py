@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core.callbacks import OF_DAGS
@@ -19,6 +19,7 @@ from evenflow.sdk import callbacks
 from evenflow.sdk.airflow_settings import DAG_OPTIONS, is_harmless
 from evenflow.sdk.assets import Asset, AssetAlias, AssetOrTimeSchedule, condition_of, declared
 from evenflow.sdk.deadlines import checked_deadlines
+from evenflow.sdk.default_timezone import default_timezone, default_zone
 from evenflow.sdk.flow_rules import check_flow
 from evenflow.sdk.graph import topological_order, upstream_indexes
 from evenflow.sdk.limits import MAX_FAILED_RUNS, MAX_RUN_SECONDS
@@ -52,8 +53,8 @@ def spec_of_header(dag_id: str, options: Mapping[str, Any]) -> Header:
     for name in ("start_date", "end_date"):
         default_args.pop(name, None)
     check_options(default_args, f"{where}, default_args")
-    start = _aware(given.get("start_date"), UTC)
-    end = _aware(given.get("end_date"), start.tzinfo if start and start.tzinfo else UTC)
+    start = _aware(given.get("start_date"), default_zone())
+    end = _aware(given.get("end_date"), start.tzinfo if start and start.tzinfo else default_zone())
     catchup = given.get("catchup", False)
     schedule = _with_assets(given.get("schedule"), start, where)
     if catchup and start is None and schedule.kind in TICKING:
@@ -68,6 +69,7 @@ def spec_of_header(dag_id: str, options: Mapping[str, Any]) -> Header:
             tasks=(),
             params=params,
             schedule=schedule,
+            default_timezone=default_timezone(),
             start_date=start.isoformat() if start else None,
             end_date=end.isoformat() if end else None,
             catchup=catchup,
@@ -306,6 +308,7 @@ def _task_spec(
         max_retry_delay=settings.max_retry_delay,
         retry_jitter=settings.retry_jitter,
         retry_rules=settings.retry_rules,
+        infrastructure_retries=settings.infrastructure_retries,
         execution_timeout=settings.execution_timeout,
         depends_on_past=settings.depends_on_past or settings.wait_for_downstream,
         wait_for_downstream=settings.wait_for_downstream,

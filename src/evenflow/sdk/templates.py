@@ -8,12 +8,14 @@ a run is data, whatever braces it holds.
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import ConnectionNotFound, TemplateError, VariableNotFound, XComError
-from evenflow.sdk.limits import MAX_FIELD_CHARS, MAX_RENDERED_CHARS, MAX_TEMPLATE_BYTES
+from evenflow.sdk.limits import MAX_FIELD_CHARS, MAX_LINE_SHOWN, MAX_RENDERED_CHARS, MAX_TEMPLATE_BYTES
 from evenflow.sdk.xcomarg import Reference
 
 if TYPE_CHECKING:
@@ -117,12 +119,14 @@ class Renderer:
         except TemplateNotFound as error:
             raise TemplateError(f"{self._where(field)} includes {error.name!r}, which is not in {self._searched()}.") from None
         except JinjaError as error:
-            raise TemplateError(f"{self._where(field)} cannot be rendered: {error.message}. {self._known()}") from None
+            line = _line(error, text)
+            raise TemplateError(f"{self._where(field)} cannot be rendered{line}: {error.message}. {self._known()}") from None
         except (ConnectionNotFound, VariableNotFound, XComError) as error:
-            error.add_note(f"{self._where(field)} asks for it.")
+            error.add_note(f"{self._where(field)} asks for it{_line(error, text)}.")
             raise
         except Exception as error:
-            raise TemplateError(f"{self._where(field)} cannot be rendered: {type(error).__name__}: {error}") from error
+            message = f"{self._where(field)} cannot be rendered{_line(error, text)}: {type(error).__name__}: {error}"
+            raise TemplateError(message) from error.with_traceback(_beyond_template(error))
 
     def _read(self, name: str, field: str) -> str:
         for folder in self._folders():
@@ -186,6 +190,30 @@ class Accessor:
 
     def __repr__(self) -> str:
         return "<looked up by name>"
+
+
+def _line(error: Exception, text: str) -> str:
+    """Where in the template it was raised, as far as is known: ``, line 3 ({{ 1 / 0 }})``."""
+    numbers = [number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == _IN_TEMPLATE]
+    lines = text.splitlines()
+    if not numbers or not 0 < numbers[-1] <= len(lines):
+        return ""
+    line = lines[numbers[-1] - 1].strip()
+    return f", line {numbers[-1]} ({line if len(line) <= MAX_LINE_SHOWN else line[:MAX_LINE_SHOWN] + '...'})"
+
+
+def _beyond_template(error: Exception) -> TracebackType | None:
+    """What the template called, if that is the author's code: Evenflow's own way to it, and Jinja's, tell an author nothing."""
+    trace = error.__traceback__
+    while trace is not None and (
+        trace.tb_frame.f_code.co_filename == _IN_TEMPLATE or trace.tb_frame.f_globals.get("__name__", "").startswith(_NOT_AUTHORS)
+    ):
+        trace = trace.tb_next
+    return trace
+
+
+_IN_TEMPLATE = "<template>"  # as Jinja calls the file of a text
+_NOT_AUTHORS = ("evenflow.sdk.", "jinja2.")
 
 
 def _strings(values: Any) -> Iterator[str]:

@@ -51,7 +51,9 @@ class MemoryChannel:
     map_index: int
     waited_s: float = 0.0
 
-    def xcom_pull(self, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
+    def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
+        if run_id is not None:  # there is no other run
+            return False, None
         if map_index is None:
             found = sorted((at[2], text) for at, text in self.xcoms.items() if at[:2] == (task_id, key))
             return bool(found), [json.loads(text) for _, text in found]
@@ -66,6 +68,8 @@ class MemoryChannel:
 
     def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
         match question:
+            case "prior_run":
+                return {"run_id": None}
             case "element":
                 found = sorted(at[2] for at in self.xcoms if at[:2] == (arguments["task_id"], arguments["key"]))
                 index = arguments["index"]

@@ -9,6 +9,7 @@ from typing import Protocol
 from evenflow.core.model import Schedule
 from evenflow.core.timetable import check_schedule
 from evenflow.errors import BadSchedule, BadSetting
+from evenflow.sdk.default_timezone import default_zone
 
 MAX_DATES = 10_000  # of an EventsTimetable: they are all in the spec, and a run every hour of a year fits
 
@@ -27,7 +28,7 @@ class CronTriggerTimetable:
     passed."""
 
     def __init__(
-        self, cron: str, *, timezone: str | tzinfo = "UTC", interval: timedelta = timedelta(), run_immediately: bool = False
+        self, cron: str, *, timezone: str | tzinfo | None = None, interval: timedelta = timedelta(), run_immediately: bool = False
     ) -> None:
         self._schedule = _crons((cron,), timezone, interval, run_immediately)
 
@@ -39,7 +40,7 @@ class MultipleCronTriggerTimetable:
     """A run at each tick of any of several cron expressions, one where they coincide."""
 
     def __init__(
-        self, *crons: str, timezone: str | tzinfo = "UTC", interval: timedelta = timedelta(), run_immediately: bool = False
+        self, *crons: str, timezone: str | tzinfo | None = None, interval: timedelta = timedelta(), run_immediately: bool = False
     ) -> None:
         if not crons:
             raise BadSchedule(
@@ -56,7 +57,7 @@ class CronDataIntervalTimetable:
     meant in Airflow 2.
     """
 
-    def __init__(self, cron: str, timezone: str | tzinfo = "UTC") -> None:
+    def __init__(self, cron: str, timezone: str | tzinfo | None = None) -> None:
         self._schedule = _checked(Schedule(kind="cron", cron=cron, timezone=zone_name(timezone)))
 
     def to_schedule(self, zone: tzinfo | None) -> Schedule:
@@ -86,7 +87,7 @@ class DeltaDataIntervalTimetable:
 
 
 class EventsTimetable:
-    """A run at each of these instants. One without a time zone is in that of ``start_date``, else in UTC."""
+    """A run at each of these instants. One without a time zone is in that of ``start_date``, else in the default one."""
 
     def __init__(self, event_dates: Iterable[datetime]) -> None:
         self._dates = list(event_dates)
@@ -94,7 +95,7 @@ class EventsTimetable:
             raise BadSchedule(f"It has {len(self._dates):,} dates, not 1 to {MAX_DATES:,}. Use a cron expression for a rhythm.")
 
     def to_schedule(self, zone: tzinfo | None) -> Schedule:
-        aware = (date if date.tzinfo else date.replace(tzinfo=zone or UTC) for date in self._dates)
+        aware = (date if date.tzinfo else date.replace(tzinfo=zone or default_zone()) for date in self._dates)
         return Schedule(kind="dates", dates=tuple(date.isoformat() for date in sorted({d.astimezone(UTC) for d in aware})))
 
 
@@ -109,11 +110,12 @@ def schedule_of(value: str | timedelta | Timetable, zone: tzinfo | None) -> Sche
         return value.to_schedule(zone)
     if value in _PLAIN:
         return Schedule(kind=_PLAIN[value])
-    return CronTriggerTimetable(value, timezone=zone or UTC).to_schedule(zone)
+    return CronTriggerTimetable(value, timezone=zone).to_schedule(zone)
 
 
-def zone_name(zone: str | tzinfo) -> str:
-    """Raises :class:`BadSetting` for a zone whose summer time cannot be known."""
+def zone_name(zone: str | tzinfo | None) -> str:
+    """None: the default one. Raises :class:`BadSetting` for a zone whose summer time cannot be known."""
+    zone = zone or default_zone()
     name = zone if isinstance(zone, str) else "UTC" if zone == UTC else getattr(zone, "key", None)
     if name is None:
         raise BadSetting(
@@ -123,7 +125,7 @@ def zone_name(zone: str | tzinfo) -> str:
     return str(name)
 
 
-def _crons(crons: tuple[str, ...], timezone: str | tzinfo, interval: timedelta, run_immediately: bool) -> Schedule:
+def _crons(crons: tuple[str, ...], timezone: str | tzinfo | None, interval: timedelta, run_immediately: bool) -> Schedule:
     return _checked(
         Schedule(
             kind="cron",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, IsolationLevel
 
-from evenflow.store.rows import Conn, Rows, execute
+from evenflow.store.rows import Conn, Rows, execute, row_of
 from evenflow.store.sql import sql
 
 MOST_FINDINGS = 100  # of each kind: one bug shows everywhere, and nobody reads on
@@ -48,6 +48,25 @@ class LostWakeup(NamedTuple):
     queue_id: int  # a base
     lost: bool
     last: bool
+
+
+class StartableHead(NamedTuple):
+    """The best open lane of a node that has room for one of its tasks. ``version`` changes whenever the lane does."""
+
+    node_id: int
+    lane_id: int
+    version: str
+    ready: int
+    dag_id: str
+    run_id: str
+    pool: str
+    pool_free: int
+    executor_free: int
+
+
+def find_startable_heads(conn: Conn, *, nodes: int) -> list[StartableHead]:
+    """Of so many nodes at most. Locks nothing, and what it finds is normally gone a moment later."""
+    return Rows(execute(conn, "audit/find_startable_heads", {"nodes": nodes}), row_of(StartableHead)).all()
 
 
 def audit(conn: Conn) -> list[Finding]:

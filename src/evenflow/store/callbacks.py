@@ -38,6 +38,8 @@ class ClaimedCall(NamedTuple):
     data_interval_start: datetime | None
     data_interval_end: datetime | None
     map_length: int | None
+    started_at: datetime | None  # of the try that it is about, unless another has begun since
+    ended_at: datetime | None
 
 
 def insert_runs(conn: Conn, calls: Sequence[Call]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import select
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,10 @@ import psycopg
 from psycopg import conninfo
 from psycopg_pool import AsyncConnectionPool
 
+from evenflow.core.limits import HANG_S
 from evenflow.errors import DatabaseTooOld, DatabaseUnavailable, EvenflowError, SettingsError
+from evenflow.store.lasting_pool import LastingPool
+from evenflow.store.sessions import LivingConnection
 
 NEEDED_MAJOR = 17  # transaction_timeout came with it
 
@@ -26,15 +28,18 @@ class Timeouts:
     """How long the server lets a session be, in milliseconds; 0 is for ever.
 
     A peer that hangs must not keep its locks for longer than schedulers take to overtake it (5 s), hence ``idle_in_transaction``.
+    That does not see who hangs in the middle of a pipeline: for them there is ``TURNS``.
     """
 
     statement: int = 30_000  # the slowest statement, a batch under load, takes well under a second
     transaction: int = 60_000  # an old snapshot holds back vacuum and makes every round slower
-    idle_in_transaction: int = 4_000
+    idle_in_transaction: int = int(1000 * HANG_S)
+    lock: int = 8_000  # twice what a peer that hangs can keep it for: something else is wrong, and whoever waits should say so
 
 
 DEFAULT_TIMEOUTS = Timeouts()
-UNBOUNDED = Timeouts(statement=0, transaction=0, idle_in_transaction=0)  # migrations
+TURNS = Timeouts(transaction=int(1000 * HANG_S))  # on a LivingConnection
+UNBOUNDED = Timeouts(statement=0, transaction=0, idle_in_transaction=0, lock=0)  # migrations
 
 # A peer that vanished without a word is noticed within about 10 s, on both sides.
 _CLIENT_KEEPALIVES: dict[str, int] = {
@@ -61,7 +66,7 @@ _PREAMBLE = re.compile(r"^(connection (failed|is bad): )?(connection to server .
 
 
 def connect(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, generic_plans: bool = False) -> psycopg.Connection[Any]:
-    """A connection that ``pg_stat_activity`` shows as ``evenflow <name>``.
+    """A connection that ``pg_stat_activity`` shows as ``evenflow <name>``. With ``TURNS`` it is a :class:`LivingConnection`.
 
     With ``generic_plans`` the server plans a prepared statement once, never by its parameters, and for indexes: what was planned
     while a table was small stays right when it has grown.
@@ -73,7 +78,8 @@ def connect(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, gener
     if generic_plans:
         options["options"] += PLAN_ONCE
     try:
-        conn = psycopg.connect(url, autocommit=True, **options)
+        kind = LivingConnection if timeouts is TURNS else psycopg.Connection[Any]
+        conn = kind.connect(url, autocommit=True, **options)
     except psycopg.Error as error:
         raise _explain(url, error) from error
     try:
@@ -109,15 +115,13 @@ async def open_pool(
     """
     probe = await connect_async(url, name=name, timeouts=timeouts)
     await probe.close()
-    pool: AsyncPool = AsyncConnectionPool(
+    pool = LastingPool(
         url,
         kwargs={"autocommit": True, **_options(url, name, timeouts)},
         min_size=min_size,
         max_size=max_size,
         timeout=POOL_TIMEOUT_S,
-        check=_check_if_it_speaks,
         name=f"evenflow {name}",
-        open=False,
     )
     await pool.open(wait=True, timeout=POOL_TIMEOUT_S)
     return pool
@@ -169,6 +173,7 @@ def _options(url: str, name: str, timeouts: Timeouts) -> dict[str, Any]:
         "statement_timeout": timeouts.statement,
         "transaction_timeout": timeouts.transaction,
         "idle_in_transaction_session_timeout": timeouts.idle_in_transaction,
+        "lock_timeout": timeouts.lock,
         **_SERVER_KEEPALIVES,
     }
     settings = " ".join(f"-c {key}={value}" for key, value in session.items())
@@ -178,16 +183,6 @@ def _options(url: str, name: str, timeouts: Timeouts) -> dict[str, Any]:
         "options": f"{settings} {given.get('options') or ''}".rstrip(),
         **_CLIENT_KEEPALIVES,
     }
-
-
-async def _check_if_it_speaks(conn: psycopg.AsyncConnection[Any]) -> None:
-    """An idle connection has nothing to read; one that has was closed, or is about to be. Asking the server each time costs a
-    round trip.
-    """
-    socket = select.poll()
-    socket.register(conn.fileno(), select.POLLIN)
-    if socket.poll(0):
-        await AsyncConnectionPool.check_connection(conn)
 
 
 def _check_server(info: psycopg.ConnectionInfo) -> None:

@@ -75,6 +75,11 @@ async def reparse_failed(conn: Conn) -> None:
     await conn.execute(sql("dags/reparse_failed"))
 
 
+async def reparse_all(conn: Conn) -> None:
+    """Lets the processors load every file again, because what files mean has changed."""
+    await conn.execute(sql("dags/reparse_all"))
+
+
 async def lease_files(
     conn: Conn, *, bundles: Sequence[str], service_id: int, limit: int, lease_s: float, lacking: Sequence[tuple[str, str]] = ()
 ) -> list[LeasedFile]:
@@ -173,6 +178,7 @@ async def upsert(conn: Conn, *, dag_id: str, version_key: int, bundle: str, file
         "next_logical": next_run.logical,
     }
     await conn.execute(sql("dags/upsert"), names)
+    await conn.execute(sql("quarantine/forget_dag"), {"dag_id": names["dag_id"]})
 
 
 async def retire_unlisted(conn: Conn, *, bundle: str, file: str, dag_ids: Collection[str]) -> bool:

@@ -40,10 +40,12 @@ class ClaimResult(NamedTuple):
     worker_state: str | None  # null: no such worker
     kill: list[int]
     tries: list[ClaimedTry]
+    waited_s: list[float]  # of each try, from its dispatch to this claim
 
 
 class ListDifference(NamedTuple):
     kill: list[int]
+    revoked: list[int]  # of those
     resend: list[int]
 
 
@@ -60,12 +62,12 @@ async def claim(conn: Conn, *, service_id: int, claim_key: str, slots: int, queu
     for _ in ("a look", "a second one that sees what beat the first"):
         rows = await (await conn.execute(sql("dispatch/claim"), names, prepare=True)).fetchall()
         if not rows:
-            return ClaimResult(None, [], [])
+            return ClaimResult(None, [], [], [])
         state, beaten, kill = rows[0][:3]
-        tries = [ClaimedTry._make(row[3:]) for row in rows if row[3] is not None]
-        if tries or not beaten:
+        taken = [row[3:] for row in rows if row[3] is not None]
+        if taken or not beaten:
             break
-    return ClaimResult(state, kill, tries)
+    return ClaimResult(state, kill, [ClaimedTry._make(row[1:]) for row in taken], [row[0] for row in taken])
 
 
 async def read_tries(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[ClaimedTry]:
@@ -79,7 +81,11 @@ async def compare_listed(conn: Conn, *, service_id: int, epochs: Iterable[int], 
     """How a worker's list of its tries differs from what the database says it holds."""
     names = {"service_id": service_id, "epochs": numbers(epochs), "resend_after_s": resend_after_s}
     rows = await (await conn.execute(sql("dispatch/compare_listed"), names, prepare=True)).fetchall()
-    return ListDifference([epoch for epoch, kill, _ in rows if kill], [epoch for epoch, _, resend in rows if resend])
+    return ListDifference(
+        [epoch for epoch, kill, _, _ in rows if kill],
+        [epoch for epoch, _, _, revoked in rows if revoked],
+        [epoch for epoch, _, resend, _ in rows if resend],
+    )
 
 
 async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable[int]) -> tuple[set[str], list[tuple[int, int]]]:

@@ -12,9 +12,19 @@ from evenflow.errors import DatabaseUnavailable, XComError
 BAD_VALUE = (psycopg.DataError, psycopg.errors.StatementTooComplex, psycopg.errors.ProgramLimitExceeded)
 
 
+# The database could not be reached, broke off, took too long, or ended a session that hung.
+OUTAGES = (
+    PoolTimeout,
+    DatabaseUnavailable,
+    psycopg.OperationalError,
+    psycopg.errors.TransactionTimeout,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+)
+
+
 def is_outage(error: Exception) -> bool:
-    """Whether the database could not be reached, broke off, or took too long: the same request may succeed later."""
-    return isinstance(error, (PoolTimeout, psycopg.OperationalError, DatabaseUnavailable)) and not is_bad_value(error)
+    """Whether it is no fault of what was asked: the same request may succeed later."""
+    return isinstance(error, OUTAGES) and not is_bad_value(error)
 
 
 def is_bad_value(error: Exception) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_SEEN
+from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_PER_TURN, REPORTS_SEEN
 from evenflow.store.columns import numbers, texts
 from evenflow.store.rows import Conn, Rows, execute, row_of
 
@@ -33,6 +33,8 @@ class LockedRun(NamedTuple):
     cancelled_by: str | None
     is_paused: bool
     clears: int  # how often operators touched it
+    in_quarantine: bool
+    found: int  # runs that had something to say, those that others have locked included
 
 
 class TakenReport(NamedTuple):
@@ -78,8 +80,11 @@ def begin_turn(conn: Conn) -> Rows[Turn]:
     return Rows(execute(conn, "inbox/begin_turn"), row_of(Turn))
 
 
-def lock_runs(conn: Conn, *, limit: int) -> Rows[LockedRun]:
-    params = {"limit": limit, "reports": REPORTS_SEEN, "changes": CHANGES_PER_TURN}
+def lock_runs(conn: Conn, *, limit: int, helps: bool) -> Rows[LockedRun]:
+    """Runs that are locked now. Without any there is one row, whose ``run_key`` is 0. Follows :func:`try_executor`; ``helps``: also
+    without that lock, however little there is to do.
+    """
+    params = {"limit": limit, "reports": REPORTS_SEEN, "changes": CHANGES_PER_TURN, "helps": helps, "share": REPORTS_PER_TURN}
     return Rows(execute(conn, "inbox/lock_runs", params), row_of(LockedRun))
 
 
@@ -97,16 +102,6 @@ def next_due(conn: Conn) -> float | None:
     """Seconds until the next timer; ``None`` when there is none."""
     row = execute(conn, "inbox/next_due").fetchone()
     return row[0] if row else None
-
-
-def expire_services(conn: Conn, *, lease_s: float) -> list[tuple[int, str, str]]:
-    """Marks services whose lease lapsed as lost; answers (service_id, kind, name) of each."""
-    return execute(conn, "inbox/expire_services", {"lease_s": lease_s}).fetchall()
-
-
-def report_lost_tries(conn: Conn) -> int:
-    """Reports the tries of lost and stopped workers as lost; answers how many."""
-    return execute(conn, "inbox/report_lost_tries").rowcount
 
 
 def delete_orphans(conn: Conn) -> int:

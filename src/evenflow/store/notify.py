@@ -16,7 +16,8 @@ from evenflow.store.connect import connect_async
 INBOX = "inbox"  # reports, run requests, intents: wakes schedulers
 DISPATCH = "dispatch"  # new dispatch rows, or kills: wakes the long polls of workers
 DAG = "dag"  # a DAG changed: a new version, paused, gone
-CHANNELS = (INBOX, DISPATCH, DAG)
+TOKENS = "tokens"  # a token was revoked, or the keys changed: wakes APIs
+CHANNELS = (INBOX, DISPATCH, DAG, TOKENS)
 
 RECONNECT_DELAY_S = 0.5  # a listener that is away misses events until the sweep of 1 s; no need to be quicker
 PROBE_EVERY_S = 15.0  # a silent connection is asked whether it lives

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from psycopg.types.json import Json
 
-from evenflow.core.operations import Operation
+from evenflow.core.operations import CANCELLED, Operation
 from evenflow.store.columns import numbers, words
 from evenflow.store.rows import Conn, Rows, execute, row_of
 from evenflow.store.tasks import Instance
@@ -88,6 +88,11 @@ def read_mapped(conn: Conn, run_key: int, tasks: Iterable[int]) -> list[MappedTa
     return Rows(execute(conn, "operations/read_mapped", params), row_of(MappedTask)).all()
 
 
+def find_left(conn: Conn, run_key: int) -> list[tuple[int, int]]:
+    """Of a cancelled run what never ran, as (task_index, map_index)."""
+    return execute(conn, "operations/find_left", {"run_key": run_key, "cancelled": CANCELLED}).fetchall()
+
+
 def find_live(conn: Conn, run_key: int, keys: Sequence[Key], states: Collection[str]) -> list[LiveTry]:
     params = {"run_key": run_key, **key_columns(keys), "states": words(states)}
     return Rows(execute(conn, "operations/find_live", params), row_of(LiveTry)).all()
@@ -115,9 +120,9 @@ def insert_rest(conn: Conn, run_key: int, keys: Sequence[Key], change: Change) -
 
 
 def set_rest(conn: Conn, run_key: int, tasks: Iterable[int], change: Change) -> int:
-    """Of how many tasks the instances without a row have ended."""
+    """How many instances without a row have ended."""
     params = {"run_key": run_key, "tasks": numbers(tasks), "state": change.state, "states": words(change.states)}
-    return len(execute(conn, "operations/set_rest", params).fetchall())
+    return sum(count for (count,) in execute(conn, "operations/set_rest", params).fetchall())
 
 
 def remove_instances(
@@ -223,6 +228,11 @@ def read_cleared(conn: Conn, keys: Iterable[tuple[int, int]]) -> list[Instance]:
     run_keys, tasks = zip(*keys, strict=True)
     params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}
     return [Instance(*row) for row in execute(conn, "operations/read_cleared", params).fetchall()]
+
+
+def revive_unbegun(conn: Conn, run_key: int) -> bool:
+    """Has a run wait again that ended before it began; whether it is such a one."""
+    return execute(conn, "operations/revive_unbegun", {"run_key": run_key}).fetchone() is not None
 
 
 def change_run(conn: Conn, run_key: int, state: str, *, revived: bool, reason: str | None = None) -> None:

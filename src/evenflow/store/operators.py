@@ -9,7 +9,8 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
-from evenflow.core.operations import Operation
+from evenflow.core.limits import DELETED_AT_ONCE
+from evenflow.core.operations import CANCELLED, Operation
 from evenflow.store.columns import numbers, words
 from evenflow.store.operations import Key, key_columns
 from evenflow.store.sql import sql
@@ -23,8 +24,9 @@ class FoundRun(NamedTuple):
     run_id: str
     state: str
     version_key: int
-    unbegun: bool  # it has never run
+    unbegun: bool  # it has yet to run
     being_cancelled: bool
+    never_began: bool  # it ended before
 
 
 async def find_runs(conn: Conn, dag_id: str, run_id: str, *, past: bool, future: bool, limit: int) -> list[FoundRun]:
@@ -44,6 +46,12 @@ async def list_touched(conn: Conn, run_key: int, keys: Sequence[Key], states: Co
     return await (await conn.cursor(row_factory=dict_row).execute(sql("operations/list_touched"), params)).fetchall()
 
 
+async def find_left(conn: Conn, run_key: int) -> list[tuple[int, int]]:
+    """Of a cancelled run what never ran, as (task_index, map_index)."""
+    cursor = await conn.execute(sql("operations/find_left"), {"run_key": run_key, "cancelled": CANCELLED})
+    return await cursor.fetchall()
+
+
 async def request(conn: Conn, run_keys: Iterable[int], operation: Operation) -> None:
     """Asks the schedulers for an operation on each of these runs."""
     params = {"run_keys": numbers(run_keys), "payload": msgspec.json.encode(operation).decode()}
@@ -51,8 +59,11 @@ async def request(conn: Conn, run_keys: Iterable[int], operation: Operation) -> 
 
 
 async def delete_runs(conn: Conn, run_keys: Iterable[int]) -> int:
-    """Deletes those of these runs that have ended, and all that there is of them in the database; answers how many."""
-    cursor = await conn.execute(sql("operations/delete_runs"), {"run_keys": numbers(run_keys)})
+    """Deletes those of these runs that have ended, and all that there is of them in the database; answers how many. What a large
+    one leaves goes in parts, see ``retention.delete_garbage``.
+    """
+    params = {"run_keys": numbers(run_keys), "whole": DELETED_AT_ONCE}
+    cursor = await conn.execute(sql("operations/delete_runs"), params)
     return len(await cursor.fetchall())
 
 

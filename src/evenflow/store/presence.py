@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from evenflow.store.migrate import SCHEMA_VERSION
 from evenflow.store.rows import Conn, execute
 
 
-def register(conn: Conn, *, kind: str, name: str, host: str, pid: int, version: str) -> int:
-    """The id of a new service, active from now on."""
-    params = {"kind": kind, "name": name, "host": host, "pid": pid, "version": version, "detail": "{}"}
+def register(conn: Conn, *, kind: str, name: str, host: str, pid: int, version: str, detail: str = "{}") -> int:
+    """The id of a new service, active from now on; ``detail`` is JSON."""
+    params: dict[str, str | int] = {"kind": kind, "name": name, "host": host, "pid": pid, "version": version, "detail": detail}
+    params["schema_known"] = SCHEMA_VERSION
     row = execute(conn, "services/register", params).fetchone()
     assert row is not None
     return int(row[0])

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 
+from evenflow.core.limits import DELETED_AT_ONCE
 from evenflow.store.columns import numbers
 from evenflow.store.rows import Conn, execute
 
@@ -23,11 +24,23 @@ def delete_old_runs(conn: Conn, *, before: datetime, before_key: int, limit: int
     params = {"before": before, "before_key": before_key, "limit": limit}
     with conn.transaction():
         run_keys = [key for (key,) in execute(conn, "retention/find_old_runs", params).fetchall()]
-        return len(execute(conn, "operations/delete_runs", {"run_keys": numbers(run_keys)}).fetchall()) if run_keys else 0
+        deleted = {"run_keys": numbers(run_keys), "whole": DELETED_AT_ONCE}
+        return len(execute(conn, "operations/delete_runs", deleted).fetchall()) if run_keys else 0
+
+
+def delete_garbage(conn: Conn, *, limit: int) -> int:
+    """Deletes a part of what a large run has left; answers how many task instances, 0 too when that was the rest of it."""
+    row = execute(conn, "retention/delete_garbage", {"limit": limit}).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def delete_asset_events(conn: Conn, *, before: datetime, limit: int) -> int:
     return len(execute(conn, "retention/delete_asset_events", {"before": before, "limit": limit}).fetchall())
+
+
+def delete_audit_events(conn: Conn, *, before: datetime, limit: int) -> int:
+    return len(execute(conn, "retention/delete_audit_events", {"before": before, "limit": limit}).fetchall())
 
 
 def list_partitions(conn: Conn) -> list[str]:

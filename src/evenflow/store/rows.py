@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 import psycopg
 
 from evenflow.errors import LostRace
+from evenflow.store.sessions import LivingConnection
 from evenflow.store.sql import sql
 
 T = TypeVar("T")
@@ -35,6 +36,8 @@ class Rows(Generic[T]):
 
 def execute(conn: Conn, name: str, params: Mapping[str, Any] | None = None) -> psycopg.Cursor[Any]:
     """Send statement ``name``, prepared. In a pipeline the answer is not here yet."""
+    if type(conn) is LivingConnection:
+        conn.show_life()
     return conn.execute(sql(name), params or {}, prepare=True)
 
 

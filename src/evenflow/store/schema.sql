@@ -10,7 +10,8 @@
 create table schema_version (
     version     int primary key,
     name        text not null,
-    applied_at  timestamptz not null default now()
+    applied_at  timestamptz not null default now(),
+    works_from  int not null default 0                       -- the schema that a program must know from then on; 0: as before
 );
 
 -- Settings that decide. Infrastructure stays in files and the environment.
@@ -18,13 +19,46 @@ create table setting (
     name        text primary key,
     value       jsonb not null,
     changed_at  timestamptz not null default now(),
-    changed_by  text not null
+    changed_by  text not null,
+    version     bigint not null default 0                    -- of setting_change
 );
 
--- Keys that services share, e.g. the one that signs tokens.
-create table secret (
-    name   text primary key,
-    value  bytea not null
+-- Every value that a setting ever had.
+create table setting_change (
+    version     bigint generated always as identity primary key,  -- in the order in which they took effect
+    name        text not null,
+    value       jsonb,                                       -- null: from then on the default
+    changed_at  timestamptz not null default now(),
+    changed_by  text not null
+);
+create index setting_change_of_name on setting_change (name, version);                  -- settings/list_changes
+
+-- Keys that sign tokens: the newest signs, all verify. At most two: a third makes the oldest go, and what it signed is void.
+create table token_key (
+    key_id      int primary key,
+    value       bytea not null,
+    created_at  timestamptz not null default now()
+);
+
+-- Tokens that were given to people and to fleets of services, without their text. Those of services and tries are not listed.
+create table token (
+    token_id    bigint generated always as identity primary key,
+    kind        text not null,                               -- operator, worker, processor, triggerer
+    name        text not null,
+    created_at  timestamptz not null default now(),
+    created_by  text not null,
+    expires_at  timestamptz not null,
+    key_id      int not null,                                -- that it is signed with
+    revoked_at  timestamptz,
+    revoked_by  text
+);
+
+-- A database that was set back to an earlier state begins a new incarnation: services and tries of those before are refused.
+create table incarnation (
+    incarnation  bigint primary key,                         -- milliseconds since 1970, so that no two restores of one dump have the same
+    began_at     timestamptz not null default now(),
+    reason       text not null,
+    began_by     text not null
 );
 
 -- Connections and variables, sealed with keys that the database does not have.
@@ -105,6 +139,7 @@ create table dag_file (
     warnings       text,                                     -- what Python warned of while it was loaded, one a line
     primary key (bundle, file)
 );
+create index dag_file_broken on dag_file (bundle, file) where error is not null;         -- views/list_parse_errors, metrics/read_backlog
 
 ------------------------------------------------------------------------------------------------------------------ runs
 
@@ -142,6 +177,7 @@ create table dag_run (
     clears               int not null default 0,             -- how often operators cleared or marked something of it
     note                 text,                               -- what people want to remember of it
     backfill_id          bigint,                             -- the backfill that made it, or made it run again
+    quarantined_at       timestamptz,                        -- set: what is said of it waits, and nothing of it starts
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
@@ -269,6 +305,11 @@ create table log_garbage (
     run_id  text not null,
     at      timestamptz not null default now(),
     primary key (dag_id, run_id)
+);
+
+-- Runs that were deleted and of which there was too much for one transaction: task instances, results and history of them are left.
+create table run_garbage (
+    run_key  bigint primary key
 );
 
 -- What a branch has decided, kept so that a task which it skips is skipped again when that task alone is cleared.
@@ -404,7 +445,7 @@ create table lane (
     priority        int not null,
     run_after       timestamptz not null,
     locals          bigint[] not null,                       -- limits of its run, narrowest first
-    parked_on       bigint not null default 0,               -- 0 open, -1 paused, -2 open and woken, else a limit
+    parked_on       bigint not null default 0,               -- 0 open, -1 paused, -2 open and woken, -3 in quarantine, else a limit
     ready           int not null,                            -- rows in ready_task + untouched mapped instances
     task_index      int,                                     -- the mapped task whose untouched instances it also stands for
     next_map_index  int not null default 0,
@@ -469,9 +510,10 @@ create table report (
     epoch      bigint not null,                              -- 0: about the run
     at         timestamptz not null default now(),
     payload    jsonb,
+    held       boolean not null default false,               -- its run is in quarantine
     primary key (run_key, report_id)
 );
-create index report_oldest on report (report_id);                                                            -- inbox/lock_runs
+create index report_oldest on report (report_id) where not held;                                             -- inbox/lock_runs, metrics/read_backlog
 
 -- The only source of "later".
 create table timer (
@@ -481,10 +523,21 @@ create table timer (
     run_key     bigint not null,
     task_index  int not null,
     map_index   int not null,
-    epoch       bigint not null                              -- void when the task has moved on
+    epoch       bigint not null,                             -- void when the task has moved on
+    held        boolean not null default false               -- its run is in quarantine
 );
-create index timer_due on timer (due_at);                                                                    -- inbox/lock_runs
+create index timer_due on timer (due_at) where not held;                                                     -- inbox/lock_runs, inbox/next_due
 create index timer_of_run on timer (run_key);                                                                -- inbox/take_timers
+
+-- What is set aside because handling it raised an exception, until an operator releases it; what belongs to DAGs also until their next version.
+create table quarantine (
+    kind     text not null,                                  -- run, schedule, assets, backfill
+    object   text not null,                                  -- DAG/RUN, DAG, DAG, number of the backfill
+    run_key  bigint references dag_run on delete cascade,
+    since    timestamptz not null default now(),
+    reason   text not null,                                  -- the exception and its place; never a value
+    primary key (kind, object)
+);
 
 ------------------------------------------------------------------------------------------------------------ backfills
 
@@ -583,9 +636,16 @@ create table service (
     started_at  timestamptz not null default now(),
     beat_at     timestamptz not null default now(),
     claim_key   text,                                        -- worker: of the last claim that took something
-    detail      jsonb not null default '{}'                  -- worker: slots, queues, running
+    detail      jsonb not null default '{}',                 -- worker: slots, queues, running
+    schema_known int not null default 0                      -- the newest schema that its program knows; 0: it has no database
 );
-create index service_alive on service (kind, beat_at) where state in ('active', 'draining');                 -- inbox/expire_services
+create index service_alive on service (kind, beat_at) where state in ('active', 'draining');                 -- leases/expire_services, leases/lock_clock
+
+-- The clock of all leases, one row. A gap in its ticks is time in which nobody could be heard; after it all leases begin anew.
+create table lease_clock (
+    ticked_at     timestamptz not null,
+    counted_from  timestamptz not null                       -- no lease is counted from earlier than this
+);
 
 --------------------------------------------------------------------------------------------------------------- history
 
@@ -627,6 +687,7 @@ create index audit_event_of_object on audit_event (object, event_id);           
 
 -------------------------------------------------------------------------------------------------------- what is always there
 
+insert into lease_clock (ticked_at, counted_from) values (now(), now());
 insert into pool (name, description) values ('default_pool', 'Tasks that name no pool');
 insert into concurrency_limit (kind, name, capacity) values
     ('pool', 'default_pool', 128),

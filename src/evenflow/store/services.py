@@ -7,6 +7,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from evenflow.store.migrate import SCHEMA_VERSION
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
@@ -15,7 +16,8 @@ Conn = AsyncConnection[Any]
 async def register(conn: Conn, *, kind: str, name: str, host: str, pid: int, version: str, detail: dict[str, Any]) -> int:
     """The id of a new service of this kind, active from now on."""
     names = {"kind": kind, "name": name, "host": host, "pid": pid, "version": version, "detail": json.dumps(detail)}
-    row = await (await conn.execute(sql("services/register"), names)).fetchone()
+    known = {"schema_known": SCHEMA_VERSION if kind == "api" else 0}
+    row = await (await conn.execute(sql("services/register"), names | known)).fetchone()
     assert row is not None
     return int(row[0])
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
+from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS
 from evenflow.store.notify import INBOX
 from evenflow.store.sql import sql
 
@@ -20,6 +21,16 @@ class SetValue(NamedTuple):
     value: Any
     changed_at: datetime
     changed_by: str
+    version: int  # greater than that of any change before it, of whichever setting
+
+
+class Change(NamedTuple):
+    """``value`` None: the setting was unset, and its default held."""
+
+    version: int
+    value: Any
+    changed_at: datetime
+    changed_by: str
 
 
 async def read_settings(conn: Conn) -> dict[str, SetValue]:
@@ -28,8 +39,34 @@ async def read_settings(conn: Conn) -> dict[str, SetValue]:
     return {row.name: row for row in rows}
 
 
+async def read_value(conn: Conn, name: str) -> Any:
+    """None: nobody has set it, so its default holds."""
+    row = await (await conn.execute(sql("settings/read_one"), {"name": name})).fetchone()
+    return None if row is None else row[0]
+
+
+async def read_default_timezone(conn: Conn) -> str:
+    found = await read_value(conn, DEFAULT_TIMEZONE)
+    return str(SETTINGS[DEFAULT_TIMEZONE].default if found is None else found)
+
+
 async def set_value(conn: Conn, name: str, value: Any, *, actor: str) -> None:
     """Takes effect with the next transaction of each scheduler; they are woken for it."""
     async with conn.transaction():
+        await conn.execute(sql("settings/lock_all"))
         await conn.execute(sql("settings/set_one"), {"name": name, "value": json.dumps(value), "actor": actor})
         await conn.execute(sql("inbox/notify"), {"channel": INBOX})
+
+
+async def unset_value(conn: Conn, name: str, *, actor: str) -> None:
+    """The default holds again, as :func:`set_value` would make it. Harmless when nobody had set it."""
+    async with conn.transaction():
+        await conn.execute(sql("settings/lock_all"))
+        await conn.execute(sql("settings/unset_one"), {"name": name, "actor": actor})
+        await conn.execute(sql("inbox/notify"), {"channel": INBOX})
+
+
+async def list_changes(conn: Conn, name: str, *, limit: int, offset: int = 0) -> list[Change]:
+    """The newest first."""
+    names = {"name": name, "limit": limit, "offset": offset}
+    return await (await conn.cursor(row_factory=args_row(Change)).execute(sql("settings/list_changes"), names)).fetchall()

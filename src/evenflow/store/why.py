@@ -34,6 +34,8 @@ async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_ind
                 f"There is no task {task_id!r} in a run {run_id!r} of DAG {dag_id!r}. See: evenflow runs list {dag_id}"
             )
         row = found[0]
+        if row["quarantine"] is not None:  # its spec may be what is wrong
+            return _set_aside(row, task_id, map_index)
         (version,) = await read(conn, "runs/read_specs", {"version_keys": numbers([row["version_key"]])})
         graph = Graph.of(DagSpec.from_json(version["spec"]))
         index = _instance(graph, row, map_index)
@@ -47,6 +49,18 @@ async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_ind
             run_state=row["run_state"],
             reasons=await _reasons(conn, graph, row, TaskState(state), index),
         )
+
+
+def _set_aside(row: Row, task_id: str, map_index: int) -> Why:
+    return Why(
+        dag_id=row["dag_id"],
+        run_id=row["run_id"],
+        task_id=task_id,
+        map_index=map_index,
+        state=row["state"] or row["rest"] or TaskState.NONE.value,
+        run_state=row["run_state"],
+        reasons=[why.Quarantined(since=row["quarantined_at"], explanation=row["quarantine"])],
+    )
 
 
 def _instance(graph: Graph, row: Row, map_index: int) -> int:

@@ -10,6 +10,8 @@ from psycopg.rows import dict_row
 from evenflow.store.failures import BAD_VALUE, not_storable
 from evenflow.store.sql import sql
 
+PRIOR_RUNS = 1_000  # that are looked through for a value: a thousand lookups by primary key, some milliseconds
+
 Conn = AsyncConnection[Any]
 
 
@@ -37,25 +39,25 @@ async def push(
 
 async def pull_one(
     conn: Conn, *, epoch: int, run_key: int, task_index: int, map_index: int, key: str
-) -> tuple[str | None, str | None] | None:
-    """The JSON, null when there is none, and the name of the object that it stands for, if any. None when the try ``epoch``, which
-    asks, is over.
+) -> tuple[str | None, str | None, bool] | None:
+    """The JSON, null when there is none; the name of the object that it stands for, if any; and whether it is secret. None when the
+    try ``epoch``, which asks, is over.
     """
     names = {"epoch": epoch, "run_key": run_key, "task_index": task_index, "map_index": map_index, "key": key}
     row = await (await conn.execute(sql("xcom/pull_one"), names, prepare=True)).fetchone()
-    return None if row is None else (row[0], row[1])
+    return None if row is None else (row[0], row[1], row[2])
 
 
 async def pull_mapped(
     conn: Conn, *, epoch: int, run_key: int, task_index: int, key: str, limit: int
-) -> tuple[str | None, dict[str, str]] | None:
-    """The values of all instances of a mapped task as a JSON list in map order, null above ``limit`` bytes; and the names of those
-    that lie in object storage, by their place. None when the try ``epoch``, which asks, is over.
+) -> tuple[str | None, dict[str, str], bool] | None:
+    """The values of all instances of a mapped task as a JSON list in map order, null above ``limit`` bytes; the names of those
+    that lie in object storage, by their place; and whether any is secret. None when the try ``epoch``, which asks, is over.
     """
     names = {"epoch": epoch, "run_key": run_key, "task_index": task_index, "key": key, "limit": limit}
     row = await (await conn.execute(sql("xcom/pull_mapped"), names, prepare=True)).fetchone()
     assert row is not None
-    return (row[0], row[1]) if row[2] else None
+    return (row[0], row[1], row[3]) if row[2] else None
 
 
 async def read_garbage(conn: Conn, *, limit: int) -> list[str]:
@@ -68,16 +70,30 @@ async def delete_garbage(conn: Conn, names: list[str]) -> None:
     await conn.execute(sql("xcom/delete_garbage"), {"names": names})
 
 
-async def find_element(
-    conn: Conn, *, epoch: int, run_key: int, task_index: int, key: str, index: int
-) -> tuple[int, int | None] | None:
-    """How many instances of a mapped task pushed a value, and the map index of the ``index``-th of them, None when there are
-    fewer. None when the try ``epoch``, which asks, is over.
-    """
-    names = {"epoch": epoch, "run_key": run_key, "task_index": task_index, "key": key, "index": index}
-    row = await (await conn.execute(sql("xcom/find_element"), names, prepare=True)).fetchone()
+async def find_run(conn: Conn, *, dag_id: str, run_id: str) -> int | None:
+    row = await (await conn.execute(sql("xcom/find_run"), {"dag_id": dag_id, "run_id": run_id})).fetchone()
+    return None if row is None else row[0]
+
+
+async def find_prior(conn: Conn, *, run_key: int, task_id: str, map_index: int, key: str) -> str | None:
+    """Which run has the newest value of a task: the run itself, or one of the latest before it by logical date."""
+    names = {"run_key": run_key, "task_id": task_id, "map_index": map_index, "key": key, "most": PRIOR_RUNS}
+    row = await (await conn.execute(sql("xcom/find_prior"), names)).fetchone()
+    return None if row is None else row[0]
+
+
+async def find_state(conn: Conn, *, epoch: int) -> int | None:
+    """How often operators have changed the run of the try ``epoch``; None when that is over."""
+    row = await (await conn.execute(sql("xcom/find_state"), {"epoch": epoch}, prepare=True)).fetchone()
+    return None if row is None else row[0]
+
+
+async def list_pushed(conn: Conn, *, run_key: int, task_index: int, key: str) -> tuple[list[int], bool]:
+    """The map indexes of the instances of a mapped task that pushed a value, ascending, and whether no other one still can."""
+    names = {"run_key": run_key, "task_index": task_index, "key": key}
+    row = await (await conn.execute(sql("xcom/list_pushed"), names, prepare=True)).fetchone()
     assert row is not None
-    return (row[0], row[1]) if row[2] else None
+    return row[0], row[1]
 
 
 async def list_values(

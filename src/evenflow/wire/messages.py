@@ -1,8 +1,8 @@
 """What processes that run user code say to the execution API, and what it answers. MessagePack over HTTP, one struct a body.
 
-A *service token* lets a process register, beat, claim and deliver DAGs. A *try token* comes with an assignment and is good for
-that try alone: reports, logs and XComs carry it, so no try can speak for another. Times are ages in seconds at the moment of
-sending (by the sender's monotonic clock), so hosts need no common clock.
+A *fleet token* lets a process register; the *service token* that it is given then is good for what this one service beats, claims
+and delivers. A *try token* comes with an assignment and is good for that try alone: reports, logs and XComs carry it, so no try can
+speak for another. Times are ages in seconds at the moment of sending (by the sender's monotonic clock): hosts need no common clock.
 """
 
 from __future__ import annotations
@@ -38,12 +38,16 @@ class Register(Message):
     pid: int
     version: str
     detail: dict[str, Any] = {}  # worker: slots, queues
+    oldest_wire: int = 1  # the versions of these messages that it speaks, from and to; who says none speaks the first
+    wire: int = 1
 
 
 class Registered(Message):
     service_id: int
     lease_s: float  # without an answered beat for this long the service counts as lost
     beat_s: float  # beat this often
+    wire: int = 1  # the newest version that both sides speak
+    token: str = ""  # this service's own, for all that it asks from now on; an API of the release before gives none
 
 
 class Beat(Message):
@@ -55,10 +59,12 @@ class Beat(Message):
 
 
 class BeatAnswer(Message):
-    known: bool = True  # false: the lease lapsed; kill every try, register anew
-    kill: list[int] = []  # tries to kill: revoked, or an operator wants them ended
+    known: bool = True  # false: the lease has lapsed and all that it held is others'; kill every try, register anew
+    kill: list[int] = []  # tries to end: revoked, or an operator wants it
+    revoked: list[int] = []  # those of them that may run elsewhere by now: to be killed before anything else goes on
     resend: list[Assignment] = []  # claimed by this worker and not listed
     state: Literal["active", "draining"] = "active"
+    token: str | None = None  # to be used from now on: the one that was shown is half over, or its key is to go
 
 
 # -- tries -------------------------------------------------------------------------------------------------------------
@@ -97,6 +103,7 @@ class Assignment(Message):
     execution_timeout: float | None = None
     version_number: int = 1
     map_length: int | None = None
+    default_timezone: str = "UTC"  # with which the version was made
     callback: CallbackOf | None = None  # set: not the task is to run, but a function that is called because of it
 
 
@@ -107,6 +114,8 @@ class CallbackOf(Message):
     position: int
     state: str  # that it is about
     reason: str | None = None
+    started_at: str | None = None  # of the try that it is about; ISO 8601 with offset
+    ended_at: str | None = None
 
 
 class ClaimAnswer(Message):
@@ -115,7 +124,8 @@ class ClaimAnswer(Message):
     state: Literal["active", "draining", "lost"] = "active"
 
 
-Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "cannot_start"]
+# cannot_start, lost: through no fault of the task, before and after its start
+Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "cannot_start", "lost"]
 
 
 class AssetChange(Message):
@@ -211,6 +221,7 @@ class XComPull(Message):
     task_id: str
     key: str = "return_value"
     map_index: int | None = None
+    run_id: str | None = None  # of another run of the same DAG
 
 
 class XComValue(Message):
@@ -218,6 +229,7 @@ class XComValue(Message):
     value: bytes | None = None  # JSON
     stored: str | None = None  # the name of the object that is the value
     stored_items: dict[int, str] = {}  # of a list: names of the objects that are its elements, by position
+    secret: bool = False  # it holds a secret: the texts in it are masked in the log of the try that pulls it
 
 
 # -- what a try asks of the control plane ------------------------------------------------------------------------------
@@ -321,6 +333,18 @@ class SetVariable(Message):
     description: str | None = None
 
 
+class AskPriorRun(Message):
+    """Which run has the newest value of this task under this key, of this run and those of the DAG with earlier logical dates?"""
+
+    task_id: str
+    key: str
+    map_index: int
+
+
+class PriorRun(Message, omit_defaults=False):
+    run_id: str | None = None  # null: none of the newest 1,000 has one
+
+
 class AskElement(Message):
     """Which instance of a mapped task has the ``index``-th of the values that were pushed under this key, in map order?"""
 
@@ -367,6 +391,7 @@ QUESTIONS: dict[str, tuple[type[Message], type[Message]]] = {  # POST /ask/{name
     "delete_variable": (AskNamed, Done),
     "previous_run": (AskPreviousRun, PreviousRun),
     "element": (AskElement, Element),
+    "prior_run": (AskPriorRun, PriorRun),
     "rendered": (Rendered, Done),
 }
 
@@ -405,6 +430,7 @@ class FilesLease(Message):
 
 class FilesLeased(Message):
     files: list[LeasedFile]
+    default_timezone: str = "UTC"  # of what they say without a time zone
 
 
 class ParsedFile(Message):

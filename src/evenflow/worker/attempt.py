@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from evenflow.errors import XComError
+from evenflow.killpoints import KillPoint, reached
 from evenflow.process.exits import Exit
 from evenflow.process.frames import Header
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.sdk.masking import Masker
 from evenflow.sdk.xcomarg import RETURN_VALUE
-from evenflow.wire.messages import Assignment, Report, StoredObject
+from evenflow.wire.messages import AssetChange, Assignment, Report, StoredObject
 from evenflow.worker import limits
 from evenflow.worker.log_shipper import LogShipper
 from evenflow.worker.masked_log import MaskedLog
@@ -24,6 +25,7 @@ from evenflow.worker.memory import MemoryWatch
 from evenflow.worker.proxy import TryApi, TryProxy
 from evenflow.worker.reporter import Reporter
 from evenflow.worker.templates import CannotLoad, DagFile, TemplatePool
+from evenflow.worker.timers import Timers
 from evenflow.worker.values import TryValues, Values
 from evenflow.worker.verdict import Verdict, judge, read_result
 
@@ -42,6 +44,8 @@ class Tools:
     memory: MemoryWatch
     values: Values
     masker: Masker  # knows the secrets of the worker's environment
+    api_url: str
+    going: asyncio.Event = field(default_factory=asyncio.Event)  # set while the lease holds, so that tries may start
 
 
 class Attempt:
@@ -59,21 +63,24 @@ class Attempt:
         self._child: OwnedChild | None = None
         self._loading: asyncio.Task[None] | None = None
         self._started_at: float | None = None
-        self._timers: list[asyncio.TimerHandle] = []
+        self._timers = Timers()
+        self._frozen_at: float | None = None
         self._said: Verdict | None = None
         self._ended_for: str | None = None
         self._abandoned = False
+        self._given_up = False
 
     @property
     def epoch(self) -> int:
         return self.assignment.epoch
 
     def begin(self) -> None:
-        file = DagFile(self.assignment.code_hash, self.assignment.file)
+        file = DagFile(self.assignment.code_hash, self.assignment.file, self.assignment.default_timezone)
         template = self._tools.templates.ready(file)
         if template is not None:
             self._fork(template)
         else:
+            self._timers.after(limits.START_WITHIN, self._come_too_late)
             self._loading = self._loop.create_task(self._begin_cold(file))
 
     def end(self, reason: str) -> None:
@@ -82,10 +89,33 @@ class Attempt:
             self._ended_for = reason
             if self._child is not None:
                 self._child.send_signal(signal.SIGTERM)
-                self._after(limits.TERM_GRACE, self._kill)
+                self._timers.after(limits.TERM_GRACE, self._kill)
             elif self._loading is not None:
                 self._loading.cancel()
                 self._conclude(Verdict("failed", f"{reason}, before it was started"))
+
+    def freeze(self, since: float) -> None:
+        """Its template has stopped it; that time counts for nothing."""
+        self._frozen_at = since
+        self._timers.pause(since)
+        self._note("frozen: this worker has no answer from the control plane, which may have given the try to another one")
+
+    def go_on(self) -> None:
+        """Its template lets it, or will as soon as it can."""
+        if self._frozen_at is not None:
+            stood_s, self._frozen_at = self._loop.time() - self._frozen_at, None
+            self._timers.go_on()
+            self._note(f"goes on after {stood_s:.1f} s; they count toward no timeout")
+
+    def give_up(self, reason: str) -> None:
+        """End it at once, through no fault of its own."""
+        self._given_up = self._ended_for is None
+        self._ended_for = self._ended_for or reason
+        if self._child is not None:
+            self._kill()
+        elif self._loading is not None:
+            self._loading.cancel()
+            self._conclude(Verdict("lost", reason))
 
     def abandon(self) -> None:
         """The try is not this worker's any more: kill it at once and say nothing."""
@@ -104,7 +134,7 @@ class Attempt:
         self._tools.reporter.started(self.epoch, self.assignment.token)
         timeout = self.assignment.execution_timeout
         if timeout is not None:
-            self._after(timeout, lambda: self.end(f"execution_timeout of {timeout:g} s exceeded"))
+            self._timers.after(timeout, lambda: self.end(f"execution_timeout of {timeout:g} s exceeded"))
 
     def frame(self, header: Header, body: bytes) -> None:
         if header.get("tell") == "result":
@@ -124,14 +154,17 @@ class Attempt:
             self._conclude(Verdict("cannot_start", end.lost))
             return
         evidence = self._tools.memory.evidence() if end.status == -signal.SIGKILL else None
-        self._conclude(judge(self._said, end, ended_for=self._ended_for, out_of_memory=evidence))
+        verdict = judge(self._said, end, ended_for=self._ended_for, out_of_memory=evidence)
+        self._conclude(replace(verdict, outcome="lost") if self._given_up and self._said is None else verdict)
 
     # -- inside
 
     async def _begin_cold(self, file: DagFile) -> None:
         try:
+            await self._tools.going.wait()
             while (template := self._tools.templates.ready(file)) is None:
                 await self._tools.templates.load(file)
+                await self._tools.going.wait()
         except CannotLoad as error:
             self._log.write(error.output.encode())
             self._conclude(Verdict("cannot_start", str(error)))
@@ -140,10 +173,14 @@ class Attempt:
 
     def _fork(self, template: OwnedTemplate) -> None:
         job = {name: msgspec.to_builtins(getattr(self.assignment, name)) for name in _JOB_FIELDS}
+        job["api_url"] = self._tools.api_url
+        reached(KillPoint.TRY_FORKING)
         try:
             self._child = template.begin(job, self)
         except OSError as error:
             self._conclude(Verdict("cannot_start", f"the worker's host could not start a process: {error}"))
+        else:
+            reached(KillPoint.TRY_FORKED)
 
     def _kill(self) -> None:
         assert self._child is not None
@@ -156,8 +193,14 @@ class Attempt:
             else:
                 self._child.resume_output()
 
-    def _after(self, seconds: float, action: Callable[[], None]) -> None:
-        self._timers.append(self._loop.call_later(seconds, action))
+    def _come_too_late(self) -> None:
+        if self._child is None and self._loading is not None and self._ended_for is None:
+            self._loading.cancel()
+            self._conclude(Verdict("cannot_start", f"it was not started within {limits.START_WITHIN:g} s of its assignment"))
+
+    def _note(self, what: str) -> None:
+        """Into the log of the try."""
+        self._log.write(f"\n-- {what} --\n".encode())
 
     def _conclude(self, verdict: Verdict) -> None:
         if verdict.result is not None and self._tools.values.is_large(verdict.result) and not self._abandoned:
@@ -172,12 +215,14 @@ class Attempt:
         except XComError as error:
             self._report(replace(verdict, outcome="failed", reason=str(error), result=None))
         else:
+            reached(KillPoint.RESULT_STORED)
             if self._abandoned and push.stored is not None:
                 await self._values.discard(push.stored)
             self._report(replace(verdict, result=push.value), push.stored, secret=push.secret)
 
     def _report(self, verdict: Verdict, stored: StoredObject | None = None, *, secret: bool = False) -> None:
         if not self._abandoned:
+            reached(KillPoint.TRY_ENDED)
             self._tools.reporter.exited(
                 self.epoch,
                 Report(
@@ -192,15 +237,18 @@ class Attempt:
                     stored=stored,
                     secret=secret or (verdict.result is not None and self._masker.finds_in(verdict.result)),
                     delay_s=verdict.delay_s,
-                    produced=verdict.produced,
+                    produced=[self._shown(change) for change in verdict.produced],
                     skip=verdict.skip,
                 ),
             )
         self._finish()
 
+    def _shown(self, change: AssetChange) -> AssetChange:
+        """What an event says is read by everybody."""
+        return msgspec.structs.replace(change, extra=self._masker.mask_value(change.extra), uri=self._masker.mask_text(change.uri))
+
     def _finish(self) -> None:
-        for timer in self._timers:
-            timer.cancel()
+        self._timers.end()
         if self._proxy is not None:
             self._proxy.close()
         self._log.close()

@@ -10,6 +10,9 @@ CLAIM_GRACE = 0.2  # an answer under way when a drain begins arrives within a ro
 # -- tries -------------------------------------------------------------------------------------------------------------
 
 TERM_GRACE = 5.0  # from SIGTERM to SIGKILL: time to clean up, little enough that a slot is not held for nothing
+START_WITHIN = 300.0  # from the assignment: with many cold DAG files they load one after the other, and elsewhere it may be quicker
+EPOCHS_KNOWN = 10_000  # that began here: an assignment that comes again is a minute old at most
+FROZEN = 3_600.0  # an outage of an hour loses nothing; a try that stands for longer only holds memory, and has lost its connections
 STARTED_DELAY = 0.1  # "running" shows within 1 s; most short tasks end before and need no report of their start
 
 # -- templates ---------------------------------------------------------------------------------------------------------
@@ -24,6 +27,8 @@ STORED_CODE = 200  # versions in the code cache, the oldest deleted at start; so
 # -- reports -----------------------------------------------------------------------------------------------------------
 
 REPORTS = 500  # in one request: 20 ms of work for the database
+REPORT_FAILURES = 5  # of the API at one exit while it takes others; then the exit says only that, and its try fails
+REPORT_PAUSE = 1.0  # until such an exit is sent again, alone
 REPORTS_SIZE = 8 * 2**20  # of results in one request; the API reads 16 MiB
 
 # -- logs --------------------------------------------------------------------------------------------------------------

@@ -107,6 +107,11 @@ class LogShipper:
         elif self._timer is None:
             self._timer = self._loop.call_later(limits.LOG_DELAY, self._ring)
 
+    @property
+    def held(self) -> int:
+        """Bytes that wait to be stored."""
+        return sum(stream.held for stream in list(self._waiting))
+
     async def shipped(self) -> None:
         """Returns when all that was written is stored or refused."""
         await self._shipped.wait()

@@ -14,8 +14,19 @@ from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
 from evenflow.process.frames import Header
 from evenflow.process.patience import Patience
 from evenflow.sdk.lookup import CONNECTION, VARIABLE
-from evenflow.sdk.masking import Masker, secrets_in
-from evenflow.wire.messages import QUESTIONS, AskNamed, Found, Message, Progress, Rendered, XComPull, XComPush, XComValue
+from evenflow.sdk.masking import Masker, secrets_in, texts_in
+from evenflow.wire.messages import (
+    QUESTIONS,
+    AskNamed,
+    Found,
+    Message,
+    Progress,
+    Rendered,
+    SetVariable,
+    XComPull,
+    XComPush,
+    XComValue,
+)
 from evenflow.worker import limits
 from evenflow.worker.values import TryValues
 
@@ -47,7 +58,8 @@ class TryProxy:
         """Take a frame from the try. Raises :class:`ValueError` for one that no try of this version sends."""
         match header:
             case {"ask": "pull", "task_id": str() as task_id, "key": str() as key, "map_index": int() | None as map_index}:
-                self._spawn(self._pull(XComPull(task_id=task_id, key=key, map_index=map_index)))
+                pull = XComPull(task_id=task_id, key=key, map_index=map_index, run_id=header.get("run_id"))
+                self._spawn(self._pull(pull))
             case {"ask": "push", "key": str() as key}:
                 self._spawn(self._push(key, body))
             case {"ask": "control", "question": "mask"}:
@@ -57,6 +69,8 @@ class TryProxy:
                 message = msgspec.json.decode(body, type=QUESTIONS[question][0])
                 if isinstance(message, Rendered):
                     message = Rendered(fields=self._masker.mask_value(message.fields))
+                if isinstance(message, SetVariable) and message.description is not None:
+                    message.description = self._masker.mask_text(message.description)
                 self._spawn(self._ask(question, message))
             case {
                 "tell": "progress",
@@ -98,6 +112,8 @@ class TryProxy:
             found = await self._values.fetch(value, f"The XCom {question.key!r} of task {question.task_id!r}")
         except XComError as error:
             return self._answer({"error": str(error)}, b"")
+        if value.secret:
+            self._masker.add(texts_in(json.loads(found)))
         return self._answer({"found": value.found}, found)
 
     async def _push(self, key: str, body: bytes) -> None:

@@ -12,12 +12,17 @@ from typing import Any, Literal
 
 import structlog
 
-from evenflow.client.execution import ExecutionClient
+from evenflow.client.execution import Credential, ExecutionClient
+from evenflow.core import metrics
+from evenflow.core.limits import LEASE_S
+from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
+from evenflow.killpoints import KillPoint, reached
 from evenflow.process import prctl
 from evenflow.process.environment import user_environment
 from evenflow.process.presence import Presence
 from evenflow.sdk.masking import masker_of
+from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Beat, BeatAnswer, ClaimAnswer, Register
 from evenflow.worker import limits
 from evenflow.worker.attempt import Tools
@@ -36,34 +41,66 @@ log = structlog.get_logger(__name__)
 
 
 class WorkerService:
-    """Runs up to ``slots`` tries of ``queues`` at once. ``home`` holds the code cache; ``token`` is a worker's service token."""
+    """Runs up to ``slots`` tries of ``queues`` at once. ``home`` holds the code cache; ``token`` is that of its fleet."""
 
-    def __init__(self, api_url: str, token: str, *, name: str, slots: int, queues: list[str], home: Path, values: Values) -> None:
+    def __init__(
+        self,
+        api_url: str,
+        token: str,
+        *,
+        name: str,
+        slots: int,
+        queues: list[str],
+        home: Path,
+        values: Values,
+        vitals: Vitals | None = None,
+    ) -> None:
         if slots < 1 or not queues:
             raise SettingsError(f"Worker {name!r} has {slots} slots and the queues {queues}; it needs at least one of each.")
         self.name = name
         self._api_url, self._token, self._home, self._values = api_url, token, home, values
         self._slots, self._queues = slots, queues
+        self.vitals = vitals or Vitals(Teller.WORKER, name)
         self._state: Literal["active", "draining"] = "active"
         self._loops: list[asyncio.Task[None]] = []
         self._claiming: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         prctl.adopt_orphans()
-        self._client = ExecutionClient(self._api_url, self._token)
-        self._lifeline = ExecutionClient(self._api_url, self._token)  # a beat must not wait for a connection that others use
+        credential = Credential(self._token)
+        self._client = ExecutionClient(self._api_url, credential)
+        self._lifeline = ExecutionClient(self._api_url, credential)  # a beat must not wait for a connection that others use
         code = CodeCache(self._home / "code", self._client)
         await asyncio.to_thread(code.prune)
         self._memory = MemoryWatch(kernel_counters())
         self._templates = TemplatePool(code, user_environment(os.environ))
         self._reporter = Reporter(self._client)
         self._logs = LogShipper(self._client)
-        tools = Tools(self._client, self._templates, self._reporter, self._logs, self._memory, self._values, masker_of(os.environ))
+        tools = Tools(
+            self._client,
+            self._templates,
+            self._reporter,
+            self._logs,
+            self._memory,
+            self._values,
+            masker_of(os.environ),
+            self._api_url.partition(",")[0].rstrip("/"),
+        )
         self._tries = Tries(self._slots, tools)
         self._claims = Claims(self._client, self._queues, self._tries, self._claim_answered)
-        self._presence = Presence(self._lifeline, self._identity(), beat=self._beat, answered=self._beat_answered, lost=self._lost)
+        self._presence = Presence(
+            self._lifeline,
+            self._identity(),
+            beat=self._beat,
+            answered=self._beat_answered,
+            lapsed=self._lapsed,
+            lost=self._lost,
+        )
+        self._lease = self.vitals.lease(LEASE_S)
+        self._measure()
         try:
             await self._presence.join()
+            self._lease.beat()
         except BaseException:
             await self._close()
             raise
@@ -77,6 +114,7 @@ class WorkerService:
 
     async def drain(self) -> None:
         self._state = "draining"
+        self.vitals.draining = True
         await self._presence.beat_now()
         await self._claims.drain()
         await self._tries.over()
@@ -117,25 +155,45 @@ class WorkerService:
             detail=self._detail(),
         )
 
+    def _measure(self) -> None:
+        meter, tries = self.vitals.meter, self._tries
+        meter.gauge(metrics.WORKER_SLOTS, lambda: self._slots)
+        meter.gauge(metrics.WORKER_TRIES, lambda: len(tries.epochs))
+        meter.gauge(metrics.WORKER_FREE, lambda: tries.free)
+        meter.gauge(metrics.WORKER_UNACKNOWLEDGED, lambda: len(self._reporter.unacknowledged))
+        meter.gauge(metrics.WORKER_LOG_BYTES, lambda: self._logs.held)
+
     def _detail(self) -> dict[str, Any]:
-        return {"slots": self._slots, "queues": self._queues, "running": len(self._tries.epochs)}
+        where = {"metrics": self.vitals.address} if self.vitals.address else {}
+        return {**where, "slots": self._slots, "queues": self._queues, "running": len(self._tries.epochs)}
 
     # -- beats
 
     def _beat(self) -> Beat:
         return Beat(state=self._state, epochs=[*self._tries.epochs, *self._reporter.unacknowledged], detail=self._detail())
 
-    def _beat_answered(self, answer: BeatAnswer) -> None:
+    def _beat_answered(self, answer: BeatAnswer, until: float) -> None:
+        """What others have now is killed before anything goes on, and nothing begins under a lease that is over again."""
+        self._lease.beat()
         self._memory.look()
         self._templates.end_idle()
-        self._tries.end(answer.kill, _KILLED)
-        reported = set(self._reporter.unacknowledged)
-        self._tries.accept(assignment for assignment in answer.resend if assignment.epoch not in reported)
+        self._tries.revoke(answer.revoked)
+        self._templates.lease(until)
+        if self._presence.holds:
+            self._tries.go_on()
+            reported = set(self._reporter.unacknowledged)
+            self._tries.accept(assignment for assignment in answer.resend if assignment.epoch not in reported)
+        self._tries.end(set(answer.kill) - set(answer.revoked), _KILLED)
         if answer.state == "draining":
             self._told_to_drain()
 
+    def _lapsed(self) -> None:
+        """R-CS7: from here on the tries may be others', or nobody counts. Until somebody says which, none may go on."""
+        log.warning("tries are frozen until the control plane answers", tries=len(self._tries.epochs))
+        self._tries.freeze(self._presence.until)
+
     def _lost(self) -> None:
-        """R-CS7: the control plane gives the tries to others soon, so none may go on here."""
+        """R-CS7: the tries are others', so none may go on here."""
         log.warning("killing all tries", tries=len(self._tries.epochs))
         self._tries.abandon_all()
         if self._claiming is not None:
@@ -157,7 +215,10 @@ class WorkerService:
         await asyncio.Event().wait()  # drained; only a failure may end a loop
 
     def _claim_answered(self, answer: ClaimAnswer) -> None:
-        self._tries.accept(answer.assignments)
+        if answer.assignments:
+            reached(KillPoint.CLAIM_HEARD)
+        if self._presence.holds:  # else they may be others' by now; if not, an answered beat brings them again
+            self._tries.accept(answer.assignments)
         self._tries.end(answer.kill, _KILLED)
         match answer.state:
             case "lost":

@@ -24,6 +24,7 @@ from evenflow.process.frames import Header, Link
 from evenflow.process.template import NotPrepared, serve_template
 from evenflow.process.tracebacks import describe_failure
 from evenflow.sdk.callback_run import CallbackContext, run_callback
+from evenflow.sdk.default_timezone import set_default_timezone
 from evenflow.sdk.loader import LoadedFile, load_file
 from evenflow.sdk.runner import TryContext, run_try
 
@@ -33,6 +34,7 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 def prepare(config: Header) -> LoadedFile:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    set_default_timezone(config["default_timezone"])
     root = Path(config["root"]).resolve()
     file = root / config["file"]
     try:
@@ -71,8 +73,8 @@ class LinkChannel:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    def xcom_pull(self, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
-        answer, value = self._ask({"ask": "pull", "task_id": task_id, "key": key, "map_index": map_index})
+    def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
+        answer, value = self._ask({"ask": "pull", "task_id": task_id, "key": key, "map_index": map_index, "run_id": run_id})
         return answer["found"], json.loads(value) if answer["found"] else None
 
     def xcom_push(self, key: str, value: Any) -> None:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
+import structlog
+
+from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
 from evenflow.process.owned_template import OwnedTemplate, TemplateFailed
+from evenflow.process.patience import Patience
 from evenflow.worker import limits
 from evenflow.worker.code_cache import CodeCache
 
 MODULE = "evenflow.worker.task_process"
 
+log = structlog.get_logger(__name__)
+
 
 class DagFile(NamedTuple):
     code_hash: str
     file: str
+    default_timezone: str = UTC
 
 
 class CannotLoad(EvenflowError):
@@ -37,6 +45,7 @@ class TemplatePool:
         self._used_at: dict[DagFile, float] = {}
         self._loading: dict[DagFile, asyncio.Task[OwnedTemplate]] = {}
         self._turn = asyncio.Semaphore(limits.LOADS_AT_ONCE)
+        self._until = self._loop.time()  # children may run
         self._closing: set[asyncio.Task[None]] = set()
 
     def ready(self, file: DagFile) -> OwnedTemplate | None:
@@ -57,6 +66,12 @@ class TemplatePool:
             loading.add_done_callback(lambda done: self._loaded(file, done))
         await asyncio.shield(loading)
 
+    def lease(self, until: float) -> None:
+        """All children may run until then, and are frozen when it comes; those that are go on if it is in the future."""
+        self._until = until
+        for template in self._templates.values():
+            template.lease(until)
+
     def end_idle(self) -> None:
         """End what has been idle for too long, and the longest idle above the limit. Call it now and then."""
         idle = [file for file, template in self._templates.items() if not template.children]
@@ -76,15 +91,25 @@ class TemplatePool:
 
     async def _start(self, file: DagFile) -> OwnedTemplate:
         try:
-            root = await self._code.fetch(file.code_hash)
+            root = await self._fetch(file)
             async with self._turn:
-                config = {"root": str(root), "file": file.file}
+                config = {"root": str(root), "file": file.file, "default_timezone": file.default_timezone}
                 return await OwnedTemplate.start(MODULE, config, env=self._env, load_timeout_s=limits.LOAD_TIMEOUT)
         except TemplateFailed as error:
             reason = str(error) if str(error).startswith("cannot import") else f"cannot import DAG file {file.file}: {error}"
             raise CannotLoad(reason, error.output) from error
-        except (ApiUnavailable, ApiRefused, CodeArchiveError, OSError) as error:
+        except (ApiRefused, CodeArchiveError, OSError) as error:
             raise CannotLoad(f"cannot get the code of {file.file} (version {file.code_hash[:12]}): {error}") from error
+
+    async def _fetch(self, file: DagFile) -> Path:
+        """Waits while the API is away: its tries would find it away elsewhere, too."""
+        patience = Patience()
+        while True:
+            try:
+                return await self._code.fetch(file.code_hash)
+            except ApiUnavailable as error:
+                log.warning("code waits for the API", file=file.file, reason=str(error))
+                await patience.wait()
 
     def _loaded(self, file: DagFile, loading: asyncio.Task[OwnedTemplate]) -> None:
         if loading.cancelled():
@@ -93,7 +118,8 @@ class TemplatePool:
             self._loop.call_later(limits.FAILURE_KEPT, self._loading.pop, file, None)
         else:
             del self._loading[file]
-            self._templates[file] = loading.result()
+            template = self._templates[file] = loading.result()
+            template.lease(self._until)
             self._used_at[file] = self._loop.time()
             self.end_idle()
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from evenflow.wire.messages import Assignment
+from evenflow.worker import limits
 from evenflow.worker.attempt import Attempt, Tools
 
 
@@ -15,6 +16,8 @@ class Tries:
     def __init__(self, slots: int, tools: Tools) -> None:
         self._slots, self._tools = slots, tools
         self._attempts: dict[int, Attempt] = {}
+        self._begun: dict[int, None] = {}  # epochs that were ever in hand, the oldest first
+        self._giving_up: asyncio.TimerHandle | None = None  # set while they are frozen
         self.room = asyncio.Event()
         self.room.set()
         self._over = asyncio.Event()
@@ -29,9 +32,12 @@ class Tries:
         return list(self._attempts)
 
     def accept(self, assignments: Iterable[Assignment]) -> None:
-        """Begin what is not in hand yet. What was assigned is begun even above the slots: it is nobody else's."""
+        """Begin what was never in hand: the same assignment may come twice, the second time when its try has long ended. What was
+        assigned is begun even above the slots: it is nobody else's.
+        """
         for assignment in assignments:
-            if assignment.epoch not in self._attempts:
+            if assignment.epoch not in self._begun:
+                self._remember(assignment.epoch)
                 attempt = self._attempts[assignment.epoch] = Attempt(assignment, self._tools, self._ended)
                 self._over.clear()
                 attempt.begin()
@@ -44,6 +50,29 @@ class Tries:
             if (attempt := self._attempts.get(epoch)) is not None:
                 attempt.end(reason)
 
+    def revoke(self, epochs: Iterable[int]) -> None:
+        """Those of ``epochs`` that are in hand are others' now: kill them, before anything else goes on, and report nothing."""
+        for epoch in epochs:
+            if (attempt := self._attempts.get(epoch)) is not None:
+                attempt.abandon()
+
+    def freeze(self, since: float) -> None:
+        """Nobody knows whose they are, since then, by the loop's clock. Their templates have stopped them, each by itself."""
+        if self._giving_up is None:
+            self._giving_up = asyncio.get_running_loop().call_at(since + limits.FROZEN, self._give_up)
+            self._tools.going.clear()
+            for attempt in self._attempts.values():
+                attempt.freeze(since)
+
+    def go_on(self) -> None:
+        """They are this worker's."""
+        self._tools.going.set()
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+            for attempt in list(self._attempts.values()):
+                attempt.go_on()
+
     def abandon_all(self) -> None:
         """Kill all at once and report nothing."""
         for attempt in list(self._attempts.values()):
@@ -52,6 +81,15 @@ class Tries:
     async def over(self) -> None:
         """Returns when no try is in hand."""
         await self._over.wait()
+
+    def _remember(self, epoch: int) -> None:
+        self._begun[epoch] = None
+        if len(self._begun) > limits.EPOCHS_KNOWN:
+            del self._begun[next(iter(self._begun))]
+
+    def _give_up(self) -> None:
+        for attempt in list(self._attempts.values()):
+            attempt.give_up(f"frozen for {limits.FROZEN:g} s, while nobody answered this worker")
 
     def _ended(self, attempt: Attempt) -> None:
         del self._attempts[attempt.epoch]

@@ -13,7 +13,7 @@ from evenflow.api.execution.tries import TryRoutes
 from evenflow.api.execution.values import ValueRoutes, check_held
 from evenflow.api.execution.waiting import WaitingRoutes
 from evenflow.api.logs import LogDirectory
-from evenflow.api.tokens import SERVICE_KINDS, Tokens
+from evenflow.api.tokens import FLEETS, SERVICE_KINDS, Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.store.connect import AsyncPool
@@ -24,7 +24,7 @@ from evenflow.wire.messages import SCHEMA, Message
 def execution_routes(
     pool: AsyncPool, *, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault
 ) -> Router:
-    services = ServiceRoutes(pool, claims)
+    services = ServiceRoutes(pool, claims, tokens)
     tries = TryRoutes(pool, tokens, versions, claims, logs)
     files = FileRoutes(pool)
     values = ValueRoutes(pool, versions, vault)
@@ -47,10 +47,11 @@ def execution_routes(
         ("POST", "/reports", tries.report, ("worker",), messages.Reports, body),
         ("POST", "/logs", tries.log, ("worker",), messages.Logs, body),
         ("POST", "/services/{service_id:int}/beat", services.beat, SERVICE_KINDS, messages.Beat, limits.SMALL_BODY),
-        ("POST", "/services", services.register, SERVICE_KINDS, messages.Register, limits.SMALL_BODY),
+        ("POST", "/services", services.register, FLEETS, messages.Register, limits.SMALL_BODY),
         ("POST", "/xcom", tries.push, ("try",), messages.XComPush, limits.SMALL_BODY),
         ("POST", "/xcom/pull", tries.pull, ("try",), messages.XComPull, limits.SMALL_BODY),
         ("POST", "/ask/element", tries.element, ("try",), messages.AskElement, limits.SMALL_BODY),
+        ("POST", "/ask/prior_run", tries.prior_run, ("try",), messages.AskPriorRun, limits.SMALL_BODY),
         ("POST", "/ask/connection", values.connection, ("try",), messages.AskNamed, limits.SMALL_BODY),
         ("POST", "/ask/variable", values.variable, ("try",), messages.AskNamed, limits.SMALL_BODY),
         ("POST", "/ask/set_variable", values.set_variable, ("try",), messages.SetVariable, limits.SMALL_BODY),

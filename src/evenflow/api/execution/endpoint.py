@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from evenflow.api.bodies import bearer, read_body
 from evenflow.api.refusals import Forbidden, Refused, Unauthorized, refusal
-from evenflow.api.tokens import OperatorToken, ServiceToken, Token, Tokens, TryToken
+from evenflow.api.tokens import FleetToken, OperatorToken, ServiceToken, Token, Tokens, TryToken
 from evenflow.wire.messages import CONTENT_TYPE, Message, Refusal
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -27,6 +27,7 @@ class Call:
     """A request that may be served."""
 
     token: Token
+    bearer: str  # its text
     message: Any  # of the type that the route reads; bytes for a raw route
     path: dict[str, Any]
     receive: Receive
@@ -38,8 +39,22 @@ class Call:
         return self.token
 
     @property
-    def kind(self) -> str:
-        return kind_of(self.token)
+    def of_fleet(self) -> FleetToken:
+        """For routes that only services call that are not registered yet."""
+        assert isinstance(self.token, FleetToken)
+        return self.token
+
+    @property
+    def of_service(self) -> ServiceToken:
+        """For routes that only services may call."""
+        assert isinstance(self.token, ServiceToken)
+        return self.token
+
+    def speaks_for(self, service_id: int) -> ServiceToken:
+        """Raises :class:`Forbidden` when the service that calls is another one."""
+        if self.of_service.service_id != service_id:
+            raise Forbidden(f"This token is of service {self.of_service.service_id}; it cannot speak for service {service_id}.")
+        return self.of_service
 
     async def hung_up(self) -> None:
         """Returns when the caller is gone."""
@@ -52,6 +67,8 @@ Handler = Callable[[Call], Awaitable[Message | bytes | None]]
 
 def kind_of(token: Token) -> str:
     match token:
+        case FleetToken(kind):
+            return f"{kind} fleet"
         case ServiceToken(kind):
             return kind
         case TryToken():
@@ -71,13 +88,13 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            token = self._authorise(scope)
+            token, text = self._authorise(scope)
             body = await read_body(scope, receive, self._limit)
             try:
                 message = self._decode(body)
             except msgspec.MsgspecError as error:
                 raise Refused(400, "bad_message", f"The message cannot be read: {error}.") from None
-            answer = await self._handler(Call(token, message, scope["path_params"], receive))
+            answer = await self._handler(Call(token, text, message, scope["path_params"], receive))
         except Exception as error:
             await _refuse(send, error)
             return
@@ -89,14 +106,14 @@ class Endpoint:
             case _:
                 await _send(send, 200, _encode(answer), _MSGPACK)
 
-    def _authorise(self, scope: Scope) -> Token:
+    def _authorise(self, scope: Scope) -> tuple[Token, str]:
         text = bearer(scope)
         if text is None:
             raise Unauthorized("The request has no token (header Authorization: Bearer ...).")
         token = self._tokens.verify(text)
         if kind_of(token) not in self._kinds:
             raise Forbidden(f"A token of kind {kind_of(token)!r} may not do this; it takes: {', '.join(sorted(self._kinds))}.")
-        return token
+        return token, text
 
 
 _MSGPACK = [(b"content-type", CONTENT_TYPE.encode())]

@@ -8,7 +8,8 @@ from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.parsing import store_parsed
 from evenflow.api.refusals import Refused
-from evenflow.store import dags
+from evenflow.killpoints import KillPoint, reached
+from evenflow.store import dags, settings
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.code import check_archive
 from evenflow.wire.messages import FilesLease, FilesLeased, FilesSeen, LeasedFile, ParsedAnswer, ParsedFile
@@ -28,6 +29,7 @@ class FileRoutes:
 
     async def lease(self, call: Call) -> FilesLeased:
         message: FilesLease = call.message
+        call.speaks_for(message.service_id)
         async with self._pool.connection() as conn:
             leased = await dags.lease_files(
                 conn,
@@ -37,13 +39,17 @@ class FileRoutes:
                 lease_s=min(message.lease_s, limits.LEASE),
                 lacking=[(lacking.bundle, lacking.file) for lacking in message.lacking],
             )
-        return FilesLeased(files=[LeasedFile(bundle=f.bundle, file=f.file, fingerprint=f.fingerprint) for f in leased])
+            zone = await settings.read_default_timezone(conn)
+        files = [LeasedFile(bundle=f.bundle, file=f.file, fingerprint=f.fingerprint) for f in leased]
+        return FilesLeased(files=files, default_timezone=zone)
 
     async def parsed(self, call: Call) -> ParsedAnswer:
         message: ParsedFile = call.message
         if len(message.specs) > limits.SPECS:
             raise Refused(413, "too_large", f"{message.file} defines {len(message.specs):,} DAGs; the limit is {limits.SPECS:,}.")
-        return await store_parsed(self._pool, message)
+        answer = await store_parsed(self._pool, message)
+        reached(KillPoint.VERSION_STORED)
+        return answer
 
     async def put_code(self, call: Call) -> None:
         code_hash: str = call.path["code_hash"]

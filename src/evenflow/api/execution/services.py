@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 from evenflow.api import limits
 from evenflow.api.claims import Claims
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Forbidden, Refused
+from evenflow.api.tokens import Tokens
 from evenflow.core.limits import BEAT_S, LEASE_S
+from evenflow.killpoints import KillPoint, reached
 from evenflow.store import dispatch, services
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
+from evenflow.wire.versions import OURS, Spoken
 
 
 class ServiceRoutes:
-    def __init__(self, pool: AsyncPool, claims: Claims) -> None:
-        self._pool, self._claims = pool, claims
+    def __init__(self, pool: AsyncPool, claims: Claims, tokens: Tokens) -> None:
+        self._pool, self._claims, self._tokens = pool, claims, tokens
 
     async def register(self, call: Call) -> Registered:
         message: Register = call.message
-        if message.kind != call.kind:
-            raise Forbidden(f"A token of kind {call.kind!r} cannot register a {message.kind}.")
+        if message.kind != call.of_fleet.kind:
+            raise Forbidden(f"A token for a {call.of_fleet.kind} cannot register a {message.kind}.")
+        wire = _agreed(message)
         async with self._pool.connection() as conn:
             service_id = await services.register(
                 conn,
@@ -30,25 +36,43 @@ class ServiceRoutes:
                 version=message.version,
                 detail=message.detail,
             )
-        return Registered(service_id=service_id, lease_s=LEASE_S, beat_s=BEAT_S)
+        token = self._tokens.for_service(call.of_fleet, service_id)
+        return Registered(service_id=service_id, lease_s=LEASE_S, beat_s=BEAT_S, wire=wire, token=token)
 
     async def beat(self, call: Call) -> BeatAnswer:
         message: Beat = call.message
         service_id = int(call.path["service_id"])
+        kind = call.speaks_for(service_id).kind
         if len(message.epochs) > limits.LISTED_EPOCHS:
             raise Refused(413, "too_large", f"A beat lists {len(message.epochs):,} tries; the limit is {limits.LISTED_EPOCHS:,}.")
         async with self._pool.connection() as conn:
-            state = await services.beat(conn, service_id=service_id, kind=call.kind, state=message.state, detail=message.detail)
+            state = await services.beat(conn, service_id=service_id, kind=kind, state=message.state, detail=message.detail)
             if state is None:
                 return BeatAnswer(known=False)
-            answer = BeatAnswer(state="active" if state == "active" else "draining")
-            if call.kind != "worker":
+            reached(KillPoint.BEAT_STORED)
+            answer = BeatAnswer(state="active" if state == "active" else "draining", token=self._tokens.renewed(call.bearer))
+            if kind != "worker":
                 return answer
             difference = await dispatch.compare_listed(
                 conn, service_id=service_id, epochs=message.epochs, resend_after_s=limits.RESEND_AFTER
             )
-            answer.kill = difference.kill
+            answer.kill, answer.revoked = difference.kill, difference.revoked
             if difference.resend:
                 again = await dispatch.read_tries(conn, service_id=service_id, epochs=difference.resend)
                 answer.resend = await self._claims.assignments(conn, again)
         return answer
+
+
+def _agreed(who: Register) -> int:
+    """The version of the messages that a service and this API speak. Raises :class:`Refused` naming the side that is too old."""
+    theirs = Spoken(who.oldest_wire, who.wire)
+    wire = OURS.agreed(theirs)
+    if wire is None:
+        cure = f"Upgrade Evenflow on {who.host}." if theirs.newest < OURS.oldest else "Upgrade the API first."
+        raise Refused(
+            426,
+            "wrong_version",
+            f"The {who.kind} {who.name} (Evenflow {who.version}) speaks version {theirs} of the messages, this API (Evenflow "
+            f"{version('evenflow')}) speaks {OURS}. {cure}",
+        )
+    return wire

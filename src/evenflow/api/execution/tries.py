@@ -6,6 +6,7 @@ import msgspec
 
 from evenflow.api import limits
 from evenflow.api.claims import Claims
+from evenflow.api.elements import Elements
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.logs import Chunk, LogDirectory, LogName
 from evenflow.api.refusals import Refused, too_large
@@ -15,17 +16,20 @@ from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_MAP_LENGTH
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import NotAllowed, StaleEpoch, XComTooLarge
+from evenflow.killpoints import KillPoint, reached
 from evenflow.store import dispatch, xcom
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import (
     REFUSED_LOG,
     AskElement,
+    AskPriorRun,
     Claim,
     ClaimAnswer,
     Element,
     LogChunk,
     Logs,
     LogsAnswer,
+    PriorRun,
     Progress,
     Reports,
     ReportsAnswer,
@@ -38,9 +42,11 @@ from evenflow.wire.messages import (
 class TryRoutes:
     def __init__(self, pool: AsyncPool, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory) -> None:
         self._pool, self._tokens, self._versions, self._claims, self._logs = pool, tokens, versions, claims, logs
+        self._elements = Elements()
 
     async def claim(self, call: Call) -> ClaimAnswer:
         message: Claim = call.message
+        call.speaks_for(message.service_id)
         if not message.request_key or message.slots < 1 or not message.queues:
             raise Refused(422, "bad_value", "A claim needs a request_key, at least one slot, and at least one queue.")
         return await self._claims.claim(message, hung_up=call.hung_up)
@@ -67,6 +73,7 @@ class TryRoutes:
         offsets = [REFUSED_LOG] * len(message.chunks)
         for (position, _), stored in zip(good, await self._logs.append([chunk for _, chunk in good]), strict=True):
             offsets[position] = stored
+        reached(KillPoint.LOGS_STORED)
         return LogsAnswer(offsets=offsets)
 
     async def push(self, call: Call) -> None:
@@ -91,6 +98,11 @@ class TryRoutes:
         message: XComPull = call.message
         async with self._pool.connection() as conn:
             run_key, run, version = await self._versions.of_subject(conn, call.of_try.run_key)
+            if message.run_id is not None and message.run_id != run.run_id:
+                other = await xcom.find_run(conn, dag_id=run.dag_id, run_id=message.run_id)
+                if other is None:
+                    raise Refused(404, "not_found", f"DAG {run.dag_id!r} has no run {message.run_id!r} to pull from.")
+                run_key, (run, version) = other, await self._versions.of_run(conn, other)
             task_index = version.index_of.get(message.task_id)
             if task_index is None:
                 raise Refused(404, "not_found", f"DAG {run.dag_id!r} has no task {message.task_id!r} to pull from.")
@@ -105,7 +117,7 @@ class TryRoutes:
                 )
                 if listed is None:
                     raise _over()
-                value, items = listed
+                value, items, secret = listed
                 if value is None:
                     raise too_large(f"The list of all values {message.key!r} of task {message.task_id!r}", limits.XCOM_LIST)
             else:
@@ -120,9 +132,12 @@ class TryRoutes:
                 )
                 if found is None:
                     raise _over()
-                value, stored = found
-                return XComValue(found=False) if value is None else XComValue(found=True, value=value.encode(), stored=stored)
-        return XComValue(found=True, value=value.encode(), stored_items={int(place): name for place, name in items.items()})
+                value, stored, secret = found
+                if value is None:
+                    return XComValue(found=False)
+                return XComValue(found=True, value=value.encode(), stored=stored, secret=secret)
+        names = {int(place): name for place, name in items.items()}
+        return XComValue(found=True, value=value.encode(), stored_items=names, secret=secret)
 
     async def element(self, call: Call) -> Element:
         message: AskElement = call.message
@@ -134,13 +149,19 @@ class TryRoutes:
             task_index = version.index_of.get(message.task_id)
             if task_index is None:
                 raise Refused(404, "not_found", f"DAG {run.dag_id!r} has no task {message.task_id!r} to map over.")
-            found = await xcom.find_element(
-                conn, epoch=call.of_try.epoch, run_key=run_key, task_index=task_index, key=message.key, index=message.index
-            )
-        if found is None:
+            pushed = await self._elements.of(conn, epoch=call.of_try.epoch, run_key=run_key, task_index=task_index, key=message.key)
+        if pushed is None:
             raise _over()
-        length, map_index = found
-        return Element(length=length, map_index=map_index)
+        return Element(length=len(pushed), map_index=pushed[message.index] if message.index < len(pushed) else None)
+
+    async def prior_run(self, call: Call) -> PriorRun:
+        message: AskPriorRun = call.message
+        async with self._pool.connection() as conn:
+            run_key, _, _ = await self._versions.of_subject(conn, call.of_try.run_key)
+            found = await xcom.find_prior(
+                conn, run_key=run_key, task_id=message.task_id, map_index=message.map_index, key=message.key
+            )
+        return PriorRun(run_id=found)
 
     async def progress(self, call: Call) -> None:
         message: Progress = call.message

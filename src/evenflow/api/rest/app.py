@@ -23,10 +23,12 @@ from evenflow.api.rest import (
     dags,
     events,
     explanations,
+    health,
     logs,
     metrics,
     operations,
     pools,
+    quarantine,
     runs,
     sealed,
     settings,
@@ -39,6 +41,7 @@ from evenflow.api.rest.models import ErrorAnswer
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.store.connect import AsyncPool
+from evenflow.telemetry.vitals import Vitals
 
 PREFIX = "/api/v1"
 
@@ -54,7 +57,7 @@ _ERRORS = {
 }
 
 
-def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirectory, vault: Vault) -> FastAPI:
+def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirectory, vault: Vault, vitals: Vitals) -> FastAPI:
     app = FastAPI(
         title="Evenflow",
         version=version("evenflow"),
@@ -63,7 +66,7 @@ def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirec
         redoc_url=None,
         generate_unique_id_function=_operation_id,
     )
-    app.state.context = Context(pool, tokens, log_directory, vault)
+    app.state.context = Context(pool, tokens, log_directory, vault, vitals)
     guarded = APIRouter(
         prefix=PREFIX,
         dependencies=[Depends(operator)],
@@ -82,13 +85,14 @@ def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirec
         pools,
         assets,
         settings,
+        quarantine,
         system,
         events,
         audit,
     ):
         guarded.include_router(part.routes)
     app.include_router(guarded)
-    app.include_router(system.health)
+    app.include_router(health.routes)
     app.include_router(metrics.routes)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)

@@ -17,6 +17,7 @@ from evenflow.api.tokens import OperatorToken, Tokens
 from evenflow.api.vault import Vault
 from evenflow.store.connect import AsyncPool
 from evenflow.store.views import Conn, Row
+from evenflow.telemetry.vitals import Vitals
 
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ class Context:
     tokens: Tokens
     logs: LogDirectory
     vault: Vault
+    vitals: Vitals
 
 
 def context(request: Request) -> Context:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+
 from fastapi import APIRouter, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from evenflow.api import limits
-from evenflow.api.metrics import Standing
-from evenflow.api.rest.context import Connection
+from evenflow.api.rest.context import Connection, InContext
+from evenflow.api.rest.models import ScrapeTarget
 from evenflow.core.limits import LEASE_S
-from evenflow.store import metrics, views
+from evenflow.core.observation import Reading
+from evenflow.store import views
+from evenflow.telemetry import prometheus
+from evenflow.telemetry.vitals import Vitals
+
+log = logging.getLogger(__name__)
 
 routes = APIRouter(tags=["Metrics"])
 
@@ -21,14 +28,28 @@ routes = APIRouter(tags=["Metrics"])
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "In the text format of Prometheus."}
     },
 )
-async def read_metrics(conn: Connection) -> Response:
-    """Counters of every scheduler, and how full and how busy the system is."""
-    standing = Standing(
-        schedulers=await metrics.read_schedulers(conn),
-        services=await views.list_services(conn, lease_s=LEASE_S, limit=limits.STATUS_SERVICES),
-        limits=await metrics.read_limits(conn),
-        queues=await views.list_queues(conn),
-        lanes=await metrics.count_lanes(conn),
-        health=await views.read_health(conn),
-    )
-    return Response(generate_latest(standing), media_type=CONTENT_TYPE_LATEST)
+async def read_metrics(within: InContext) -> Response:
+    """How full and how busy the system is, and how this API server is. Other services tell theirs at their own addresses.
+
+    While the database is away it tells of itself alone.
+    """
+    readings = [*within.vitals.meter.read(), *await _read_system(within.vitals)]
+    return Response(prometheus.exposition(readings), media_type=prometheus.CONTENT_TYPE)
+
+
+async def _read_system(vitals: Vitals) -> list[Reading]:
+    assert vitals.system is not None, "set when the API starts"
+    try:
+        async with asyncio.timeout(limits.METRICS_TIMEOUT):
+            return await vitals.system()
+    except Exception as error:
+        log.warning("no metrics of the system: %s", error or type(error).__name__)
+        return []
+
+
+@routes.get("/metrics/targets")
+async def list_targets(conn: Connection) -> list[ScrapeTarget]:
+    """Where the services that live tell their metrics, as Prometheus reads it (`http_sd_configs`)."""
+    services = await views.list_services(conn, lease_s=LEASE_S, limit=limits.STATUS_SERVICES)
+    addresses = {str(row["detail"]["metrics"]): None for row in services if row["healthy"] and row["detail"].get("metrics")}
+    return [ScrapeTarget(targets=[address], labels={}) for address in addresses]

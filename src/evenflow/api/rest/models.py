@@ -157,6 +157,7 @@ class Run(BaseModel):
     note: str | None
     backfill_id: int | None = Field(description="The backfill that made it, or made it run again.")
     is_being_changed: bool = Field(description="Somebody cleared or marked something of it, and that has not taken effect yet.")
+    quarantine: str | None = Field(description="Why it is set aside: handling it raised an exception. Null for nearly all.")
 
 
 class TryProgress(BaseModel):
@@ -206,6 +207,7 @@ class TaskInstance(BaseModel):
     elapsed_s: float | None
     reason: str | None
     worker: str | None
+    losses: int = Field(description="How often infrastructure lost it: a worker died, or could not start it. They use up no try.")
 
 
 # -- the system --------------------------------------------------------------------------------------------------------
@@ -235,6 +237,15 @@ class SettingValue(BaseModel):
     meaning: str
     changed_at: datetime | None = Field(description="Null: nobody has set it.")
     changed_by: str | None
+    version: int | None = Field(description="Greater than that of any change before it, of whichever setting.")
+
+
+class SettingVersion(BaseModel):
+    version: int
+    value: Any
+    unset: bool = Field(description="Somebody took back what was set; the value is the default.")
+    changed_at: datetime
+    changed_by: str
 
 
 class SettingChange(Request):
@@ -274,8 +285,34 @@ class Status(BaseModel):
     queues: list[QueueStatus]
     inbox: int = Field(description="Reports that no scheduler has applied yet.")
     oldest_report_s: float | None
+    quarantined: dict[str, int] = Field(description="How much is set aside because handling it failed, by kind.")
     database: DatabaseStatus
+
+
+class Check(BaseModel):
+    ok: bool
+    reason: str
 
 
 class Health(BaseModel):
     status: str
+    checks: dict[str, Check]
+
+
+class ScrapeTarget(BaseModel):
+    targets: list[str]
+    labels: dict[str, str]
+
+
+class ServiceHealth(BaseModel):
+    kind: str
+    name: str
+    state: str
+    healthy: bool = Field(description="Its lease holds.")
+    beat_age_s: float
+
+
+class SystemHealth(BaseModel):
+    status: str = Field(description="`healthy`, `degraded` (a service is silent) or `unhealthy` (no service of a kind is healthy).")
+    missing: list[str] = Field(description="Kinds of service of which none is healthy.")
+    services: list[ServiceHealth]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -13,9 +14,9 @@ from evenflow.api.rest.models import Page, Run
 from evenflow.api.rest.operation_models import ClearRequest, MarkRequest, Operated, RunEvent, Scope, TaskEvent
 from evenflow.api.rest.runs import found_run
 from evenflow.core.graph import Graph
-from evenflow.core.model import DagSpec
-from evenflow.core.operations import Only, Operation, targets, touched_states
-from evenflow.core.states import MARKS, TaskState
+from evenflow.core.model import UNMAPPED, DagSpec
+from evenflow.core.operations import Only, Operation, Target, among, targets, touched_states
+from evenflow.core.states import FINISHED, MARKS, RUN_FINISHED, RunState, TaskState
 from evenflow.core.states import TaskEvent as Event
 from evenflow.errors import DagNotFound
 from evenflow.store import events, operators
@@ -93,21 +94,17 @@ def _operation(event: Event, actor: str, scope: Scope, only: Only | None) -> Ope
 
 
 async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope, operation: Operation) -> Operated:
-    runs = await _runs(conn, dag_id, run_id, scope)
+    runs = await _runs(conn, dag_id, run_id, scope, operation)
     specs = await operators.read_specs(conn, {run.version_key for run in runs})
     graphs = {version_key: Graph.of(DagSpec.from_json(spec)) for version_key, spec in specs.items()}
     _check(graphs[runs[0].version_key], dag_id, run_id, scope)
-    states = touched_states(operation.event, operation.only)
     instances: list[operators.Row] = []
     for run in runs:
         if len(instances) > limits.PAGE:
             break
-        keys: list[Key] = []
-        for target in targets(graphs[run.version_key], operation):
-            keys += [(target.task_index, index) for index in (target.map_indexes or (None,))]
         room = limits.PAGE + 1 - len(instances)
-        found = await operators.list_touched(conn, run.run_key, keys, states, limit=room)
-        instances += ({"run_id": run.run_id, **row} for row in found)
+        found = await _touched(conn, run, graphs[run.version_key], operation, room)
+        instances += ({"run_id": run.run_id, **row} for row in found[:room])
     if not scope.dry_run:
         named = {} if scope.tasks is None else {"tasks": scope.tasks[: limits.USERS_SHOWN]}
         async with events.recorded(
@@ -124,7 +121,30 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
     )
 
 
-async def _runs(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope) -> list[operators.FoundRun]:
+async def _touched(
+    conn: operators.Conn, run: operators.FoundRun, graph: Graph, operation: Operation, limit: int
+) -> list[operators.Row]:
+    """What the operation would touch of a run, as the schedulers find it."""
+    if run.never_began:
+        if operation.event is not Event.CLEAR or operation.only is Only.RUNNING:
+            return []
+        return [{"task_id": task.task_id, "map_index": UNMAPPED, "state": TaskState.NONE} for task in graph.spec.tasks]
+    states = touched_states(operation.event, operation.only)
+    if operation.event is Event.MARK_FAILED and operation.tasks is None:  # what has ended stays as it is
+        states = states - FINISHED if run.state not in RUN_FINISHED else frozenset()
+    found = targets(graph, operation)
+    touched = await operators.list_touched(conn, run.run_key, _keys(found), states, limit=limit)
+    if operation.only is Only.FAILED:
+        left = _keys(among(found, await operators.find_left(conn, run.run_key)))
+        touched += await operators.list_touched(conn, run.run_key, left, {TaskState.SKIPPED}, limit=limit)
+    return touched
+
+
+def _keys(found: Iterable[Target]) -> list[Key]:
+    return [(target.task_index, index) for target in found for index in (target.map_indexes or (None,))]
+
+
+async def _runs(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope, operation: Operation) -> list[operators.FoundRun]:
     """The run that is named, then the others that are meant; those that have not begun or are being cancelled are left out."""
     await found_run(conn, dag_id, run_id)
     first, *others = await operators.find_runs(
@@ -140,6 +160,15 @@ async def _runs(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope) ->
         raise Refused(
             409, "run_not_begun", f"The run {run_id!r} of DAG {dag_id!r} has not begun: nothing can be cleared or marked."
         )
+    if first.never_began and operation.event is not Event.CLEAR:
+        raise Refused(
+            409,
+            "run_not_begun",
+            f"The run {run_id!r} of DAG {dag_id!r} ended before it began: nothing can be marked. "
+            f"To have it run: evenflow runs clear {dag_id} {run_id}",
+        )
+    if first.state == RunState.FAILED and operation.event is Event.MARK_FAILED and operation.tasks is None:
+        raise Refused(409, "run_finished", f"The run {run_id!r} of DAG {dag_id!r} has ended already: failed.")
     if first.being_cancelled:
         raise Refused(
             409,

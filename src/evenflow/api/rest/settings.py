@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from fastapi import APIRouter
 
-from evenflow.api.rest.context import Connection, Operator
-from evenflow.api.rest.models import Page, SettingChange, SettingValue
-from evenflow.core.settings import SETTINGS, Setting, find_setting
-from evenflow.store import events, settings
+from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.models import Page, SettingChange, SettingValue, SettingVersion
+from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, Setting, find_setting
+from evenflow.store import dags, events, settings
 from evenflow.store.settings import SetValue
 
 routes = APIRouter(tags=["Settings"])
@@ -21,14 +24,51 @@ async def list_settings(conn: Connection) -> Page[SettingValue]:
     return Page[SettingValue](items=items, limit=len(items), offset=0, more=False)
 
 
+@routes.get("/settings/{name}")
+async def get_setting(conn: Connection, name: str) -> SettingValue:
+    return await _read(conn, find_setting(name))
+
+
 @routes.put("/settings/{name}")
 async def set_setting(conn: Connection, operator: Operator, name: str, change: SettingChange) -> SettingValue:
     """Gives a setting a value, for all schedulers from their next transaction on."""
     setting = find_setting(name)
     setting.check(change.value)
-    async with events.recorded(conn, operator, "setting.set", name, value=change.value):
+    async with _changing(conn, setting), events.recorded(conn, operator, "setting.set", name, value=change.value):
         await settings.set_value(conn, name, change.value, actor=operator)
-    return _shown(setting, (await settings.read_settings(conn)).get(name))
+    return await _read(conn, setting)
+
+
+@routes.delete("/settings/{name}")
+async def unset_setting(conn: Connection, operator: Operator, name: str) -> SettingValue:
+    """Its default holds again, for all schedulers from their next transaction on."""
+    setting = find_setting(name)
+    async with _changing(conn, setting), events.recorded(conn, operator, "setting.unset", name):
+        await settings.unset_value(conn, name, actor=operator)
+    return await _read(conn, setting)
+
+
+@routes.get("/settings/{name}/history")
+async def list_setting_history(conn: Connection, part: InSlice, name: str) -> Page[SettingVersion]:
+    """What the setting was set to, and by whom, the newest first."""
+    setting = find_setting(name)
+    changes = await settings.list_changes(conn, name, limit=part.read_limit, offset=part.offset)
+    rows = [{**c._asdict(), "value": setting.default if c.value is None else c.value, "unset": c.value is None} for c in changes]
+    return part.page(Page[SettingVersion], rows)
+
+
+@asynccontextmanager
+async def _changing(conn: settings.Conn, setting: Setting) -> AsyncIterator[None]:
+    """A transaction that changes ``setting``, with what else depends on it."""
+    async with conn.transaction():
+        before = await settings.read_value(conn, setting.name)
+        yield
+        if setting.name == DEFAULT_TIMEZONE and await settings.read_value(conn, setting.name) != before:
+            await dags.reparse_all(conn)
+
+
+async def _read(conn: settings.Conn, setting: Setting) -> SettingValue:
+    return _shown(setting, (await settings.read_settings(conn)).get(setting.name))
 
 
 def _shown(setting: Setting, stored: SetValue | None) -> SettingValue:
@@ -40,4 +80,5 @@ def _shown(setting: Setting, stored: SetValue | None) -> SettingValue:
         meaning=setting.meaning,
         changed_at=None if stored is None else stored.changed_at,
         changed_by=None if stored is None else stored.changed_by,
+        version=None if stored is None else stored.version,
     )

@@ -8,12 +8,11 @@ from fastapi import APIRouter
 
 from evenflow.api import limits
 from evenflow.api.rest.context import Connection
-from evenflow.api.rest.models import Health, Status
+from evenflow.api.rest.models import Status
 from evenflow.core.limits import LEASE_S
-from evenflow.store import views
+from evenflow.store import quarantined, views
 
 routes = APIRouter(tags=["System"])
-health = APIRouter(tags=["Health"], prefix="/health")
 
 
 @routes.get("/status")
@@ -27,19 +26,7 @@ async def get_status(conn: Connection) -> Status:
             "queues": await views.list_queues(conn),
             "inbox": database["inbox"],
             "oldest_report_s": database["oldest_report_s"],
+            "quarantined": await quarantined.count_quarantine(conn),
             "database": database,
         }
     )
-
-
-@health.get("/live")
-async def live() -> Health:
-    """This process answers."""
-    return Health(status="live")
-
-
-@health.get("/ready")
-async def ready(conn: Connection) -> Health:
-    """The database answers too."""
-    await views.ping(conn)
-    return Health(status="ready")

@@ -11,7 +11,7 @@ SETTINGS: dict[str, str] = {
     "port": "5432",  # part of the socket's name; nothing listens on the network
     "unix_socket_permissions": "0700",
     "password_encryption": "'scram-sha-256'",
-    "max_connections": "100",  # a scheduler takes 2, an API server 11, the rest is for people
+    "max_connections": "100",  # a scheduler takes 5, an API server 11, the rest is for people
     # Memory: what a laptop spares. The hot tables are a few megabytes.
     "shared_buffers": "128MB",
     "effective_cache_size": "1GB",

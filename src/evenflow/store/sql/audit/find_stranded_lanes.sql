@@ -1,7 +1,9 @@
 -- The invariant of selection: a lane is open, or paused as its DAG is, or parked on a limit of its own that is full, or parked on one with
--- room while a better lane of its base with that limit is woken. A wake that waits to be folded, or a pause to be applied, excuses it.
+-- room while a better lane of its base with that limit is woken; of a run in quarantine it is parked as such. A wake that waits to be folded,
+-- or a pause to be applied, excuses it.
 with placed as (
-    select l.*, r.dag_id, r.run_id, d.is_paused, d.is_paused <> d.pause_applied as pause_pending, n.base_id, n.task_limit, c.limit_id,
+    select l.*, r.dag_id, r.run_id, r.quarantined_at is not null as in_quarantine, d.is_paused, d.is_paused <> d.pause_applied as pause_pending,
+           n.base_id, n.task_limit, c.limit_id,
            c.capacity > c.used and not exists (select from wake w where w.limit_id = c.limit_id) as has_room,
            concat_ws(' ', c.kind, nullif(c.name, '')) as limit_name
     from lane l
@@ -12,6 +14,8 @@ with placed as (
 ), judged as (
     select p.*,
            case
+               when p.in_quarantine <> (p.parked_on = -3) then 'in quarantine, or not, unlike its run'
+               when p.in_quarantine then null
                when p.parked_on = -1 and not p.is_paused and not p.pause_pending then 'paused, its DAG is not'
                when p.parked_on <> -1 and p.is_paused and not p.pause_pending then 'not paused, its DAG is'
                when p.parked_on > 0 and p.limit_id is null then 'parked on a limit that is gone'
@@ -27,7 +31,7 @@ with placed as (
     from placed p
 )
 select concat('lane ', lane_id, ' of ', dag_id, '/', run_id) as object, found,
-       case when is_paused then 'paused' else 'open, or parked on a full limit of its own' end as expected
+       case when in_quarantine then 'in quarantine' when is_paused then 'paused' else 'open, or parked on a full limit of its own' end as expected
 from judged
 where found is not null
 limit %(most)s

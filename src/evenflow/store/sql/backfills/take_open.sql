@@ -14,7 +14,8 @@ left join asked using (backfill_id)
 cross join lateral (
     select count(*)::int as n from dag_run r where r.backfill_id = b.backfill_id and r.state in ('queued', 'running')
 ) as a
-where b.ended_at is null and not b.is_paused and d.is_active and a.n + coalesce(asked.n, 0) < b.max_active_runs
+where b.ended_at is null and not exists (select from quarantine q where q.kind = 'backfill' and q.object = b.backfill_id::text)
+  and not b.is_paused and d.is_active and a.n + coalesce(asked.n, 0) < b.max_active_runs
   and exists (select from backfill_run x where x.backfill_id = b.backfill_id and x.run_key is null and x.passed_over is null)
 order by b.backfill_id
 limit %(limit)s

@@ -36,6 +36,7 @@ with best as materialized (
 )
 select s.state, exists (select from best) and not exists (select from worker) as beaten,
        array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
+       extract(epoch from d.claimed_at - d.created_at)::float8 as waited_s,
        d.epoch, d.run_key, d.task_index, d.map_index, d.try_number, r.version_key, r.dag_id, r.run_id, r.run_type, r.params, r.run_after,
        r.logical_date, r.data_interval_start, r.data_interval_end, m.length
 from service s

@@ -2,7 +2,8 @@
 -- to send again (claimed a while ago, not listed, and no report of them waits to be applied).
 select coalesce(d.epoch, l.epoch) as epoch,
        coalesce(d.kill, true) as kill,
-       l.epoch is null as resend
+       l.epoch is null as resend,
+       d.epoch is null as revoked
 from (select epoch, run_key, claimed_at, kill from dispatch where worker_id = %(service_id)s) as d
 full join unnest(%(epochs)s::bigint[]) as l (epoch) on l.epoch = d.epoch
 where d.epoch is null

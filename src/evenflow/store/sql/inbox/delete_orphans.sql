@@ -3,7 +3,7 @@
 delete from report
 where ctid = any(array(
     select p.ctid
-    from (select run_key, report_id from report order by report_id limit %(reports)s) as oldest
+    from (select run_key, report_id from report where not held order by report_id limit %(reports)s) as oldest
     join report p using (run_key, report_id)
     where not exists (select from dag_run r where r.run_key = p.run_key)
     for no key update of p skip locked))

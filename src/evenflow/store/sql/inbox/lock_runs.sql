@@ -1,25 +1,37 @@
 -- Runs that have reports or due timers, the oldest report first, found among so many reports; of those that have nothing but cancels and
 -- operations, which take long, only as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and nobody waits;
--- NO KEY: rows that refer to the run may be inserted meanwhile.
-select r.run_key, r.dag_id, r.version_key, r.state::text, r.priority,
-       (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, r.cancelled_by, d.is_paused, r.clears
-from (
+-- NO KEY: rows that refer to the run may be inserted meanwhile. Who has not got the executor's lock leaves to its holder what that one can
+-- take in one transaction, unless it helps in any case: else each notification would have all schedulers go for the same runs. Each row
+-- says how many were found; when all of them were skipped, or there were none, a single row says so, whose run is 0.
+with waiting as materialized (
     select run_key, first
     from (
         select run_key, min(first) as first, bool_and(is_change) as is_change,
                row_number() over (partition by bool_and(is_change) order by min(first)) as place
         from (
-            (select run_key, report_id as first, kind in ('cancel', 'operate') as is_change from report order by report_id limit %(reports)s)
+            (select run_key, report_id as first, kind in ('cancel', 'operate') as is_change from report where not held order by report_id limit %(reports)s)
             union all
-            (select run_key, 0, false from timer where due_at <= now() order by due_at limit %(limit)s)
+            (select run_key, 0, false from timer where due_at <= now() and not held order by due_at limit %(limit)s)
         ) as said
         group by run_key
     ) as placed
-    where not is_change or place <= %(changes)s
+    where (not is_change or place <= %(changes)s)
+      and (%(helps)s or current_setting('evenflow.lead')::boolean
+           or exists (select from report where not held order by report_id offset %(share)s limit 1))
     order by first
     limit %(limit)s
-) as waiting
-join dag_run r using (run_key)
-join dag d using (dag_id)
-order by waiting.first
-for no key update of r skip locked
+), locked as (
+    select r.run_key, r.dag_id, r.version_key, r.state::text, r.priority,
+           (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, r.cancelled_by, d.is_paused, r.clears,
+           r.quarantined_at is not null as in_quarantine, waiting.first
+    from waiting
+    join dag_run r using (run_key)
+    join dag d using (dag_id)
+    order by waiting.first
+    for no key update of r skip locked
+)
+select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.state, l.priority, l.run_after_us, l.cancelled_by, l.is_paused, l.clears,
+       l.in_quarantine, w.found
+from (select count(*)::int as found from waiting) as w
+left join locked l on true
+order by l.first

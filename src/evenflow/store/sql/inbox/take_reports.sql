@@ -6,11 +6,11 @@ with taken as (
     delete from report
     where ctid = any(array(
         select ctid from report
-        where run_key = any(%(run_keys)s::bigint[]) and (kind not in ('cancel', 'operate')
+        where run_key = any(%(run_keys)s::bigint[]) and not held and (kind not in ('cancel', 'operate')
                or %(lead)s and report_id = any(array(
                    select min(e.report_id)
                    from report e
-                   where e.run_key = any(%(run_keys)s::bigint[]) and e.kind in ('cancel', 'operate')
+                   where e.run_key = any(%(run_keys)s::bigint[]) and not e.held and e.kind in ('cancel', 'operate')
                    group by e.run_key
                    order by 1
                    limit %(changes)s)))

@@ -3,7 +3,7 @@
 -- a deadline is void when the run has ended.
 with taken as (
     delete from timer
-    where run_key = any(%(run_keys)s::bigint[]) and due_at <= now()
+    where run_key = any(%(run_keys)s::bigint[]) and due_at <= now() and not held
     returning kind, run_key, task_index, map_index, epoch, due_at
 )
 select x.kind, x.run_key, x.task_index, x.map_index, t.state::text, t.epoch, t.try_number,

@@ -1,11 +1,19 @@
 -- Deletes those of these runs that have ended, with all that there is of them, and has their logs deleted; answers their names. Runs that wait for
--- tasks of them are told to look again. Locked FOR UPDATE, in order: no scheduler takes them up meanwhile.
+-- tasks of them are told to look again. Locked FOR UPDATE, in order: no scheduler takes them up meanwhile. What there is much of in a run
+-- of very many instances is left to retention/delete_garbage.
 with gone as materialized (
     select run_key, dag_id, run_id
     from dag_run
     where run_key = any(%(run_keys)s::bigint[]) and state in ('success', 'failed')
     order by run_key
     for update
+), large as materialized (
+    select run_key from gone
+    where %(whole)s::int < (select count(*) from (select from task_instance t where t.run_key = gone.run_key limit %(whole)s::int + 1) as first_ones)
+), left_over as (
+    insert into run_garbage (run_key) select run_key from large
+), small as materialized (
+    select run_key from gone where run_key not in (select run_key from large)
 ), told as (
     insert into report (run_key, kind, epoch, payload)
     select w.waiter_run, 'past', r.clears, jsonb_build_object('task', w.waiter_task)
@@ -25,9 +33,9 @@ with gone as materialized (
 ), decisions as (
     delete from branch_decision x using gone where x.run_key = gone.run_key
 ), templates as (
-    delete from rendered x using gone where x.run_key = gone.run_key
+    delete from rendered x using small where x.run_key = small.run_key
 ), results as (
-    delete from xcom x using gone where x.run_key = gone.run_key
+    delete from xcom x using small where x.run_key = small.run_key
 ), progress as (
     delete from task_progress x using gone where x.run_key = gone.run_key
 ), timers as (
@@ -41,9 +49,9 @@ with gone as materialized (
 ), counters as (
     delete from upstream_counter x using gone where x.run_key = gone.run_key
 ), instances as (
-    delete from task_instance x using gone where x.run_key = gone.run_key
+    delete from task_instance x using small where x.run_key = small.run_key
 ), task_history as (
-    delete from task_event x using gone where x.run_key = gone.run_key
+    delete from task_event x using small where x.run_key = small.run_key
 ), run_history as (
     delete from run_event x using gone where x.run_key = gone.run_key
 )

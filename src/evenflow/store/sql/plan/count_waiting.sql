@@ -1,8 +1,10 @@
--- Ready tasks by what their lane is parked on and by node, among so many lanes in the order of the index.
+-- Ready tasks by what their lane is parked on and by node, among so many lanes in the order of the index; those of runs in quarantine left
+-- out.
 select parked_on, node_id, sum(ready)::int as tasks, count(*)::int as lanes
 from (
     select parked_on, node_id, ready
     from lane
+    where parked_on <> -3
     order by parked_on, queue_id, run_priority desc, priority desc, run_after, lane_id
     limit %(lanes)s
 ) as l

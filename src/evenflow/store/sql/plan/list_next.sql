@@ -1,4 +1,4 @@
--- The first lanes of all in the strict order, those of paused DAGs left out: the best of each queue that lanes wait in, of which so many are
+-- The first lanes of all in the strict order, those of paused DAGs and of runs in quarantine left out: the best of each queue that lanes wait in, of which so many are
 -- found by skipping through the index.
 with recursive queue as (
     (select parked_on, queue_id from lane order by parked_on, queue_id limit 1)
@@ -18,6 +18,6 @@ cross join lateral (
     order by run_priority desc, priority desc, run_after, lane_id
     limit %(limit)s
 ) as l
-where q.parked_on <> -1
+where q.parked_on not in (-1, -3)
 order by l.run_priority desc, l.priority desc, l.run_after, l.lane_id
 limit %(limit)s

@@ -16,7 +16,7 @@ left join concurrency_limit l on l.run_key = 0 and l.kind = 'dag_runs' and l.nam
 cross join lateral (
     select q.run_key, q.dag_id, q.version_key, q.priority, q.run_after, q.created_at, q.clears
     from dag_run q
-    where q.dag_id = w.dag_id and q.state = 'queued' and q.run_after <= now() and q.cancelled_by is null
+    where q.dag_id = w.dag_id and q.state = 'queued' and q.run_after <= now() and q.cancelled_by is null and q.quarantined_at is null
     order by q.priority desc, q.run_after, q.run_key
     limit least(%(share)s, greatest(0, coalesce(l.capacity - l.used, %(share)s)))
     for no key update skip locked

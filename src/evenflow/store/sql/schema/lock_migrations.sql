@@ -1,2 +1,3 @@
--- One migrates at a time; the lock is freed at the end of the transaction. The number is "evenflow" cut to what a bigint holds.
-select pg_advisory_xact_lock(7311146993655181)
+-- One migrates at a time; the lock is the session's, so that it holds from one migration's transaction to the next. The number is
+-- "evenflow" cut to what a bigint holds.
+select pg_advisory_lock(7311146993655181)

@@ -2,7 +2,7 @@
 with parked as (
     update lane l set parked_on = -1, queue_id = node_id
     from dag_run r
-    where r.run_key = l.run_key and r.dag_id = any(%(dag_ids)s) and r.state = 'running' and l.parked_on <> -1
+    where r.run_key = l.run_key and r.dag_id = any(%(dag_ids)s) and r.state = 'running' and l.parked_on not in (-1, -3)
     returning l.node_id, l.locals
 )
 select unnest(locals) as limit_id from parked

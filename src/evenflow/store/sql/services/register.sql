@@ -4,6 +4,6 @@ with forgotten as (
     where s.kind = %(kind)s and s.beat_at < now() - interval '7 days'
       and not exists (select from dispatch d where d.worker_id = s.service_id)
 )
-insert into service (kind, name, host, pid, version, detail)
-values (%(kind)s, %(name)s, %(host)s, %(pid)s, %(version)s, %(detail)s::jsonb)
+insert into service (kind, name, host, pid, version, detail, schema_known)
+values (%(kind)s, %(name)s, %(host)s, %(pid)s, %(version)s, %(detail)s::jsonb, %(schema_known)s)
 returning service_id

@@ -36,7 +36,7 @@ with run as materialized (
     from page, mapped m, generate_series(greatest(0, page.begin - m.first)::int, (least(m.length, page.past - m.first) - 1)::int) as n
 )
 select k.task_id, k.operator, w.map_index, coalesce(t.state, w.rest)::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
-       t.queued_at, t.started_at, t.ended_at, t.reason,
+       t.queued_at, t.started_at, t.ended_at, t.reason, coalesce(t.losses, 0) as losses,
        extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
 from wanted w
 cross join run

@@ -54,7 +54,7 @@ with run as materialized (
     where p.first < %(offset)s::bigint + %(limit)s and p.first + p.past - p.begin > %(offset)s
 )
 select k.task_id, k.operator, p.map_index, %(state)s::task_state::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
-       t.queued_at, t.started_at, t.ended_at, t.reason,
+       t.queued_at, t.started_at, t.ended_at, t.reason, coalesce(t.losses, 0) as losses,
        extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
 from page p
 cross join run

@@ -8,7 +8,8 @@ select r.run_key, r.version_key, r.dag_id, r.run_id, r.state::text as run_state,
         where timer.run_key = r.run_key and timer.epoch = t.epoch and t.state in ('up_for_retry', 'up_for_reschedule')
         limit 1) as due_at,
        (select count(*)::int from service
-        where kind = 'scheduler' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)) as schedulers
+        where kind = 'scheduler' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)) as schedulers,
+       q.reason as quarantine, q.since as quarantined_at
 from dag_run r
 join dag d on d.dag_id = r.dag_id
 join task k on k.version_key = r.version_key and k.task_id = %(task_id)s
@@ -19,4 +20,5 @@ left join task_instance t on t.run_key = r.run_key and t.task_index = k.task_ind
                          and t.map_index = case when m.length is null then -1 else %(map_index)s::int end
 left join dispatch x on x.epoch = t.epoch
 left join service s on s.service_id = x.worker_id
+left join quarantine q on q.run_key = r.run_key
 where r.dag_id = %(dag_id)s and r.run_id = %(run_id)s

@@ -1,0 +1,182 @@
+"""Every metric of Evenflow, declared once. What is not here is told by nobody; docs, dashboard and alerts are tested against it."""
+
+from __future__ import annotations
+
+from evenflow.core.observation import Kind, Metric, Teller
+
+SYSTEM = frozenset({Teller.SYSTEM})
+SCHEDULER = frozenset({Teller.SCHEDULER})
+WORKER = frozenset({Teller.WORKER})
+PROCESSOR = frozenset({Teller.PROCESSOR})
+API = frozenset({Teller.API})
+EVERY = SCHEDULER | WORKER | PROCESSOR | API
+
+_declared: list[Metric] = []
+
+
+def _declare(kind: Kind, name: str, tellers: frozenset[Teller], meaning: str, labels: tuple[str, ...]) -> Metric:
+    metric = Metric(name, kind, tellers, meaning, labels)
+    _declared.append(metric)
+    return metric
+
+
+def counter(name: str, tellers: frozenset[Teller], meaning: str, *labels: str) -> Metric:
+    return _declare(Kind.COUNTER, name, tellers, meaning, labels)
+
+
+def gauge(name: str, tellers: frozenset[Teller], meaning: str, *labels: str) -> Metric:
+    return _declare(Kind.GAUGE, name, tellers, meaning, labels)
+
+
+def histogram(name: str, tellers: frozenset[Teller], meaning: str, *labels: str) -> Metric:
+    return _declare(Kind.HISTOGRAM, name, tellers, meaning, labels)
+
+
+# -- the system, from the database -------------------------------------------------------------------------------------
+
+SERVICE_HEALTHY = gauge(
+    "evenflow_service_healthy", SYSTEM, "1 while its lease holds, 0 when it has missed its beats.", "kind", "name"
+)
+SERVICE_BEAT_AGE = gauge("evenflow_service_beat_age_seconds", SYSTEM, "Time since its last beat.", "kind", "name")
+LIMIT_CAPACITY = gauge("evenflow_limit_capacity", SYSTEM, "Slots of a pool or executor.", "kind", "name")
+LIMIT_USED = gauge("evenflow_limit_used", SYSTEM, "Slots of it that are taken.", "kind", "name")
+DISPATCH_WAITING = gauge("evenflow_dispatch_waiting", SYSTEM, "Tries that wait for a worker.", "queue")
+DISPATCH_RUNNING = gauge("evenflow_dispatch_running", SYSTEM, "Tries that a worker has.", "queue")
+DISPATCH_OLDEST = gauge(
+    "evenflow_dispatch_oldest_waiting_seconds", SYSTEM, "For how long the first of them has waited for a worker.", "queue"
+)
+LANES = gauge(
+    "evenflow_lanes",
+    SYSTEM,
+    "Groups of ready tasks that wait for selection: open, parked on a limit, or of a paused DAG. At 10,000 counting ends.",
+    "state",
+)
+TASKS_READY = gauge("evenflow_tasks_ready", SYSTEM, "Tasks in these groups: ready, and not started.")
+RUNS_RUNNING = gauge("evenflow_runs_running", SYSTEM, "Runs that take a place of their DAG's max_active_runs.")
+RUNS_QUEUED = gauge("evenflow_runs_queued", SYSTEM, "Runs that wait to be created or for such a place. At 10,000 counting ends.")
+REPORTS_WAITING = gauge("evenflow_reports_waiting", SYSTEM, "Reports that no scheduler has applied yet. At 10,000 counting ends.")
+REPORTS_OLDEST = gauge("evenflow_reports_oldest_seconds", SYSTEM, "Age of the oldest of them.")
+QUARANTINED = gauge(
+    "evenflow_quarantined", SYSTEM, "Runs and other things that are set aside because handling them raised an exception.", "kind"
+)
+DAG_FILES_BROKEN = gauge("evenflow_dag_files_broken", SYSTEM, "DAG files that cannot be loaded.")
+DATABASE_BYTES = gauge("evenflow_database_bytes", SYSTEM, "Size of the database.")
+DATABASE_OLDEST_SNAPSHOT = gauge(
+    "evenflow_database_oldest_snapshot_seconds",
+    SYSTEM,
+    "Age of the oldest snapshot; one of minutes slows every round, as PostgreSQL cannot clean up behind it.",
+)
+DATABASE_CONNECTIONS = gauge("evenflow_database_connections", SYSTEM, "Connections to the database, by what they do.", "state")
+DATABASE_LOCK_WAITS = gauge("evenflow_database_lock_waits", SYSTEM, "Connections that wait for a lock at this moment.")
+DATABASE_LIVE_ROWS = gauge("evenflow_database_live_rows", SYSTEM, "Rows of a hot table, as PostgreSQL estimates them.", "table")
+DATABASE_DEAD_ROWS = gauge(
+    "evenflow_database_dead_rows", SYSTEM, "Dead rows of a hot table that vacuum has not taken away yet.", "table"
+)
+
+# -- every service -----------------------------------------------------------------------------------------------------
+
+SERVICE_INFO = gauge("evenflow_service_info", EVERY, "Always 1; the version says what runs.", "version")
+SERVICE_LIVE = gauge("evenflow_service_live", EVERY, "1 while all its loops turn, as /health/live says.")
+SERVICE_READY = gauge("evenflow_service_ready", EVERY, "1 while it can do its work, as /health/ready says.")
+SERVICE_START_TIME = gauge("evenflow_service_start_time_seconds", EVERY, "When its process started, in seconds since 1970.")
+SERVICE_ANSWERED = gauge(
+    "evenflow_service_last_answered_beat_seconds", EVERY, "Time since its last beat that was answered, by its own clock."
+)
+PROCESS_MEMORY = gauge("evenflow_process_resident_bytes", EVERY, "Memory of its process, without the processes of tries.")
+PROCESS_CPU = counter("evenflow_process_cpu_seconds", EVERY, "CPU time of its process.")
+PROCESS_FILES = gauge("evenflow_process_open_files", EVERY, "Open file descriptors of its process.")
+LOOP_LAG = histogram("evenflow_event_loop_lag_seconds", EVERY, "How late its event loop wakes up; measured once a second.")
+
+# -- schedulers --------------------------------------------------------------------------------------------------------
+
+TURNS = counter("evenflow_scheduler_turns", SCHEDULER, "Transactions of this scheduler.")
+TURN_SECONDS = histogram("evenflow_scheduler_turn_seconds", SCHEDULER, "How long such a transaction takes.")
+ROUNDS = counter("evenflow_scheduler_rounds", SCHEDULER, "Transactions that selected what starts.")
+STARTS = counter("evenflow_scheduler_starts", SCHEDULER, "Tries that it sent to workers.")
+MOVES = counter("evenflow_scheduler_moves", SCHEDULER, "Changes of a task instance's state.")
+LANES_TOUCHED = counter("evenflow_scheduler_lanes_touched", SCHEDULER, "Lanes that its rounds decided about.")
+ROWS_READ = counter("evenflow_scheduler_rows_read", SCHEDULER, "Rows that its rounds read.")
+REPORTS = counter("evenflow_scheduler_reports", SCHEDULER, "Reports that it applied.")
+STALE_REPORTS = counter("evenflow_scheduler_stale_reports", SCHEDULER, "Reports of tries that were no longer current.")
+STARTABLE_SECONDS = histogram(
+    "evenflow_task_startable_seconds", SCHEDULER, "For how long tasks could have started before they did."
+)
+PICKS = counter("evenflow_scheduler_picks", SCHEDULER, "Runs with work that it tried to take.")
+CONTENDED_PICKS = counter(
+    "evenflow_scheduler_contended_picks", SCHEDULER, "Of these, runs that another scheduler had at that moment (SKIP LOCKED)."
+)
+SAMPLES = counter(
+    "evenflow_scheduler_samples",
+    SCHEDULER,
+    "Looks at what its transactions do, four a second: idle, working, or waiting for a lock.",
+    "state",
+)
+REPAIRS = counter(
+    "evenflow_selection_repairs", SCHEDULER, "Lost wake-ups that a sweep has repaired. Above 0 is a defect: please report it."
+)
+STALLS = counter(
+    "evenflow_scheduler_stalls",
+    SCHEDULER,
+    "Times that a startable task was not started for 2 s, and a full round repaired that. Above 0 is a defect: please report it.",
+)
+ISOLATIONS = counter(
+    "evenflow_scheduler_isolations", SCHEDULER, "Transactions that failed, after which it looked for the run whose fault that was."
+)
+SET_ASIDE = counter(
+    "evenflow_scheduler_set_aside",
+    SCHEDULER,
+    "Runs and reports that it set aside because handling them failed.",
+    "what",
+)
+DUTY_SECONDS = counter("evenflow_scheduler_duty_seconds", SCHEDULER, "Time that its other duties took.", "duty")
+DATABASE_FAILURES = counter(
+    "evenflow_scheduler_database_failures",
+    SCHEDULER,
+    "Times that a thread of it lost the database or failed, and began again.",
+    "thread",
+)
+
+# -- workers -----------------------------------------------------------------------------------------------------------
+
+WORKER_SLOTS = gauge("evenflow_worker_slots", WORKER, "Tries that it runs at once.")
+WORKER_TRIES = gauge("evenflow_worker_tries", WORKER, "Tries that it has in hand.")
+WORKER_FREE = gauge("evenflow_worker_slots_free", WORKER, "Slots in which a try could start now.")
+WORKER_UNACKNOWLEDGED = gauge(
+    "evenflow_worker_reports_unacknowledged", WORKER, "Ends of tries that no API server has acknowledged yet."
+)
+WORKER_LOG_BYTES = gauge("evenflow_worker_log_bytes_held", WORKER, "Bytes of logs that no API server has stored yet.")
+
+# -- processors --------------------------------------------------------------------------------------------------------
+
+FILES = gauge("evenflow_processor_files", PROCESSOR, "DAG files that it sees.", "bundle")
+PARSES = histogram("evenflow_processor_parse_seconds", PROCESSOR, "How long loading a DAG file takes.")
+PARSE_FAILURES = counter("evenflow_processor_parse_failures", PROCESSOR, "Times that loading a DAG file failed.")
+FILE_SECONDS = gauge(
+    "evenflow_processor_file_parse_seconds", PROCESSOR, "How long loading this file took last; the 100 slowest.", "bundle", "file"
+)
+FILE_TIME = gauge(
+    "evenflow_processor_file_parsed_time_seconds", PROCESSOR, "When that was, in seconds since 1970.", "bundle", "file"
+)
+
+# -- API servers -------------------------------------------------------------------------------------------------------
+
+API_REQUESTS = counter("evenflow_api_requests", API, "Requests answered, by part of the API and class of status.", "part", "status")
+API_SECONDS = histogram(
+    "evenflow_api_request_seconds",
+    API,
+    "How long requests take; those that wait on purpose (claim, logs) have parts of their own.",
+    "part",
+)
+API_CLAIMS_WAITING = gauge("evenflow_api_claims_waiting", API, "Workers that wait at this server for something to do.")
+CLAIM_WAIT = histogram("evenflow_api_claim_wait_seconds", API, "How long tries waited between dispatch and claim.")
+POOL_CONNECTIONS = gauge("evenflow_api_database_connections", API, "Connections of its pool.", "state")
+POOL_WAITING = gauge("evenflow_api_database_waiting", API, "Requests that wait for a connection.")
+POOL_REQUESTS = counter("evenflow_api_database_requests", API, "Times that a connection was asked for.")
+POOL_FAILURES = counter("evenflow_api_database_failures", API, "Times that none was to be had.")
+POOL_LOST = counter("evenflow_api_database_connections_lost", API, "Connections that died.")
+LOG_BYTES_LOST = counter(
+    "evenflow_api_log_bytes_lost", API, "Bytes of logs that it could not write, as the disk was full or failed. Tasks go on."
+)
+LOG_DISK_FREE = gauge("evenflow_api_log_disk_free_bytes", API, "Free space where it stores logs.")
+
+METRICS = tuple(_declared)

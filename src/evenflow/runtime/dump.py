@@ -1,0 +1,168 @@
+"""``evenflow db dump`` and ``restore``: the whole database in a file, and back.
+
+A dump is of one moment, while everything goes on. A restore replaces what is there in one transaction, and begins a new incarnation
+of the database in the same one: no service and no try from before is let in afterwards, and what was in flight at the moment of the
+dump is sent again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from evenflow.errors import DumpError
+from evenflow.runtime.postgres_programs import PostgresPrograms, connection_arguments, find_dump_programs
+from evenflow.store.connect import UNBOUNDED, connect, redacted
+from evenflow.store.migrate import SCHEMA_VERSION, Steps, migrate
+from evenflow.store.replacement import NOT_DUMPED, examine, script
+
+FIRST_SCHEMA = 4  # the first with incarnations
+Progress = Callable[[str], None]  # hears the name of each table
+
+_SAID = re.compile(r'(?:dumping contents of|processing data for) table "(?:public\.)?([^"]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Dumped:
+    file: Path
+    size: int
+    at: datetime  # what was committed later is not in it
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    schema_version: int  # of the dump
+    migrated: int  # migrations that were applied to it afterwards
+    tokens_kept: bool  # else there are none, and services and people need new ones
+
+
+def dump(url: str, file: Path, *, replace: bool, progress: Progress) -> Dumped:
+    """Raises :class:`DumpError`, and then there is no file that was not there before."""
+    if file.exists() and not replace:
+        raise DumpError(f"{file} exists. Name another file, or replace it with --replace.")
+    with connect(url, name="dump") as conn:
+        programs = find_dump_programs(conn.info.server_version // 10_000)
+    unfinished = file.with_name(f"{file.name}.part")
+    target, environment = connection_arguments(url)
+    command = [programs["pg_dump"], "--format=custom", "--no-owner", "--no-privileges", "--verbose", f"--file={unfinished}"]
+    command += [f"--exclude-table-data=public.{table}" for table in NOT_DUMPED]
+    at = datetime.now(UTC)
+    try:
+        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        process = subprocess.Popen([*command, target], env=environment, stderr=subprocess.PIPE, text=True)
+        complaint = _hear(process, progress)
+        if process.wait() != 0:
+            raise DumpError(f"pg_dump of {redacted(url)} failed: {complaint}")
+        unfinished.replace(file)
+    except OSError as error:
+        raise DumpError(f"The dump cannot be written: {error}.") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return Dumped(file, file.stat().st_size, at)
+
+
+def restore(url: str, file: Path, *, replace: bool, by: str, progress: Progress) -> Restored:
+    """Raises :class:`DumpError`, and then the database is as it was."""
+    with connect(url, name="restore", timeouts=UNBOUNDED) as conn:
+        programs = find_dump_programs(conn.info.server_version // 10_000)
+        version = _version_in(programs, file)
+        replaced = examine(conn)
+        if replaced.sessions:
+            raise DumpError(
+                f"{redacted(url)} is in use: {', '.join(replaced.sessions)}. Stop all schedulers and API servers "
+                "(evenflow up: Ctrl-C), and whatever else is connected, then try again. Workers may go on: they are told."
+            )
+        if replaced.drops and not replace:
+            raise DumpError(
+                f"{redacted(url)} is not empty. To delete all that is in it (every table, function and type of its schema "
+                "public) and put the dump in its place, add --replace. To keep what is there, dump it first."
+            )
+        before, after = script(conn, replaced, reason=f"restored from {file.name}", by=by)
+    _put(programs, url, file, before, after, progress)
+    with connect(url, name="restore", timeouts=UNBOUNDED) as conn:
+        migrated = len(migrate(conn, Steps.ALONE).applied)
+    return Restored(version, migrated, replaced.kept is not None)
+
+
+def _version_in(programs: PostgresPrograms, file: Path) -> int:
+    """The schema of the database that was dumped, from the dump."""
+    if not file.is_file():
+        raise DumpError(f"There is no file {file}.")
+    command = [programs["pg_restore"], "--data-only", "--table=schema_version", "--file=-", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise DumpError(f"{file} is no dump that can be read: {_last_line(done.stderr)}")
+    rows = done.stdout.partition("FROM stdin;\n")[2].partition("\\.\n")[0]
+    version = max((int(row.split("\t")[0]) for row in rows.splitlines()), default=0)
+    if version == 0:
+        raise DumpError(f"{file} is no dump of an Evenflow database: it has no schema_version.")
+    if version > SCHEMA_VERSION:
+        raise DumpError(
+            f"{file} is of schema version {version}, newer than the {SCHEMA_VERSION} that this Evenflow knows. Upgrade Evenflow "
+            "on this host."
+        )
+    if version < FIRST_SCHEMA:
+        raise DumpError(f"{file} is of schema version {version}. Restore it with the release that it was made with, then upgrade.")
+    return version
+
+
+def _put(programs: PostgresPrograms, url: str, file: Path, before: str, after: str, progress: Progress) -> None:
+    """The dump between the two scripts, through psql. Without the end of ``after`` nothing is committed."""
+    target, environment = connection_arguments(url)
+    psql = subprocess.Popen(
+        [programs["psql"], "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null", "--file=-", target],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert psql.stdin is not None
+    said: list[str] = []
+    listening = threading.Thread(target=lambda: said.append(_hear(psql, lambda _: None)))
+    listening.start()
+    complaint = ""
+    try:
+        psql.stdin.write(before)
+        psql.stdin.flush()
+        complaint = _copy(programs, file, psql.stdin, progress)
+        if not complaint:
+            psql.stdin.write(after)
+        psql.stdin.close()
+    except BrokenPipeError:  # psql has stopped at an error, which it says
+        pass
+    failed = psql.wait() != 0
+    listening.join()
+    if complaint or failed:
+        raise DumpError(f"{file} cannot be restored to {redacted(url)}, which is as it was: {said[0] or complaint}")
+
+
+def _copy(programs: PostgresPrograms, file: Path, into: IO[str], progress: Progress) -> str:
+    """Has pg_restore write the dump's commands; answers what it complains of, nothing when all is written."""
+    command = [programs["pg_restore"], "--no-owner", "--no-privileges", "--verbose", "--file=-", str(file)]
+    process = subprocess.Popen(command, stdout=into, stderr=subprocess.PIPE, text=True)
+    complaint = _hear(process, progress)
+    return (complaint or f"pg_restore ended with {process.returncode}") if process.wait() != 0 else ""
+
+
+def _hear(process: subprocess.Popen[str], progress: Progress) -> str:
+    """What the program said last, when it has ended; ``progress`` hears of tables."""
+    assert process.stderr is not None
+    last = ""
+    for line in process.stderr:
+        if (table := _SAID.search(line)) is not None:
+            progress(table[1])
+        if "error:" in line.lower() or not last:
+            last = line
+    return _last_line(last)
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["it does not say why"])[-1].rstrip(".")

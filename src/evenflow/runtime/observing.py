@@ -1,0 +1,65 @@
+"""Shows a service to those who watch it: a listener for health and metrics, a sender to StatsD, an eye on its event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+
+from evenflow.core.metrics import LOOP_LAG
+from evenflow.runtime.service_settings import Kind, ServiceSettings
+from evenflow.telemetry import prometheus
+from evenflow.telemetry.listener import Listener, Page, advertised
+from evenflow.telemetry.own_process import watch_process
+from evenflow.telemetry.sender import Sender
+from evenflow.telemetry.statsd import StatsD, parse_address
+from evenflow.telemetry.vitals import Verdict, Vitals
+
+LOOK_S = 1.0  # how often the event loop is looked at
+
+log = logging.getLogger(__name__)
+
+
+@contextlib.asynccontextmanager
+async def observed(kind: Kind, vitals: Vitals, settings: ServiceSettings) -> AsyncIterator[None]:
+    """An API answers for itself, at its own port. Raises :class:`SettingsError` when an address cannot be had."""
+    watch_process(vitals.meter)
+    watching = asyncio.create_task(_watch_loop(vitals), name="event loop watch")
+    async with contextlib.AsyncExitStack() as contexts:
+        contexts.callback(watching.cancel)
+        if kind is not Kind.API and settings.metrics_port >= 0:
+            listener = Listener(settings.metrics_host, settings.metrics_port, _pages(vitals))
+            vitals.address = advertised(settings.metrics_host, listener.port)
+            listener.start()
+            contexts.push_async_callback(asyncio.to_thread, listener.stop)
+            log.info("health and metrics at http://%s", vitals.address)
+        if settings.statsd_address:
+            statsd = StatsD(settings.statsd_prefix, settings.statsd_style)
+            sender = Sender(vitals, statsd, parse_address(settings.statsd_address), asyncio.get_running_loop())
+            sender.start()
+            contexts.push_async_callback(asyncio.to_thread, sender.stop)
+        yield
+
+
+def _pages(vitals: Vitals) -> dict[str, Callable[[], Page]]:
+    return {
+        "/health/live": lambda: _health(vitals.live()),
+        "/health/ready": lambda: _health(vitals.ready()),
+        "/metrics": lambda: Page(200, prometheus.CONTENT_TYPE, prometheus.exposition(vitals.meter.read())),
+    }
+
+
+def _health(verdict: Verdict) -> Page:
+    return Page(200 if verdict.ok else 503, "application/json", json.dumps(verdict.as_json()).encode())
+
+
+async def _watch_loop(vitals: Vitals) -> None:
+    """A loop that is late makes everything late: beats, claims, answers."""
+    pulse, loop = vitals.loop("event loop"), asyncio.get_running_loop()
+    while True:
+        due = loop.time() + LOOK_S
+        await asyncio.sleep(LOOK_S)
+        vitals.meter.observe(LOOP_LAG, max(0.0, loop.time() - due))
+        pulse.beat()

@@ -1,0 +1,53 @@
+"""Giving out tokens, for whoever can reach the database: it has the keys, so no API is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from evenflow.api.token_watch import read_keys
+from evenflow.api.tokens import FLEET_TTL_S, OPERATOR_TTL_S, FleetToken, OperatorToken, mint
+from evenflow.store import tokens as stored
+from evenflow.store.connect import connect_async
+from evenflow.store.tokens import Conn, GivenToken
+
+Kind = Literal["operator", "worker", "processor"]
+LASTS_S: dict[Kind, float] = {"operator": OPERATOR_TTL_S, "worker": FLEET_TTL_S, "processor": FLEET_TTL_S}
+
+
+async def create_token(database_url: str, kind: Kind, *, name: str, by: str, ttl: float | None = None) -> str:
+    """The text of a new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's."""
+    async with await connect_async(database_url, name="tokens") as conn:
+        return await _create(conn, kind, name, by, LASTS_S[kind] if ttl is None else ttl)
+
+
+async def create_tokens(database_url: str, *, name: str) -> dict[str, str]:
+    """One of each kind for an ``evenflow up``, which starts services again for as long as it runs."""
+    async with await connect_async(database_url, name="tokens") as conn:
+        return {kind: await _create(conn, kind, name, "evenflow up", OPERATOR_TTL_S) for kind in LASTS_S}
+
+
+async def _create(conn: Conn, kind: Kind, name: str, by: str, ttl: float) -> str:
+    keys = await read_keys(conn)
+    token_id = await stored.insert_token(conn, kind=kind, name=name, by=by, ttl=ttl, key_id=max(keys.keys))
+    return mint(keys, OperatorToken(name, token_id) if kind == "operator" else FleetToken(kind, token_id), ttl=ttl)
+
+
+async def list_tokens(database_url: str) -> list[GivenToken]:
+    """The newest first."""
+    async with await connect_async(database_url, name="tokens") as conn:
+        return await stored.list_tokens(conn)
+
+
+async def revoke_token(database_url: str, token_id: int, *, by: str) -> tuple[str, str] | None:
+    """Kind and name of the token, which every API refuses from now on, as it does what came from it; None: there is none."""
+    async with await connect_async(database_url, name="tokens") as conn:
+        return await stored.revoke(conn, token_id, by=by)
+
+
+async def rotate_keys(database_url: str, *, at_once: bool, by: str) -> tuple[int, Sequence[GivenToken]]:
+    """The number of the new key, and the tokens that were good and are void now: those of keys that are gone."""
+    async with await connect_async(database_url, name="tokens") as conn:
+        before = {token.token_id for token in await stored.list_tokens(conn) if token.state == "good"}
+        key = await stored.add_key(conn, keep=not at_once, by=by)
+        return key, [token for token in await stored.list_tokens(conn) if token.token_id in before and token.state == "void"]

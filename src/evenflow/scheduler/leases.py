@@ -1,0 +1,42 @@
+"""Who is lost, and what becomes of its tries (R-CS7). When that may be said: :mod:`evenflow.core.lease`."""
+
+from __future__ import annotations
+
+import logging
+
+from evenflow.core.limits import LEASE_S
+from evenflow.killpoints import KillPoint, reached
+from evenflow.store import inbox, leases
+from evenflow.store.notify import INBOX
+from evenflow.store.rows import Conn
+
+log = logging.getLogger(__name__)
+
+
+def watch_leases(conn: Conn) -> None:
+    """Ticks the clock of leases, declares services lost whose own has lapsed, and reports the tries of workers that have gone."""
+    with conn.transaction():
+        lapsed = _lapse(conn)
+    for service_id, kind, name in lapsed:
+        log.warning("lost %s %s (service %d): no beat for %g s", kind, name, service_id, LEASE_S)
+    if lapsed:
+        reached(KillPoint.LEASES_LAPSED)
+    if (tries := leases.report_lost_tries(conn)) > 0:
+        reached(KillPoint.LOSSES_REPORTED)
+        log.warning("%d tries of lost workers are sent again", tries)
+        inbox.notify(conn, INBOX)
+
+
+def _lapse(conn: Conn) -> list[tuple[int, str, str]]:
+    """(service_id, kind, name) of services that are lost from now on."""
+    if (read := leases.lock_clock(conn)) is None:
+        return []
+    clock = read.clock.tick(read.now_s, api_heard_at=read.api_heard_at_s)
+    if clock is None:
+        return []
+    if clock.counted_from > read.clock.counted_from or clock.ticked_at < read.clock.ticked_at:
+        log.warning("leases were not counted for %.1f s and begin anew", read.now_s - read.clock.ticked_at)
+        leases.correct_beats(conn)
+    leases.tick_clock(conn, clock)
+    before = clock.lost_before()
+    return [] if before is None else leases.expire_services(conn, before_s=before)

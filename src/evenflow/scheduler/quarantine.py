@@ -1,0 +1,124 @@
+"""Runs that cannot be handled are set aside: nothing is applied to them and nothing of them starts, until people say otherwise.
+
+Their running tries go on and report. What is said of such a run waits in the inbox, marked, so that no look at the inbox meets it
+again; what an ended try held of limits is released at once. Somebody who ends such a run has it tried once more in the ordinary
+way. If that fails too, the run is ended by force: by statements that need to know nothing of its DAG, so that teardowns and
+callbacks do not run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from pathlib import Path
+
+import psycopg
+
+import evenflow
+from evenflow.core.states import TASK_MOVES, TaskEvent, TaskState
+from evenflow.errors import EvenflowError
+from evenflow.store import inbox, quarantine, runs, selection, tasks
+from evenflow.store.failures import is_outage
+from evenflow.store.notify import DISPATCH, INBOX
+from evenflow.store.rows import Conn
+
+PACKAGE = Path(evenflow.__file__).parent
+
+_SKIPPED = frozenset(s for s, moves in TASK_MOVES.items() if moves.get(TaskEvent.CANCEL) is TaskState.SKIPPED)
+_FAILED = frozenset(s for s, moves in TASK_MOVES.items() if moves.get(TaskEvent.CANCEL) is TaskState.FAILED)
+
+log = logging.getLogger(__name__)
+
+
+def may_be_poison(error: Exception) -> bool:
+    """Whether an exception may be about what one run, DAG or row says, and not about the database or the connection to it."""
+    if isinstance(error, psycopg.InterfaceError) or is_outage(error):
+        return False  # a lost connection, a deadlock, a full disk, a statement that took too long
+    return not (isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith("25"))  # timeouts of transactions
+
+
+def pass_by(conn: Conn, locked: list[inbox.LockedRun], *, lead: bool) -> list[inbox.LockedRun]:
+    """Of locked runs those about which may be decided. What is said of the others waits; the holder of the executor's lock takes up
+    those that somebody wants to end, and goes on with those that are being ended by force.
+    """
+    aside = [row for row in locked if row.in_quarantine]
+    if not aside:
+        return locked
+    doomed = {row.run_key for row in aside if row.cancelled_by is not None}
+    waiting = [row.run_key for row in aside if row.run_key not in doomed]
+    wanted: set[int] = set()
+    if lead:
+        for row in aside:
+            if row.run_key in doomed:
+                end_by_force(conn, row.run_key, str(row.cancelled_by), "it was in quarantine")
+        wanted = set(quarantine.find_cancels(conn, waiting)) if waiting else wanted
+    if waiting:
+        quarantine.hold_reports(conn, waiting)
+    if wanted:
+        quarantine.release_runs(conn, wanted, "scheduler")
+    inbox.notify(conn, INBOX)  # of what was released
+    return [row for row in locked if not row.in_quarantine or row.run_key in wanted]
+
+
+def set_aside(conn: Conn, run_keys: Collection[int], error: Exception) -> None:
+    """In a transaction of its own. Runs that somebody wants to end are ended instead."""
+    reason = describe(error)
+    with conn.transaction():
+        quarantine.lock_executor(conn)
+        quarantine.put_runs(conn, run_keys, reason)
+        for run_key, actor in quarantine.find_cancels(conn, run_keys).items():
+            end_by_force(conn, run_key, actor, reason)
+        inbox.notify(conn, INBOX)
+    for run_key in run_keys:
+        log.error("run %d is in quarantine: %s", run_key, reason, exc_info=error)
+
+
+def set_one_aside(conn: Conn, kind: str, name: str, error: Exception) -> None:
+    """What a DAG (``schedule``, ``assets``) or a ``backfill`` would have made, in the caller's transaction."""
+    quarantine.put_one(conn, kind, name, describe(error))
+    log.error("%s of %s is in quarantine: %s", kind, name, describe(error), exc_info=error)
+
+
+def end_by_force(conn: Conn, run_key: int, actor: str, reason: str) -> None:
+    """Ends a run in quarantine as far as its processes have ended; the rest is killed, and what they report brings us here again.
+    For who holds the executor's lock. If even that fails, the run stays as it is, and nobody looks at it until somebody asks again.
+    """
+    try:
+        with conn.transaction():
+            _end(conn, run_key, actor, reason)
+    except Exception as error:
+        if not may_be_poison(error):
+            raise
+        log.exception("run %d cannot be ended by force", run_key)
+        quarantine.hold_reports(conn, [run_key], cancels=True)
+
+
+def _end(conn: Conn, run_key: int, actor: str, reason: str) -> None:
+    text = f"cancelled by {actor}; the run could not be handled: {reason}"
+    if limits := [row[0] for row in selection.delete_run_lanes(conn, run_key).all()]:
+        selection.insert_wakes(conn, dict.fromkeys(limits, 0), {}, inbox.begin_turn(conn).all()[0].now_s)
+    left = quarantine.end_tries(conn, run_key)
+    quarantine.end_instances(conn, run_key, skipped=_SKIPPED, failed=_FAILED, reason=text, actor=actor)
+    tasks.skip_rest(conn, run_key)
+    if left:
+        runs.mark_cancelled(conn, run_key, actor)
+        quarantine.hold_reports(conn, [run_key], cancels=True)
+        inbox.notify(conn, DISPATCH)
+    else:
+        quarantine.end_run(conn, run_key, reason=text, actor=actor)
+
+
+def describe(error: Exception) -> str:
+    """Class and place, and the text of errors that Evenflow raises itself: those hold no values. For people, and for tables."""
+    kind = type(error).__name__
+    if isinstance(error, EvenflowError):
+        kind = f"{kind}: {str(error).rstrip('.')}"
+    elif isinstance(error, psycopg.Error) and error.sqlstate:
+        kind = f"{kind} (SQLSTATE {error.sqlstate})"
+    traceback, place = error.__traceback__, ""
+    while traceback is not None:
+        file = Path(traceback.tb_frame.f_code.co_filename)
+        if file.is_relative_to(PACKAGE):
+            place = f" in {file.relative_to(PACKAGE)}, line {traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return kind + place

@@ -1,0 +1,50 @@
+"""What a transaction of the scheduler may touch. Normally everything; while a fault is looked for, only some runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from evenflow.core.limits import REPORTS_PER_TURN
+from evenflow.store.inbox import TakenReport
+
+
+class OfRun(Protocol):
+    @property
+    def run_key(self) -> int: ...
+
+
+R = TypeVar("R", bound=OfRun)
+
+
+@dataclass(slots=True)
+class Scope:
+    """``runs``: only these, ``None`` for all; ``reports``: at most so many are taken. What the transaction reads goes through
+    :meth:`within`, so that a failed one can say what it was about.
+    """
+
+    runs: frozenset[int] | None = None
+    reports: int = REPORTS_PER_TURN
+    taken: Sequence[TakenReport] = ()
+    _read: list[Sequence[OfRun]] = field(default_factory=list)
+
+    @property
+    def is_partial(self) -> bool:
+        return self.runs is not None
+
+    def within(self, rows: list[R]) -> list[R]:
+        """Those that are about runs of this scope."""
+        self._read.append(rows)
+        return rows if self.runs is None else [row for row in rows if row.run_key in self.runs]
+
+    def suspects(self) -> set[int]:
+        """The runs of this scope that the transaction has read of."""
+        seen = {row.run_key for rows in self._read for row in rows}
+        return seen if self.runs is None else seen & self.runs
+
+    def of_version(self, version_key: int) -> set[int]:
+        """Those of them that were to be decided by this version of their DAG."""
+        suspects = self.suspects()
+        rows = (row for rows in self._read for row in rows if row.run_key in suspects)
+        return {row.run_key for row in rows if getattr(row, "version_key", None) == version_key}

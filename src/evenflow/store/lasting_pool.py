@@ -1,0 +1,41 @@
+"""A pool of connections that outlives its server: working again as soon as that is, however long it was away."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from typing import Any
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool
+from psycopg_pool.pool_async import AddConnection
+
+RECONNECT_S = 0.5  # between attempts; the library would look ever more rarely, in the end once in minutes
+FOR_EVER_S = 1e9
+
+Conn = psycopg.AsyncConnection[Any]
+
+
+class LastingPool(AsyncConnectionPool[Conn]):
+    """Connections that died are found before anyone gets them; the first one that is found has all others looked at."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(url, reconnect_timeout=FOR_EVER_S, check=self._check_if_it_speaks, open=False, **options)
+        self._checking: asyncio.Task[None] | None = None
+
+    async def schedule_task(self, task: Any, delay: float) -> None:
+        await super().schedule_task(task, min(delay, RECONNECT_S) if isinstance(task, AddConnection) else delay)
+
+    async def _check_if_it_speaks(self, conn: Conn) -> None:
+        """An idle connection has nothing to read; one that has was closed, or is about to be. Asking the server each time costs a
+        round trip.
+        """
+        socket = select.poll()
+        socket.register(conn.fileno(), select.POLLIN)
+        if socket.poll(0):
+            try:
+                await self.check_connection(conn)
+            except psycopg.Error:
+                if self._checking is None or self._checking.done():
+                    self._checking = asyncio.create_task(self.check(), name=f"check {self.name}")
+                raise

@@ -1,0 +1,40 @@
+"""Leases in the database: the clock of all of them, who has lost its own, and what becomes of its tries."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from evenflow.core.lease import LeaseClock
+from evenflow.store.rows import Conn, execute
+
+
+class ReadClock(NamedTuple):
+    now_s: float  # by the database, seconds since 1970, as the others
+    clock: LeaseClock
+    api_heard_at_s: float | None  # when the newest beat of an API server came; None: there is no server
+
+
+def lock_clock(conn: Conn) -> ReadClock | None:
+    """The clock, locked until the transaction ends; None while another scheduler has it."""
+    row = execute(conn, "leases/lock_clock").fetchone()
+    return None if row is None else ReadClock(row[0], LeaseClock(row[1], row[2]), row[3])
+
+
+def tick_clock(conn: Conn, clock: LeaseClock) -> None:
+    """Only for who has it locked."""
+    execute(conn, "leases/tick_clock", {"ticked_at": clock.ticked_at, "counted_from": clock.counted_from})
+
+
+def correct_beats(conn: Conn) -> None:
+    """No service was heard of in the future."""
+    execute(conn, "leases/correct_beats")
+
+
+def expire_services(conn: Conn, *, before_s: float) -> list[tuple[int, str, str]]:
+    """Marks services as lost that were not heard of since; answers (service_id, kind, name) of each."""
+    return execute(conn, "leases/expire_services", {"before": before_s}).fetchall()
+
+
+def report_lost_tries(conn: Conn) -> int:
+    """Reports the tries of lost and stopped workers as lost; answers how many."""
+    return execute(conn, "leases/report_lost_tries").rowcount

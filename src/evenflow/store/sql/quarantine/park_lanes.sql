@@ -1,0 +1,10 @@
+-- The lanes of runs in quarantine are parked as such; their limits are woken for the lanes behind them.
+with parked as (
+    update lane set parked_on = -3, queue_id = node_id
+    where run_key = any(%(run_keys)s::bigint[]) and parked_on <> -3
+    returning node_id, locals
+)
+insert into wake (limit_id, released)
+select unnest(locals), 0 from parked
+union
+select n.task_limit, 0 from parked join node n using (node_id) where n.task_limit is not null

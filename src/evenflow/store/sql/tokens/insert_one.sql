@@ -1,0 +1,7 @@
+-- A token that is about to be minted; those that expired a day ago are forgotten.
+with forgotten as (
+    delete from token where expires_at < now() - interval '1 day'
+)
+insert into token (kind, name, created_by, expires_at, key_id)
+values (%(kind)s, %(name)s, %(by)s, now() + make_interval(secs => %(ttl)s), %(key_id)s)
+returning token_id

@@ -1,0 +1,2 @@
+-- Every API looks at the keys again.
+select pg_notify('tokens', '')

@@ -1,0 +1,117 @@
+"""Health and metrics over HTTP, in threads of their own: who asks whether the event loop hangs must not have to wait for it."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from evenflow.errors import SettingsError
+
+AT_ONCE = 16  # connections; a probe and a scrape are two, the rest is for those that hang
+TIMEOUT_S = 5.0  # for a request to arrive, and its answer to be taken
+POLL_S = 0.1  # how often it looks whether it is to stop
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    status: int
+    content_type: str
+    body: bytes
+
+
+class Listener:
+    """Answers GET for ``pages``, by path. Raises :class:`SettingsError` when the address cannot be had."""
+
+    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+        try:
+            self._server = _Server(host, port, pages)
+        except OSError as error:
+            raise SettingsError(
+                f"Health and metrics cannot listen on {host}:{port}: {error.strerror}. Stop what uses the port, or set "
+                "EVENFLOW_METRICS_HOST and EVENFLOW_METRICS_PORT (0 takes a free one, -1 none)."
+            ) from None
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(POLL_S,), name="health and metrics", daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.socket.getsockname()[1])
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def advertised(host: str, port: int) -> str:
+    """Where others find what listens on ``host``: under the name of this machine, if it listens everywhere."""
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = AT_ONCE
+
+    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.pages = pages
+        self._room = threading.BoundedSemaphore(AT_ONCE)
+        super().__init__((host, port), _Handler)
+
+    def server_bind(self) -> None:
+        """As the class above, without asking DNS for a name that nobody needs."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_name, self.server_port = "", 0
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever asks may hang up; that is no news."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            log.error("a question about health or metrics was not answered", exc_info=error)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = TIMEOUT_S
+    server: _Server
+
+    def do_GET(self) -> None:
+        page = self.server.pages.get(self.path.partition("?")[0], _nothing)()
+        self.send_response_only(page.status)
+        self.send_header("Content-Type", page.content_type)
+        self.send_header("Content-Length", str(len(page.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(page.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Requests are counted by nobody."""
+
+
+def _nothing() -> Page:
+    return Page(404, "text/plain", b"There are /health/live, /health/ready and /metrics.\n")

@@ -1,0 +1,109 @@
+"""Readings for a StatsD server: what changed since the last time, in datagrams, whether or not anybody is there.
+
+A counter is sent as what came on top. A histogram is sent as two counters, ``.count`` and ``.sum``, and two gauges, ``.p50`` and
+``.p99`` of what came on top: to send each value would be a datagram for every task.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import socket
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from evenflow.core.observation import BOUNDS_S, Distribution, Kind, Labels, Metric, Reading
+from evenflow.errors import SettingsError
+
+Style = Literal["plain", "datadog"]
+
+DATAGRAM_BYTES = 1_432  # what fits into one Ethernet frame; longer ones may be lost as a whole
+EVERY_S = 10.0  # the flush interval of StatsD itself
+DEFAULT_PORT = 8125
+
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]+")  # in a part of a plain name
+_FORBIDDEN_IN_TAG = re.compile(r"[|,#:\n\s]+")
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """``host``, ``host:port`` or ``[v6]:port``. Raises :class:`SettingsError`."""
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]\s]+))(?::(\d{1,5}))?", address)
+    if found is None or not 0 < int(found[3] or DEFAULT_PORT) < 65_536:
+        raise SettingsError(f"EVENFLOW_STATSD_ADDRESS is {address!r}; it should be host:port, as in statsd.internal:8125.")
+    return found[1] or found[2], int(found[3] or DEFAULT_PORT)
+
+
+class StatsD:
+    """What one process sends; it remembers what it has sent."""
+
+    def __init__(self, prefix: str, style: Style) -> None:
+        self._prefix, self._style = prefix, style
+        self._sent: dict[tuple[Metric, Labels], float | Distribution] = {}
+
+    def datagrams(self, readings: Iterable[Reading]) -> Iterator[bytes]:
+        lines: list[bytes] = []
+        size = 0
+        for line in self._lines(readings):
+            if lines and size + len(line) + 1 > DATAGRAM_BYTES:
+                yield b"\n".join(lines)
+                lines, size = [], 0
+            lines.append(line)
+            size += len(line) + 1
+        if lines:
+            yield b"\n".join(lines)
+
+    def _lines(self, readings: Iterable[Reading]) -> Iterator[bytes]:
+        for reading in readings:
+            value = reading.value
+            if reading.metric.kind is Kind.GAUGE:
+                assert not isinstance(value, Distribution)
+                if math.isfinite(value):
+                    yield self._line(reading, "", value, "g")
+                continue
+            key = (reading.metric, reading.labels)
+            before = self._sent.get(key)
+            self._sent[key] = value
+            if isinstance(value, Distribution):
+                assert before is None or isinstance(before, Distribution)
+                yield from self._distribution(reading, value, before)
+            else:
+                assert not isinstance(before, Distribution)
+                yield self._line(reading, "", value - (before or 0), "c")
+
+    def _distribution(self, reading: Reading, now: Distribution, before: Distribution | None) -> Iterator[bytes]:
+        counts = [n - b for n, b in zip(now.counts, before.counts if before else [0] * len(now.counts), strict=True)]
+        yield self._line(reading, ".count", sum(counts), "c")
+        yield self._line(reading, ".sum", now.sum - (before.sum if before else 0.0), "c")
+        if sum(counts):
+            yield self._line(reading, ".p50", quantile(counts, 0.5), "g")
+            yield self._line(reading, ".p99", quantile(counts, 0.99), "g")
+
+    def _line(self, reading: Reading, suffix: str, value: float, kind: str) -> bytes:
+        metric = reading.metric
+        name = metric.name.removeprefix("evenflow_")
+        parts = [self._prefix, name] if self._prefix else [name]
+        tags = ""
+        if self._style == "datadog":
+            pairs = zip((*metric.own_labels, *metric.labels), reading.labels, strict=True)
+            tags = ",".join(f"{label}:{_FORBIDDEN_IN_TAG.sub('_', text)}" for label, text in pairs)
+        else:
+            parts += [_FORBIDDEN.sub("_", text) or "_" for text in reading.labels]
+        return f"{'.'.join(parts)}{suffix}:{value:.12g}|{kind}{'|#' + tags if tags else ''}".encode()
+
+
+def quantile(counts: list[int], share: float) -> float:
+    """The upper bound of the bucket in which it lies; of what is above all bounds, the last bound."""
+    rank, seen = share * sum(counts), 0
+    for bound, count in zip(BOUNDS_S, counts, strict=False):
+        seen += count
+        if seen >= rank:
+            return bound
+    return BOUNDS_S[-1]
+
+
+def send(address: tuple[str, int], datagrams: Iterable[bytes]) -> None:
+    """Raises :class:`OSError` when the name is not known, or this host has no way there."""
+    family, kind, protocol, _, target = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind, protocol) as sender:
+        for datagram in datagrams:
+            sender.sendto(datagram, target)

@@ -1,0 +1,117 @@
+"""How a service is, by its own account: its numbers, whether its loops turn, and whether it can do its work.
+
+A service that is not live is to be restarted: one of its loops hangs. One that is not ready is to be left alone, and given no work:
+what it needs is away, and it goes on by itself when that is back.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from evenflow.core.metrics import METRICS, SERVICE_ANSWERED, SERVICE_LIVE, SERVICE_READY
+from evenflow.core.observation import Meter, Reading, Teller
+
+# A loop that is waiting turns at least once a second, and one at work is cut by the time limits of what it does: a transaction has
+# 60 s, connecting anew 5 s. Whoever restarts a service sooner only adds to an outage.
+LIVE_WITHIN_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """About one loop or need of the service."""
+
+    name: str
+    ok: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    status: str  # live, ready; hung, not ready
+    ok: bool
+    findings: list[Finding]
+
+    def as_json(self) -> dict[str, object]:
+        checks = {finding.name: {"ok": finding.ok, "reason": finding.reason} for finding in self.findings}
+        return {"status": self.status, "checks": checks}
+
+
+class Pulse:
+    """Beaten by whom it is about. ``within_s`` after its last beat it is overdue; before the first, too."""
+
+    def __init__(self, name: str, within_s: float, what: str) -> None:
+        self.name, self._within_s, self._what = name, within_s, what
+        self._beaten = -math.inf
+        self._stopped: str | None = None
+
+    def beat(self) -> None:
+        self._beaten = time.monotonic()
+        self._stopped = None
+
+    def stop(self, reason: str) -> None:
+        """Overdue from now on, for this reason, until the next beat."""
+        self._stopped = reason
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self._beaten
+
+    def look(self) -> Finding:
+        age_s = self.age_s
+        if self._stopped is not None:
+            return Finding(self.name, False, self._stopped)
+        if math.isinf(age_s):
+            return Finding(self.name, False, f"{self._what}: not yet")
+        ok = age_s <= self._within_s
+        return Finding(
+            self.name, ok, f"{self._what}: {age_s:.1f} s ago" + ("" if ok else f", at most {self._within_s:g} s is right")
+        )
+
+
+class Vitals:
+    """``address`` is where others find the health and metrics of this service; empty when nowhere."""
+
+    def __init__(self, teller: Teller, name: str) -> None:
+        self.teller, self.name, self.address = teller, name, ""
+        self.meter = Meter(teller, name, METRICS)
+        self.system: Callable[[], Awaitable[list[Reading]]] | None = None  # of an API: what it reads from the database
+        self.draining = False
+        self._loops: list[Pulse] = []
+        self._needs: list[Pulse] = []
+        self.meter.gauge(SERVICE_LIVE, lambda: float(self.live().ok))
+        self.meter.gauge(SERVICE_READY, lambda: float(self.ready().ok))
+
+    def loop(self, name: str, within_s: float = LIVE_WITHIN_S) -> Pulse:
+        """Of a loop of this service: to be beaten in each of its turns. It has begun now."""
+        pulse = Pulse(name, within_s, "its last turn")
+        pulse.beat()
+        self._loops.append(pulse)
+        return pulse
+
+    def need(self, name: str, within_s: float, what: str) -> Pulse:
+        """Of something without which it cannot do its work: to be beaten whenever that was there."""
+        pulse = Pulse(name, within_s, what)
+        self._needs.append(pulse)
+        return pulse
+
+    def lease(self, within_s: float) -> Pulse:
+        """Of its registration: to be beaten with each answered beat."""
+        pulse = self.need("lease", within_s, "its last answered beat")
+        self.meter.gauge(SERVICE_ANSWERED, lambda: pulse.age_s)
+        return pulse
+
+    def live(self) -> Verdict:
+        findings = [pulse.look() for pulse in self._loops]
+        ok = all(finding.ok for finding in findings)
+        return Verdict("live" if ok else "hung", ok, findings)
+
+    def ready(self) -> Verdict:
+        """Nothing is needed of one that has not started: it is not ready either."""
+        findings = [pulse.look() for pulse in (*self._needs, *self._loops)]
+        if self.draining:
+            findings.insert(0, Finding("draining", False, "it finishes what it has and takes nothing new"))
+        ok = bool(self._needs) and all(finding.ok for finding in findings)
+        return Verdict("ready" if ok else "not ready", ok, findings)

@@ -1,0 +1,85 @@
+"""The HTTP client of services and of the command line, beside API servers that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from evenflow.client.http import HttpClient
+from evenflow.errors import ApiUnavailable
+
+
+class Server:
+    """Answers with its name, or not at all."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.hangs, self.status, self.asked = name, False, 200, 0
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.asked += 1
+        if self.hangs:
+            await asyncio.Event().wait()
+        return web.Response(status=self.status, text=self.name)
+
+
+@asynccontextmanager
+async def serving(*servers: Server) -> AsyncIterator[list[str]]:
+    """Their URLs."""
+    runners = []
+    for server in servers:
+        app = web.Application()
+        app.router.add_get("/", server.answer)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        runners.append(runner)
+    yield [f"http://127.0.0.1:{runner.addresses[0][1]}" for runner in runners]
+    for runner in runners:
+        await runner.cleanup()
+
+
+async def ask(client: HttpClient) -> str:
+    return (await client.request("GET", "/")).body.decode()
+
+
+async def test_who_does_not_answer_is_left_for_the_next() -> None:
+    """R-HA1: several API servers without a load balancer."""
+    one, two = Server("one"), Server("two")
+    async with serving(one, two) as urls:
+        client = HttpClient(", ".join(["http://127.0.0.1:1", *urls]), "token")
+        try:
+            first = one if await ask(client) == "one" else two
+            assert await ask(client) == first.name, "it stays with who answers"
+            first.status = 503
+            other = two if first is one else one
+            assert await ask(client) == other.name
+            first.status, other.hangs = 200, True
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(ask(client), 0.2)
+            assert await ask(client) == first.name, "it remembers who hung, also when it was the caller who gave up"
+        finally:
+            await client.close()
+
+
+async def test_requests_that_fail_together_leave_a_server_once() -> None:
+    """Of two servers, an even number of leaves would lead back to the one that is gone."""
+    alive = Server("alive")
+    async with serving(alive) as urls:
+        client = HttpClient(f"http://127.0.0.1:1,{urls[0]}", "token")
+        try:
+            assert await asyncio.gather(*(ask(client) for _ in range(8))) == ["alive"] * 8
+        finally:
+            await client.close()
+
+
+async def test_none_of_several_answers() -> None:
+    client = HttpClient("http://127.0.0.1:1,http://127.0.0.1:2", "token", patience_s=0.0)
+    try:
+        with pytest.raises(ApiUnavailable, match=r"at http://127.0.0.1:1, http://127.0.0.1:2 cannot be reached"):
+            await client.request("GET", "/")
+    finally:
+        await client.close()

@@ -1,0 +1,154 @@
+"""Tokens are revoked, keys rotated and databases set back while an API runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from evenflow.api.service import ApiService
+from evenflow.api.vault import Vault
+from evenflow.client.execution import ExecutionClient
+from evenflow.client.rest import RestClient
+from evenflow.core.limits import LEASE_S
+from evenflow.errors import ApiRefused, DatabaseSetBack
+from evenflow.runtime.tokens import create_token, list_tokens, revoke_token, rotate_keys
+from evenflow.store.incarnation import begin_incarnation
+from evenflow.wire import messages as m
+from evenflow.wire.objects import ObjectStorage
+from tests.api.world import ClientOfAll, World, new_worker
+from tests.tokens import key_state
+
+DEADLINE_S = 20.0
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        await asyncio.sleep(0.01)
+
+
+def keys_in_use(api: ApiService) -> set[int]:
+    claims = api._claims
+    assert claims is not None
+    return set(claims._tokens._state.keys)
+
+
+def revoked_in_use(api: ApiService) -> frozenset[int]:
+    claims = api._claims
+    assert claims is not None
+    return claims._tokens._state.revoked
+
+
+async def test_a_revoked_token_is_refused_at_once_with_all_that_came_from_it(
+    api: ApiService, api_url: str, database_url: str, world: World
+) -> None:
+    """The worker is told that it is not known: so it kills what it runs, tries to register, and learns why it may not."""
+    client = ExecutionClient(api_url, await create_token(database_url, "worker", name="fleet", by="ada"))
+    service = await new_worker(client)
+    assert (await client.beat(service, m.Beat())).known
+    (given,) = await list_tokens(database_url)
+    assert (given.kind, given.name, given.state) == ("worker", "fleet", "good")
+    began = time.monotonic()
+    assert await revoke_token(database_url, given.token_id, by="ada") == ("worker", "fleet")
+    await until(lambda: revoked_in_use(api), "the API's knowledge")
+    assert time.monotonic() - began < 3, "by notification"
+    assert not (await client.beat(service, m.Beat())).known
+    claim = m.Claim(service_id=service, request_key="k", slots=1, queues=["default"])
+    assert (await client.claim(claim)).state == "lost"
+    with pytest.raises(ApiRefused, match="was revoked"):
+        await new_worker(client)
+    await client.close()
+    assert (await list_tokens(database_url))[0].state == "revoked"
+    assert world.one("select actor from audit_event where action = 'token.revoke'") == "ada"
+    assert await revoke_token(database_url, 999, by="ada") is None
+
+
+async def test_an_operators_token_is_revoked(api: ApiService, api_url: str, database_url: str) -> None:
+    async with RestClient(api_url, await create_token(database_url, "operator", name="bob", by="ada")) as bob:
+        await bob.list_runs()
+        await revoke_token(database_url, (await list_tokens(database_url))[0].token_id, by="ada")
+        await until(lambda: revoked_in_use(api), "the API's knowledge")
+        with pytest.raises(ApiRefused, match="was revoked"):
+            await bob.list_runs()
+
+
+async def test_keys_are_rotated_while_a_worker_beats(api: ApiService, api_url: str, database_url: str, world: World) -> None:
+    client = ExecutionClient(api_url, await create_token(database_url, "worker", name="fleet", by="ada"))
+    service = await new_worker(client)
+    assert await rotate_keys(database_url, at_once=False, by="ada") == (2, [])
+    await until(lambda: keys_in_use(api) == {1, 2}, "two keys")
+    before = client._credential.own
+    assert (await client.beat(service, m.Beat())).known
+    assert client._credential.own != before, "it has one of the new key"
+    key, void = await rotate_keys(database_url, at_once=False, by="ada")
+    assert (key, [token.name for token in void]) == (3, ["fleet"])
+    await until(lambda: keys_in_use(api) == {2, 3}, "the newest two")
+    assert (await client.beat(service, m.Beat())).known, "its own token outlives that of its fleet"
+    await rotate_keys(database_url, at_once=True, by="ada")
+    await until(lambda: keys_in_use(api) == {4}, "one key")
+    assert not (await client.beat(service, m.Beat())).known
+    with pytest.raises(ApiRefused, match="signed with a key that is not in use"):
+        await new_worker(client)
+    await client.close()
+
+
+async def test_an_api_ends_when_the_database_was_set_back(api: ApiService, world: World) -> None:
+    """What it remembers of versions and runs may be wrong; whoever watches it starts it again."""
+    begin_incarnation(world.db, reason="fenced", by="ada")
+    with pytest.raises(DatabaseSetBack):
+        raise await asyncio.wait_for(api.failed(), DEADLINE_S)
+
+
+async def test_no_try_is_given_out_before_the_leases_of_before_are_over(
+    database_url: str, db: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    """R-CS7: a worker that cannot be reached has stopped by then."""
+    begin_incarnation(db, reason="fenced", by="ada")
+    api = ApiService(
+        database_url,
+        host="127.0.0.1",
+        port=0,
+        log_dir=tmp_path / "logs",
+        name="api",
+        vault=Vault(tmp_path / "secrets.key"),
+        storage=ObjectStorage(str(tmp_path / "xcom")),
+    )
+    await api.start()
+    world = World(db)
+    client = ClientOfAll(f"http://127.0.0.1:{api.port}", db, "worker")
+    try:
+        claim = m.Claim(service_id=await new_worker(client), request_key="k", slots=1, queues=["default"])
+        world.dispatch(world.run(world.version()), 1)
+        assert (await client.claim(claim)).assignments == []
+        claims = api._claims
+        assert claims is not None
+        assert 0 < claims._held_until - asyncio.get_running_loop().time() <= LEASE_S
+        claims.hold(0.0)
+        assert len((await client.claim(claim)).assignments) == 1
+    finally:
+        await client.close()
+        await api.stop()
+
+
+async def test_tokens_of_before_a_restore_are_refused(api: ApiService, client: ExecutionClient, world: World, api_url: str) -> None:
+    """A service must register anew, and a try is void, whatever its epoch."""
+    service = await new_worker(client)
+    world.dispatch(world.run(world.version()), 1)
+    token, own = world.try_token(1), client._credential.own
+    begin_incarnation(world.db, reason="fenced", by="ada")
+    claims = api._claims
+    assert claims is not None
+    claims._tokens.use(key_state(world.db))
+    lost = ExecutionClient(api_url, "no fleet")
+    lost._credential.take(own)
+    assert not (await lost.beat(service, m.Beat())).known
+    with pytest.raises(ApiRefused, match="before the database was set back"):
+        await lost.push_xcom(token, m.XComPush(key="k", value=b"1"))
+    await lost.close()

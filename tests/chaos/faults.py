@@ -1,0 +1,363 @@
+"""What is done to a cluster: each kind is a function that does it, lets it last, and mends it.
+
+A function answers once what it did is mended; what it struck is in the :class:`Strike`, for the time to recover.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import psutil
+
+from evenflow.killpoints import KillPoint
+from evenflow.runtime.service_settings import Kind
+from tests.chaos.clock import Clock
+from tests.chaos.cluster import Cluster, Death, Member
+from tests.chaos.leases import LEASE_S
+from tests.chaos.load import Load
+from tests.chaos.wires import Mode
+
+OUTLASTS_LEASE_S = 1.6 * LEASE_S
+OUTAGE_S = 3.0 * LEASE_S  # R-CS7: no try is lost
+BACK_S = 10  # the clock of the database: so much longer waits what waits for a moment
+
+Tries = set[tuple[str, str, str, int]]
+
+IN_HAND = """
+select r.dag_id, r.run_id, t.task_id, d.map_index
+from dispatch d
+join service s on s.service_id = d.worker_id
+join dag_run r using (run_key)
+join task t using (version_key, task_index)
+where s.name = %s and s.state in ('active', 'draining')
+"""
+
+
+@dataclass
+class Strike:
+    """One fault as it happened. Times are monotonic."""
+
+    kind: str
+    rng: random.Random
+    cluster: Cluster
+    load: Load
+    what: str = ""
+    struck_at: float = 0.0
+    mended_at: float = 0.0
+    lost: Tries = field(default_factory=set)  # what begins anew elsewhere
+    frozen: set[int] = field(default_factory=set)  # pids of tries that were stopped with their host
+
+    def strike(self, what: str) -> None:
+        self.what, self.struck_at = what, time.monotonic()
+
+    def last(self, seconds: float) -> None:
+        self.cluster.wait(seconds)
+
+    def choose(self, kind: Kind) -> Member:
+        """One that runs, and is not spared."""
+        running = [member for member in self.cluster.of(kind) if member.runs() and not member.spared]
+        return self.rng.choice(running or [self._next(kind)])
+
+    def _next(self, kind: Kind) -> Member:
+        def running() -> list[Member]:
+            return [member for member in self.cluster.of(kind) if member.runs() and not member.spared]
+
+        found: list[Member] = self.cluster.until(running, f"a {kind}", within_s=10)
+        return found[0]
+
+    def choose_busy(self) -> Member:
+        """A worker that has tries in hand, which are then noted as lost."""
+
+        def busy() -> Member | None:
+            member = self.choose(Kind.WORKER)
+            self.lost = {(row[0], row[1], row[2], row[3]) for row in self.cluster.all(IN_HAND, member.name)}
+            return member if self.lost else None
+
+        member: Member = self.cluster.until(busy, "a worker with tries in hand", within_s=30)
+        return member
+
+
+def kill(s: Strike, kind: Kind) -> None:
+    member = s.choose_busy() if kind is Kind.WORKER else s.choose(kind)
+    s.strike(f"SIGKILL {member.name}")
+    os.kill(member.pid, signal.SIGKILL)
+
+
+def kill_host(s: Strike) -> None:
+    """A worker and all that it started."""
+    member = s.choose_busy()
+    s.strike(f"SIGKILL the host of {member.name}")
+    _signal_all(member.tree(), signal.SIGKILL)
+
+
+def freeze(s: Strike, kind: Kind) -> None:
+    """For longer than its lease. A worker's tries run on beside it."""
+    member = s.choose_busy() if kind is Kind.WORKER else s.choose(kind)
+    s.strike(f"SIGSTOP {member.name} for {OUTLASTS_LEASE_S:.1f} s")
+    os.kill(member.pid, signal.SIGSTOP)
+    s.last(OUTLASTS_LEASE_S)
+    os.kill(member.pid, signal.SIGCONT)
+
+
+def freeze_host(s: Strike) -> None:
+    member = s.choose_busy()
+    s.strike(f"SIGSTOP the host of {member.name} for {OUTLASTS_LEASE_S:.1f} s")
+    tree = member.tree()
+    s.frozen |= {process.pid for process in tree}
+    _signal_all(tree, signal.SIGSTOP)
+    s.last(OUTLASTS_LEASE_S)
+    _signal_all(tree, signal.SIGCONT)
+
+
+def drain(s: Strike, kind: Kind) -> None:
+    """Replaced, as in a rolling upgrade: the new one comes before the old one goes."""
+    member = s.choose(kind)
+    new = s.cluster.add(kind)
+    here = "select count(*) from service where name = %s and state = 'active'"
+    s.cluster.until(lambda: s.cluster.one(here, new.name), f"{new.name} in place of {member.name}", within_s=30)
+    s.strike(f"SIGTERM {member.name}, {new.name} came in its place")
+    s.cluster.remove(member)
+    s.cluster.until(lambda: not member.runs(), f"the end of {member.name}", within_s=20)
+
+
+def die_at(s: Strike, point: KillPoint, *, signum: int = signal.SIGKILL) -> None:
+    """A new service is to die at a point, or to stop there for longer than its lease."""
+    kind = Kind(point.partition("-")[0])
+    death = Death(point, s.rng.choice((1, 1, 2, 3, 5) if _often(point) else (1,)), signum)
+    if kind is Kind.PROCESSOR:
+        replaced = s.choose(kind)  # there is something to load only for the first who looks
+        s.cluster.remove(replaced)
+        s.cluster.until(lambda: not replaced.runs(), f"the end of {replaced.name}", within_s=20)
+    member = s.cluster.add(kind, death)
+    _provoke(s, point)
+    s.strike(f"{signal.Signals(signum).name} {member.name} at {point}, time {death.nth}")
+
+    def dead() -> bool:
+        return f"{point} {signum:d}" in _read(s.cluster)
+
+    deadline, waves = time.monotonic() + 30.0, 0
+    while not dead() and time.monotonic() < deadline:
+        s.last(0.3)
+        if s.load.insist() and waves < 3 and time.monotonic() > deadline - 25 + 8 * waves:
+            waves += 1
+            s.load.wave(("chain", "flaky", "long"))
+    if not dead():
+        raise AssertionError(f"{member.name} did not come by {point} {death.nth} times in 30 s")
+    s.struck_at = time.monotonic()
+    if signum == signal.SIGSTOP:
+        pid = member.pid
+        s.last(OUTLASTS_LEASE_S)
+        os.kill(pid, signal.SIGCONT)
+
+
+def _often(point: KillPoint) -> bool:
+    rare = (KillPoint.LEASES_LAPSED, KillPoint.LOSSES_REPORTED, KillPoint.SCHEDULE_INSERTED, KillPoint.RESULT_STORED)
+    return point not in rare and not point.startswith(("processor", "api-version"))
+
+
+def _provoke(s: Strike, point: KillPoint) -> None:
+    """What makes it likely that a service comes by ``point``."""
+    if point in (KillPoint.LEASES_LAPSED, KillPoint.LOSSES_REPORTED):
+        os.kill(s.choose_busy().pid, signal.SIGKILL)
+    if point.startswith("processor") or point is KillPoint.VERSION_STORED:
+        file = s.cluster.home / "dags" / "workload.py"
+        file.write_text(file.read_text() + f"# {time.monotonic()}\n")
+    if point.startswith(("scheduler", "api")):
+        others = s.cluster.of(Kind(point.partition("-")[0]))[:-1]  # without them the one that is to die has more to do
+        for member in others:
+            s.cluster.remove(member)
+        s.cluster.until(lambda: not any(member.runs() for member in others), "the end of the others", within_s=20)
+    if point is KillPoint.SCHEDULE_INSERTED:
+        s.load.schedule()
+
+
+def postgres_killed(s: Strike) -> None:
+    """With all its processes, at once."""
+    server = s.cluster.server.running()
+    assert server is not None
+    s.strike("SIGKILL PostgreSQL")
+    own = psutil.Process(server.pid)
+    killed = [own, *own.children()]
+    _signal_all(killed, signal.SIGKILL)
+    psutil.wait_procs(killed, timeout=10)  # a new one refuses to start while the old pid is known
+    s.last(s.rng.uniform(0.0, 1.0))
+    s.cluster.server.start()
+
+
+def postgres_restarted(s: Strike) -> None:
+    s.strike("PostgreSQL restarted")
+    s.cluster.server.stop()
+    s.cluster.server.start()
+
+
+def postgres_away(s: Strike) -> None:
+    """R-CS7: an outage of three leases loses no try."""
+    s.strike(f"PostgreSQL away for {OUTAGE_S:g} s")
+    s.cluster.server.stop()
+    s.last(OUTAGE_S)
+    s.cluster.server.start()
+
+
+def apis_away(s: Strike) -> None:
+    members = s.cluster.of(Kind.API)
+    s.strike(f"all API servers away for {OUTAGE_S:g} s")
+    for member in members:
+        member.wanted = False
+        os.kill(member.pid, signal.SIGKILL)
+    s.last(OUTAGE_S)
+    for member in members:
+        member.wanted = True
+
+
+def backends_ended(s: Strike) -> None:
+    """Every connection of Evenflow, by the server."""
+    s.strike("pg_terminate_backend of all")
+    for _ in range(3):
+        s.cluster.all("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'evenflow%%'")
+        s.last(0.1)
+
+
+def wire(s: Strike, kind: Kind, mode: Mode, seconds: float) -> None:
+    """One service is cut off from what it talks to."""
+    member = s.choose_busy() if kind is Kind.WORKER else s.choose(kind)
+    if seconds < LEASE_S:
+        s.lost.clear()
+    s.strike(f"{mode} wire of {member.name} for {seconds:.1f} s")
+    member.wire.set(mode)
+    s.last(seconds)
+    member.wire.set(Mode.OPEN)
+
+
+def all_wires(s: Strike, mode: Mode, seconds: float) -> None:
+    """The database is not reached by anybody."""
+    members = [*s.cluster.of(Kind.SCHEDULER), *s.cluster.of(Kind.API)]
+    s.strike(f"{mode} wires of all to PostgreSQL for {seconds:.1f} s")
+    for member in members:
+        member.wire.set(mode)
+    s.last(seconds)
+    for member in members:
+        member.wire.set(Mode.OPEN)
+
+
+def disk_full(s: Strike) -> None:
+    """No API process can write a byte to a file."""
+    pids = [member.pid for member in s.cluster.of(Kind.API) if member.runs()]
+    s.strike("disk full for logs")
+    for pid in pids:
+        _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, most))
+    s.last(3.0)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+
+
+def meddle(s: Strike) -> None:
+    """Claims, beats and reports come twice, late, out of order, and their answers get lost."""
+    meddler = s.cluster.meddle(s.rng)
+    s.strike("requests repeated, late, unanswered")
+    meddler.meddles = True
+    for _ in range(3):
+        s.load.wave()
+        s.last(2.0)
+    s.cluster.meddle_no_more()
+    s.what = f"requests meddled with: {meddler.did}"
+
+
+def clock_jumps(s: Strike, clock: Clock | None, whose: str, seconds: int) -> None:
+    """The monotonic clock does not. It stays so until the scenario ends."""
+    s.strike(f"the clock of {whose} jumps by {seconds:+d} s" if clock else f"no compiler: no clock of {whose} to move")
+    if clock is not None:
+        clock.move(seconds)
+        if clock is s.cluster.clock:
+            moved = s.cluster.one("select extract(epoch from now())::float8") - time.time()
+            assert abs(moved - seconds) < 2.0, "the library is not in use"
+    s.last(2.0)
+
+
+def come_and_go(s: Strike) -> None:
+    """R-HA9: one, two, three, five schedulers, and as many of the others, under load; then one after the other leaves."""
+    s.strike("up to five of each, and down again")
+    came: list[Member] = []
+    for count in (2, 3, 5):
+        for kind in (Kind.SCHEDULER, Kind.API, Kind.WORKER, Kind.PROCESSOR):
+            most = count if kind is Kind.SCHEDULER else min(count, 3)
+            came += [s.cluster.add(kind) for _ in range(most - len(s.cluster.of(kind)))]
+        s.load.wave()
+        s.last(2.0)
+    s.cluster.until(
+        lambda: s.cluster.one("select count(*) from service where kind = 'scheduler' and state = 'active'") >= 5,
+        "five schedulers",
+        within_s=60,
+    )
+    s.rng.shuffle(came)
+    for member in came:
+        s.cluster.remove(member)
+        s.last(0.2)
+    s.cluster.until(lambda: not any(member.runs() for member in came), "the end of all that came", within_s=60)
+
+
+def _signal_all(processes: Iterable[psutil.Process], signum: int) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signum)
+
+
+def _read(cluster: Cluster) -> list[str]:
+    return cluster.passed.read_text().splitlines() if cluster.passed.exists() else []
+
+
+LONG_S = OUTLASTS_LEASE_S
+
+KINDS: dict[str, Callable[[Strike], None]] = {
+    "kill-scheduler": lambda s: kill(s, Kind.SCHEDULER),
+    "kill-api": lambda s: kill(s, Kind.API),
+    "kill-worker": lambda s: kill(s, Kind.WORKER),
+    "kill-processor": lambda s: kill(s, Kind.PROCESSOR),
+    "kill-host": kill_host,
+    "freeze-scheduler": lambda s: freeze(s, Kind.SCHEDULER),
+    "freeze-api": lambda s: freeze(s, Kind.API),
+    "freeze-worker": lambda s: freeze(s, Kind.WORKER),
+    "freeze-processor": lambda s: freeze(s, Kind.PROCESSOR),
+    "freeze-host": freeze_host,
+    "drain-scheduler": lambda s: drain(s, Kind.SCHEDULER),
+    "drain-api": lambda s: drain(s, Kind.API),
+    "drain-worker": lambda s: drain(s, Kind.WORKER),
+    "drain-processor": lambda s: drain(s, Kind.PROCESSOR),
+    "postgres-killed": postgres_killed,
+    "postgres-restarted": postgres_restarted,
+    "postgres-away": postgres_away,
+    "apis-away": apis_away,
+    "backends-ended": backends_ended,
+    "scheduler-cut": lambda s: wire(s, Kind.SCHEDULER, Mode.CUT, 1.0),
+    "scheduler-stalled": lambda s: wire(s, Kind.SCHEDULER, Mode.STALLED, LONG_S),
+    "scheduler-half-open": lambda s: wire(s, Kind.SCHEDULER, Mode.HALF_OPEN, LONG_S),
+    "api-cut": lambda s: wire(s, Kind.API, Mode.CUT, 1.0),
+    "api-stalled": lambda s: wire(s, Kind.API, Mode.STALLED, LONG_S),
+    "api-half-open": lambda s: wire(s, Kind.API, Mode.HALF_OPEN, LONG_S),
+    "worker-blinks": lambda s: wire(s, Kind.WORKER, Mode.CUT, 0.3 * LEASE_S),
+    "worker-cut": lambda s: wire(s, Kind.WORKER, Mode.CUT, LONG_S),
+    "worker-stalled": lambda s: wire(s, Kind.WORKER, Mode.STALLED, LONG_S),
+    "worker-half-open": lambda s: wire(s, Kind.WORKER, Mode.HALF_OPEN, LONG_S),
+    "database-cut": lambda s: all_wires(s, Mode.CUT, 1.5),
+    "database-stalled": lambda s: all_wires(s, Mode.STALLED, 1.5),
+    "disk-full": disk_full,
+    "meddled": meddle,
+    "clock-forward": lambda s: clock_jumps(s, s.cluster.clock, "PostgreSQL", 3600),
+    "clock-back": lambda s: clock_jumps(s, s.cluster.clock, "PostgreSQL", -BACK_S),
+    "hosts-clock-forward": lambda s: clock_jumps(s, s.cluster.hosts_clock, "all services and tasks", 3600),
+    "hosts-clock-back": lambda s: clock_jumps(s, s.cluster.hosts_clock, "all services and tasks", -3600),
+    **{f"die-at-{point}": (lambda s, point=point: die_at(s, point)) for point in KillPoint},  # type: ignore[misc]
+    **{
+        f"stop-at-{point}": (lambda s, point=point: die_at(s, point, signum=signal.SIGSTOP))  # type: ignore[misc]
+        for point in (KillPoint.TURN_LOCKED, KillPoint.TURN_WRITTEN, KillPoint.CLAIM_COMMITTED, KillPoint.EXIT_REPORTING)
+    },
+    "come-and-go": come_and_go,
+}

@@ -1,0 +1,61 @@
+"""The runs of a scenario: triggered over REST as people do, until the control plane says yes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+
+from evenflow.runtime.service_settings import Kind
+from tests.chaos.cluster import DAGS, LATER, Cluster
+
+TRIGGERED = ("chain", "fan", "mapped", "branching", "flaky", "doomed", "long")
+NIGHTS = 6  # of each scheduled DAG, from its start to its end date
+FAILS = frozenset({"doomed"})
+
+
+class Load:
+    def __init__(self, cluster: Cluster, *, runs: int = NIGHTS) -> None:
+        self._cluster = cluster
+        self.runs = runs  # that there shall be
+        self._waves = 0
+        self._unanswered: list[tuple[str, str]] = []
+
+    def wave(self, dags: Iterable[str] = TRIGGERED) -> None:
+        """One more run of each DAG; those that nobody accepts now are asked for again by :meth:`insist`."""
+        asked = [(dag, f"wave-{self._waves}") for dag in dags]
+        self._unanswered += asked
+        self.runs += len(asked)
+        self._waves += 1
+        self.insist()
+
+    def schedule(self) -> None:
+        """More runs that are due at once."""
+        shutil.copy(DAGS / LATER, self._cluster.home / "dags" / LATER)
+        self.runs += NIGHTS
+
+    def insist(self) -> bool:
+        """Whether all are accepted."""
+        self._unanswered = [asked for asked in self._unanswered if not self._trigger(*asked)]
+        return not self._unanswered
+
+    def _trigger(self, dag: str, run: str) -> bool:
+        for member in self._cluster.of(Kind.API):
+            request = urllib.request.Request(
+                f"http://127.0.0.1:{member.port}/api/v1/dags/{dag}/runs",
+                data=json.dumps({"run_id": run}).encode(),
+                headers={"Authorization": f"Bearer {self._cluster.tokens['operator']}", "Content-Type": "application/json"},
+            )
+            try:
+                with urllib.request.urlopen(request, timeout=2):
+                    return True
+            except urllib.error.HTTPError as error:
+                if error.code == 409:  # a request before was heard, its answer was not
+                    return True
+                if error.code < 500:
+                    raise AssertionError(error.read().decode()) from error
+            except OSError:
+                continue
+        return False

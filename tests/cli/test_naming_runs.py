@@ -1,0 +1,100 @@
+"""How runs are named, in every command alike; what asks before it deletes; and what says numbers of things."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from evenflow.cli.backfill import _end
+from evenflow.core.plurals import counted
+from evenflow.errors import ParamError
+from tests.cli.command_line import CommandLine
+
+
+@pytest.mark.parametrize(
+    "command", [("runs", "show"), ("runs", "events"), ("tasks", "list"), ("xcoms", "list"), ("runs", "watch")], ids=" ".join
+)
+def test_a_run_is_named_by_a_path_or_an_option(cli: CommandLine, command: tuple[str, ...]) -> None:
+    one, other = cli(*command, "steered/unlucky"), cli(*command, "steered", "--run", "unlucky")
+    assert one == other
+    assert {"show": "unlucky", "events": "start", "list": "numbers", "watch": "check"}[command[-1]] in one[1]
+    assert "Two runs are named, 'unlucky' and 'else'" in cli(*command, "steered/unlucky", "--run", "else")[2]
+
+
+def test_so_is_the_run_of_a_task(cli: CommandLine) -> None:
+    log = "counting to 9\n"
+    assert log in cli.show("tasks", "logs", "steered/unlucky", "numbers")
+    assert cli.show("why", "steered/unlucky", "numbers") == cli.show("why", "steered", "numbers", "--run", "unlucky")
+    assert cli.show("why", "unlucky", "numbers") == cli.show("why", "steered/unlucky", "numbers")
+    assert "check[7]" in cli.show("tasks", "clear", "steered/unlucky", "check", "--only", "failed", "--dry-run")
+    assert cli.show("runs", "show", "steered", "unlucky") == cli.show("runs", "show", "steered/unlucky")
+
+
+def test_tasks_are_listed_with_their_names_for_people(cli: CommandLine) -> None:
+    assert "check[7]  Look for seven" in cli.show("tasks", "list", "steered/unlucky")
+
+
+def test_notes(cli: CommandLine) -> None:
+    def note(run: str) -> str | None:
+        return cli.ask("runs", "show", run)["note"]  # type: ignore[no-any-return]
+
+    cli.show("runs", "trigger", "steered", "--run-id", "noted")
+    assert cli.show("runs", "note", "steered", "mind this") == "noted has a note\n"
+    assert note("steered/noted") == "mind this"
+    assert cli.show("runs", "note", "steered", "unlucky", "seven again") == "unlucky has a note\n"
+    assert cli.show("runs", "note", "steered/noted", "else") == "noted has a note\n"
+    assert (note("steered/unlucky"), note("steered/noted")) == ("seven again", "else")
+    assert "'unlucky' is a run. Type the text too" in cli.refused("runs", "note", "steered", "unlucky")
+    assert cli.show("runs", "note", "steered", "", "--run", "unlucky") == "unlucky has no note\n"
+    assert "one text too many: 'b'" in cli.refused("runs", "note", "steered", "a", "b", "--run", "unlucky")
+
+
+def test_deleting_asks_first(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("run", "steered", "--run-id", "short")
+    assert "Name the run" in cli.refused("runs", "delete", "steered")
+    assert "nobody to ask. Say --yes." in cli.refused("runs", "delete", "steered/short")
+    assert "nobody to ask. Say --yes." in cli.refused("dags", "delete", "steered")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda question: "n")
+    assert "Nothing was done." in cli.show("runs", "delete", "steered/short")
+    monkeypatch.setattr("builtins.input", lambda question: "y")
+    assert "short is deleted" in cli.show("runs", "delete", "steered", "short")
+    assert "has no run 'short'" in cli.refused("runs", "show", "steered/short")
+
+
+def test_a_dag_whose_file_is_gone_is_deleted(cli: CommandLine) -> None:
+    from pathlib import Path
+
+    file = Path("dags/leaving.py")
+    file.write_text("from evenflow import dag, task\n@task\ndef t():\n    pass\n@dag()\ndef leaving():\n    t()\nleaving()\n")
+    assert cli("run", "dags/leaving.py")[0] == 0
+    assert "still defines it" in (told := cli.refused("dags", "delete", "leaving", "--yes")) or "leaving.py" in told
+    file.unlink()
+    deadline = time.monotonic() + 30
+    while cli("dags", "delete", "leaving", "--yes")[0] != 0:
+        assert time.monotonic() < deadline
+    assert "There is no DAG 'leaving'" in cli.refused("dags", "show", "leaving")
+
+
+def test_a_run_that_is_marked_failed(cli: CommandLine) -> None:
+    cli("run", "steered", "--run-id", "fine")
+    said = cli.show("runs", "mark", "failed", "steered/fine", "--dry-run")
+    assert said == "steered/fine would be marked failed; no task of it changes.\n"
+    assert cli.show("runs", "mark", "failed", "steered/fine", "--yes") == "steered/fine is being marked failed\n"
+    deadline = time.monotonic() + 30
+    while cli.ask("runs", "show", "steered/fine")["state"] != "failed":
+        assert time.monotonic() < deadline
+    assert "has ended already: failed" in cli.refused("runs", "mark", "failed", "steered/fine", "--yes")
+
+
+def test_the_last_day_of_a_backfill_is_included() -> None:
+    assert _end("2026-01-31").isoformat() == "2026-01-31T23:59:59.999999+00:00"
+    assert _end("2026-01-31T06:00").isoformat() == "2026-01-31T06:00:00+00:00"
+    assert _end("2026-01-31T06:00+02:00").isoformat() == "2026-01-31T06:00:00+02:00"
+    with pytest.raises(ParamError, match="--to 'soon' is no date"):
+        _end("soon")
+
+
+def test_numbers_of_things() -> None:
+    assert [counted(n, "task") for n in (0, 1, 2, 1000)] == ["0 tasks", "1 task", "2 tasks", "1,000 tasks"]

@@ -1,0 +1,86 @@
+"""Break what keeps things whole, one at a time: a story must notice each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from evenflow.core import selection as core
+from evenflow.errors import EvenflowError
+from evenflow.scheduler.batch import Batch
+from evenflow.store import rows
+from evenflow.store.sql import sql
+from tests.crashes.schedulers import Scheduler
+from tests.crashes.test_crashes import schedulers, told
+from tests.crashes.workers import Worker
+
+__all__ = ["schedulers"]
+Patch = pytest.MonkeyPatch
+STORIES = 30
+
+
+def without_fence(patch: Patch) -> None:
+    """R-CS3: a report ends whatever its run has going."""
+    text = sql("inbox/take_reports").decode()
+    loose = text.replace("where dispatch.epoch = r.epoch offset 0", "where dispatch.run_key = r.run_key order by epoch limit 1")
+    loose = loose.replace("r.run_key, r.epoch,", "r.run_key, coalesce(d.epoch, r.epoch),")
+    assert loose.count("order by epoch limit 1") == 1
+    patch.setattr(rows, "sql", lambda name: loose.encode() if name == "inbox/take_reports" else sql(name))
+
+
+def without_wakes(patch: Patch) -> None:
+    """Room that somebody leaves opens nobody's lane."""
+    patch.setattr(core.Selection, "_wake", lambda *_: None)
+
+
+def without_losses(patch: Patch) -> None:
+    """R-CS7: nobody says that tries of lost workers are lost."""
+    patch.setattr(rows, "sql", lambda name: b"select 1 where false" if name == "leases/report_lost_tries" else sql(name))
+
+
+def with_workers_that_do_not_stop(patch: Patch) -> None:
+    """R-CS7: whatever their lease says."""
+    patch.setattr(Worker, "look_at_clock", lambda self: None)
+
+
+def with_forgetful_workers(patch: Patch) -> None:
+    """R-CS3: an assignment that comes twice is begun twice."""
+    accept = Worker._accept
+
+    def forget(self: Worker, tries: Any) -> None:
+        self.had.clear()
+        self.had.update(self.running)
+        accept(self, tries)
+
+    patch.setattr(Worker, "_accept", forget)
+
+
+def with_releases_that_are_forgotten(patch: Patch) -> None:
+    patch.setattr(Batch, "release", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("broken", "first"),
+    [
+        (without_fence, 0),
+        (without_wakes, 0),
+        (without_losses, 0),
+        (with_workers_that_do_not_stop, 14),
+        (with_forgetful_workers, 10),
+        (with_releases_that_are_forgotten, 0),
+    ],
+)
+async def test_a_story_notices(
+    world: Any,
+    database_url: str,
+    schedulers: list[Scheduler],
+    monkeypatch: Patch,
+    broken: Callable[[Patch], None],
+    first: int,
+) -> None:
+    """``first``: the seed of a story that notices; a few more, as no two machines mix the statements of two turns alike."""
+    broken(monkeypatch)
+    with pytest.raises((AssertionError, EvenflowError, KeyError)):
+        await told(world, database_url, schedulers, range(first, first + STORIES))

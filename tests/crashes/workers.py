@@ -1,0 +1,223 @@
+"""Workers without processes: what they remember and do is that of :mod:`evenflow.worker`, with the product's own leases, and what
+they ask are the statements behind the execution API, one at a time, so that an API server may die between any two.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+from evenflow.core.lease import Lease
+from evenflow.core.limits import BEAT_S, LEASE_S
+from evenflow.store import dispatch, services
+from tests.crashes.ledger import Ledger, Process, TaskKey
+
+Conn = psycopg.AsyncConnection[Any]
+RESEND_AFTER_S = 2.0  # as the API says
+
+
+class Clock:
+    """Time by monotonic clocks, which goes on by itself and as the story says."""
+
+    def __init__(self) -> None:
+        self.added = 0.0
+
+    def now(self) -> float:
+        return time.monotonic() + self.added
+
+
+@dataclass(slots=True)
+class Answer:
+    """Of the API, on its way. ``expires``: when nobody waits for it any more."""
+
+    hear: Callable[[], None]
+    expires: float
+
+
+@dataclass(slots=True)
+class Worker:
+    """``judge`` says how a process will end; ``sent`` are all reports that it ever sent, for those who send them again."""
+
+    conn: Conn
+    clock: Clock
+    ledger: Ledger
+    judge: Callable[[Process], str]
+    slots: int
+    r: random.Random
+    sent: list[str]
+    service_id: int | None = None
+    lease: Lease = field(default_factory=Lease)
+    frozen: bool = False
+    running: dict[int, Process] = field(default_factory=dict)
+    had: set[int] = field(default_factory=set)
+    exits: dict[int, tuple[Process, str]] = field(default_factory=dict)
+    key: str = ""
+    answers: list[Answer] = field(default_factory=list)
+
+    # -- by itself
+
+    def look_at_clock(self) -> None:
+        """At the end of its lease it stops its processes, whatever else it does."""
+        if self.service_id is not None and not self.frozen and not self.lease.holds(self.clock.now()):
+            self.frozen = True
+            self.ledger.stop(self.running.values())
+
+    def finish_one(self) -> None:
+        self.look_at_clock()
+        if self.running and not self.frozen:
+            self._end(self.r.choice(list(self.running)))
+
+    def finish_all(self) -> None:
+        self.look_at_clock()
+        for epoch in [] if self.frozen else list(self.running):
+            self._end(epoch)
+
+    def _end(self, epoch: int, outcome: str | None = None) -> None:
+        process = self.running.pop(epoch)
+        outcome = outcome or self.judge(process)
+        self.ledger.end(process, outcome)
+        self.exits[epoch] = (process, outcome)
+
+    def die(self) -> None:
+        """With its processes; it comes back as another."""
+        self._kill(list(self.running))
+        self.exits.clear()
+        self.had.clear()
+        self._forget_registration()
+
+    def _kill(self, epochs: Iterable[int]) -> None:
+        for epoch in epochs:
+            if (process := self.running.pop(epoch, None)) is not None:
+                self.ledger.kill(process)
+
+    def _forget_registration(self) -> None:
+        self.service_id, self.frozen, self.lease = None, False, Lease()
+        self.answers.clear()
+
+    # -- with the API
+
+    async def register(self) -> None:
+        sent = self.clock.now()
+        self.service_id = await services.register(self.conn, kind="worker", name="w", host="h", pid=1, version="0", detail={})
+        self.key = uuid.uuid4().hex
+        self.lease.renew(sent, LEASE_S)
+
+    async def leave(self) -> None:
+        self._kill(list(self.running))
+        if self.service_id is not None:
+            await services.beat(self.conn, service_id=self.service_id, kind="worker", state="stopped")
+        self.die()
+
+    async def beat(self, *, api_dies: bool = False, late: bool = False) -> None:
+        """``api_dies`` between the two statements, or before it answers; ``late``: the answer is heard later, or never."""
+        self.look_at_clock()
+        assert self.service_id is not None
+        sent, listed = self.clock.now(), [*self.running, *self.exits]
+        known = await services.beat(self.conn, service_id=self.service_id, kind="worker")
+        if api_dies and self.r.random() < 0.5:
+            return
+        service_id = self.service_id
+        if known is None:
+            self._given_up()
+            return
+        difference = await dispatch.compare_listed(self.conn, service_id=service_id, epochs=listed, resend_after_s=RESEND_AFTER_S)
+        again = await dispatch.read_tries(self.conn, service_id=service_id, epochs=difference.resend)
+        if not api_dies:
+            self._answered(lambda: self._hear_beat(service_id, sent, difference, again), late=late, patience=BEAT_S)
+
+    async def claim(self, *, api_dies: bool = False, late: bool = False) -> None:
+        self.look_at_clock()
+        assert self.service_id is not None
+        room = self.slots - len(self.running)
+        if room <= 0:
+            return
+        service_id, key = self.service_id, self.key
+        result = await dispatch.claim(
+            self.conn, service_id=service_id, claim_key=key, slots=room, queues=["default"], lease_s=LEASE_S
+        )
+        if not api_dies:
+            self._answered(lambda: self._hear_claim(service_id, key, result), late=late, patience=25.0)
+
+    async def report(self, *, api_dies: bool = False, starts: bool = False) -> None:
+        """All that is not acknowledged; ``api_dies`` before it stores them, or before it says so."""
+        rows = [_row(p, "exit", {"outcome": outcome, "ran_s": 0.01}) for p, outcome in self.exits.values()]
+        if starts:
+            rows += [_row(p, "started", None) for p in self.running.values()]
+        if not rows or (api_dies and self.r.random() < 0.5):
+            return
+        self.r.shuffle(rows)
+        text = json.dumps(rows)
+        acknowledged = list(self.exits)
+        await dispatch.insert_reports(self.conn, text)
+        self.sent.append(text)
+        if not api_dies:
+            for epoch in acknowledged:
+                self.exits.pop(epoch, None)
+
+    async def resend(self, reports: str) -> None:
+        """A copy of what was reported, by whoever."""
+        await dispatch.insert_reports(self.conn, reports)
+
+    def hear(self) -> None:
+        """An answer that was on its way, if somebody still waits for it."""
+        self.look_at_clock()
+        if self.answers:
+            answer = self.answers.pop(self.r.randrange(len(self.answers)))
+            if self.clock.now() < answer.expires:
+                answer.hear()
+
+    def _answered(self, hear: Callable[[], None], *, late: bool, patience: float) -> None:
+        if late:
+            self.answers.append(Answer(hear, self.clock.now() + patience))
+        else:
+            hear()
+
+    def _hear_beat(
+        self, service_id: int, sent: float, difference: dispatch.ListDifference, again: list[dispatch.ClaimedTry]
+    ) -> None:
+        if service_id != self.service_id:
+            return
+        self.lease.renew(sent, LEASE_S)
+        self._kill(difference.revoked)
+        if not self.lease.holds(self.clock.now()):
+            return
+        if self.frozen:
+            self.frozen = False
+            self.ledger.go_on(self.running.values())
+        for epoch in difference.kill:
+            if epoch in self.running:
+                self._end(epoch, "failed")
+        self._accept(again)
+
+    def _hear_claim(self, service_id: int, key: str, result: dispatch.ClaimResult) -> None:
+        if service_id != self.service_id or key != self.key:
+            return
+        self.key = uuid.uuid4().hex
+        if result.worker_state != "active":
+            self._given_up()
+        elif self.lease.holds(self.clock.now()):
+            self._accept(result.tries)
+
+    def _accept(self, tries: Iterable[dispatch.ClaimedTry]) -> None:
+        for t in tries:
+            if t.epoch not in self.had:
+                self.had.add(t.epoch)
+                process = Process(TaskKey(t.run_key, t.task_index, t.map_index), t.epoch, t.try_number)
+                self.running[t.epoch] = process
+                self.ledger.begin(process)
+
+    def _given_up(self) -> None:
+        self._kill(list(self.running))
+        self._forget_registration()
+
+
+def _row(p: Process, kind: str, payload: dict[str, Any] | None) -> dict[str, Any]:
+    row: dict[str, Any] = {**p.of._asdict(), "epoch": p.epoch, "kind": kind, "age_s": 0.0}
+    return row if payload is None else row | {"payload": payload}

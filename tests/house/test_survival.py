@@ -1,0 +1,92 @@
+"""What every host and every scheduler has in common: no local time, no count of schedulers, a proof for each requirement."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+from evenflow.core.settings import SETTINGS
+from evenflow.runtime.settings import Settings
+from tests.house.project import ROOT, name_of, source_modules, tree
+
+REQUIREMENTS = [*(f"R-HA{number}" for number in range(1, 18)), *(f"R-CS{number}" for number in range(1, 9))]
+PROOFS = [path for folder in ("tests", "bench") for path in (ROOT / folder).rglob("*.py") if path.name != "test_survival.py"]
+
+# Functions that read or print the time of the machine's zone, unless they are given a zone.
+LOCAL = {"localtime", "mktime", "ctime", "asctime", "tzset", "today", "fromtimestamp", "utcnow", "utcfromtimestamp"}
+FOR_PEOPLE = {  # who shows or reads times as people have them, and decides nothing by them
+    "evenflow.cli.terminal": "shows times in the zone of whoever looks",
+    "evenflow.cli.runs": "reads a date as it is meant where it is typed",
+}
+
+
+def _reads_local_time(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    given = len(call.args) + len(call.keywords)
+    if name == "astimezone":
+        return given == 0
+    if name == "now":  # datetime.now(); a clock of ours has a method of that name
+        return (
+            given == 0
+            and isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Name)
+            and "date" in call.func.value.id
+        )
+    return name in LOCAL and not (name == "fromtimestamp" and given > 1)
+
+
+def test_the_zone_of_a_machine_decides_nothing() -> None:
+    """R-HA12: what linters cannot see of it; they refuse times without a zone (DTZ)."""
+    found = {
+        module
+        for module, path in source_modules().items()
+        if any(isinstance(node, ast.Call) and _reads_local_time(node) for node in ast.walk(tree(path)))
+    }
+    assert found == set(FOR_PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_local"),
+    [
+        ("x.astimezone()", True),
+        ("x.astimezone(UTC)", False),
+        ("time.localtime()", True),
+        ("datetime.fromtimestamp(1)", True),
+        ("datetime.fromtimestamp(1, UTC)", False),
+        ("datetime.now()", True),
+        ("datetime.now(UTC)", False),
+        ("clock().now()", False),
+    ],
+)
+def test_what_reads_local_time_is_seen(text: str, is_local: bool) -> None:
+    call = ast.parse(text, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert _reads_local_time(call) is is_local
+
+
+def test_no_setting_counts_schedulers() -> None:
+    """R-HA3: any number joins, and nobody is told."""
+    names = {*Settings.model_fields, *SETTINGS}
+    assert {name for name in names if "scheduler" in name} == set()
+
+
+def test_no_scheduler_starts_another_process() -> None:
+    """R-HA3, and R-HA7: none runs user code, or reads a DAG file."""
+    ways = re.compile(r"\b(subprocess|multiprocessing|os\.(fork|exec\w*|spawn\w*|posix_spawn\w*)|pty)\b")
+    inside = {module: path for module, path in source_modules().items() if module.startswith("evenflow.scheduler")}
+    assert {name_of(path) for path in inside.values() if ways.search(path.read_text(encoding="utf-8"))} == set()
+    script = "import sys, evenflow.scheduler.service; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    able = ("evenflow.sdk.loader", "evenflow.sdk.runner", "evenflow.processor", "evenflow.worker", "evenflow.process.")
+    assert [module for module in loaded if module.startswith(able)] == []
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS)
+def test_a_test_names_the_requirement(requirement: str) -> None:
+    """So that a search for a requirement finds its proof."""
+    named = re.compile(rf"\b{requirement}\b")
+    assert [name_of(path) for path in PROOFS if named.search(path.read_text(encoding="utf-8"))] != []

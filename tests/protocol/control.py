@@ -1,0 +1,132 @@
+"""The control plane in the model. What a report means is decided by the scheduler's own code, :mod:`evenflow.scheduler.reports`,
+on a batch without a database; the statements around it are written down again here, and ``test_statements.py`` holds them against
+PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from evenflow.core.graph import Graph
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.states import HOLDING, TaskEvent, TaskState, move
+from evenflow.scheduler import reports
+from evenflow.scheduler.batch import Batch, Run
+from evenflow.store.inbox import TakenReport
+from tests.protocol.state import NOBODY, Dispatch, Said, Service, Task
+
+LIMIT = 7  # the id of the one limit
+STARTABLE = ("scheduled", "up_for_retry")
+
+
+def grant(task: Task, epoch: int) -> Task:
+    """Selection starts the task."""
+    state = move(TaskState(task.state), TaskEvent.GRANT)
+    return task._replace(state=str(state), epoch=epoch, try_number=task.try_number + 1, dispatch=Dispatch(epoch))
+
+
+def claim(
+    services: Sequence[Service], tasks: Sequence[Task], *, service: int, key: int, slots: int, lease: int, keyed: bool = True
+) -> tuple[list[int], Service]:
+    """The tasks whose dispatch a claim answers with, those that it takes among them, and the row of the service after it."""
+    row = services[service]
+    of_key = [i for i, t in enumerate(tasks) if t.dispatch and (t.dispatch.service, t.dispatch.key) == (service, key)]
+    waiting = [i for i, t in enumerate(tasks) if t.dispatch and t.dispatch.service == NOBODY]
+    best = sorted(waiting, key=lambda i: tasks[i].epoch)[:slots]
+    if not keyed:
+        of_key = []
+    if of_key or not best or row.state != "active" or row.age >= lease or (keyed and row.key == key):
+        return of_key, row
+    return best, row._replace(key=key)
+
+
+def compare(tasks: Sequence[Task], *, service: int, listed: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Epochs to kill and tasks to send again, if they were claimed long enough ago."""
+    own = {t.dispatch.epoch: (i, t) for i, t in enumerate(tasks) if t.dispatch and t.dispatch.service == service}
+    kill = [epoch for epoch in listed if epoch not in own or own[epoch][1].dispatch.kill]  # type: ignore[union-attr]
+    resend = [i for e, (i, t) in own.items() if e not in listed and not any(said.epoch == e for said in t.inbox)]
+    return tuple(sorted(kill)), tuple(sorted(resend))
+
+
+def find_lost(services: Sequence[Service], tasks: Sequence[Task]) -> list[tuple[int, int]]:
+    """(task, epoch) of the tries of services that are lost or have stopped, unless something waits to be applied to them."""
+    found = []
+    for i, task in enumerate(tasks):
+        row = task.dispatch
+        gone = row and row.service != NOBODY and services[row.service].state in ("lost", "stopped")
+        if gone and not any(said.epoch == row.epoch for said in task.inbox):
+            found.append((i, row.epoch))
+    return found
+
+
+class Turn:
+    """What a scheduler's transaction made of a task."""
+
+    def __init__(self, task: Task, released: int) -> None:
+        self.task, self.released = task, released
+
+
+@cache
+def _graph(retries: int, losses: int) -> Graph:
+    task = TaskSpec(task_id="t", operator="python", retries=retries, retry_delay=0.0, infrastructure_retries=losses)
+    return Graph.of(DagSpec(dag_id="d", tasks=(task,)))
+
+
+@lru_cache(maxsize=100_000)
+def turn(task: Task, taken: tuple[Said, ...], epoch: int, *, retries: int, losses: int, fenced: bool) -> Turn:
+    """Takes ``taken`` out of the inbox and applies them; ``epoch`` is the next fresh one."""
+    run = Run(1, "d", SimpleNamespace(graph=_graph(retries, losses)), 0, 0)  # type: ignore[arg-type]
+    node = SimpleNamespace(queue="default", weight=1)
+    catalog: Any = SimpleNamespace(
+        epochs=SimpleNamespace(take=lambda conn: epoch), place=lambda conn, version, index: SimpleNamespace(node=node, priority=0)
+    )
+    batch = Batch(None, catalog, 0.0, False, runs={1: run})  # type: ignore[arg-type]
+    reports.apply_reports(batch, [_taken(task, said, fenced=fenced) for said in taken])
+    inbox = list(task.inbox)
+    for said in taken:
+        inbox.remove(said)
+    after = task._replace(inbox=tuple(inbox))
+    for item in batch.items.values():
+        lost = task.losses + item.losses
+        after = after._replace(state=str(item.state), epoch=item.epoch, try_number=item.try_number, losses=lost)
+    if batch.ended_epochs:
+        after = after._replace(dispatch=(), ended=tuple(sorted((*after.ended, *batch.ended_epochs))))
+    if batch.dispatches:
+        (sent,) = batch.dispatches
+        after = after._replace(dispatch=Dispatch(sent.epoch))
+    return Turn(after, batch.released.get(LIMIT, 0))
+
+
+def _taken(task: Task, said: Said, *, fenced: bool) -> TakenReport:
+    """As inbox/take_reports.sql joins it. Not ``fenced``: with whatever dispatch its task has."""
+    row = task.dispatch
+    current = bool(row) and row.epoch == task.epoch and (row.epoch == said.epoch or not fenced)
+    kind = said.what if said.what in ("started", "lost") else "exit"
+    outcome = said.what if kind == "exit" else None
+    return TakenReport(
+        run_key=1,
+        epoch=task.epoch if current else said.epoch,
+        kind=kind,
+        at="now",
+        began_at="now",
+        at_s=0.0,
+        outcome=outcome,
+        payload=None if outcome == "success" else {},
+        task_index=0 if current else None,
+        map_index=-1,
+        holds=[LIMIT],
+        pool_slots=1,
+        worker_id=row.service if row else None,
+        state=task.state if current else None,
+        try_number=task.try_number,
+        losses=task.losses,
+        tries_before=0,
+        intent=None,
+    )
+
+
+def holds(task: Task) -> bool:
+    return TaskState(task.state) in HOLDING

@@ -1,0 +1,228 @@
+"""What running services tell of themselves: health, Prometheus and StatsD, of real processes, one of which is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from evenflow.core import metrics
+from evenflow.core.limits import BEAT_S, LEASE_S
+from evenflow.core.metrics import METRICS
+from evenflow.core.observation import Metric
+from tests.running import RunningEvenflow, environment, evenflow_json, make_home, processes_of, remove_home, start_evenflow
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+DAGS = """
+import time
+from pathlib import Path
+
+from evenflow import dag, task
+
+@dag()
+def held():
+    @task
+    def wait() -> None:
+        while not Path("GO").exists():
+            time.sleep(0.05)
+
+    wait()
+
+held()
+"""
+RARE = {metrics.SET_ASIDE}  # with labels that only a failure names
+
+
+class StatsDServer:
+    """Keeps what it hears."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.lines: list[str] = []
+        threading.Thread(target=self._hear, daemon=True).start()
+
+    def _hear(self) -> None:
+        while True:
+            self.lines += self._socket.recv(65_536).decode().split("\n")
+
+
+@pytest.fixture(scope="module")
+def statsd() -> StatsDServer:
+    return StatsDServer()
+
+
+@pytest.fixture(scope="module")
+def up(statsd: StatsDServer) -> Iterator[RunningEvenflow]:
+    home = make_home()
+    (home / "dags").mkdir()
+    (home / "dags" / "held.py").write_text(DAGS.replace("GO", str(home / "go")))
+    (home / "dags" / "broken.py").write_text("from evenflow import dag\n1 / 0")
+    (home / "evenflow.toml").write_text(f'statsd_address = "127.0.0.1:{statsd.port}"\n')
+    try:
+        running = start_evenflow(home)
+        yield running
+        assert running.end() == 0, running.log
+    finally:
+        for process in processes_of(home):
+            process.kill()
+        remove_home(home)
+
+
+def get(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def until(condition: Callable[[], Any], at_most_s: float = 60.0) -> Any:
+    deadline = time.monotonic() + at_most_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    return found
+
+
+def targets(up: RunningEvenflow) -> list[str]:
+    return [address for group in json.loads(get(f"{up.api_url}/metrics/targets")[1]) for address in group["targets"]]
+
+
+def scrape(address: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    families = text_string_to_metric_families(get(f"http://{address}/metrics")[1])
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in families:
+        for sample in family.samples:
+            found.setdefault(family.name, []).append((sample.labels, sample.value))
+    return found
+
+
+def healthy(up: RunningEvenflow, name: str) -> bool:
+    services = json.loads(get(f"{up.api_url}/health")[1])["services"]
+    return any(service["name"] == name and service["healthy"] for service in services)
+
+
+def test_every_metric_is_told_by_whom_the_documentation_says(up: RunningEvenflow, statsd: StatsDServer) -> None:
+    """R-HA4, R-HA1: by all kinds of service, to Prometheus and StatsD; so each panel and alert has something to show."""
+    until(lambda: up.evenflow("dags", "show", "held").returncode == 0)
+    assert up.evenflow("runs", "trigger", "held").returncode == 0
+    told: dict[str, set[str]] = {}
+
+    def look() -> bool:
+        for address in targets(up):
+            for name, samples in scrape(address).items():
+                told.setdefault(name, set()).update(labels.get("kind", "") for labels, _ in samples)
+        return not missing()
+
+    def missing() -> set[Metric]:
+        return {metric for metric in METRICS if metric.name not in told} - RARE
+
+    try:
+        until(look)
+    except AssertionError:
+        pytest.fail(f"nobody tells {sorted(metric.name for metric in missing())}")
+    finally:
+        (up.home / "go").touch()
+    for metric in METRICS:
+        if metric.own_labels and metric not in RARE:
+            assert told[metric.name] == {str(teller) for teller in metric.tellers}, metric.name
+    for line in (
+        "evenflow.scheduler_turns.scheduler.scheduler:",
+        "evenflow.worker_slots.worker.worker-1:4|g",
+        "evenflow.tasks_ready:",
+    ):
+        until(lambda line=line: any(sent.startswith(line) for sent in list(statsd.lines)))
+
+
+def test_every_service_says_that_it_is_live_and_ready(up: RunningEvenflow) -> None:
+    assert len(targets(up)) == 4
+    for address in targets(up):
+        for question in ("live", "ready"):
+            status, body = get(f"http://{address}/health/{question}")
+            assert (status, json.loads(body)["status"]) == (200, question), body
+    status, body = get(f"{up.api_url}/health")
+    assert (status, json.loads(body)["status"]) == (200, "healthy")
+
+
+@pytest.fixture
+def extra_worker(up: RunningEvenflow) -> Iterator[psutil.Process]:
+    """Beside those of ``up``, so that nobody starts it again; ready."""
+    token = evenflow_json(up.home, "tokens", "create", "worker")["token"]
+    settings = {"EVENFLOW_API_URL": up.api_url, "EVENFLOW_TOKEN": token}
+    log = up.home / "extra.log"
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "evenflow", "worker", "--name", "extra", "--queues", "other"]
+        process = subprocess.Popen(
+            command, env={**environment(up.home), **settings}, cwd=up.home, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+    try:
+        until(lambda: process.poll() is not None or healthy(up, "extra"))
+        assert process.poll() is None, log.read_text()
+        yield psutil.Process(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_worker_that_is_killed_becomes_unhealthy_everywhere(
+    up: RunningEvenflow, statsd: StatsDServer, extra_worker: psutil.Process
+) -> None:
+    """R-HA4: after 2n+1 missed beats, and not much later, in ``/health``, ``status``, Prometheus and StatsD."""
+    assert len(targets(up)) == 5
+    extra_worker.send_signal(signal.SIGKILL)
+    killed = time.monotonic()
+    until(lambda: not healthy(up, "extra"))
+    took = time.monotonic() - killed
+    assert LEASE_S - BEAT_S - 1 < took < LEASE_S + 6
+    assert json.loads(get(f"{up.api_url}/health")[1])["status"] == "degraded"
+    assert len(targets(up)) == 4
+    states = {service["name"]: service for service in evenflow_json(up.home, "status")["services"]}
+    assert not states["extra"]["healthy"]
+    api = up.api_url.removeprefix("http://")
+    samples = {labels["name"]: value for labels, value in scrape(api)["evenflow_service_healthy"]}
+    assert (samples["extra"], samples["worker-1"]) == (0, 1)
+    until(lambda: "evenflow.service_healthy.worker.extra:0|g" in list(statsd.lines))
+
+
+def test_a_worker_without_its_api_is_live_and_not_ready(up: RunningEvenflow, extra_worker: psutil.Process) -> None:
+    """It is to be left alone: it goes on by itself."""
+    status = up.evenflow("status", "--json")
+    (address,) = [s["detail"]["metrics"] for s in json.loads(status.stdout)["services"] if s["name"] == "extra" and s["healthy"]]
+    api = next(child for child in up.children() if child.cmdline()[-1] == "api")
+    os.kill(api.pid, signal.SIGSTOP)
+    try:
+        until(lambda: get(f"http://{address}/health/ready")[0] == 503)
+        reason = json.loads(get(f"http://{address}/health/ready")[1])["checks"]["lease"]["reason"]
+        assert reason.startswith("its last answered beat: ")
+        assert get(f"http://{address}/health/live")[0] == 200
+    finally:
+        os.kill(api.pid, signal.SIGCONT)
+    until(lambda: get(f"http://{address}/health/ready")[0] == 200)
+
+
+def test_a_fixed_port_that_is_taken_is_named(up: RunningEvenflow) -> None:
+    port = targets(up)[1].rpartition(":")[2]
+    settings: dict[str, str] = {"EVENFLOW_METRICS_PORT": port, "EVENFLOW_TOKEN": "x", "EVENFLOW_API_URL": up.api_url}
+    command = [sys.executable, "-m", "evenflow", "worker"]
+    done = subprocess.run(
+        command, env={**environment(up.home), **settings}, cwd=up.home, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode != 0
+    assert f"cannot listen on 127.0.0.1:{port}" in done.stderr

@@ -1,0 +1,58 @@
+"""Too many connections: PostgreSQL refuses new ones, and whoever needs one waits and comes back by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.scheduler.service import SchedulerService
+from tests.scheduler.test_service import until, work
+
+DAG = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"), TaskSpec(task_id="b", operator="python", upstream=(0,))))
+
+
+@contextmanager
+def exhausted(conn: psycopg.Connection[Any], url: str) -> Iterator[None]:
+    """Everybody but ``conn`` is thrown out of the database, and nobody gets in."""
+    name = sql.Identifier(conn.info.dbname)
+    conn.execute(sql.SQL("alter database {} connection limit 1").format(name))
+    conn.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    )
+    with pytest.raises(psycopg.OperationalError, match="too many connections"), contextlib.closing(psycopg.connect(url)):
+        pass
+    try:
+        yield
+    finally:
+        conn.execute(sql.SQL("alter database {} connection limit -1").format(name))
+
+
+async def test_a_scheduler_waits_for_a_connection_and_loses_nothing(
+    world: Any, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.add_dag(DAG)
+    service = SchedulerService(database_url, name="s")
+    await service.start()
+    first = world.trigger("d")
+    world.conn.execute("notify inbox")
+    await asyncio.to_thread(until, lambda: world.states(first).get("a") == "queued")
+    refused = "too many connections"
+    with caplog.at_level(logging.WARNING), exhausted(world.conn, database_url):
+        tries = world.claim()
+        second = world.trigger("d")
+        await asyncio.to_thread(until, lambda: sum(refused in record.getMessage() for record in caplog.records) > 3)
+    world.report(tries)
+    world.conn.execute("notify inbox")
+    await asyncio.to_thread(until, lambda: work(world), within_s=10)
+    await service.stop()
+    assert (world.run_state(first), world.run_state(second)) == ("success", "success")
+    world.audit()

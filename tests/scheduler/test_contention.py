@@ -1,0 +1,102 @@
+"""How often schedulers are in each other's way, by their own account (R-HA14)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from evenflow.core.metrics import METRICS, SAMPLES
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.observation import Meter, Teller
+from evenflow.scheduler.advance import advance
+from evenflow.scheduler.catalog import Catalog
+from evenflow.scheduler.contention import Contention
+from evenflow.store import inbox
+from evenflow.store.connect import connect
+
+
+def test_a_run_that_another_scheduler_has_is_a_contended_pick(world: Any, database_url: str) -> None:
+    """R-HA14: also when all of them are."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),)))
+    runs = [world.trigger("d") for _ in range(3)]
+    assert world.advance().picks == 0, "runs that are created are not picked"
+    world.report(world.claim())
+    lock = "select from dag_run where run_key = any(%s) for no key update"
+    with connect(database_url, name="other") as other:
+        with other.transaction():
+            other.execute(lock, [runs])
+            progress = advance(world.conn, Catalog())
+            assert (progress.picks, progress.contended, progress.reports) == (3, 3, 0)
+        with other.transaction():
+            other.execute(lock, [runs[:1]])
+            progress = advance(world.conn, Catalog())
+            assert (progress.picks, progress.contended, progress.reports) == (3, 1, 2)
+    progress = advance(world.conn, Catalog())
+    assert (progress.picks, progress.contended, progress.reports) == (1, 0, 1)
+
+
+def test_a_few_reports_are_left_to_the_holder_of_the_executors_lock(world: Any, database_url: str, monkeypatch: Any) -> None:
+    """R-HA14: else all schedulers go for the same runs. A sweep helps, so a holder that hangs holds up nothing for long (R-HA5)."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),)))
+    for _ in range(4):
+        world.trigger("d")
+    world.advance()
+    tries = world.claim()
+
+    def help_out(*, sweep: bool) -> tuple[int, int]:
+        progress = advance(world.conn, Catalog(), sweep=sweep)
+        return progress.picks, progress.reports
+
+    with connect(database_url, name="holder") as holder, holder.transaction():
+        assert inbox.try_executor(holder).all() == [(True,)]
+        world.report(tries[:1])
+        assert help_out(sweep=False) == (0, 0)
+        assert help_out(sweep=True) == (1, 1)
+        monkeypatch.setattr(inbox, "REPORTS_PER_TURN", 2)
+        world.report(tries[1:3])
+        assert help_out(sweep=False) == (0, 0), "the holder takes them in one transaction"
+        world.report(tries[3:])
+        assert help_out(sweep=False) == (3, 3)
+
+
+def test_time_that_waits_for_locks_is_found_by_looking(world: Any, database_url: str) -> None:
+    meter = Meter(Teller.SCHEDULER, "s", METRICS)
+    contention = Contention(meter)
+    with (
+        connect(database_url, name="eye") as eye,
+        connect(database_url, name="turns") as turns,
+        connect(database_url, name="other") as other,
+    ):
+
+        def look_until(state: str) -> Callable[[], None]:
+            def look() -> None:
+                while meter.value(SAMPLES, state) < 3:
+                    contention.look(eye)
+
+            return look
+
+        contention.look(eye)
+        assert meter.value(SAMPLES, "idle") == 0, "nobody takes turns yet"
+        contention.pid = turns.info.backend_pid
+        look_until("idle")()
+        assert (meter.value(SAMPLES, "working"), meter.value(SAMPLES, "lock")) == (0, 0)
+        with turns.transaction():
+            turns.execute("select 1")
+            look_until("working")()
+        assert meter.value(SAMPLES, "lock") == 0
+        with other.transaction():
+            other.execute("lock table wake")
+
+            def wait() -> None:
+                with turns.transaction():
+                    turns.execute("lock table wake")
+
+            waiting = threading.Thread(target=wait)
+            waiting.start()
+            look_until("lock")()
+        waiting.join(10)
+    with connect(database_url, name="eye") as eye:
+        before = meter.read()
+        contention.look(eye)
+        assert [reading.value for reading in meter.read()] == [reading.value for reading in before], "the session is over"
