@@ -42,6 +42,8 @@ ROWS = {  # that others answer here
     "inbox/delete_orphans": 200,
     "runs/take_queued": 100,
     "selection/read_heads": 500,
+    "runs/pause_failing": 200,  # looks past the live runs of the DAG, of which there are 100,000 here
+    "schedules/take_due_dags": 2 * N,  # of each DAG its version, its last run and those that are queued
     "backfills/make_runs": 2 * N,  # a date and a run each, which stands in six indexes
 }
 ROWS |= dict.fromkeys(
@@ -70,8 +72,8 @@ FILL = (
     " values (9, 'd', 1, '{}', 's', 'c', 'x.py')",
     "insert into dag (dag_id, version_key, bundle, file) values ('d', 9, 'b', 'x.py')",
     "insert into task select 9, n, 't' || n, 'python' from generate_series(0, 99) n",
-    "insert into dag_run (run_key, dag_id, run_id, version_key, state, run_type, backfill_id, logical_date)"
-    " select n, 'd', n::text, 9, 'success', 'scheduled', 1, timestamptz '2000-01-01 UTC' + n * interval '1 h'"
+    "insert into dag_run (run_key, dag_id, run_id, version_key, state, run_type, backfill_id, logical_date, ended_at)"
+    " select n, 'd', n::text, 9, 'success', 'scheduled', 1, timestamptz '2000-01-01 UTC' + n * interval '1 h', '2020-01-01'"
     " from generate_series(1, %(history)s / 100) n",
     "insert into task_instance (run_key, task_index, state, epoch)"
     " select r, t, 'success', r * 100 + t from generate_series(1, %(history)s / 100) r, generate_series(0, 99) t",
