@@ -10,27 +10,16 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
-from evenflow.wire.objects import ObjectStorage
 from tests import tokens
 from tests.api.world import ClientOfAll, World, new_worker
+from tests.apis import running_api
 
 
 @pytest.fixture
 async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    service = ApiService(
-        database_url,
-        host="127.0.0.1",
-        port=0,
-        log_dir=tmp_path / "logs",
-        name="api",
-        vault=Vault(tmp_path / "secrets.key"),
-        storage=ObjectStorage(str(tmp_path / "xcom")),
-    )
-    await service.start()
-    yield service
-    await service.stop()
+    async with running_api(database_url, tmp_path) as service:
+        yield service
 
 
 @pytest.fixture

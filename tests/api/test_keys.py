@@ -13,8 +13,8 @@ import pytest
 from evenflow.api.service import ApiService
 from evenflow.api.vault import Vault, new_key
 from evenflow.errors import SecretsError
-from evenflow.wire.objects import ObjectStorage
 from tests.api.world import World
+from tests.apis import make_api
 
 Start = Callable[[Vault], Awaitable[ApiService]]
 
@@ -22,15 +22,7 @@ Start = Callable[[Vault], Awaitable[ApiService]]
 @pytest.fixture
 def start(database_url: str, tmp_path: Path) -> Start:
     async def start_and_stop(vault: Vault) -> ApiService:
-        service = ApiService(
-            database_url,
-            host="127.0.0.1",
-            port=0,
-            log_dir=tmp_path / "logs",
-            name="api2",
-            vault=vault,
-            storage=ObjectStorage(str(tmp_path / "xcom")),
-        )
+        service = make_api(database_url, tmp_path, name="api2", vault=vault)
         try:
             await service.start()
         finally:

@@ -15,14 +15,13 @@ from psycopg import sql
 
 from evenflow.api import service as service_module
 from evenflow.api.service import ApiService
-from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import HttpClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, ApiUnavailable, DatabaseNotMigrated, DatabaseUnavailable, SettingsError
 from evenflow.wire import messages as m
-from evenflow.wire.objects import ObjectStorage
 from tests.api.world import ClientOfAll, World
+from tests.apis import make_api as new_api
 from tests.tokens import service_token
 
 MakeApi = Callable[..., ApiService]
@@ -33,17 +32,8 @@ async def make_api(database_url: str, tmp_path: Path) -> AsyncIterator[MakeApi]:
     made: list[ApiService] = []
 
     def make(url: str = database_url, *, port: int = 0, name: str = "other") -> ApiService:
-        service = ApiService(
-            url,
-            host="127.0.0.1",
-            port=port,
-            log_dir=tmp_path / "logs",
-            name=name,
-            vault=Vault(tmp_path / "secrets.key"),
-            storage=ObjectStorage(str(tmp_path / "xcom")),
-        )
-        made.append(service)
-        return service
+        made.append(new_api(url, tmp_path, port=port, name=name))
+        return made[-1]
 
     yield make
     for service in made:

@@ -12,7 +12,6 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.limits import LEASE_S
@@ -20,8 +19,8 @@ from evenflow.errors import ApiRefused, DatabaseSetBack
 from evenflow.runtime.tokens import create_token, list_tokens, revoke_token, rotate_keys
 from evenflow.store.incarnation import begin_incarnation
 from evenflow.wire import messages as m
-from evenflow.wire.objects import ObjectStorage
 from tests.api.world import ClientOfAll, World, new_worker
+from tests.apis import make_api
 from tests.tokens import key_state
 
 DEADLINE_S = 20.0
@@ -111,15 +110,7 @@ async def test_no_try_is_given_out_before_the_leases_of_before_are_over(
 ) -> None:
     """R-CS7: a worker that cannot be reached has stopped by then."""
     begin_incarnation(db, reason="fenced", by="ada")
-    api = ApiService(
-        database_url,
-        host="127.0.0.1",
-        port=0,
-        log_dir=tmp_path / "logs",
-        name="api",
-        vault=Vault(tmp_path / "secrets.key"),
-        storage=ObjectStorage(str(tmp_path / "xcom")),
-    )
+    api = make_api(database_url, tmp_path)
     await api.start()
     world = World(db)
     client = ClientOfAll(f"http://127.0.0.1:{api.port}", db, "worker")

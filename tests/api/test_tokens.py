@@ -14,7 +14,6 @@ from starlette.routing import Route
 
 from evenflow.api import tokens as tokens_module
 from evenflow.api.execution.app import execution_routes
-from evenflow.api.service import ApiService
 from evenflow.api.tokens import (
     SERVICE_KINDS,
     SERVICE_TTL_S,
@@ -27,13 +26,12 @@ from evenflow.api.tokens import (
     mint,
     verify,
 )
-from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused, NotAllowed, StaleEpoch
 from evenflow.store.tokens import KeyState
 from evenflow.wire import messages as m
-from evenflow.wire.objects import ObjectStorage
 from tests.api.world import World
+from tests.apis import running_api
 from tests.tokens import fleet_token, key_state, service_token
 
 KEY = b"k" * 32
@@ -324,22 +322,8 @@ async def test_a_try_that_is_over_writes_nothing(client: ExecutionClient, world:
 
 
 async def test_a_host_may_bring_its_own_operator_token(database_url: str, tmp_path: Path) -> None:
-    service = ApiService(
-        database_url,
-        host="127.0.0.1",
-        port=0,
-        log_dir=tmp_path,
-        name="api",
-        vault=Vault(tmp_path / "secrets.key"),
-        storage=ObjectStorage(str(tmp_path / "xcom")),
-        operator_token="sesame",
-    )
-    await service.start()
-    try:
-        async with aiohttp.ClientSession() as session:
-            for token, status in (("sesame", 200), ("sesam", 401)):
-                headers = {"Authorization": f"Bearer {token}"}
-                async with session.get(f"http://127.0.0.1:{service.port}/api/v1/dags", headers=headers) as answer:
-                    assert answer.status == status
-    finally:
-        await service.stop()
+    async with running_api(database_url, tmp_path, operator_token="sesame") as service, aiohttp.ClientSession() as session:
+        for token, status in (("sesame", 200), ("sesam", 401)):
+            headers = {"Authorization": f"Bearer {token}"}
+            async with session.get(f"http://127.0.0.1:{service.port}/api/v1/dags", headers=headers) as answer:
+                assert answer.status == status

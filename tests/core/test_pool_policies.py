@@ -8,12 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenflow.core.selection import STRICT, Lane, Node
+from evenflow.core.selection import Lane, Node
 from tests.core.selection_model import ALL, Model, happen, small_model
 from tests.core.test_selection import events
 
 POOL, EXECUTOR, CAP = 1, 2, 3
 PATIENCE_S = 3.0  # a step takes a second
+STRICT = 0.0  # seconds of patience
 QUIET = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 pools = st.lists(st.sampled_from([2, 3, 4, 5, 9]), min_size=1, max_size=2)

@@ -11,11 +11,10 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.vault import Vault
 from evenflow.core.bundle import BundleSource
 from evenflow.processor.parsing import ParseLimits
 from evenflow.processor.service import ProcessorService
-from evenflow.wire.objects import ObjectStorage
+from tests.apis import running_api
 from tests.processor.bundle import Bundle
 from tests.tokens import fleet_token
 
@@ -24,18 +23,8 @@ StartProcessor = Callable[..., Awaitable[ProcessorService]]
 
 @pytest.fixture
 async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    service = ApiService(
-        database_url,
-        host="127.0.0.1",
-        port=0,
-        log_dir=tmp_path / "logs",
-        name="api",
-        vault=Vault(tmp_path / "secrets.key"),
-        storage=ObjectStorage(str(tmp_path / "xcom")),
-    )
-    await service.start()
-    yield service
-    await service.stop()
+    async with running_api(database_url, tmp_path) as service:
+        yield service
 
 
 @pytest.fixture

@@ -8,31 +8,21 @@ from typing import Any
 
 import pytest
 
-from evenflow.api.service import ApiService
-from evenflow.api.vault import Vault
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.store.sql import sql
-from evenflow.wire.objects import ObjectStorage
+from tests.apis import running_api
 from tests.tokens import operator_token
 
 
 @pytest.fixture
 async def rest(world: Any, database_url: str, tmp_path: Path) -> AsyncIterator[RestClient]:
-    api = ApiService(
-        database_url,
-        host="127.0.0.1",
-        port=0,
-        log_dir=tmp_path / "logs",
-        name="api",
-        vault=Vault(tmp_path / "secrets.key"),
-        storage=ObjectStorage(str(tmp_path / "xcom")),
-    )
-    await api.start()
-    async with RestClient(f"http://127.0.0.1:{api.port}", operator_token(world.conn)) as client:
+    async with (
+        running_api(database_url, tmp_path) as api,
+        RestClient(f"http://127.0.0.1:{api.port}", operator_token(world.conn)) as client,
+    ):
         yield client
-    await api.stop()
 
 
 def tasks(count: int, **fields: Any) -> tuple[TaskSpec, ...]:

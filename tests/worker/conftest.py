@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.vault import Vault
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker.service import WorkerService
 from evenflow.worker.values import Values
+from tests.apis import running_api
 from tests.tokens import fleet_token
 from tests.worker.world import World
 
@@ -24,18 +24,8 @@ StartWorker = Callable[..., Awaitable[WorkerService]]
 
 @pytest.fixture
 async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    service = ApiService(
-        database_url,
-        host="127.0.0.1",
-        port=0,
-        log_dir=tmp_path / "logs",
-        name="api",
-        vault=Vault(tmp_path / "secrets.key"),
-        storage=ObjectStorage(str(tmp_path / "xcom")),
-    )
-    await service.start()
-    yield service
-    await service.stop()
+    async with running_api(database_url, tmp_path) as service:
+        yield service
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.api.vault import Vault
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from evenflow.worker.values import Values
+from tests.apis import running_api
 from tests.worker.conftest import StartWorker
 from tests.worker.world import World, number_in, runs, until, wait_for
 
@@ -200,22 +200,10 @@ async def test_an_exit_survives_the_loss_of_the_api(
     port = api.port
     await api.stop()
     go.touch()
-    again = ApiService(
-        database_url,
-        host="127.0.0.1",
-        port=port,
-        log_dir=tmp_path / "logs",
-        name="api",
-        vault=Vault(tmp_path / "secrets.key"),
-        storage=ObjectStorage(str(tmp_path / "xcom")),
-    )
-    await again.start()
-    try:
+    async with running_api(database_url, tmp_path, port=port):
         assert (await world.exit_of(epoch))["outcome"] == "success"
         assert world.xcom(epoch) == 5
         await until(lambda: world.log(epoch) == "here\ndone\n", "the log")
-    finally:
-        await again.stop()
 
 
 async def test_given_up_by_the_control_plane(world: World, worker: WorkerService, pid_file: Path) -> None:

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,12 +15,11 @@ import pytest
 
 from evenflow.api.execution import services as beat_route
 from evenflow.api.service import ApiService
-from evenflow.api.vault import Vault
 from evenflow.core.limits import MARGIN_S
-from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from evenflow.worker.timers import Timers
+from tests.apis import running_api
 from tests.worker.world import World, runs, until
 
 LEASE_S = MARGIN_S + 2.0
@@ -92,25 +90,6 @@ def port(api: ApiService) -> int:
     return api.port
 
 
-@asynccontextmanager
-async def api_again(port: int, database_url: str, tmp_path: Path) -> AsyncIterator[None]:
-    """One that answers where the first one did."""
-    again = ApiService(
-        database_url,
-        host="127.0.0.1",
-        port=port,
-        log_dir=tmp_path / "logs",
-        name="api",
-        vault=Vault(tmp_path / "secrets.key"),
-        storage=ObjectStorage(str(tmp_path / "xcom")),
-    )
-    await again.start()
-    try:
-        yield
-    finally:
-        await again.stop()
-
-
 async def freeze(world: World, api: ApiService, counts: Counts) -> int:
     """A try that runs, and then stands still because the API is gone; its epoch."""
     epoch = world.task(counts.task)
@@ -133,7 +112,7 @@ async def test_a_try_stands_still_during_an_outage_and_goes_on_after_it(
     """All of its processes do, also one that left the session. The worker stays the same, and the try says what happened."""
     epoch = await freeze(world, api, counts)
     before = counts.read()
-    async with api_again(port, database_url, tmp_path):
+    async with running_api(database_url, tmp_path, port=port):
         await until(lambda: counts.have_gone_on(before), "all three going on")
         (counts.folder / "cgo").touch()
         assert (await world.exit_of(epoch))["outcome"] == "success"
@@ -157,7 +136,7 @@ async def test_a_try_that_was_taken_away_meanwhile_does_not_run_for_a_moment(
     epoch = await freeze(world, api, counts)
     before = counts.read()
     world.end(epoch)
-    async with api_again(port, database_url, tmp_path):
+    async with running_api(database_url, tmp_path, port=port):
         await until(lambda: not any(runs(pid) for _, pid in before), "the end of all three")
         assert counts.read() == before
         assert world.reports(epoch) in ([], [("started", None)])
@@ -178,7 +157,7 @@ async def test_a_worker_that_is_lost_kills_what_stands_still(
     await freeze(world, api, counts)
     before = counts.read()
     world.db.execute("update service set state = 'lost' where kind = 'worker'")
-    async with api_again(port, database_url, tmp_path):
+    async with running_api(database_url, tmp_path, port=port):
         await until(lambda: not any(runs(pid) for _, pid in before), "the end of all three")
         assert counts.read() == before
         await until(
@@ -206,7 +185,7 @@ async def test_a_try_that_stood_for_too_long_is_lost(
     pids = [pid for _, pid in counts.read()]
     await api.stop()
     await until(lambda: not any(runs(pid) for pid in pids), "the end of all three")
-    async with api_again(port, database_url, tmp_path):
+    async with running_api(database_url, tmp_path, port=port):
         ended = await world.exit_of(epoch)
         assert (ended["outcome"], ended["reason"]) == ("lost", "frozen for 1 s, while nobody answered this worker")
         await worker.stop()

@@ -192,25 +192,11 @@ class Claims:
                 Assignment(
                     epoch=row.epoch,
                     token=self._tokens.for_try(token),
-                    dag_id=row.dag_id,
-                    run_id=row.run_id,
                     task_id=task.task_id,
-                    map_index=row.map_index,
-                    try_number=row.try_number,
                     max_tries=task.retries + 1,
                     operator=task.operator,
-                    code_hash=version.code_hash,
-                    file=version.file,
-                    run_type=row.run_type,
-                    params=row.params,
-                    run_after=row.run_after.isoformat(),
-                    logical_date=_iso(row.logical_date),
-                    data_interval_start=_iso(row.data_interval_start),
-                    data_interval_end=_iso(row.data_interval_end),
                     execution_timeout=task.execution_timeout,
-                    version_number=version.number,
-                    default_timezone=version.default_timezone,
-                    map_length=row.map_length,
+                    **_of_run(row, version),
                 )
             )
             if row.run_key in calls:
@@ -219,28 +205,35 @@ class Claims:
         return out
 
 
+def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: Version) -> dict[str, Any]:
+    """Fields of an assignment that say which instance of which run it is, and where its code is."""
+    return {
+        "dag_id": row.dag_id,
+        "run_id": row.run_id,
+        "map_index": row.map_index,
+        "try_number": row.try_number,
+        "code_hash": version.code_hash,
+        "file": version.file,
+        "run_type": row.run_type,
+        "params": row.params,
+        "run_after": row.run_after.isoformat(),
+        "logical_date": _iso(row.logical_date),
+        "data_interval_start": _iso(row.data_interval_start),
+        "data_interval_end": _iso(row.data_interval_end),
+        "version_number": version.number,
+        "default_timezone": version.default_timezone,
+        "map_length": row.map_length,
+    }
+
+
 def _calling(own: Assignment, call: callbacks.ClaimedCall, version: Version) -> Assignment:
     """The assignment of a callback's try: its own token and timeout, all else as for the task or run that calls."""
     task = None if call.task_index is None else version.tasks[call.task_index]
     return msgspec.structs.replace(
         own,
-        dag_id=call.dag_id,
-        run_id=call.run_id,
         task_id=task.task_id if task else "",
-        map_index=call.map_index,
-        try_number=call.try_number,
         max_tries=task.retries + 1 if task else 1,
-        code_hash=version.code_hash,
-        file=version.file,
-        run_type=call.run_type,
-        params=call.params,
-        run_after=call.run_after.isoformat(),
-        logical_date=_iso(call.logical_date),
-        data_interval_start=_iso(call.data_interval_start),
-        data_interval_end=_iso(call.data_interval_end),
-        version_number=version.number,
-        default_timezone=version.default_timezone,
-        map_length=call.map_length,
+        **_of_run(call, version),
         callback=CallbackOf(
             event=call.event,
             position=call.position,

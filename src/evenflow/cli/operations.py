@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from evenflow.cli.remote import remote
+from evenflow.cli.run_names import named_run
 from evenflow.cli.terminal import print_json, print_table, say, state_text
 from evenflow.client.operation_answers import Operated
+from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 from evenflow.errors import ParamError
 
@@ -20,6 +24,13 @@ Downstream = Annotated[bool, Parameter(negative=(), help="Also all that depends 
 Past = Annotated[bool, Parameter(negative=(), help="Also in the runs of the DAG before this one.")]
 Future = Annotated[bool, Parameter(negative=(), help="Also in the runs of the DAG after this one.")]
 SHOWN = 30  # task instances of a dry run: what fits a screen; --json has all
+
+
+async def ask_and_clear(dag: str, run_id: str | None, scope: dict[str, Any], *, yes: bool, dry_run: bool, json: bool) -> None:
+    """Has what is in ``scope`` of a run, the newest if none is named, run again."""
+    async with remote() as client:
+        send = partial(client.clear, *await named_run(client, dag, run_id))
+        await ask_and_do(send, scope, what="cleared", yes=yes, dry_run=dry_run, json=json)
 
 
 async def ask_and_do(
@@ -72,7 +83,7 @@ def _check_that_somebody_is_there(otherwise: str = "") -> None:
 
 
 def _show(would: Operated, empty: str) -> None:
-    rows = [(i.run_id, f"{i.task_id}[{i.map_index}]".removesuffix("[-1]"), state_text(i.state)) for i in would.instances]
+    rows = [(i.run_id, instance_name(i.task_id, i.map_index), state_text(i.state)) for i in would.instances]
     print_table(("run", "task", "state"), rows[:SHOWN], empty=empty)
     if len(rows) > SHOWN:
         say(f"... and {'more than ' if would.more else ''}{len(rows) - SHOWN:,} more", "bright_black")

@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.cli.limit_names import limit_name, way_to_raise
-from evenflow.cli.tasks import instance_name
 from evenflow.cli.terminal import STATE_STYLES, STATE_WORDS, duration, local_time, output, say, state_text
 from evenflow.client import explanations as x
+from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 
 Fact = tuple[str, str | Text | Table]

@@ -11,6 +11,7 @@ from evenflow.cli.run_tasks import Snapshot
 from evenflow.cli.terminal import duration, output, say
 from evenflow.client.answers import TaskInstance
 from evenflow.client.rest import RestClient
+from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 from evenflow.core.states import TaskState
 
@@ -67,11 +68,10 @@ def print_summary(snapshot: Snapshot, failures: list[TaskInstance], last_words: 
 
 
 def _print_failure(dag_id: str, run_id: str, task: TaskInstance) -> None:
-    index = f"[{task.map_index}]" if task.map_index >= 0 else ""
     tries = f" in try {task.try_number}" if task.try_number > 1 else ""
     reason = f" failed{tries}: {task.reason or 'no reason given'}"
     say("")
-    output.print(Text.assemble(("✗ ", "red"), (f"{task.task_id}{index}", "bold red"), reason), soft_wrap=True)
+    output.print(Text.assemble(("✗ ", "red"), (instance_name(task.task_id, task.map_index), "bold red"), reason), soft_wrap=True)
     say(f"  {log_command(dag_id, run_id, task)}", "bright_black")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.operations import DryRun, Future, Past, Yes, agreed, ask_and_do
+from evenflow.cli.operations import DryRun, Future, Past, Yes, agreed, ask_and_clear, ask_and_do
 from evenflow.cli.params import Conf, Params, parse_params
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
@@ -195,7 +195,7 @@ async def clear(
     json: Json = False,
 ) -> None:
     """Have all tasks of a run run again. What runs is killed first."""
-    await _clear(dag, run_id, {"past": past, "future": future}, yes=yes, dry_run=dry_run, json=json)
+    await ask_and_clear(dag, run_id, {"past": past, "future": future}, yes=yes, dry_run=dry_run, json=json)
 
 
 @app.command
@@ -211,13 +211,7 @@ async def rerun(
     json: Json = False,
 ) -> None:
     """Have the failed tasks of a run run again, with those that could not start because of them or of a cancel."""
-    await _clear(dag, run_id, {"past": past, "future": future, "only": "failed"}, yes=yes, dry_run=dry_run, json=json)
-
-
-async def _clear(dag: str, run_id: str | None, scope: dict[str, Any], *, yes: bool, dry_run: bool, json: bool) -> None:
-    async with remote() as client:
-        send = partial(client.clear, *await named_run(client, dag, run_id))
-        await ask_and_do(send, scope, what="cleared", yes=yes, dry_run=dry_run, json=json)
+    await ask_and_clear(dag, run_id, {"past": past, "future": future, "only": "failed"}, yes=yes, dry_run=dry_run, json=json)
 
 
 @app.command

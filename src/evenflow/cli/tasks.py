@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from evenflow.cli.operations import Downstream, DryRun, Future, Past, Upstream, Yes, ask_and_do
+from evenflow.cli.operations import Downstream, DryRun, Future, Past, Upstream, Yes, ask_and_clear, ask_and_do
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
 from evenflow.cli.terminal import STATE_ORDER, Json, duration, local_time, print_json, print_table, say, state_text
 from evenflow.client.rest import RestClient
+from evenflow.core.model import instance_name
 from evenflow.errors import DagNotFound, ParamError
 
 app = App(name="tasks")
@@ -152,10 +153,7 @@ async def clear(
 ) -> None:
     """Have tasks run again; without a task, all of the run. A run that has ended goes on. What runs is killed first."""
     scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"only": only}
-    async with remote() as client:
-        dag_id, run_id = await named_run(client, dag, run)
-        send = partial(client.clear, dag_id, run_id)
-        await ask_and_do(send, scope, what="cleared", yes=yes, dry_run=dry_run, json=json)
+    await ask_and_clear(dag, run, scope, yes=yes, dry_run=dry_run, json=json)
 
 
 @app.command
@@ -179,8 +177,7 @@ async def mark(
         raise ParamError(f"Name the tasks. To mark the whole run: evenflow runs mark {state} {dag}")
     scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"state": state}
     async with remote() as client:
-        dag_id, run_id = await named_run(client, dag, run)
-        send = partial(client.mark, dag_id, run_id)
+        send = partial(client.mark, *await named_run(client, dag, run))
         await ask_and_do(send, scope, what=f"marked {state}", yes=yes, dry_run=dry_run, json=json)
 
 
@@ -211,7 +208,3 @@ async def events(
 
 def _scope(task_ids: tuple[str, ...], map_indexes: list[int] | None, **flags: bool) -> dict[str, Any]:
     return {"tasks": list(task_ids) or None, "map_indexes": map_indexes, **flags}
-
-
-def instance_name(task_id: str, map_index: int) -> str:
-    return task_id if map_index < 0 else f"{task_id}[{map_index}]"

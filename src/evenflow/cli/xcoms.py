@@ -9,8 +9,9 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
-from evenflow.cli.tasks import MapIndex, instance_name, only_instance
+from evenflow.cli.tasks import MapIndex, only_instance
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
+from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 from evenflow.sdk.xcomarg import RETURN_VALUE
 

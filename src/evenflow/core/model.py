@@ -31,6 +31,11 @@ DEFAULT_QUEUE = "default"
 DEFAULT_EXECUTOR = "worker"
 
 
+def instance_name(task_id: str, map_index: int) -> str:
+    """A task instance, for people."""
+    return task_id if map_index == UNMAPPED else f"{task_id}[{map_index}]"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """When runs are created. :mod:`evenflow.core.timetable` says what the kinds mean; the other fields belong to them."""

@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -51,9 +50,6 @@ Order = tuple[int, ...]
 OPEN = 0
 PAUSED = -1  # its DAG is paused
 WOKEN = -2  # open, and others may be parked behind it
-
-BACKFILL = math.inf  # patience: seconds for which a task that does not fit lets smaller ones pass
-STRICT = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +102,7 @@ class Snapshot:
     open and woken lanes of each node, in any order; ``horizon[queue]`` is the order up to which they are complete, absent when
     they are complete. ``parked[limit, base]`` has lanes parked there, best first, for every limit in ``released`` and every
     limit with room that a woken lane has; ``(limit, base) in parked_more`` says that there are more. ``patience`` has the pools
-    that do not backfill.
+    that do not backfill, and for how many seconds a task that does not fit lets smaller ones pass there.
     """
 
     free: dict[int, int]

@@ -52,15 +52,19 @@ class BaseBranchOperator(BaseOperator, SkipMixin):
         return chosen
 
 
-class BranchPythonOperator(PythonOperator, SkipMixin):
+class BranchByResult(PythonOperator, SkipMixin):
+    """Follows the tasks whose ids ``python_callable`` returns, see :meth:`BaseBranchOperator.choose_branch`."""
+
+    def execute(self, context: Context) -> Any:
+        chosen = listed(super().execute(context))
+        self.skip_all_except(context["ti"], chosen)
+        return chosen
+
+
+class BranchPythonOperator(BranchByResult):
     """Follows the tasks whose ids ``python_callable`` returns, see :meth:`BaseBranchOperator.choose_branch`."""
 
     operator_name = "branch"
-
-    def execute(self, context: Context) -> Any:
-        chosen = listed(self.call(context))
-        self.skip_all_except(context["ti"], chosen)
-        return chosen
 
 
 class ShortCircuitOperator(PythonOperator, SkipMixin):

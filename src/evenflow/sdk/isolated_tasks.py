@@ -6,17 +6,14 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenflow.errors import BadArgument, IsolatedTaskFailed, XComError
-from evenflow.sdk.branching import SkipMixin, listed
+from evenflow.sdk.branching import BranchByResult
 from evenflow.sdk.operators import PythonOperator
-from evenflow.sdk.options import TaskOptions
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.taskgroup import TaskGroup
     from evenflow.sdk.venvs import Needs
 
 
@@ -28,26 +25,12 @@ class _IsolatedOperator(PythonOperator):
     def __init__(
         self,
         *,
-        task_id: str,
-        python_callable: Callable[..., Any],
-        op_args: Sequence[Any] = (),
-        op_kwargs: Mapping[str, Any] | None = None,
         env_vars: Mapping[str, str] | None = None,
         inherit_env: bool = True,
         skip_on_exit_code: int | Sequence[int] | None = None,
-        dag: DAG | None = None,
-        task_group: TaskGroup | None = None,
-        **options: Unpack[TaskOptions],
+        **arguments: Any,
     ) -> None:
-        super().__init__(
-            task_id=task_id,
-            python_callable=python_callable,
-            op_args=op_args,
-            op_kwargs=op_kwargs,
-            dag=dag,
-            task_group=task_group,
-            **options,
-        )
+        super().__init__(**arguments)
         self.env_vars, self.inherit_env = dict(env_vars or {}), inherit_env
         codes = () if skip_on_exit_code is None else skip_on_exit_code
         self.skip_on_exit_code = [codes] if isinstance(codes, int) else list(codes)
@@ -194,23 +177,13 @@ class PythonVirtualenvOperator(_IsolatedOperator):
         return [line for line in lines if line and not line.startswith("#")]
 
 
-class BranchExternalPythonOperator(ExternalPythonOperator, SkipMixin):
+class BranchExternalPythonOperator(BranchByResult, ExternalPythonOperator):
     """Follows the tasks whose ids the function returns, see :meth:`BaseBranchOperator.choose_branch`."""
 
     operator_name = "branch_external_python"
 
-    def execute(self, context: Context) -> Any:
-        chosen = listed(super().execute(context))
-        self.skip_all_except(context["ti"], chosen)
-        return chosen
 
-
-class BranchPythonVirtualenvOperator(PythonVirtualenvOperator, SkipMixin):
+class BranchPythonVirtualenvOperator(BranchByResult, PythonVirtualenvOperator):
     """Follows the tasks whose ids the function returns, see :meth:`BaseBranchOperator.choose_branch`."""
 
     operator_name = "branch_virtualenv"
-
-    def execute(self, context: Context) -> Any:
-        chosen = listed(super().execute(context))
-        self.skip_all_except(context["ti"], chosen)
-        return chosen

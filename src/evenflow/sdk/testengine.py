@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 
-from evenflow.core.model import DagSpec
+from evenflow.core.model import DagSpec, instance_name
 from evenflow.core.retry import may_retry, next_delay
 from evenflow.core.states import RunState, TaskState
 from evenflow.sdk.graph import topological_order
 from evenflow.sdk.testflow import Decided, Flow, Instance, Key
-from evenflow.sdk.testtries import Tried, Tries, shown
+from evenflow.sdk.testtries import Tried, Tries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Moment:
     state: TaskState
 
     def __str__(self) -> str:
-        return f"{self.at:%Y-%m-%d %H:%M:%S} {shown(self.task_id, self.map_index)}: {self.state}"
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {instance_name(self.task_id, self.map_index)}: {self.state}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ class Engine:
         self.flow.add((index, end.map_index), end.state)
         self.ended.append(end)
         self._append_moment(end.task_id, end.map_index, end.tries, end.state)
-        self._tries.say(f"{shown(end.task_id, end.map_index)}: {end.state}" + (f" ({end.reason})" if end.reason else ""))
+        self._tries.say(f"{instance_name(end.task_id, end.map_index)}: {end.state}" + (f" ({end.reason})" if end.reason else ""))
 
     def _note(self, work: _Work, state: TaskState) -> None:
         task_id = self._spec.tasks[work.instance.index].task_id

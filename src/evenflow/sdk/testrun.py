@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from evenflow.core.model import UNMAPPED, DagSpec
+from evenflow.core.model import UNMAPPED, DagSpec, instance_name
 from evenflow.core.states import RunState, TaskState
 from evenflow.errors import BadArgument, DagTestFailed
 from evenflow.sdk import xcom
@@ -16,7 +16,7 @@ from evenflow.sdk.dag import DAG
 from evenflow.sdk.param_schema import checked_params
 from evenflow.sdk.runner import TryContext
 from evenflow.sdk.testengine import Engine, Pace, TaskOutcome
-from evenflow.sdk.testtries import MemoryChannel, Tries, XComs, run_for_real, shown
+from evenflow.sdk.testtries import MemoryChannel, Tries, XComs, run_for_real
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
 
@@ -55,7 +55,8 @@ class RunOutcome:
         """Raises :class:`DagTestFailed` with the reason of every task that failed, if the run did."""
         if self.state is not RunState.FAILED:
             return
-        reasons = [f"{shown(end.task_id, end.map_index)}: {end.reason}" for end in self.tasks if end.state is TaskState.FAILED]
+        failed = [end for end in self.tasks if end.state is TaskState.FAILED]
+        reasons = [f"{instance_name(end.task_id, end.map_index)}: {end.reason}" for end in failed]
         raise DagTestFailed(f"The run {self.run_id!r} of DAG {self.dag.dag_id!r} failed. " + "; ".join(reasons))
 
 

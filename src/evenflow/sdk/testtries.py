@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from evenflow.core.model import UNMAPPED, TaskSpec
+from evenflow.core.model import TaskSpec
 from evenflow.core.states import RunState, TaskState
 from evenflow.sdk import xcom
 from evenflow.sdk.alone import answer_alone
@@ -141,7 +141,3 @@ class Tries:
                 stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
                 stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
             yield
-
-
-def shown(task_id: str, map_index: int) -> str:
-    return task_id if map_index == UNMAPPED else f"{task_id}[{map_index}]"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
+from evenflow.core.model import instance_name
 from evenflow.store.columns import numbers
 from evenflow.store.notify import INBOX
 from evenflow.store.sql import sql
@@ -43,8 +44,7 @@ class Asker(NamedTuple):
     @property
     def actor(self) -> str:
         """Its name in the history of the run."""
-        instance = self.task_id if self.map_index < 0 else f"{self.task_id}[{self.map_index}]"
-        return f"task {self.dag_id}/{self.run_id}/{instance} #{self.tries_before}"
+        return f"task {self.dag_id}/{self.run_id}/{instance_name(self.task_id, self.map_index)} #{self.tries_before}"
 
 
 class FoundRun(NamedTuple):

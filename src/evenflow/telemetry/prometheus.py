@@ -34,18 +34,14 @@ class _Readings(Collector):
 def _family(metric: Metric, readings: list[Reading]) -> Family:
     labels = (*metric.own_labels, *metric.labels)
     match metric.kind:
-        case Kind.COUNTER:
-            counters = CounterMetricFamily(metric.name, metric.meaning, labels=labels)
+        case Kind.COUNTER | Kind.GAUGE:
+            numbers = (CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily)(
+                metric.name, metric.meaning, labels=labels
+            )
             for reading in readings:
                 assert not isinstance(reading.value, Distribution)
-                counters.add_metric(reading.labels, reading.value)
-            return counters
-        case Kind.GAUGE:
-            gauges = GaugeMetricFamily(metric.name, metric.meaning, labels=labels)
-            for reading in readings:
-                assert not isinstance(reading.value, Distribution)
-                gauges.add_metric(reading.labels, reading.value)
-            return gauges
+                numbers.add_metric(reading.labels, reading.value)
+            return numbers
         case Kind.HISTOGRAM:
             histograms = HistogramMetricFamily(metric.name, metric.meaning, labels=labels)
             for reading in readings:

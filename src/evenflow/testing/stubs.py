@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from evenflow.core.model import UNMAPPED
+from evenflow.core.model import UNMAPPED, instance_name
 from evenflow.errors import BadArgument
 from evenflow.sdk.branching import cut_off, not_chosen, task_indexes
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.runner import Channel, TryContext, TryResult, guarded, result_text
 from evenflow.sdk.task import Task
-from evenflow.sdk.testtries import Tried, shown
+from evenflow.sdk.testtries import Tried
 
 BRANCHES = ("branch", "latest_only")  # kinds of operators
 SHORT_CIRCUIT = "short_circuit"
@@ -59,7 +59,7 @@ class Stubs:
     def add(self, task_id: str, map_index: int | None, stub: Stub) -> None:
         before = self._stubs[task_id, map_index]
         if before and before[-1].times is None:
-            name = shown(task_id, UNMAPPED if map_index is None else map_index)
+            name = instance_name(task_id, UNMAPPED if map_index is None else map_index)
             raise BadArgument(
                 f"Task {name!r} already has a stub for all its tries, so this one is never used. Give that one times=..."
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar, cast
 
@@ -75,7 +75,7 @@ class Slice:
     def read_limit(self) -> int:
         return self.limit + 1
 
-    def page(self, kind: type[Page[T]], rows: list[Row]) -> Page[T]:
+    def page(self, kind: type[Page[T]], rows: Sequence[Row | T]) -> Page[T]:
         more = len(rows) > self.limit
         return kind.model_validate({"items": rows[: self.limit], "limit": self.limit, "offset": self.offset, "more": more})
 

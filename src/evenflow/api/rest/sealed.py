@@ -35,8 +35,7 @@ Reveal = Annotated[bool, Query(description="Show what is secret, too.")]
 async def list_connections(conn: Connection, within: InContext, part: InSlice) -> Page[StoredConnection]:
     """Connections of the database by name, without what is secret in them."""
     rows = await sealed.list_values(conn, "connection", limit=part.read_limit, offset=part.offset)
-    items = [_connection(within, row, reveal=False) for row in rows[: part.limit]]
-    return Page[StoredConnection](items=items, limit=part.limit, offset=part.offset, more=len(rows) > part.limit)
+    return part.page(Page[StoredConnection], [_connection(within, row, reveal=False) for row in rows])
 
 
 @routes.get("/connections/{name}")
@@ -67,8 +66,7 @@ async def delete_connection(conn: Connection, within: InContext, operator: Opera
 async def list_variables(conn: Connection, within: InContext, part: InSlice) -> Page[StoredVariable]:
     """Variables of the database by name; those with names of secrets without their values."""
     rows = await sealed.list_values(conn, "variable", limit=part.read_limit, offset=part.offset)
-    items = [_variable(within, row, reveal=False) for row in rows[: part.limit]]
-    return Page[StoredVariable](items=items, limit=part.limit, offset=part.offset, more=len(rows) > part.limit)
+    return part.page(Page[StoredVariable], [_variable(within, row, reveal=False) for row in rows])
 
 
 @routes.get("/variables/{name}")

@@ -1,0 +1,45 @@
+"""API servers in the process of a test, on a real database; what they write is in a folder of the test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from evenflow.api.service import ApiService
+from evenflow.api.vault import Vault
+from evenflow.wire.objects import ObjectStorage
+
+
+def make_api(
+    database_url: str,
+    folder: Path,
+    *,
+    port: int = 0,
+    name: str = "api",
+    vault: Vault | None = None,
+    operator_token: str | None = None,
+) -> ApiService:
+    """One that is not started. Those of one ``folder`` share keys, logs and large values; port 0 is a free one."""
+    return ApiService(
+        database_url,
+        host="127.0.0.1",
+        port=port,
+        log_dir=folder / "logs",
+        name=name,
+        vault=vault or Vault(folder / "secrets.key"),
+        storage=ObjectStorage(str(folder / "xcom")),
+        operator_token=operator_token,
+    )
+
+
+@asynccontextmanager
+async def running_api(
+    database_url: str, folder: Path, *, port: int = 0, operator_token: str | None = None
+) -> AsyncIterator[ApiService]:
+    api = make_api(database_url, folder, port=port, operator_token=operator_token)
+    await api.start()
+    try:
+        yield api
+    finally:
+        await api.stop()
