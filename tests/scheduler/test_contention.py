@@ -37,27 +37,45 @@ def test_a_run_that_another_scheduler_has_is_a_contended_pick(world: Any, databa
 
 
 def test_a_few_reports_are_left_to_the_holder_of_the_executors_lock(world: Any, database_url: str, monkeypatch: Any) -> None:
-    """R-HA14: else all schedulers go for the same runs. A sweep helps, so a holder that hangs holds up nothing for long (R-HA5)."""
+    """R-HA14: else all schedulers go for the same runs. What has waited is taken, so one that hangs holds up nothing (R-HA5)."""
     world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),)))
     for _ in range(4):
         world.trigger("d")
     world.advance()
     tries = world.claim()
 
-    def help_out(*, sweep: bool) -> tuple[int, int]:
-        progress = advance(world.conn, Catalog(), sweep=sweep)
+    def help_out(*, after_s: float | None) -> tuple[int, int]:
+        progress = advance(world.conn, Catalog(), helps_after_s=after_s)
+        assert not progress.led
         return progress.picks, progress.reports
 
     with connect(database_url, name="holder") as holder, holder.transaction():
         assert inbox.try_executor(holder).all() == [(True,)]
         world.report(tries[:1])
-        assert help_out(sweep=False) == (0, 0)
-        assert help_out(sweep=True) == (1, 1)
+        assert help_out(after_s=None) == (0, 0)
+        assert help_out(after_s=3600.0) == (0, 0), "it has not waited for so long"
+        assert help_out(after_s=0.0) == (1, 1)
         monkeypatch.setattr(inbox, "REPORTS_PER_TURN", 2)
         world.report(tries[1:3])
-        assert help_out(sweep=False) == (0, 0), "the holder takes them in one transaction"
+        assert help_out(after_s=None) == (0, 0), "the holder takes them in one transaction"
         world.report(tries[3:])
-        assert help_out(sweep=False) == (3, 3)
+        assert help_out(after_s=None) == (3, 3)
+
+
+def test_a_due_timer_is_left_to_the_holder_too(world: Any, database_url: str) -> None:
+    """R-HA14, R-HA5: until it is overdue."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python", retries=1, retry_delay=0.0),)))
+    run = world.trigger("d")
+    world.advance()
+    world.report(world.claim(), "failed")
+    world.advance()
+    assert world.states(run) == {"a": "up_for_retry"}
+    with connect(database_url, name="holder") as holder, holder.transaction():
+        assert inbox.try_executor(holder).all() == [(True,)]
+        advance(world.conn, Catalog(), helps_after_s=3600.0)
+        assert world.states(run) == {"a": "up_for_retry"}
+        advance(world.conn, Catalog(), helps_after_s=0.0)
+        assert world.states(run) != {"a": "up_for_retry"}
 
 
 def test_time_that_waits_for_locks_is_found_by_looking(world: Any, database_url: str) -> None:

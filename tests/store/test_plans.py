@@ -136,6 +136,7 @@ def fill(url: str, *, history: int, lanes: int) -> psycopg.Connection[Any]:
     for statement in FILL:
         conn.execute(statement, {"history": history, "lanes": lanes})
     conn.execute("vacuum analyze")
+    conn.execute("set evenflow.lead = 'true'")  # as inbox/try_executor leaves it
     return conn
 
 
@@ -154,7 +155,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         {"run_key": k, "task_index": 0, "map_index": -1, "epoch": k, "kind": "exit", "age_s": 0, "payload": {}} for k in run_keys
     ]
     return {
-        "inbox/lock_runs": {"limit": 200, "reports": 4000, "changes": 10, "helps": True, "share": 1000},
+        "inbox/lock_runs": {"limit": 200, "reports": 4000, "changes": 10, "helps_after": 1.0, "share": 1000},
         "inbox/take_reports": {"run_keys": run_keys, "lead": True, "limit": 1000, "changes": 10},
         "inbox/take_timers": {"run_keys": run_keys},
         "selection/read_heads": {"limits": limits, "released": ones, **ahead},

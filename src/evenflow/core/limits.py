@@ -11,6 +11,7 @@ API_SILENCE_S = 6.0  # the last API server has gone when it has missed two beats
 HANG_S = 3.5  # a transaction whose process shows no life for so long is ended, so that others go on within 5 s (R-HA5)
 LONGEST_TURN_S = 120.0  # however much life it shows: an old snapshot keeps dead rows; to cancel a run of 100,000 tasks takes 10 s
 SWEEP_S = 1.0  # the longest that a lost notification can delay anything
+STAND_BY_S = 0.025  # a scheduler that another one leaves nothing to do looks no sooner again: 40 looks a second cost 5 % of a core
 STALL_S = 2.0  # a startable task that nothing starts for so long is a defect, and repaired; two sweeps
 NODES_WATCHED = 1_000  # nodes that the watchdog looks at: about 10 ms each half second; there are tens to hundreds
 WATCH_S = 0.5  # between two of its looks

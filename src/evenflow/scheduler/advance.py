@@ -34,15 +34,16 @@ from evenflow.scheduler.swap import leave, swap
 from evenflow.scheduler.timeouts import pause_failing, stop_overdue
 from evenflow.store import inbox, runs, selection
 from evenflow.store.notify import DISPATCH, INBOX
-from evenflow.store.rows import Conn, Rows
+from evenflow.store.rows import Conn, Rows, sync
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a transaction did. ``selected``: it ran a round. ``again``: there is more to do at once. ``picks``: runs that it wanted,
-    of which others had ``contended``.
+    """What a transaction did. ``led``: it had the executor's lock. ``selected``: it ran a round. ``again``: there is more to do at
+    once. ``picks``: runs that it wanted, of which others had ``contended``.
     """
 
+    led: bool
     selected: bool
     again: bool
     reports: int
@@ -58,18 +59,24 @@ class Progress:
 
 
 def advance(
-    conn: Conn, catalog: Catalog, *, max_runs: int = RUNS_PER_TURN, sweep: bool = True, scope: Scope | None = None
+    conn: Conn,
+    catalog: Catalog,
+    *,
+    max_runs: int = RUNS_PER_TURN,
+    sweep: bool = True,
+    helps_after_s: float | None = 0.0,
+    scope: Scope | None = None,
 ) -> Progress:
     """Apply what waits, select, commit. Raises what the database raises; nothing is half done then.
 
-    With the setting ``fast_follow`` off only a ``sweep`` selects. A sweep helps the holder of the executor's lock however little
-    there is to do. After an exception the catalog may remember what was rolled back: the caller makes a new one. ``scope`` says
-    afterwards what it was about.
+    With the setting ``fast_follow`` off only a ``sweep`` selects. Without the executor's lock it leaves little work to the lock's
+    holder, unless the oldest of it has waited for ``helps_after_s``. After an exception the catalog may remember what was rolled
+    back: the caller makes a new one. ``scope`` says afterwards what it was about.
     """
     scope = scope or Scope()
     with conn.pipeline() as pipeline, conn.transaction():
         tried, begun = inbox.try_executor(conn), inbox.begin_turn(conn)
-        picked = inbox.lock_runs(conn, limit=max_runs, helps=sweep).all()
+        picked = inbox.lock_runs(conn, limit=max_runs, helps_after_s=helps_after_s).all()
         locked = scope.within([row for row in picked if row.run_key])
         (lead,), turn = tried.all()[0], begun.all()[0]
         reached(KillPoint.TURN_LOCKED)
@@ -110,13 +117,13 @@ def advance(
             inbox.notify(conn, INBOX)
         if batch.calls and not lead:
             inbox.notify(conn, INBOX)
-        pipeline.sync()
+        sync(conn, pipeline)
         for guard in batch.guards:
             guard.check()
         reached(KillPoint.TURN_WRITTEN)
     reached(KillPoint.TURN_COMMITTED)
     contended = picked[0].found - sum(1 for row in picked if row.run_key)
-    return Progress(selects, again, reports, stale, batch.moves, starts, picked[0].found, contended)
+    return Progress(lead, selects, again, reports, stale, batch.moves, starts, picked[0].found, contended)
 
 
 class _Work:

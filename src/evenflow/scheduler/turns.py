@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from evenflow.core.limits import SWEEP_S
+from evenflow.core.limits import STAND_BY_S, SWEEP_S
 from evenflow.scheduler.advance import Progress, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.isolation import isolate
@@ -43,6 +43,8 @@ def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, 
         if sweep:
             swept = began
         tally.add(progress, time.monotonic() - began)
+        if not (progress.led or progress.reports):
+            stop.wait(STAND_BY_S)
         if not (progress.again and (progress.selected or progress.reports)):
             _wait(conn, listener, stop)
 
@@ -55,7 +57,7 @@ def take_turn(
     """
     scope = Scope()
     try:
-        return advance(conn, catalog, sweep=sweep, scope=scope)
+        return advance(conn, catalog, sweep=sweep, helps_after_s=SWEEP_S if sweep else None, scope=scope)
     except Exception as error:
         if not may_be_poison(error):
             raise

@@ -80,11 +80,17 @@ def begin_turn(conn: Conn) -> Rows[Turn]:
     return Rows(execute(conn, "inbox/begin_turn"), row_of(Turn))
 
 
-def lock_runs(conn: Conn, *, limit: int, helps: bool) -> Rows[LockedRun]:
-    """Runs that are locked now. Without any there is one row, whose ``run_key`` is 0. Follows :func:`try_executor`; ``helps``: also
-    without that lock, however little there is to do.
+def lock_runs(conn: Conn, *, limit: int, helps_after_s: float | None) -> Rows[LockedRun]:
+    """Runs that are locked now. Without any there is one row, whose ``run_key`` is 0. Follows :func:`try_executor`;
+    without that lock little work is left alone, unless the oldest of it has waited for ``helps_after_s``.
     """
-    params = {"limit": limit, "reports": REPORTS_SEEN, "changes": CHANGES_PER_TURN, "helps": helps, "share": REPORTS_PER_TURN}
+    params = {
+        "limit": limit,
+        "reports": REPORTS_SEEN,
+        "changes": CHANGES_PER_TURN,
+        "helps_after": helps_after_s,
+        "share": REPORTS_PER_TURN,
+    }
     return Rows(execute(conn, "inbox/lock_runs", params), row_of(LockedRun))
 
 

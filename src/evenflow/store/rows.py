@@ -41,6 +41,15 @@ def execute(conn: Conn, name: str, params: Mapping[str, Any] | None = None) -> p
     return conn.execute(sql(name), params or {}, prepare=True)
 
 
+def sync(conn: Conn, pipeline: psycopg.Pipeline) -> None:
+    """All answers are here afterwards. ``Pipeline.sync`` alone waits for answers to what it has not sent: for ever, when that is
+    more than the socket takes at once. Whoever fetches sends first.
+    """
+    if conn.pgconn.flush():  # something is left to be sent
+        conn.execute("select").fetchone()
+    pipeline.sync()
+
+
 class Guard:
     """A guarded write that may still be under way, and how many rows it must hit."""
 

@@ -1,8 +1,8 @@
 -- Runs that have reports or due timers, the oldest report first, found among so many reports; of those that have nothing but cancels and
 -- operations, which take long, only as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and nobody waits;
 -- NO KEY: rows that refer to the run may be inserted meanwhile. Who has not got the executor's lock leaves to its holder what that one can
--- take in one transaction, unless it helps in any case: else each notification would have all schedulers go for the same runs. Each row
--- says how many were found; when all of them were skipped, or there were none, a single row says so, whose run is 0.
+-- take in one transaction, unless the oldest of it has waited for too long: else each notification would have all schedulers go for the
+-- same runs. Each row says how many were found; when all of them were skipped, or there were none, a single row says so, whose run is 0.
 with waiting as materialized (
     select run_key, first
     from (
@@ -16,7 +16,9 @@ with waiting as materialized (
         group by run_key
     ) as placed
     where (not is_change or place <= %(changes)s)
-      and (%(helps)s or current_setting('evenflow.lead')::boolean
+      and (current_setting('evenflow.lead')::boolean
+           or (select at from report where not held order by report_id limit 1) <= now() - make_interval(secs => %(helps_after)s)
+           or (select min(due_at) from timer where not held) <= now() - make_interval(secs => %(helps_after)s)
            or exists (select from report where not held order by report_id offset %(share)s limit 1))
     order by first
     limit %(limit)s
