@@ -16,14 +16,12 @@ import json
 import os
 import resource
 import signal
-import socket
 import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,9 +32,9 @@ import measure
 import psutil
 import psycopg
 from server import Server, fresh_database, open_connection, serve
+from services import environment, service, token, until, until_listening
 
 RESULTS = Path(__file__).parent / "results"
-DEADLINE_S = 600.0
 
 DAG_FILE = """\
 from datetime import datetime
@@ -70,13 +68,13 @@ def measure_evenflow(files: int, tasks: int, changes: int) -> dict[str, Any]:
         for number in range(files):
             write_file(folder, number, tasks)
         url = fresh_database(server, "bench_parsing")
-        environment = _environment(Path(directory), folder, url)
-        with _service("api", environment) as api, open_connection(url, "bench") as database:
-            _until_listening(int(environment["EVENFLOW_API_PORT"]))
-            environment["EVENFLOW_TOKEN"] = _token(environment)
+        settings = environment(Path(directory), folder, url)
+        with service("api", settings) as api, open_connection(url, "bench") as database:
+            until_listening(int(settings["EVENFLOW_API_PORT"]))
+            settings["EVENFLOW_TOKEN"] = token("processor", settings)
             before, begun = _cpu(server, api), time.perf_counter()
-            with _service("processor", environment) as processor:
-                _until(database, "select count(*) from dag_file where parsed = fingerprint", lambda n: n == files)
+            with service("processor", settings) as processor:
+                until(database, "select count(*) from dag_file where parsed = fingerprint", lambda n: n == files)
                 full_s = time.perf_counter() - begun
                 spent = _cpu(server, api, processor)
                 changed = [_change(database, folder, number, tasks + 1) for number in range(changes)]
@@ -136,7 +134,7 @@ def _change(database: psycopg.Connection[Any], folder: Path, number: int, tasks:
     begun = time.perf_counter()
     write_file(folder, number, tasks)
     query = f"select count(*) from dag join task using (version_key) where dag_id = 'dag_{number:05}'"
-    _until(database, query, lambda n: n == tasks)
+    until(database, query, lambda n: n == tasks)
     return time.perf_counter() - begun
 
 
@@ -147,57 +145,6 @@ def _cpu(server: Server, api: subprocess.Popen[bytes], processor: subprocess.Pop
         times = psutil.Process(processor.pid).cpu_times()
         cpu |= {"processor": times.user + times.system, "loading": measure.cpu_s(measure.tree(processor.pid)[1:])}
     return cpu
-
-
-def _environment(home: Path, folder: Path, url: str) -> dict[str, str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    return {
-        **{name: value for name, value in os.environ.items() if not name.startswith("EVENFLOW_")},
-        "EVENFLOW_HOME": str(home),
-        "EVENFLOW_DAGS": str(folder),
-        "EVENFLOW_API_PORT": str(port),
-        "EVENFLOW_API_URL": f"http://127.0.0.1:{port}",
-        "EVENFLOW_DATABASE_URL": url,
-        "EVENFLOW_LOG_LEVEL": "warning",
-    }
-
-
-def _token(environment: dict[str, str]) -> str:
-    command = [sys.executable, "-m", "evenflow", "tokens", "create", "processor", "--json"]
-    made = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    return str(json.loads(made.stdout)["token"])
-
-
-@contextlib.contextmanager
-def _service(kind: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([sys.executable, "-m", "evenflow", kind], env=environment)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _until_listening(port: int) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        time.sleep(0.05)
-    raise SystemExit("the API did not start")
-
-
-def _until(database: psycopg.Connection[Any], query: str, enough: Callable[[int], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        row = database.execute(query).fetchone()  # type: ignore[arg-type]
-        assert row is not None
-        if enough(row[0]):
-            return
-        time.sleep(0.05)
-    raise SystemExit(f"not after {DEADLINE_S:g} s: {query}")
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import measure
 import psutil
 import specs
-from shapes import total_tasks, upstream
+from shapes import Shape, total_tasks, upstream
 
 from evenflow.client.rest import RestClient
 from evenflow.runtime import presence
@@ -28,14 +28,13 @@ POLL_S = 0.02
 
 
 class Evenflow:
-    """One ``evenflow up`` on a fresh home, with the shape as its only DAG file."""
+    """One ``evenflow up`` on a fresh home with one DAG file, whose tasks write into the file ``times``."""
 
-    def __init__(self, home: Path, shape: dict[str, Any]) -> None:
-        self.home, self.shape = home, shape
-        self.times = home / "times"
+    def __init__(self, home: Path, dag_file: str) -> None:
+        self.home, self.times = home, times_of(home)
         dags = home / "dags"
         dags.mkdir()
-        (dags / "shape.py").write_text(specs.dag_file(shape, specs.writes_times(str(self.times))))
+        (dags / "shape.py").write_text(dag_file)
         environment = {**os.environ, "EVENFLOW_HOME": str(home / "state")}
         command = [sys.executable, "-m", "evenflow", "up", "--dags", str(dags), "--slots", str(SLOTS), "--port", "0", "--quiet"]
         begin = time.monotonic()
@@ -66,8 +65,12 @@ class Evenflow:
         self.process.wait(60)
 
 
-async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
+def times_of(home: Path) -> Path:
+    return home / "times"
+
+
+async def until(condition: Callable[[], Awaitable[bool]], *, within_s: float = TIMEOUT_S) -> None:
+    deadline = time.monotonic() + within_s
     while not await condition():
         if time.monotonic() > deadline:
             raise TimeoutError("the shape did not end")
@@ -94,8 +97,7 @@ class Peak(threading.Thread):
         self.join()
 
 
-async def _run(evenflow: Evenflow, repeat: int) -> dict[str, Any]:
-    shape = evenflow.shape
+async def _run(evenflow: Evenflow, shape: Shape, repeat: int) -> dict[str, Any]:
     plans = specs.plan(shape)
     async with RestClient(evenflow.api_url, evenflow.token) as api:
         for name, slots in specs.pools(shape).items():
@@ -104,7 +106,7 @@ async def _run(evenflow: Evenflow, repeat: int) -> dict[str, Any]:
         async def parsed() -> bool:
             return len((await api.list_dags(limit=1000)).items) == len(plans)
 
-        await _until(parsed)
+        await until(parsed)
         evenflow.times.write_bytes(b"")
         begin_cpu = {name: measure.cpu_s(ps) for name, ps in evenflow.components().items()}
         peak = Peak(evenflow)
@@ -120,7 +122,7 @@ async def _run(evenflow: Evenflow, repeat: int) -> dict[str, Any]:
             runs[:] = [r for r in (await api.list_runs(limit=1000)).items if r.run_id.startswith(f"bench_{repeat}_")]
             return bool(runs) and all(r.state in ("success", "failed") for r in runs)
 
-        await _until(ended)
+        await until(ended)
         total_s = max(r.ended_at.timestamp() for r in runs) - begin
         if repeat:
             peak.stop()
@@ -155,7 +157,7 @@ async def _run(evenflow: Evenflow, repeat: int) -> dict[str, Any]:
     }
 
 
-def run(case: str, shape: dict[str, Any], *, runs: int, schedulers: int) -> Iterator[dict[str, Any]]:
+def run(case: str, shape: Shape, *, runs: int, schedulers: int) -> Iterator[dict[str, Any]]:
     """The results of ``runs`` runs on one ``evenflow up``. The first is cold, and memory is not looked at in it, for that
     costs CPU.
     """
@@ -164,9 +166,9 @@ def run(case: str, shape: dict[str, Any], *, runs: int, schedulers: int) -> Iter
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as directory:
         home = Path(directory)
         home.chmod(0o755)
-        evenflow = Evenflow(home, shape)
+        evenflow = Evenflow(home, specs.dag_file(shape, specs.writes_times(str(times_of(home)))))
         try:
             for repeat in range(runs):
-                yield asyncio.run(_run(evenflow, repeat))
+                yield asyncio.run(_run(evenflow, shape, repeat))
         finally:
             evenflow.stop()

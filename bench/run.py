@@ -1,7 +1,7 @@
 """Runs a shape and prints one JSON line a run: python bench/run.py SHAPE [-n RUNS] [--schedulers K] [--tag T] [--dsn URL].
 
-a_sustain has options of its own: [--tasks N] [--snapshot]; b shapes have one: [--execution-free]; e has one:
-[--kill scheduler|worker|host|postgres] or [--stop scheduler].
+a_sustain has options of its own: [--tasks N] [--snapshot]; b shapes have one: [--execution-free]; d_full has one: [--busy-s S];
+e has one: [--kill scheduler|worker|host|postgres] or [--stop scheduler].
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import execution_free
 import failover
 import real
+import returns
 import sustain
 from shapes import SHAPES
 
@@ -38,6 +39,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         raise SystemExit(f"{case} measures what `evenflow up` starts, its own server included: leave out --dsn.")
     if case == "e":
         return failover.run(shape, fault=_fault(given), runs=given.runs)
+    if case[0] == "d":
+        return returns.run(shape, runs=given.runs, busy_s=given.busy_s)
     return real.run(case, shape, **options)
 
 
@@ -57,6 +60,7 @@ def main() -> int:
     parser.add_argument("--tasks", type=int, default=1_000_000, help="a_sustain: how many in all")
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
+    parser.add_argument("--busy-s", type=float, metavar="S", help="d_full: how long every slot is busy, instead of 600 s")
     kill = parser.add_mutually_exclusive_group()
     kills = [name.removeprefix("kill-") for name in failover.FAULTS if name.startswith("kill-")]
     kill.add_argument("--kill", choices=kills, help="e: SIGKILL in the middle, after a run without")
@@ -64,6 +68,8 @@ def main() -> int:
     given = parser.parse_args()
     if (given.kill or given.stop) and given.shape != "e":
         raise SystemExit(f"{given.shape} is not disturbed: --kill and --stop are for e.")
+    if given.busy_s is not None and given.shape != "d_full":
+        raise SystemExit(f"{given.shape} does not fill its slots for long: --busy-s is for d_full.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is stopped
     ok = True
     RESULTS.mkdir(exist_ok=True)

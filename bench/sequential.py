@@ -68,11 +68,12 @@ class Sequential:
             "service_id": self._service,
             "claim_key": str(self._claims),
             "slots": slots,
+            "returns": slots,
             "queues": ["default"],
             "lease_s": LEASE_S,
         }
         rows = execute(self.worker, "dispatch/claim", params).fetchall()
-        return [Try(*row[4:8]) for row in rows if row[4] is not None]
+        return [Try(*row[5:9]) for row in rows if row[5] is not None]
 
     def report(self, tries: list[Try]) -> None:
         """All of them have ended well."""

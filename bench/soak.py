@@ -44,13 +44,13 @@ from tests.chaos.verdict import UNFINISHED, judge
 from tests.chaos.wires import Wires
 
 RESULTS = Path(__file__).parent / "results" / "soak.jsonl"
-SIZES = {Kind.API: 2, Kind.SCHEDULER: 2, Kind.PROCESSOR: 2, Kind.WORKER: 2}
+SIZES = {Kind.API: 2, Kind.SCHEDULER: 2, Kind.PROCESSOR: 2, Kind.WORKER: 2, Kind.TRIGGERER: 2}
 LIVE_RUNS = 40  # some seconds of work for twelve slots, so that there is always some
 LOOK_S = 30.0
 STEP_S = 0.2
 
 # Not those that add services, move a clock for the rest of the time, or strike what is to be spared.
-LEFT_OUT = ("die-at", "stop-at", "drain", "come-and-go", "clock", "hosts-clock", "apis-away")
+LEFT_OUT = ("die-at", "stop-at", "drain", "come-and-go", "kill-in-turn", "clock", "hosts-clock", "apis-away")
 FAULTS = [kind for kind in KINDS if not kind.startswith(LEFT_OUT)]
 
 KEPT = frozenset({"dag_run", "task_instance", "upstream_counter"})  # hot, but they keep what has ended

@@ -12,6 +12,7 @@ import evenflow.api.limits
 import evenflow.core.limits
 import evenflow.processor.limits
 import evenflow.sdk.limits
+import evenflow.triggers.limits
 import evenflow.worker.limits
 from scripts.reference.markdown import prose, sentence, table
 
@@ -21,6 +22,7 @@ _MODULES = (
     ("At the API", evenflow.api.limits),
     ("In a processor", evenflow.processor.limits),
     ("In a worker", evenflow.worker.limits),
+    ("In built-in triggers", evenflow.triggers.limits),
 )
 
 

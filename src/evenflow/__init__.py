@@ -6,9 +6,20 @@ from evenflow.core.states import RunState as DagRunState
 from evenflow.core.states import TaskState as TaskInstanceState
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import WeightRule
-from evenflow.errors import DagError, SensorTimeout, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
+from evenflow.errors import (
+    DagError,
+    SensorTimeout,
+    TaskDeferralTimeout,
+    TaskDeferred,
+    TaskFailedForGood,
+    TaskRescheduled,
+    TaskSkipped,
+    TriggerFailed,
+    XComError,
+)
 from evenflow.sdk.asset_events import AssetEvent
 from evenflow.sdk.assets import Asset, AssetAlias, AssetAll, AssetAny, AssetOrTimeSchedule, asset
+from evenflow.sdk.awaiting import wait_for
 from evenflow.sdk.bash import BashOperator
 from evenflow.sdk.branching import (
     BaseBranchOperator,
@@ -36,6 +47,7 @@ from evenflow.sdk.notifiers import BaseNotifier, EmailNotifier, WebhookNotifier
 from evenflow.sdk.operators import BaseOperator, EmptyOperator, PythonOperator
 from evenflow.sdk.other_runs import ExternalTaskSensor, TriggerDagRunOperator
 from evenflow.sdk.params import Param
+from evenflow.sdk.remote_sensors import HttpSensor, SqlSensor
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
 from evenflow.sdk.sensors import BaseSensorOperator, PokeReturnValue, PythonSensor
 from evenflow.sdk.setup_teardown import setup, teardown
@@ -50,6 +62,7 @@ from evenflow.sdk.timetables import (
     EventsTimetable,
     MultipleCronTriggerTimetable,
 )
+from evenflow.sdk.triggers import BaseTrigger, DateTimeTrigger, TimeDeltaTrigger, TriggerEvent
 from evenflow.sdk.variables import Variable
 from evenflow.sdk.xcomarg import XComArg
 
@@ -76,6 +89,7 @@ __all__ = [
     "BaseNotifier",
     "BaseOperator",
     "BaseSensorOperator",
+    "BaseTrigger",
     "BashOperator",
     "BashSensor",
     "BranchExternalPythonOperator",
@@ -88,6 +102,7 @@ __all__ = [
     "DagError",
     "DagRunState",
     "DateTimeSensor",
+    "DateTimeTrigger",
     "DayOfWeekSensor",
     "DeadlineAlert",
     "DeadlineReference",
@@ -100,6 +115,7 @@ __all__ = [
     "ExternalPythonOperator",
     "ExternalTaskSensor",
     "FileSensor",
+    "HttpSensor",
     "LatestOnlyOperator",
     "MultipleCronTriggerTimetable",
     "Param",
@@ -112,7 +128,10 @@ __all__ = [
     "SensorTimeout",
     "ShortCircuitOperator",
     "SkipMixin",
+    "SqlSensor",
     "SyncCallback",
+    "TaskDeferralTimeout",
+    "TaskDeferred",
     "TaskFailedForGood",
     "TaskGroup",
     "TaskInstance",
@@ -120,8 +139,11 @@ __all__ = [
     "TaskRescheduled",
     "TaskSkipped",
     "TimeDeltaSensor",
+    "TimeDeltaTrigger",
     "TimeSensor",
     "TriggerDagRunOperator",
+    "TriggerEvent",
+    "TriggerFailed",
     "TriggerRule",
     "Variable",
     "WebhookNotifier",
@@ -141,4 +163,5 @@ __all__ = [
     "task",
     "task_group",
     "teardown",
+    "wait_for",
 ]

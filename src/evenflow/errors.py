@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 
 class EvenflowError(Exception):
@@ -105,6 +106,52 @@ class TaskRescheduled(EvenflowError):
             delay = delay - datetime.now(UTC)
         self.delay_s = max(0.0, delay.total_seconds() if isinstance(delay, timedelta) else float(delay))
         super().__init__(f"The task is to be started again in {self.delay_s:g} s.")
+
+
+class TaskDeferred(BaseException):
+    """Raised inside a task to wait without a process: ``trigger`` runs in a triggerer, and in the same try ``method_name`` of the
+    operator is called with its event, as ``method(context, event=..., **kwargs)``.
+
+    ``timeout`` is a timedelta or seconds, after which the try fails with :class:`TaskDeferralTimeout`. As in Airflow it is no
+    Exception: no ``except Exception`` between here and there takes it.
+    """
+
+    def __init__(
+        self,
+        *,
+        trigger: Any,
+        method_name: str,
+        kwargs: dict[str, Any] | None = None,
+        timeout: timedelta | float | None = None,
+        queue: str | None = None,
+    ) -> None:
+        super().__init__(f"The task waits for {type(trigger).__name__} and goes on with {method_name}().")
+        self.trigger, self.method_name, self.kwargs = trigger, method_name, kwargs
+        self.timeout, self.queue = timeout, queue
+
+
+class TaskDeferralTimeout(EvenflowError):
+    """What a deferred task waits for did not happen within the timeout that it gave."""
+
+
+class TriggerFailed(EvenflowError):
+    """The trigger that a deferred task waits for failed, again and again."""
+
+
+class TriggerEnded(EvenflowError):
+    """A trigger came to its end without an event that could be handed to its task."""
+
+
+class BadDeferral(EvenflowError):
+    """A task waits in a way that it could not be brought back from."""
+
+
+class LookRefused(EvenflowError):
+    """What a sensor or trigger looks at will not answer better, however often it looks: a wrong login, a table that is missing."""
+
+
+class LookUnanswered(EvenflowError):
+    """What a sensor or trigger looks at does not answer, or only that it is busy. A trigger bears with that for some minutes."""
 
 
 class TemplateError(EvenflowError):

@@ -38,6 +38,8 @@ class KillPoint(StrEnum):
     CLAIM_ANSWERED = "api-answered", "The answer is made, not sent: as before; a beat would find what the worker does not list."
     REPORTS_RECEIVED = "api-received", "Reports have arrived, none is stored: the worker keeps and repeats them."
     REPORTS_STORED = "api-stored", "Reports are stored, not acknowledged: they come twice, and the second is stale."
+    TRIGGERS_CLAIMED = "api-triggers", "Triggers are the triggerer's, their answer is not made: the same key gets the same."
+    EVENTS_STORED = "api-events", "What became of triggers is stored, not acknowledged: it comes twice, and the second is stale."
     BEAT_STORED = "api-beat", "A beat counts, its answer is lost: the worker counts from the beat that was answered."
     LOGS_STORED = "api-logs", "Lines are stored, not acknowledged: they come again and are recognised by their offset."
     VERSION_STORED = "api-version", "A DAG's version is stored, not acknowledged: its delivery is repeated and finds it."
@@ -49,6 +51,13 @@ class KillPoint(StrEnum):
     RESULT_STORED = "worker-result", "A large result is stored, its exit is not reported: it is garbage of a lost try."
     EXIT_REPORTING = "worker-exiting", "An exit is about to be sent: as if the try had not ended."
     EXIT_ACKNOWLEDGED = "worker-acknowledged", "An exit is stored, the worker does not note it: the try has ended, nothing is lost."
+    TRIGGERS_HEARD = (
+        "triggerer-heard",
+        "Triggers are assigned to a triggerer that has begun none: its lease lapses, others get them.",
+    )
+    TRIGGERS_BEGUN = "triggerer-begun", "Triggers run in its hosts: these die with it, others begin the triggers anew."
+    TRIGGER_FIRED = "triggerer-fired", "An event has happened, it is not queued: the trigger is begun elsewhere, and fires there."
+    EVENTS_ACKNOWLEDGED = "triggerer-acknowledged", "Events are stored, the triggerer does not note it: nothing is lost."
     FILES_LEASED = "processor-leased", "Files are leased to a processor that is dead: others take them when its lease lapses."
     FILE_LOADED = "processor-loaded", "A file is loaded, not delivered: as before."
     FILE_DELIVERED = "processor-delivered", "A file is delivered and not noted: nothing is left to do."

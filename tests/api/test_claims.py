@@ -13,8 +13,17 @@ from evenflow.wire import messages as m
 from tests.api.world import CODE_HASH, World, new_worker
 
 
-def claim(worker: int, key: str = "k", slots: int = 10, queues: list[str] | None = None, wait_s: float = 0.0) -> m.Claim:
-    return m.Claim(service_id=worker, request_key=key, slots=slots, queues=queues or ["default"], wait_s=wait_s)
+def claim(
+    worker: int,
+    key: str = "k",
+    slots: int = 10,
+    queues: list[str] | None = None,
+    wait_s: float = 0.0,
+    resume_slots: int | None = 0,
+) -> m.Claim:
+    return m.Claim(
+        service_id=worker, request_key=key, slots=slots, resume_slots=resume_slots, queues=queues or ["default"], wait_s=wait_s
+    )
 
 
 async def until_waiting(world: World, api, number: int) -> None:
@@ -224,3 +233,98 @@ async def test_drain_sends_the_waiting_away(client: ExecutionClient, worker: int
 async def test_a_claim_that_makes_no_sense_is_refused(client: ExecutionClient, worker: int) -> None:
     with pytest.raises(ApiRefused, match="at least one slot"):
         await client.claim(claim(worker, slots=0))
+
+
+# -- returns -----------------------------------------------------------------------------------------------------------
+
+
+def fill(world: World, *, returns: int, starts: int) -> None:
+    """Returns of epochs from 101 on, first starts from 1 on."""
+    run = world.run(world.version())
+    for number in range(starts):
+        world.dispatch(run, 1 + number, task=1, map_index=number, notify=False)
+    for number in range(returns):
+        world.dispatch(run, 101 + number, task=1, map_index=100 + number, resume=True, priority=-5, notify=False)
+
+
+@pytest.mark.parametrize(
+    ("slots", "resume_slots", "returns", "starts"),
+    [
+        (2, 1, [101], [1]),  # what is left of the ordinary slots
+        (4, 2, [101], [1, 2, 3]),
+        (1, 3, [101], []),
+        (0, 2, [101], []),
+    ],
+)
+async def test_returns_come_first_and_starts_get_what_they_leave(
+    client: ExecutionClient, worker: int, world: World, slots: int, resume_slots: int, returns: list[int], starts: list[int]
+) -> None:
+    """R-DQ3: slots for returns are for nothing else."""
+    fill(world, returns=1, starts=5)
+    answer = await client.claim(claim(worker, slots=slots, resume_slots=resume_slots))
+    assert [a.epoch for a in answer.assignments] == returns + starts
+
+
+async def test_returns_take_all_slots(client: ExecutionClient, worker: int, world: World) -> None:
+    fill(world, returns=6, starts=5)
+    answer = await client.claim(claim(worker, slots=3, resume_slots=1))
+    assert [a.epoch for a in answer.assignments] == [101, 102, 103, 104]
+    assert world.one("select count(*) from dispatch where worker_id is null") == 7
+
+
+async def test_a_worker_of_the_release_before_gets_no_returns(client: ExecutionClient, worker: int, world: World) -> None:
+    """It would begin them anew."""
+    fill(world, returns=2, starts=1)
+    answer = await client.claim(claim(worker, resume_slots=None))
+    assert [a.epoch for a in answer.assignments] == [1]
+
+
+async def test_who_waits_for_returns_only_is_woken_by_returns_only(client, worker: int, world: World, api) -> None:
+    """R-DQ3, and where nothing is deferred it costs nothing: no look at the database is made for it."""
+    attempts = []
+    attempt = api._claims._attempt
+
+    async def counted(conn: object, message: m.Claim) -> m.ClaimAnswer:
+        attempts.append(message.request_key)
+        return await attempt(conn, message)
+
+    api._claims._attempt = counted
+    other = await new_worker(client)
+    waiting = asyncio.create_task(client.claim(claim(worker, "returns", slots=0, resume_slots=1, wait_s=30)))
+    await until_waiting(world, api, 1)
+    run = world.run(world.version())
+    ordinary = asyncio.create_task(client.claim(claim(other, "starts", wait_s=30)))
+    await until_waiting(world, api, 2)
+    attempts.clear()
+    world.dispatch(run, 1)
+    assert [a.epoch for a in (await ordinary).assignments] == [1]
+    assert attempts == ["starts"]
+    begun = time.monotonic()
+    with world.db.transaction():
+        world.dispatch(run, 2, task=1, map_index=0, resume=True)
+        world.db.execute("notify returns")
+    assert [a.epoch for a in (await waiting).assignments] == [2]
+    assert time.monotonic() - begun < 0.9, "by the notification, not by the sweep"
+
+
+async def test_a_claim_for_returns_says_nothing_of_first_starts(client, world: World, api) -> None:
+    """Two empty claims prove a place empty, and a claim that looked for returns alone was nowhere else."""
+    workers = [await new_worker(client) for _ in range(5)]
+    waits = [asyncio.create_task(client.claim(claim(worker, slots=0, resume_slots=1, wait_s=30))) for worker in workers[:4]]
+    await until_waiting(world, api, 4)
+    waits.append(asyncio.create_task(client.claim(claim(workers[4], wait_s=30))))
+    await until_waiting(world, api, 5)
+    run = world.run(world.version())
+    with world.db.transaction():
+        world.dispatch(run, 1)
+        world.db.execute("notify returns")
+    assert [a.epoch for a in (await asyncio.wait_for(waits[4], 0.9)).assignments] == [1]
+    for wait in waits:
+        wait.cancel()
+    await asyncio.gather(*waits, return_exceptions=True)
+
+
+async def test_a_return_that_is_over_by_now_does_not_begin_anew(client: ExecutionClient, worker: int, world: World) -> None:
+    fill(world, returns=2, starts=0)
+    world.db.execute("delete from deferral where map_index = 100")
+    assert [a.epoch for a in (await client.claim(claim(worker))).assignments] == [102]

@@ -94,10 +94,12 @@ async def test_every_execution_route_limits_its_body(api_url: str, world: World)
     world.dispatch(world.run(world.version()), 1)
     tokens["try"] = world.try_token(1)
     async with aiohttp.ClientSession() as session:
-        for route in execution_routes(None, tokens=None, versions=None, claims=None, logs=None, vault=None).routes:
+        for route in execution_routes(
+            None, tokens=None, versions=None, claims=None, trigger_claims=None, logs=None, vault=None
+        ).routes:
             path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
             (method,) = route.methods - {"HEAD"}
-            headers = {"Authorization": f"Bearer {tokens[min(route.endpoint._kinds)]}", "Content-Length": str(100 * 2**20)}
+            headers = {"Authorization": f"Bearer {tokens[max(route.endpoint._kinds)]}", "Content-Length": str(100 * 2**20)}
             async with session.request(method, f"{api_url}{path}", headers=headers, skip_auto_headers=["Content-Length"]) as answer:
                 assert answer.status == 413, path
                 assert msgspec.msgpack.decode(await answer.read(), type=m.Refusal).code == "too_large"

@@ -72,6 +72,21 @@ async def test_the_policy_stays_until_another_is_given(rest: RestClient, world: 
     assert no.value.status == 422
 
 
+async def test_what_deferred_tasks_do_with_their_slots(rest: RestClient) -> None:
+    """R-DQ2: pools that people make hold; the default pool releases, and each can be told otherwise."""
+    assert {p.name: p.while_deferred for p in (await rest.list_pools()).items} == {
+        "callback_pool": "release",
+        "default_pool": "release",
+    }
+    assert (await rest.set_pool("gpu", slots=2)).while_deferred == "hold"
+    assert (await rest.set_pool("gpu", slots=2, while_deferred="release")).while_deferred == "release"
+    assert (await rest.set_pool("gpu", slots=3)).while_deferred == "release", "it stays until another is given"
+    assert (await rest.set_pool("default_pool", slots=128, while_deferred="hold")).while_deferred == "hold"
+    with pytest.raises(ApiRefused, match="'keep' is nothing that a pool can do") as no:
+        await rest.set_pool("gpu", slots=2, while_deferred="keep")
+    assert no.value.status == 422
+
+
 async def test_a_pool_that_is_in_use_is_not_deleted(rest: RestClient, world: World) -> None:
     await rest.set_pool("gpu", slots=2, policy="strict")
     old = world.version(GPU)

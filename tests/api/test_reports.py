@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pytest
 
+from evenflow.api import limits
 from evenflow.api.limits import REPORT_AGE
 from evenflow.api.tokens import TryToken, mint
+from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.wire import messages as m
 from tests.api.world import World
@@ -184,3 +188,56 @@ async def test_what_cannot_be_stored_is_refused_with_the_reason(client: Executio
     assert "needs an outcome" in answer.refused[5]
     assert world.all("select epoch from report order by epoch") == [1, 7]
     assert world.all("select value from xcom order by epoch") == ["fine", [7]]
+
+
+async def test_what_a_deferred_try_waits_for_is_sealed(client: ExecutionClient, world: World, tmp_path: Path) -> None:
+    world.dispatch(world.run(world.version()), 5)
+    defer = m.Defer(
+        trigger="x.Waits", trigger_kwargs={"key": "open-sesame"}, method="go", kwargs={"n": 1}, timeout_s=9.5, queue="far"
+    )
+    report = m.Report(token=world.try_token(5), kind="exit", outcome="deferred", ran_s=1.0, defer=defer)
+    assert await client.report(m.Reports(reports=[report, report])) == m.ReportsAnswer(accepted=2)
+    payload = world.one("select payload from report limit 1")
+    sealed = payload["defer"].pop("sealed")
+    assert payload == {"outcome": "deferred", "ran_s": 1.0, "defer": {"trigger": "x.Waits", "queue": "far", "timeout_s": 9.5}}
+    opened = Vault(tmp_path / "secrets.key").open("it", base64.b64decode(sealed))
+    assert json.loads(opened) == {
+        "trigger": "x.Waits",
+        "trigger_kwargs": {"key": "open-sesame"},
+        "method": "go",
+        "kwargs": {"n": 1},
+        "timeout_s": 9.5,
+        "queue": "far",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"trigger_kwargs": {"x": "y" * limits.DEFERRED}}, "the arguments of trigger x.Waits"),
+        ({"kwargs": {"x": "y" * limits.DEFERRED}}, "the arguments of method go"),
+        ({"trigger": ""}, "class path of the trigger"),
+        ({"queue": "x" * 501}, "name of the queue"),
+    ],
+)
+async def test_what_cannot_be_waited_for_is_refused(
+    client: ExecutionClient, world: World, change: dict[str, object], why: str
+) -> None:
+    world.dispatch(world.run(world.version()), 5)
+    defer = m.Defer(**{"trigger": "x.Waits", "method": "go", **change})  # type: ignore[arg-type]
+    answer = await client.report(
+        m.Reports(reports=[m.Report(token=world.try_token(5), kind="exit", outcome="deferred", defer=defer)])
+    )
+    assert answer.accepted == 0
+    assert why in answer.refused[0]
+
+
+async def test_an_outcome_and_what_it_says_belong_together(client: ExecutionClient, world: World) -> None:
+    world.dispatch(world.run(world.version()), 5)
+    token = world.try_token(5)
+    defer = m.Defer(trigger="x.Waits", method="go")
+    reports = [
+        m.Report(token=token, kind="exit", outcome="deferred"),
+        m.Report(token=token, kind="exit", outcome="success", defer=defer),
+    ]
+    assert (await client.report(m.Reports(reports=reports))).refused_at == [0, 1]

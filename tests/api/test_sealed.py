@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, StaleEpoch
@@ -71,6 +72,28 @@ async def test_rotation_seals_everything_anew(rest: RestClient, world: World, tm
     assert (await rest.rotate_secrets()).resealed == 2
     assert keys[0] not in (tmp_path / "secrets.key").read_text()
     assert (await rest.get_connection("c", reveal=True)).uri == URI
+
+
+async def test_rotation_strands_nothing_that_waits(rest: RestClient, world: World, tmp_path: Path) -> None:
+    """Only two keys are kept, and a task may wait for longer than until the second rotation."""
+    vault = Vault(tmp_path / "secrets.key")
+    run = world.run(world.version())
+    world.db.execute(
+        "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake,"
+        " retake_slots, began_at, ran_s, ready_at, event)"
+        " select %s, 0, n, n, 'default', 't', %s, '{}', 0, '{}', 0, now(), 0, now(), e"
+        " from unnest(array[1, 2], array[%s, null]::bytea[]) as x (n, e)",
+        [run, vault.seal("said"), vault.seal("event")],
+    )
+    world.db.execute(
+        "insert into once_value (run_key, task_index, map_index, name, sealed, epoch) values (%s, 0, -1, 'a', %s, 1)",
+        [run, vault.seal("kept")],
+    )
+    for _ in range(3):
+        await rest.rotate_secrets()
+    rows = world.db.execute("select sealed, event from deferral order by map_index").fetchall()
+    assert [[vault.open("it", seal) for seal in row if seal] for row in rows] == [["said", "event"], ["said"]]
+    assert vault.open("it", world.one("select sealed from once_value")) == "kept"
 
 
 async def test_another_key_is_told_and_hides_nothing_else(rest: RestClient, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from evenflow.api.tokens import (
     ServiceToken,
     Token,
     Tokens,
+    TriggerToken,
     TryToken,
     mint,
     verify,
@@ -37,11 +38,12 @@ from tests.tokens import fleet_token, key_state, service_token
 KEY = b"k" * 32
 KEYS = KeyState({1: KEY}, frozenset(), incarnation=7, quiet_s=0.0)
 TRY = TryToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_number=2)
+TRIGGER = TriggerToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_number=2, claim=4)
 
 
 @pytest.mark.parametrize(
     "token",
-    [FleetToken("worker", 3), FleetToken("processor"), ServiceToken("worker", 12, 3), TRY, OperatorToken("ada", 4)],
+    [FleetToken("worker", 3), FleetToken("processor"), ServiceToken("worker", 12, 3), TRY, TRIGGER, OperatorToken("ada", 4)],
 )
 def test_a_token_says_what_was_minted(token: Token) -> None:
     assert verify(KEYS, mint(KEYS, token, ttl=60)) == token
@@ -165,7 +167,7 @@ def test_the_memory_for_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 def every_route() -> list[tuple[str, str, frozenset[str]]]:
     """(method, path, kinds of token that it takes), read from the applications themselves."""
     routes = []
-    for route in execution_routes(None, tokens=None, versions=None, claims=None, logs=None, vault=None).routes:
+    for route in execution_routes(None, tokens=None, versions=None, claims=None, trigger_claims=None, logs=None, vault=None).routes:
         assert isinstance(route, Route)
         path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
         routes += [(method, path, route.endpoint._kinds) for method in route.methods or () if method != "HEAD"]
@@ -196,14 +198,20 @@ def tokens(world: World, operator_token: str) -> dict[str, str]:
     world.dispatch(world.run(world.version()), 1)
     services = {kind: service_token(world.db, kind, 1) for kind in SERVICE_KINDS}
     fleets = {f"{kind} fleet": fleet_token(world.db, kind) for kind in SERVICE_KINDS}
-    return {**services, **fleets, "operator": operator_token, "try": world.try_token(1)}
+    trigger = mint(key_state(world.db), TRIGGER, ttl=60)
+    return {**services, **fleets, "operator": operator_token, "try": world.try_token(1), "trigger": trigger}
 
 
 def void_tokens(world: World) -> dict[str, str]:
     """Of each kind that there is, some that were good once or never."""
     state, later = key_state(world.db), time.time() + 600
     stolen = {"k": "operator", "sub": "eve", "exp": later}
-    kinds: dict[str, Token] = {"service": ServiceToken("worker", 1), "try": TRY, "operator": OperatorToken("ada")}
+    kinds: dict[str, Token] = {
+        "service": ServiceToken("worker", 1),
+        "try": TRY,
+        "trigger": TRIGGER,
+        "operator": OperatorToken("ada"),
+    }
     void = {f"expired {name}": mint(state, token, ttl=-5) for name, token in kinds.items()}
     foreign = replace(state, keys={1: b"x" * 32})
     void |= {f"{name} signed by another": mint(foreign, token, ttl=60) for name, token in kinds.items()}

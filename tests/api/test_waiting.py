@@ -87,6 +87,13 @@ async def test_states_of_runs_and_tasks(client: ExecutionClient, world: World, t
     assert found.missing == []
     (one,) = (await states(client, token, task_ids=["a", "g.h.c"])).runs
     assert one.tasks == {"a": {"success": 1}, "g.h.c": {}}
+    version = world.db.execute("select version_key from dag_run where run_key = %s", [run]).fetchone()
+    assert version is not None
+    world.run(version[0], "by_name")
+    (named,) = (await states(client, token, logical_dates=[], run_ids=["by_name", "nobody"])).runs
+    assert (named.run_id, named.state) == ("by_name", "running")
+    world.db.execute("update dag_run set logical_date = null where run_id = 'by_name'")
+    assert [run.logical_date for run in (await states(client, token, logical_dates=[], run_ids=["by_name"])).runs] == [None]
     (group,) = (await states(client, token, group_id="g")).runs
     assert group.tasks == {"g.b": {"failed": 1, "scheduled": 2}, "g.h.c": {}}
     assert (await states(client, token, task_ids=["x"])).missing == ["x"]

@@ -95,6 +95,13 @@ class World:
                 " values (%s, %s, %s, %s, %s, %s, %s, %s, '{}', 1)",
                 [epoch, run_key, task, map_index, tries, 0 if resume else 1, priority, queue],
             )
+            if resume:
+                self.db.execute(
+                    "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots,"
+                    " retake, retake_slots, began_at, ran_s, ready_at, purpose)"
+                    " values (%s, %s, %s, 0, 'default', 'x.Waits', '', '{}', 0, '{}', 0, now(), 0, now(), 'event')",
+                    [run_key, task, map_index],
+                )
             if notify:
                 self.db.execute("notify dispatch")
         return epoch

@@ -1,4 +1,4 @@
-"""Schedulers, API servers, processors and workers as real processes on one PostgreSQL, each behind a wire of its own."""
+"""Schedulers, API servers, processors, workers, triggerers as real processes on one PostgreSQL, each behind a wire of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.chaos.wires import Mode, Upstream, Wire, Wires
 
 DAGS = Path(__file__).with_name("dags")
 LATER = "later.py"  # comes when a scenario asks for it
-DAGS_IN_IT = 8
+DAGS_IN_IT = 10
 RESTART_AFTER_S = 0.3  # what a supervisor takes to notice and start again
 SLOTS = 6
 ZONES = ("UTC", "Asia/Kathmandu", "America/St_Johns")  # of the hosts, in turn: R-HA12, R-HA17
@@ -207,7 +207,7 @@ class Cluster:
         shutil.copytree(self._dags, self.home / "dags", ignore=shutil.ignore_patterns("__pycache__", LATER))
         self.tokens = asyncio.run(self._mint())
         for kind in Kind:
-            for _ in range(sizes[kind]):
+            for _ in range(sizes.get(kind, 0)):
                 self.add(kind)
         here = "select count(*) from service where state = 'active'"
         self.until(lambda: self.one(here) >= sum(sizes.values()), "all services", within_s=60)
@@ -248,7 +248,7 @@ class Cluster:
     def end(self) -> list[str]:
         """Tell all to end, in the order in which they need each other; what is wrong about how they did."""
         wrong = []
-        for kinds in ((Kind.PROCESSOR, Kind.WORKER), (Kind.SCHEDULER,), (Kind.API,)):
+        for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER,), (Kind.API,)):
             members = [member for member in self.members if member.kind in kinds]
             for member in members:
                 member.wire.set(Mode.OPEN)

@@ -26,6 +26,7 @@ from tests.chaos.wires import Mode
 
 OUTLASTS_LEASE_S = 1.6 * LEASE_S
 OUTAGE_S = 3.0 * LEASE_S  # R-CS7: no try is lost
+HERD, HERD_S, DEATHS = 300, 30.0, 5  # tasks that wait at once, the longest of them, and deaths of each kind meanwhile
 BACK_S = 10  # the clock of the database: so much longer waits what waits for a moment
 
 Tries = set[tuple[str, str, str, int]]
@@ -37,6 +38,12 @@ join service s on s.service_id = d.worker_id
 join dag_run r using (run_key)
 join task t using (version_key, task_index)
 where s.name = %s and s.state in ('active', 'draining')
+"""
+TRIGGERS_IN_HAND = """
+select count(*)
+from deferral d
+join service s on s.service_id = d.triggerer_id
+where s.name = %s and s.state = 'active'
 """
 
 
@@ -83,9 +90,28 @@ class Strike:
         member: Member = self.cluster.until(busy, "a worker with tries in hand", within_s=30)
         return member
 
+    def choose_waiting(self) -> Member:
+        """A triggerer that has triggers in hand."""
+
+        def waiting() -> Member | None:
+            member = self.choose(Kind.TRIGGERER)
+            return member if self.cluster.one(TRIGGERS_IN_HAND, member.name) else None
+
+        member: Member = self.cluster.until(waiting, "a triggerer with triggers in hand", within_s=30)
+        return member
+
+    def choose_at_work(self, kind: Kind) -> Member:
+        """One of this kind that has something to lose."""
+        match kind:
+            case Kind.WORKER:
+                return self.choose_busy()
+            case Kind.TRIGGERER:
+                return self.choose_waiting()
+        return self.choose(kind)
+
 
 def kill(s: Strike, kind: Kind) -> None:
-    member = s.choose_busy() if kind is Kind.WORKER else s.choose(kind)
+    member = s.choose_at_work(kind)
     s.strike(f"SIGKILL {member.name}")
     os.kill(member.pid, signal.SIGKILL)
 
@@ -98,8 +124,8 @@ def kill_host(s: Strike) -> None:
 
 
 def freeze(s: Strike, kind: Kind) -> None:
-    """For longer than its lease. A worker's tries run on beside it."""
-    member = s.choose_busy() if kind is Kind.WORKER else s.choose(kind)
+    """For longer than its lease. A worker's tries, and a triggerer's triggers, run on beside it."""
+    member = s.choose_at_work(kind)
     s.strike(f"SIGSTOP {member.name} for {OUTLASTS_LEASE_S:.1f} s")
     os.kill(member.pid, signal.SIGSTOP)
     s.last(OUTLASTS_LEASE_S)
@@ -114,6 +140,24 @@ def freeze_host(s: Strike) -> None:
     _signal_all(tree, signal.SIGSTOP)
     s.last(OUTLASTS_LEASE_S)
     _signal_all(tree, signal.SIGCONT)
+
+
+def kill_trigger_hosts(s: Strike) -> None:
+    """All processes in which a triggerer's triggers run, but not the triggerer."""
+    member = s.choose_waiting()
+    s.strike(f"SIGKILL the hosts of {member.name}")
+    _signal_all(member.tree()[1:], signal.SIGKILL)
+
+
+def kill_in_turn(s: Strike) -> None:
+    """R-DQ9: while hundreds wait and return, triggerers, workers and schedulers die, one every two seconds."""
+    run = s.load.herd(HERD, seconds=HERD_S)
+    waiting = "select count(*) from deferral join dag_run using (run_key) where run_id = %s and purpose is null"
+    most = s.cluster.until(lambda: (n := s.cluster.one(waiting, run)) >= HERD / 2 and n, "a herd that waits", within_s=120)
+    s.strike(f"SIGKILL in turn, beginning with {most} tasks that wait")
+    for kind in (Kind.TRIGGERER, Kind.WORKER, Kind.SCHEDULER) * DEATHS:
+        os.kill(s.choose(kind).pid, signal.SIGKILL)
+        s.last(2.0)
 
 
 def drain(s: Strike, kind: Kind) -> None:
@@ -226,7 +270,7 @@ def backends_ended(s: Strike) -> None:
 
 def wire(s: Strike, kind: Kind, mode: Mode, seconds: float) -> None:
     """One service is cut off from what it talks to."""
-    member = s.choose_busy() if kind is Kind.WORKER else s.choose(kind)
+    member = s.choose_at_work(kind)
     if seconds < LEASE_S:
         s.lost.clear()
     s.strike(f"{mode} wire of {member.name} for {seconds:.1f} s")
@@ -287,7 +331,7 @@ def come_and_go(s: Strike) -> None:
     s.strike("up to five of each, and down again")
     came: list[Member] = []
     for count in (2, 3, 5):
-        for kind in (Kind.SCHEDULER, Kind.API, Kind.WORKER, Kind.PROCESSOR):
+        for kind in Kind:
             most = count if kind is Kind.SCHEDULER else min(count, 3)
             came += [s.cluster.add(kind) for _ in range(most - len(s.cluster.of(kind)))]
         s.load.wave()
@@ -321,16 +365,21 @@ KINDS: dict[str, Callable[[Strike], None]] = {
     "kill-api": lambda s: kill(s, Kind.API),
     "kill-worker": lambda s: kill(s, Kind.WORKER),
     "kill-processor": lambda s: kill(s, Kind.PROCESSOR),
+    "kill-triggerer": lambda s: kill(s, Kind.TRIGGERER),
     "kill-host": kill_host,
+    "kill-trigger-hosts": kill_trigger_hosts,
+    "kill-in-turn": kill_in_turn,
     "freeze-scheduler": lambda s: freeze(s, Kind.SCHEDULER),
     "freeze-api": lambda s: freeze(s, Kind.API),
     "freeze-worker": lambda s: freeze(s, Kind.WORKER),
     "freeze-processor": lambda s: freeze(s, Kind.PROCESSOR),
+    "freeze-triggerer": lambda s: freeze(s, Kind.TRIGGERER),
     "freeze-host": freeze_host,
     "drain-scheduler": lambda s: drain(s, Kind.SCHEDULER),
     "drain-api": lambda s: drain(s, Kind.API),
     "drain-worker": lambda s: drain(s, Kind.WORKER),
     "drain-processor": lambda s: drain(s, Kind.PROCESSOR),
+    "drain-triggerer": lambda s: drain(s, Kind.TRIGGERER),
     "postgres-killed": postgres_killed,
     "postgres-restarted": postgres_restarted,
     "postgres-away": postgres_away,
@@ -346,6 +395,9 @@ KINDS: dict[str, Callable[[Strike], None]] = {
     "worker-cut": lambda s: wire(s, Kind.WORKER, Mode.CUT, LONG_S),
     "worker-stalled": lambda s: wire(s, Kind.WORKER, Mode.STALLED, LONG_S),
     "worker-half-open": lambda s: wire(s, Kind.WORKER, Mode.HALF_OPEN, LONG_S),
+    "triggerer-cut": lambda s: wire(s, Kind.TRIGGERER, Mode.CUT, LONG_S),
+    "triggerer-stalled": lambda s: wire(s, Kind.TRIGGERER, Mode.STALLED, LONG_S),
+    "triggerer-half-open": lambda s: wire(s, Kind.TRIGGERER, Mode.HALF_OPEN, LONG_S),
     "database-cut": lambda s: all_wires(s, Mode.CUT, 1.5),
     "database-stalled": lambda s: all_wires(s, Mode.STALLED, 1.5),
     "disk-full": disk_full,

@@ -25,7 +25,8 @@ from collections import Counter
 from typing import Any, NoReturn
 
 LOADED = ("evenflow.runtime.service", "evenflow.runtime.database", "evenflow.runtime.embedded", "uvloop")
-SERVICES = ("evenflow.api.service", "evenflow.scheduler.service", "evenflow.processor.service", "evenflow.worker.service")
+KINDS = ("api", "scheduler", "processor", "worker", "triggerer")
+SERVICES = tuple(f"evenflow.{kind}.service" for kind in KINDS)
 MESSAGE_BYTES = 2**18
 REAP_EVERY_MS = 20
 

@@ -7,13 +7,16 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
+from typing import Any
 
 from evenflow.runtime.service_settings import Kind
 from tests.chaos.cluster import DAGS, LATER, Cluster
 
-TRIGGERED = ("chain", "fan", "mapped", "branching", "flaky", "doomed", "long")
+TRIGGERED = ("chain", "fan", "mapped", "branching", "flaky", "doomed", "long", "waiting")
 NIGHTS = 6  # of each scheduled DAG, from its start to its end date
 FAILS = frozenset({"doomed"})
+
+Asked = tuple[str, str, dict[str, Any]]  # DAG, run, params
 
 
 class Load:
@@ -21,15 +24,24 @@ class Load:
         self._cluster = cluster
         self.runs = runs  # that there shall be
         self._waves = 0
-        self._unanswered: list[tuple[str, str]] = []
+        self._unanswered: list[Asked] = []
 
     def wave(self, dags: Iterable[str] = TRIGGERED) -> None:
         """One more run of each DAG; those that nobody accepts now are asked for again by :meth:`insist`."""
-        asked = [(dag, f"wave-{self._waves}") for dag in dags]
+        asked: list[Asked] = [(dag, f"wave-{self._waves}", {}) for dag in dags]
         self._unanswered += asked
         self.runs += len(asked)
         self._waves += 1
         self.insist()
+
+    def herd(self, size: int, *, seconds: float) -> str:
+        """A run of so many tasks that wait for about so long, all at once; its name."""
+        run = f"herd-{self._waves}"
+        self._unanswered.append(("herd", run, {"size": size, "seconds": seconds}))
+        self.runs += 1
+        self._waves += 1
+        self.insist()
+        return run
 
     def schedule(self) -> None:
         """More runs that are due at once."""
@@ -41,11 +53,11 @@ class Load:
         self._unanswered = [asked for asked in self._unanswered if not self._trigger(*asked)]
         return not self._unanswered
 
-    def _trigger(self, dag: str, run: str) -> bool:
+    def _trigger(self, dag: str, run: str, params: dict[str, Any]) -> bool:
         for member in self._cluster.of(Kind.API):
             request = urllib.request.Request(
                 f"http://127.0.0.1:{member.port}/api/v1/dags/{dag}/runs",
-                data=json.dumps({"run_id": run}).encode(),
+                data=json.dumps({"run_id": run, "params": params}).encode(),
                 headers={"Authorization": f"Bearer {self._cluster.tokens['operator']}", "Content-Type": "application/json"},
             )
             try:

@@ -39,6 +39,7 @@ class Plan:
         first = kinds[seed % len(kinds)]
         second = rng.choice([kind for kind in kinds if kind != "come-and-go" and not kind.startswith(("die", "stop"))])
         sizes = {Kind.API: rng.choice((1, 2)), Kind.SCHEDULER: rng.choice((1, 2, 2, 3)), Kind.PROCESSOR: 1, Kind.WORKER: 2}
+        sizes[Kind.TRIGGERER] = rng.choice((1, 2))
         return cls(seed, sizes, (first,) if first == "come-and-go" else (first, second))
 
 
@@ -127,10 +128,17 @@ def _stuck(cluster: Cluster) -> list[str]:
         " where r.state in ('queued', 'running') limit 20"
     )
     inbox = cluster.all("select kind::text, count(*) from report group by 1")
+    waits = cluster.all("select epoch, trigger, purpose, triggerer_id, claim_number, failures, due_at from deferral limit 20")
     services = cluster.all("select name, state::text, now() - beat_at from service order by service_id")
     with cluster.database() as conn:
         findings = audit(conn)
-    return [*(f"not over: {row}" for row in live), f"reports: {inbox}", *(f"{row}" for row in services), *map(str, findings[:10])]
+    return [
+        *(f"not over: {row}" for row in live),
+        *(f"deferred: {row}" for row in waits),
+        f"reports: {inbox}",
+        *(f"{row}" for row in services),
+        *map(str, findings[:10]),
+    ]
 
 
 def _measured(strike: Strike) -> dict[str, Any]:

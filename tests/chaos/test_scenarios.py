@@ -36,7 +36,7 @@ def play(server: ChaosServer) -> Iterator[Play]:
     home.chmod(0o755)
 
     def run_one(*faults: str, seed: int = 1, schedulers: int = 2, apis: int = 2) -> Outcome:
-        sizes = {Kind.API: apis, Kind.SCHEDULER: schedulers, Kind.PROCESSOR: 1, Kind.WORKER: 2}
+        sizes = {Kind.API: apis, Kind.SCHEDULER: schedulers, Kind.PROCESSOR: 1, Kind.WORKER: 2, Kind.TRIGGERER: 2}
         outcome = run(Plan(seed, sizes, faults), server, home)
         assert outcome.wrong == [], f"its logs are in {home}"
         return outcome
@@ -65,6 +65,17 @@ def test_postgres_is_killed_and_a_scheduler_hangs(play: Play) -> None:
 def test_requests_are_repeated_late_and_unanswered(play: Play) -> None:
     """R-CS3: duplicate, late and reordered reports; no answer is missed."""
     play("meddled")
+
+
+@pytest.mark.slow
+def test_hundreds_wait_while_services_die(play: Play) -> None:
+    """R-DQ9, with 300 tasks that wait at once: each event is delivered, applied once, and nobody's trigger runs twice at once."""
+    play("kill-in-turn")
+
+
+def test_a_triggerer_is_killed_and_one_hangs(play: Play) -> None:
+    """R-DQ9: what it had goes on elsewhere; what it says when it wakes changes nothing."""
+    play("kill-triggerer", "freeze-triggerer", apis=1)
 
 
 @pytest.mark.slow

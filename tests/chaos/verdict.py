@@ -20,6 +20,7 @@ UNFINISHED = "select count(*) from dag_run where state in ('queued', 'running')"
 IN_FLIGHT = (
     "select (select count(*) from report) + (select count(*) from dispatch) + (select count(*) from lane)"
     " + (select count(*) from ready_task) + (select count(*) from wake) + (select count(*) from timer)"
+    " + (select count(*) from deferral)"
 )
 ENDED = """
 select r.dag_id, r.run_id, t.task_id, i.map_index, i.state::text, i.epoch, i.try_number, i.losses
@@ -39,6 +40,13 @@ TWICE = """
 select r.dag_id, r.run_id, e.epoch, e.event, count(*)
 from task_event e join dag_run r using (run_key)
 where e.epoch > 0 and e.state in ('success', 'failed', 'up_for_retry', 'skipped') group by 1, 2, 3, 4 having count(*) > 1
+"""
+NOT_ONCE = """
+select r.dag_id, r.run_id, t.task_id, e.map_index, count(*) filter (where e.event = 'defer') as deferred,
+       count(*) filter (where e.event in ('resume', 'return')) as returned
+from task_event e join dag_run r using (run_key) join task t using (version_key, task_index)
+group by 1, 2, 3, 4
+having count(*) filter (where e.event = 'defer') <> count(*) filter (where e.event in ('resume', 'return'))
 """
 
 
@@ -65,8 +73,7 @@ class Execution:
 
 def read_ledger(folder: Path) -> list[Execution]:
     found: dict[tuple[int, int], Execution] = {}
-    file = folder / "ledger.jsonl"
-    for text in file.read_text().splitlines() if file.exists() else ():
+    for text in _read_lines(folder / "ledger.jsonl"):
         line = json.loads(text)
         key = (line["dag"], line["run"], line["task"], line["map"])
         found.setdefault((line["epoch"], line["pid"]), Execution(key, line["epoch"], line["pid"])).lines.append(line)
@@ -83,6 +90,8 @@ def judge(cluster: Cluster, load: Load, frozen: set[int]) -> list[str]:
         *_books(cluster),
         *_counted_once(cluster, executions),
         *_tries(cluster),
+        *_events(cluster, executions),
+        *_triggers(cluster.ledger, frozen),
         *side_by_side(executions, frozen),
     ]
 
@@ -130,6 +139,33 @@ def _tries(cluster: Cluster) -> Iterator[str]:
         if state in ("success", "failed") and tries != usual and losses <= MAX_LOSSES:
             why = [row for row in cluster.all(RETRIES, dag, run) if row[:2] == (task, index)]
             yield f"{(dag, run, task, index)} used {tries} tries, epoch {epoch}, losses {losses}: {why}"
+
+
+def _events(cluster: Cluster, executions: list[Execution]) -> Iterator[str]:
+    """R-DQ9: what waited returned once, with the event that it waited for."""
+    for dag, run, task, index, deferred, returned in cluster.all(NOT_ONCE):
+        yield f"{(dag, run, task, index)} was deferred {deferred} times, and returned {returned} times"
+    for execution in executions:
+        for line in execution.lines:
+            if line["what"] == "returns" and line["of"] != line["event"]:
+                yield f"{execution.key} epoch {execution.epoch} waited for {line['of']} and was told of {line['event']}"
+
+
+def _triggers(folder: Path, frozen: set[int]) -> Iterator[str]:
+    """No trigger ran twice at once, and one fired for each return."""
+    lines = [json.loads(text) for text in _read_lines(folder / "triggers.jsonl")]
+    for line in lines:
+        if line["what"] == "overlap" and line["holder"] not in frozen:
+            yield f"the trigger of {line['of']} began beside one in process {line['holder']} ({line['state']})"
+    fired = {line["of"] for line in lines if line["what"] == "fires"}
+    for text in _read_lines(folder / "ledger.jsonl"):
+        line = json.loads(text)
+        if line["what"] == "returns" and line["of"] not in fired:
+            yield f"what waited for {line['of']} returned, and that never fired"
+
+
+def _read_lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
 
 
 def side_by_side(executions: list[Execution], frozen: set[int]) -> Iterator[str]:

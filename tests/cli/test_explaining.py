@@ -78,7 +78,19 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
     ),
     (x.RunAfter(at=NOW + timedelta(hours=2, minutes=50)), ("may not begin before", "in 2 h ")),
     (x.AwaitsRetry(at=NOW + timedelta(seconds=45), tries=2, explanation=None), ("Try 2 failed. The next one is due at",)),
-    (x.AwaitsEvent(state="deferred"), ("It is deferred",)),
+    (
+        x.AwaitsEvent(
+            state="deferred",
+            trigger="evenflow.sdk.triggers.DateTimeTrigger",
+            since=NOW,
+            until=NOW + timedelta(hours=1, minutes=30),
+            triggerer="t1",
+            host="h",
+            failures=0,
+            again_at=None,
+        ),
+        ("It is deferred, since", "waits for evenflow.sdk.triggers.DateTimeTrigger", "t1"),
+    ),
     (x.NoScheduler(), ("No scheduler is alive", "evenflow scheduler")),
     (x.NextRound(), ("Nothing holds it back",)),
 ]

@@ -34,6 +34,45 @@ def test_pausing(cli: CommandLine) -> None:
     assert cli("runs", "watch", "steered", "patient")[0] == 0
 
 
+def test_draining_pausing_and_activating(cli: CommandLine) -> None:
+    """R-DQ7: one grammar for all that has a state of service."""
+    assert cli.show("drain", "--queue", "default", "--deadline", "1h").startswith("The queue default drains, then it pauses\n")
+    assert "The queue default is draining since " in cli.show("status")
+    assert cli.show("activate", "--queue", "default") == "The queue default is active\n"
+    shown = cli.show("drain", "steered", "--wait")
+    assert "The DAG steered has drained and is paused. To take everything on again: evenflow activate steered" in shown
+    assert [d["service_state"] for d in cli.ask("dags", "list")["dags"] if d["dag_id"] == "steered"] == ["paused"]
+    assert "it has drained" in cli.show("dags", "show", "steered")
+    assert cli.show("resume-only", "--pool", "default_pool").startswith(
+        "The pool default_pool takes on only what returns and cleans up\n"
+    )
+    assert cli.ask("pause", "--all", "--freeze")["state"] == "frozen"
+    assert "The whole system is frozen since " in cli.show("status")
+    for what in (("--all",), ("--pool", "default_pool"), ("steered",)):
+        assert cli.show("activate", *what).endswith(" is active\n")
+    assert "not active" not in cli.show("status")
+    assert "Name one thing, nothing is named" in cli.refused("drain")
+    assert "Name one thing, 2 are named" in cli.refused("pause", "steered", "--all")
+    assert "--deadline 'soon' is no time to wait" in cli.refused("drain", "steered", "--deadline", "soon")
+    assert "There is no pool 'nope'" in cli.refused("pause", "--pool", "nope")
+
+
+def test_a_drain_that_gives_up(cli: CommandLine) -> None:
+    """R-DQ7: what still runs is listed and left alone; exit code 1."""
+    cli.show("runs", "trigger", "endless", "--run-id", "stays")
+    deadline = time.monotonic() + 30
+    while not any(task["state"] == "running" for task in cli.ask("tasks", "list", "endless", "--run", "stays")["tasks"]):
+        assert time.monotonic() < deadline
+    code, shown, _ = cli("drain", "--queue", "default", "--deadline", "1", "--wait")
+    try:
+        assert code == 1
+        assert "The queue default is paused: its drain gave up waiting at the deadline. What is left goes on:" in shown
+        assert "endless" in shown
+    finally:
+        cli.show("activate", "--queue", "default")
+        cli.show("runs", "cancel", "endless", "stays")
+
+
 def test_runs(cli: CommandLine) -> None:
     assert [run["run_id"] for run in cli.ask("runs", "list", "steered", "--state", "failed")["runs"]][-1:] == ["unlucky"]
     shown = cli.show("runs", "show", "steered", "unlucky")
@@ -41,7 +80,7 @@ def test_runs(cli: CommandLine) -> None:
         assert text in shown
     assert cli.ask("runs", "show", "steered", "unlucky")["tasks_by_state"] == {"success": 9, "failed": 1}
     assert "unlucky" in cli.show("runs", "list")
-    assert "has not run yet. To run it: evenflow run endless" in cli.refused("runs", "show", "endless")
+    assert "has not run yet. To run it: evenflow run shipped" in cli.refused("runs", "show", "shipped")
 
 
 def test_tasks_and_their_logs(cli: CommandLine) -> None:
@@ -120,22 +159,27 @@ def test_clearing_what_runs(cli: CommandLine) -> None:
 
 def test_status(cli: CommandLine) -> None:
     kinds = {service["kind"] for service in cli.ask("status")["services"] if service["healthy"]}
-    assert kinds == {"api", "scheduler", "processor", "worker"}
+    assert kinds == {"api", "scheduler", "processor", "worker", "triggerer"}
     shown = cli.show("status")
-    for text in ("worker-1", "of 4 slots", "active", "PostgreSQL 18"):
+    for text in ("worker-1", "of 4 slots", "triggerer-1", "0 of 10,000 triggers", "active", "PostgreSQL 18"):
         assert text in shown
 
 
 def test_pools(cli: CommandLine) -> None:
     said = cli.show("pools", "set", "spare", "3", "--policy", "reserve-after=600", "--description", "for tests")
-    assert said == "spare has 3 slots, 0 of them used; its policy is reserve-after=10m\n"
+    assert said == "spare has 3 slots, 0 of them used; its policy is reserve-after=10m, and deferred tasks hold theirs\n"
     spare = {"name": "spare", "description": "for tests", "slots": 3, "used": 0, "policy": "reserve-after=10m"}
-    assert spare in cli.ask("pools", "list")["pools"]
+    assert {**spare, "while_deferred": "hold"} in cli.ask("pools", "list")["pools"]
     shown = cli.show("pools", "list")
     assert "default_pool" in shown
     assert "reserve-after=10m" in shown
     assert "'never' is no policy of a pool. Type backfill, strict," in cli.refused(
         "pools", "set", "spare", "3", "--policy", "never"
+    )
+    said = cli.show("pools", "set", "spare", "3", "--while-deferred", "release")
+    assert said == "spare has 3 slots, 0 of them used; its policy is reserve-after=10m, and deferred tasks release theirs\n"
+    assert "'keep' is nothing that a pool can do with the slots of deferred tasks. Type hold or release" in cli.refused(
+        "pools", "set", "spare", "3", "--while-deferred", "keep"
     )
     assert cli.show("pools", "delete", "spare") == "spare is deleted; it had 3 slots\n"
     assert "There is no pool 'spare'. To see all, type: evenflow pools list" in cli.refused("pools", "delete", "spare")

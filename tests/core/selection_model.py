@@ -8,12 +8,15 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from evenflow.core.selection import OPEN, PAUSED, WOKEN, Decision, Lane, Node, Queue, Snapshot, line_up, select
+from evenflow.core.service_states import ALL_OPEN, Closures
 
 Kind = tuple[int, int, int, tuple[int, ...]]  # run, node, priority, local limits: what makes tasks interchangeable
 
 ALL = 10**9  # lanes of a prefix that is the whole queue
 EXECUTORS = (11, 12)
 RUNS, TASKS, DAGS = 4, 4, 2
+EXEMPT_PRIORITY = 2  # tasks of this priority go on where others may not start
+QUEUES = ("default", "other")
 CAPACITIES = (0, 1, 2, 4, 9)
 MAPPED = 5_000
 
@@ -38,6 +41,8 @@ class Model:
     seen: list[Kind] = field(default_factory=list)  # that ever had some
     fresh: set[int] = field(default_factory=set)  # keys of lanes that became ready since the last round: in memory, always loaded
     paused: set[int] = field(default_factory=set)  # DAGs
+    closed: set[int] = field(default_factory=set)  # pools and executors
+    closed_queues: set[str] = field(default_factory=set)
     released: set[int] = field(default_factory=set)
     tries: list[Try] = field(default_factory=list)
     made: int = 0
@@ -83,7 +88,9 @@ class Model:
         run, node, priority, locals_ = kind
         self.made += 1
         order = (-(run % 2), -priority, run, self.made)
-        lane = Lane(self.made, node, order, locals_, ready, PAUSED if run % DAGS in self.paused else OPEN)
+        exempt = priority == EXEMPT_PRIORITY
+        parked_on = PAUSED if run % DAGS in self.paused and not exempt else OPEN
+        lane = Lane(self.made, node, order, locals_, ready, parked_on, exempt=exempt)
         self.lanes[kind] = lane
         self.seen.append(kind)
         self.fresh.add(lane.key)
@@ -103,9 +110,22 @@ class Model:
     def pause(self, dag: int) -> None:
         self.paused ^= {dag}
         for kind, lane in self.lanes.items():
-            if kind[0] % DAGS == dag:
+            if kind[0] % DAGS == dag and not lane.exempt:
                 lane.parked_on = PAUSED if dag in self.paused else OPEN
                 self.released.update(self.witnesses(lane))
+
+    def close(self, number: int) -> None:
+        """A pool, an executor or a queue is closed, or open again. No lane changes."""
+        limits = [*{node.pool_limit for node in self.nodes.values()}, *EXECUTORS]
+        number, which = divmod(number, len(limits) + len(QUEUES))
+        if which < len(limits):
+            self.closed ^= {limits[which]}
+        else:
+            self.closed_queues ^= {QUEUES[which - len(limits)]}
+
+    def in_closed(self, lane: Lane) -> bool:
+        node = self.nodes[lane.node_id]
+        return not self.closed.isdisjoint((node.pool_limit, node.executor_limit)) or node.queue in self.closed_queues
 
     def finish(self, number: int, *, retry: bool = False) -> None:
         ended = self.tries.pop(number % len(self.tries))
@@ -141,10 +161,11 @@ class Model:
 
     def snapshot(self) -> Snapshot:
         heads, queues = self.heads, defaultdict(list)
+        exempt = self._open_exempt()
         for lane in self.stored():
-            if lane.parked_on in (OPEN, WOKEN):
+            if lane.parked_on in (OPEN, WOKEN) and not self.in_closed(lane):
                 queues[Queue(lane.node_id, lane.parked_on == WOKEN)].append(lane)
-        loaded = [lane for lanes in queues.values() for lane in lanes[:heads]]
+        loaded = [lane for lanes in queues.values() for lane in lanes[:heads]] + exempt
         woken = self.released | {k for lane in loaded if lane.parked_on == WOKEN for k in self.witnesses(lane)}
         parked = {key: lanes for key, lanes in self.parked().items() if key[0] in woken}
         released, self.released = self.released, set()
@@ -160,7 +181,19 @@ class Model:
             parked_more={key for key, lanes in parked.items() if len(lanes) >= heads},
             released=released,
             patience=self.patience,
+            closures=Closures(frozenset(self.closed), frozenset(self.closed_queues))
+            if self.closed or self.closed_queues
+            else ALL_OPEN,
         )
+
+    def _open_exempt(self) -> list[Lane]:
+        """Exempt lanes of closed nodes, wherever they are parked, but for those whose witness is full."""
+        found = []
+        for lane in self.stored():
+            if lane.exempt and self.in_closed(lane) and (lane.parked_on <= OPEN or self.room(lane.parked_on) > 0):
+                lane.parked_on = min(lane.parked_on, OPEN)
+                found.append(lane)
+        return found
 
     def round(self, budget: int = 500, starts: int = ALL) -> Decision:
         """One round, written back. No first start may exceed a limit (R-ST1)."""
@@ -220,7 +253,8 @@ class Model:
         for lane in sorted(self.lanes.values(), key=lambda x: x.order):
             node = self.nodes[lane.node_id]
             pool, others = node.pool_limit, (*node.limits[1:], *lane.locals)
-            for _ in range(0 if lane.parked_on == PAUSED else lane.ready):
+            stands_still = lane.parked_on == PAUSED or (self.in_closed(lane) and not lane.exempt)
+            for _ in range(0 if stands_still else lane.ready):
                 if pool in closed or any(room[k] < 1 for k in others):
                     break
                 if room[pool] < node.weight:
@@ -254,7 +288,7 @@ def small_model(pools: list[int], executors: list[int], *, heads: int) -> Model:
         for executor in EXECUTORS:
             for weight in (1, 2, 3):
                 n = len(model.nodes) + 1
-                model.nodes[n] = Node(n, n, pool, executor, "default", weight)
+                model.nodes[n] = Node(n, n, pool, executor, QUEUES[weight == 3], weight)
                 for own in (100, 200) if weight == 1 and executor == EXECUTORS[0] else ():
                     model.capacity[own + pool] = pool
                     model.nodes[len(model.nodes) + 1] = Node(len(model.nodes) + 1, n, pool, executor, "default", 1, own + pool)
@@ -286,6 +320,8 @@ def happen(model: Model, what: str, number: int) -> None:
             model.cancel(number % RUNS)
         case "pause":
             model.pause(number % DAGS)
+        case "close":
+            model.close(number)
 
 
 def _local_limits(model: Model, run: int, task: int) -> tuple[int, ...]:

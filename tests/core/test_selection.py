@@ -13,7 +13,22 @@ from tests.core.selection_model import ALL, MAPPED, Model, happen, small_model
 
 Steps = list[tuple[list[tuple[str, int]], tuple[int, int]]]
 
-EVENTS = ("ready", "ready", "ready", "mapped", "finish", "finish", "retry", "clear", "defer", "capacity", "mark", "cancel", "pause")
+EVENTS = (
+    "ready",
+    "ready",
+    "ready",
+    "mapped",
+    "finish",
+    "finish",
+    "retry",
+    "clear",
+    "defer",
+    "capacity",
+    "mark",
+    "cancel",
+    "pause",
+    "close",
+)
 BOUNDS = ((1, 3), (2, ALL), (500, 1), (500, ALL))  # of one round: lanes touched, tasks started
 QUIET = settings(max_examples=1_000, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -42,7 +57,7 @@ def agrees(model: Model, steps: Steps) -> None:
 @given(models, steps)
 def test_decisions_equal_an_exhaustive_scan(model: Model, steps: Steps) -> None:
     """R-ST1, R-ST2, R-ST3: whatever becomes ready, ends, is tried again, cleared, deferred, marked, cancelled or paused, and
-    however capacities rise and fall in between.
+    however capacities rise and fall, and pools, executors and queues are closed and opened, in between (R-DQ7).
     """
     agrees(model, steps)
 

@@ -13,9 +13,13 @@ class TaskKey(NamedTuple):
 
 
 class Process(NamedTuple):
+    """``waited``: how often its try was deferred before; ``purpose``: what it has returned for."""
+
     of: TaskKey
     epoch: int
     try_number: int
+    waited: int = 0
+    purpose: str | None = None
 
 
 class Ledger:

@@ -21,18 +21,22 @@ from evenflow.scheduler.advance import Progress
 from evenflow.store.audit import audit
 from tests.crashes.ledger import Ledger, Process
 from tests.crashes.schedulers import Doom, Manner, Scheduler
+from tests.crashes.triggerers import Running, Triggerer
 from tests.crashes.workers import Clock, Conn, Worker
 from tests.scheduler.workloads import random_dag
 
 STATEMENTS = 40  # that a turn may have: a doom above the real number spares it
+TRIGGERING = 3  # steps of triggerers for each of all others
 FAILING = 0.2  # of all tries, by themselves
 LOSSES = 2  # of a task that do not count
+WAITING, MOST_WAITS = 0.4, 2  # of all processes are deferred, and how often in a try
+KEEPING = (None, None, {"pool": "release"}, {"run": "hold", "executor": "hold"}, {"task_limits": "release", "pool": "hold"})
 MOST_WAITED = 0.3  # seconds, by who needs a lock of a scheduler that stands still
 PATIENCE = 12  # rounds of 4 s in which nothing begins, before it is said that nothing will: three leases
 
 # fmt: off
 OF_RUNS = (
-    "task_event", "run_event", "task_instance", "upstream_counter", "mapped_task", "dispatch", "report", "timer",
+    "task_event", "run_event", "task_instance", "upstream_counter", "mapped_task", "dispatch", "deferral", "report", "timer",
     "lane", "ready_task", "wake", "xcom", "service", "dag_run",
 )
 # fmt: on
@@ -42,9 +46,16 @@ FRESH = (
     "update concurrency_limit set used = 0",
     "insert into service (kind, name, host, pid, version) values ('api', 'a', 'h', 1, '0')",
     "update lease_clock set ticked_at = now(), counted_from = now() - interval '1 hour'",
+    "delete from setting where name = 'direct_return'",
 )
+INDIRECT = "insert into setting (name, value, changed_by) values ('direct_return', 'false', 'test')"
 PASS_TIME = """
-with beats as (update service set beat_at = beat_at - make_interval(secs => %(s)s) where kind = 'worker'),
+with beats as (update service set beat_at = beat_at - make_interval(secs => %(s)s) where kind <> 'api'),
+waits as (
+    update deferral
+    set due_at = due_at - make_interval(secs => %(s)s), claimed_at = claimed_at - make_interval(secs => %(s)s),
+        deferred_at = deferred_at - make_interval(secs => %(s)s)
+),
 timers as (update timer set due_at = due_at - make_interval(secs => %(s)s)),
 tries as (
     update dispatch
@@ -60,8 +71,15 @@ set ticked_at = ticked_at - make_interval(secs => %(s)s), counted_from = counted
 """
 LEFT = """
 select (select count(*) from report) as reports, (select count(*) from dispatch) as dispatches,
-       (select count(*) from lane) as lanes,
+       (select count(*) from lane) as lanes, (select count(*) from deferral) as deferrals,
        (select count(*) from concurrency_limit where used <> 0) as held, (select count(*) from timer) as timers
+"""
+NOT_ONCE = """
+select run_key, task_index, map_index, count(*) filter (where event = 'defer'),
+       count(*) filter (where event in ('resume', 'return'))
+from task_event
+group by 1, 2, 3
+having count(*) filter (where event = 'defer') <> count(*) filter (where event in ('resume', 'return'))
 """
 
 
@@ -70,9 +88,12 @@ class Story:
 
     def __init__(self, world: Any, url: str, api: Conn, schedulers: list[Scheduler], seed: int, *, steady: bool = False) -> None:
         self.r = random.Random(seed)
+        self.waits = random.Random(f"what waits in {seed}")
         self.world, self.conn, self.url, self.steady = world, world.conn, url, steady
         for statement in FRESH:
             self.conn.execute(statement)
+        if self.waits.random() < 0.25:
+            self.conn.execute(INDIRECT)
         self.seed = seed
         self.schedulers = schedulers[: self.r.randint(2, len(schedulers))]
         self.ledger, self.clock = Ledger(), Clock()
@@ -81,6 +102,12 @@ class Story:
             Worker(api, self.clock, self.ledger, self._judge, self.r.randint(1, 4), self.r, self.sent)
             for _ in range(self.r.randint(1, 3))
         ]
+        self.triggers, self.told = Running(), list[str]()
+        self.silent: Triggerer | None = None  # whom nobody hears, while its triggers run on
+        self.triggerers = [
+            Triggerer(api, self.clock, self.triggers, lambda: self.waits.random() < FAILING, self.waits, self.told)
+            for _ in range(self.waits.randint(1, 2))
+        ]
         self.specs = [self._dag(number) for number in range(self.r.randint(1, 2))]
         self.runs = [self._trigger() for _ in range(self.r.randint(1, 4))]
         self.deaf: Worker | None = None  # whom nobody hears, while its processes run on
@@ -88,7 +115,9 @@ class Story:
 
     def _dag(self, number: int) -> DagSpec:
         spec = random_dag(self.r, self.seed * 10 + number)
-        tasks = tuple(replace(task, infrastructure_retries=LOSSES) for task in spec.tasks)
+        tasks = tuple(
+            replace(task, infrastructure_retries=LOSSES, while_deferred=self.waits.choice(KEEPING)) for task in spec.tasks
+        )
         spec = replace(spec, tasks=tasks)
         self.world.add_dag(spec)
         return spec
@@ -98,8 +127,13 @@ class Story:
         return self.world.trigger(spec.dag_id), spec
 
     def _judge(self, process: Process) -> str:
-        """The same try of a task ends the same way, wherever and however often it runs."""
-        chance = zlib.crc32(repr((self.seed, process.of.task_index, process.of.map_index, process.try_number)).encode()) / 2**32
+        """The same try of a task ends the same way, wherever and however often it runs, after as many waits."""
+        tried = (self.seed, process.of.task_index, process.of.map_index, process.try_number)
+        if process.purpose == "failed":
+            return "failed"
+        if process.waited < MOST_WAITS and _chance((*tried, process.waited)) < WAITING:
+            return "deferred"
+        chance = _chance(tried)
         return "failed" if chance < FAILING else "success"
 
     # -- what may happen
@@ -114,8 +148,10 @@ class Story:
             action = self.r.choice(actions)
             self.done[action.__name__] += 1
             await action()
-            for worker in self.workers:
-                worker.look_at_clock()
+            for _ in range(TRIGGERING):
+                await self.trigger()
+            for one in (*self.workers, *self.triggerers):
+                one.look_at_clock()
 
     def doom(self) -> Doom | None:
         if self.steady or self.r.random() < 0.5:
@@ -168,6 +204,35 @@ class Story:
             await worker.register()
         return worker
 
+    async def trigger(self) -> None:
+        """What a triggerer does next; when all is steady none dies, and no answer is late."""
+        triggerer, r = self.waits.choice(self.triggerers), self.waits
+        dies, late = (not self.steady and r.random() < 0.3 for _ in range(2))
+        if not self.steady and r.random() < 0.015:
+            self.silent = r.choice([None, *self.triggerers])
+        if triggerer is self.silent:
+            if r.random() < 0.1:
+                triggerer.finish_one()
+            return
+        if triggerer.service_id is None:
+            await triggerer.register()
+        match r.choice(("claim", "claim", "beat", "fire", "report", "report", "hear", "repeat", "end")):
+            case "claim":
+                await triggerer.claim(api_dies=dies, late=late)
+            case "beat":
+                await triggerer.beat(api_dies=dies, late=late)
+            case "fire":
+                triggerer.finish_one()
+            case "report":
+                await triggerer.report(api_dies=dies)
+            case "hear":
+                triggerer.hear()
+            case "repeat" if self.told and not self.steady:
+                await triggerer.tell_again(r.choice(self.told[-9:]))
+            case "end" if dies and late:
+                self.done["triggerers ended"] += 1
+                triggerer.die() if r.random() < 0.5 else await triggerer.leave()
+
     async def claim(self) -> None:
         if (worker := await self.heard()) is not None:
             await worker.claim(api_dies=self.dies(), late=self.dies())
@@ -205,6 +270,9 @@ class Story:
         for worker in self.workers:
             if worker is not self.deaf and worker.service_id is not None:
                 await worker.beat()
+        for triggerer in self.triggerers:
+            if triggerer.service_id is not None and triggerer is not self.silent:
+                await triggerer.beat()
 
     async def partition(self) -> None:
         """Until the next one, or the end; mostly of one that is busy."""
@@ -217,8 +285,8 @@ class Story:
             seconds = self.r.uniform(4.0, 60.0)
             self.clock.added += seconds
             self.conn.execute(OUTAGE, {"s": seconds})
-            for worker in self.workers:
-                worker.look_at_clock()
+            for one in (*self.workers, *self.triggerers):
+                one.look_at_clock()
             self.conn.execute("update service set beat_at = now() where kind = 'api'")
             self.r.choice(self.schedulers).look_at_leases()
 
@@ -232,9 +300,10 @@ class Story:
         """All live and are heard; returns when all runs have ended. Then all that was ever reported arrives once more."""
         still = 0
         while self._live_runs() and still < PATIENCE:
-            before = len(self.ledger.begun)
+            before = len(self.ledger.begun), self.triggers.begun
             self._settle()
             self._pass(4.0)
+            await self._serve_triggers()
             for worker in self.workers:
                 worker.answers.clear()
                 if worker.service_id is None:
@@ -245,11 +314,27 @@ class Story:
                 worker.finish_all()
                 await worker.report()
             self.schedulers[0].look_at_leases()
-            still = 0 if len(self.ledger.begun) > before else still + 1
+            still = 0 if (len(self.ledger.begun), self.triggers.begun) != before else still + 1
         assert not self._live_runs(), [(run, self.world.states(run)) for run in self._live_runs()]
         for text in self.sent:
             await self.workers[0].resend(text)
+        for text in self.told:
+            await self.triggerers[0].tell_again(text)
         self._settle()
+
+    async def _serve_triggers(self) -> None:
+        """And what was told last is told once more first: it is of no deferral that waits."""
+        for text in self.told[-9:]:
+            await self.triggerers[0].tell_again(text)
+        for triggerer in self.triggerers:
+            triggerer.answers.clear()
+            if triggerer.service_id is None:
+                await triggerer.register()
+            await triggerer.beat()
+            if triggerer.service_id is not None:
+                await triggerer.claim()
+            triggerer.finish_all()
+            await triggerer.report()
 
     def _settle(self) -> None:
         for _ in range(200):
@@ -265,7 +350,7 @@ class Story:
     def check(self) -> None:
         """Every run has its right end, each try that counts happened once, nothing is left."""
         assert audit(self.conn) == []
-        assert self.conn.execute(LEFT).fetchone() == (0, 0, 0, 0, 0), LEFT
+        assert self.conn.execute(LEFT).fetchone() == (0, 0, 0, 0, 0, 0), LEFT
         for run, spec in self.runs:
             self._check_run(run, Graph.of(spec))
         self._check_history()
@@ -309,9 +394,14 @@ class Story:
             assert self.ledger.outcomes[epoch] == ("success" if event == "succeed" else "failed"), (epoch, event, detail)
             assert self.ledger.begun[epoch].try_number == try_number
         assert set(counted.values()) <= {1}, counted.most_common(3)
+        assert self.conn.execute(NOT_ONCE).fetchall() == []
 
     def losses(self, run: int, i: int, index: int) -> int:
         row = self.conn.execute(
             "select losses from task_instance where run_key = %s and task_index = %s and map_index = %s", [run, i, index]
         ).fetchone()
         return int(row[0])
+
+
+def _chance(of: tuple[int, ...]) -> float:
+    return zlib.crc32(repr(of).encode()) / 2**32

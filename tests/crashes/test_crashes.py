@@ -1,5 +1,5 @@
-"""R-HA1, R-HA3, R-HA5, R-HA9, R-CS3, R-CS7: schedulers, workers and API servers die between any two statements; nothing is lost,
-and nothing happens twice.
+"""R-HA1, R-HA3, R-HA5, R-HA9, R-CS3, R-CS7, R-DQ9: schedulers, workers, triggerers and API servers die between any two statements;
+nothing is lost, and nothing happens twice.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ async def told(world: Any, url: str, schedulers: list[Scheduler], seeds: range, 
                 raise
             done += story.done
             done["processes"] += len(story.ledger.begun)
+            done["events"] += story.triggers.fired
+            done["triggers begun"] += story.triggers.begun
+            done["returns"] += sum(process.purpose == "event" for process in story.ledger.begun.values())
             done["lost"] += len(story.ledger.begun) - len(story.ledger.outcomes)
     done["deaths"] = sum(scheduler.deaths for scheduler in schedulers)
     return done
@@ -54,6 +57,8 @@ async def test_whoever_dies(world: Any, database_url: str, schedulers: list[Sche
     assert done["deaths"] > FEW
     assert done["lost"] > FEW / 4, done
     assert done["processes"] > 5 * FEW
+    assert done["returns"] > 2 * FEW
+    assert done["triggers begun"] > 1.1 * done["events"]  # the others failed, or their triggerer was lost
 
 
 async def test_outages_lose_no_try(world: Any, database_url: str, schedulers: list[Scheduler]) -> None:

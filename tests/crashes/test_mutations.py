@@ -9,7 +9,9 @@ import pytest
 
 from evenflow.core import selection as core
 from evenflow.errors import EvenflowError
+from evenflow.scheduler import deferrals, reports
 from evenflow.scheduler.batch import Batch
+from evenflow.store import deferrals as stored
 from evenflow.store import rows
 from evenflow.store.sql import sql
 from tests.crashes.schedulers import Scheduler
@@ -61,6 +63,23 @@ def with_releases_that_are_forgotten(patch: Patch) -> None:
     patch.setattr(Batch, "release", lambda *_: None)
 
 
+def with_events_of_any_deferral(patch: Patch) -> None:
+    """R-DQ9: what a trigger says brings its task back, whatever that waits for by now."""
+
+    def loose(batch: Batch, reports: Any) -> int:
+        waiting = stored.read_some(batch.conn, {deferrals._key_of(report) for report in reports})
+        known = {key: found.epoch for key, found in waiting.items()}
+        return apply(batch, [report._replace(epoch=known.get(deferrals._key_of(report), report.epoch)) for report in reports])
+
+    apply = reports.apply_events
+    patch.setattr(reports, "apply_events", loose)
+
+
+def with_returns_that_take_nothing(patch: Patch) -> None:
+    """R-DQ2: what was released is held again, and nobody counts it."""
+    patch.setattr(deferrals, "_take_again", lambda *_: None)
+
+
 @pytest.mark.parametrize(
     ("broken", "first"),
     [
@@ -70,6 +89,8 @@ def with_releases_that_are_forgotten(patch: Patch) -> None:
         (with_workers_that_do_not_stop, 14),
         (with_forgetful_workers, 10),
         (with_releases_that_are_forgotten, 0),
+        (with_events_of_any_deferral, 0),
+        (with_returns_that_take_nothing, 0),
     ],
 )
 async def test_a_story_notices(

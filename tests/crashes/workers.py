@@ -4,6 +4,7 @@ they ask are the statements behind the execution API, one at a time, so that an 
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import time
@@ -39,6 +40,7 @@ class Answer:
 
     hear: Callable[[], None]
     expires: float
+    key: str = ""  # of the claim
 
 
 @dataclass(slots=True)
@@ -140,14 +142,14 @@ class Worker:
             return
         service_id, key = self.service_id, self.key
         result = await dispatch.claim(
-            self.conn, service_id=service_id, claim_key=key, slots=room, queues=["default"], lease_s=LEASE_S
+            self.conn, service_id=service_id, claim_key=key, slots=room, returns=room, queues=["default"], lease_s=LEASE_S
         )
         if not api_dies:
             self._answered(lambda: self._hear_claim(service_id, key, result), late=late, patience=25.0)
 
     async def report(self, *, api_dies: bool = False, starts: bool = False) -> None:
         """All that is not acknowledged; ``api_dies`` before it stores them, or before it says so."""
-        rows = [_row(p, "exit", {"outcome": outcome, "ran_s": 0.01}) for p, outcome in self.exits.values()]
+        rows = [_row(p, "exit", {"outcome": outcome, "ran_s": 0.01, **_defer(p, outcome)}) for p, outcome in self.exits.values()]
         if starts:
             rows += [_row(p, "started", None) for p in self.running.values()]
         if not rows or (api_dies and self.r.random() < 0.5):
@@ -209,13 +211,34 @@ class Worker:
         for t in tries:
             if t.epoch not in self.had:
                 self.had.add(t.epoch)
-                process = Process(TaskKey(t.run_key, t.task_index, t.map_index), t.epoch, t.try_number)
+                process = Process(TaskKey(t.run_key, t.task_index, t.map_index), t.epoch, t.try_number, *self._returned(t))
                 self.running[t.epoch] = process
                 self.ledger.begin(process)
+
+    def _returned(self, t: dispatch.ClaimedTry) -> tuple[int, str | None]:
+        """How often its try was deferred, and what it returns for; the event must be the one that it waited for."""
+        if t.returned is None:
+            return 0, None
+        epoch, waited = map(int, t.returned.sealed.split(b":"))
+        if t.returned.purpose == "event":
+            assert t.returned.event == event_of(epoch), (t, epoch)
+        return waited, t.returned.purpose
 
     def _given_up(self) -> None:
         self._kill(list(self.running))
         self._forget_registration()
+
+
+def event_of(epoch: int) -> bytes:
+    """What the trigger of the try that was deferred under this epoch says."""
+    return f"the event of {epoch}".encode()
+
+
+def _defer(p: Process, outcome: str) -> dict[str, Any]:
+    if outcome != "deferred":
+        return {}
+    sealed = base64.b64encode(f"{p.epoch}:{p.waited + 1}".encode()).decode()
+    return {"defer": {"trigger": "module.Trigger", "queue": "default", "sealed": sealed}}
 
 
 def _row(p: Process, kind: str, payload: dict[str, Any] | None) -> dict[str, Any]:

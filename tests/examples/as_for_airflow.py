@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 
 from airflow.providers.standard.operators.bash import BashOperator
@@ -10,6 +11,7 @@ from airflow.providers.standard.sensors.python import PythonSensor
 from airflow.sdk import (
     DAG,
     Asset,
+    BaseOperator,
     Param,
     TaskGroup,
     TriggerRule,
@@ -22,8 +24,40 @@ from airflow.sdk import (
     teardown,
 )
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 REPORT = Asset(name="report", uri="file:///reports/today.csv")
+
+
+class StockTrigger(BaseTrigger):
+    def __init__(self, shop: str, poll: float = 30.0):
+        super().__init__()
+        self.shop = shop
+        self.poll = poll
+
+    def serialize(self):
+        return f"{self.__class__.__module__}.{self.__class__.__qualname__}", {"shop": self.shop, "poll": self.poll}
+
+    async def run(self):
+        await asyncio.sleep(self.poll)
+        yield TriggerEvent({"status": "success", "shop": self.shop})
+
+
+class AwaitStock(BaseOperator):
+    template_fields = ("shop",)
+
+    def __init__(self, *, shop: str, **kwargs):
+        super().__init__(**kwargs)
+        self.shop = shop
+
+    def execute(self, context):
+        self.defer(trigger=StockTrigger(self.shop), method_name="execute_complete", timeout=timedelta(minutes=10))
+
+    def execute_complete(self, context, event=None):
+        if event["status"] != "success":
+            raise AirflowFailException(event)
+        return event["shop"]
+
 
 with DAG(
     dag_id="orders",
@@ -45,6 +79,7 @@ with DAG(
 ) as dag:
     begin = EmptyOperator(task_id="begin")
     announce = BashOperator(task_id="announce", bash_command="echo {{ ds }} {{ params.shops }} {{ macros.ds_add(ds, 1) }}")
+    stocked = AwaitStock(task_id="stocked", shop="shop-{{ params.shops }}")
     opened = PythonSensor(task_id="opened", python_callable=lambda: True, mode="reschedule", poke_interval=60)
 
     @setup
@@ -91,4 +126,5 @@ with DAG(
         large = BashOperator(task_id="large", bash_command="exit 1")
     publish = EmptyOperator(task_id="publish", outlets=[REPORT], trigger_rule="none_failed_min_one_success")
     chain(begin, [announce, opened], [scratch, chosen])
+    begin >> stocked
     chosen >> reports >> publish >> remove_scratch(scratch)

@@ -58,6 +58,7 @@ def test_a_dag_moves_by_its_import_lines(tmp_path: Path) -> None:
     assert outcome.states == {
         "begin": "success",
         "announce": "success",
+        "stocked": "success",
         "opened": "success",
         "make_scratch": "success",
         "find_shops": "success",
@@ -69,5 +70,6 @@ def test_a_dag_moves_by_its_import_lines(tmp_path: Path) -> None:
         "publish": "success",
         "remove_scratch": "success",
     }
+    assert outcome.result("stocked") == "shop-3"
     assert outcome.result("announce") == "2026-02-01 3 2026-02-02"
     assert (outcome.tries("of_shop.fetch", 1), outcome.elapsed) == (2, timedelta(minutes=5))

@@ -28,10 +28,17 @@ HOSTS = {  # every host that a URL in the project may name
     "www.w3.org",
     "wfcommons.org",
 }
-ENTRY_POINTS = {"evenflow", "evenflow.__main__", "evenflow.exceptions", "evenflow.testing.plugin"}
+ENTRY_POINTS = {"evenflow", "evenflow.__main__", "evenflow.exceptions", "evenflow.testing.plugin"} | {
+    f"evenflow.triggers.{kind}"
+    for kind in ("kubernetes", "process", "spark")  # authors import them
+}
 DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
+    "evenflow.sdk.built_in_triggers": "meets evenflow.triggers only in a task that waits for one of them",
     "evenflow.sdk.loader": "loads DAG files",
     "evenflow.sdk.spark_task": "meets evenflow.spark only in a task that asks for Spark",
+    "evenflow.sdk.preloading": "loads what tasks of a DAG file would import each for itself",
+    "evenflow.sdk.triggers": "finds the class of a trigger by the path that the trigger said",
+    "evenflow.triggers.sql": "loads the driver that a connection names",
 }
 IMPORTED_AS = {"pyjwt": "jwt"}
 NAMED = set().union(*(strings(path) for path in source_modules().values()))

@@ -95,7 +95,9 @@ async def test_a_worker_on_another_host_finds_them(
     token = fleet_token(db, "worker")
     values = Values(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM)
     url = f"http://127.0.0.1:{api.port}"
-    worker = WorkerService(url, token, name="w", slots=2, queues=["default"], home=tmp_path / "elsewhere", values=values)
+    worker = WorkerService(
+        url, token, name="w", slots=2, resume_slots=1, queues=["default"], home=tmp_path / "elsewhere", values=values
+    )
     await worker.start()
     try:
         run = world.run(world.one("select version_key from dag_version where dag_id = 'd'"))

@@ -125,6 +125,9 @@ def _taken(task: Task, said: Said, *, fenced: bool) -> TakenReport:
         losses=task.losses,
         tries_before=0,
         intent=None,
+        returns=False,
+        purpose=None,
+        deferral=None,
     )
 
 

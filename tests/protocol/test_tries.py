@@ -45,7 +45,7 @@ def assigned(*epochs: int) -> list[Any]:
 @pytest.mark.parametrize("over", [lambda t: t.end([1], "done"), lambda t: t.revoke([1]), lambda t: t.abandon_all()])
 async def test_an_epoch_is_begun_once(begun: list[int], over: Callable[[Tries], None]) -> None:
     """R-CS3: a claim's answer may come when the same assignment came by a beat, and its try has long ended."""
-    held = Tries(2, SimpleNamespace())  # type: ignore[arg-type]
+    held = Tries(2, 1, SimpleNamespace())  # type: ignore[arg-type]
     held.accept(assigned(1))
     held.accept(assigned(1))
     over(held)
@@ -57,7 +57,7 @@ async def test_an_epoch_is_begun_once(begun: list[int], over: Callable[[Tries], 
 
 async def test_what_it_remembers_is_bounded(begun: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "EPOCHS_KNOWN", 3)
-    held = Tries(2, SimpleNamespace())  # type: ignore[arg-type]
+    held = Tries(2, 1, SimpleNamespace())  # type: ignore[arg-type]
     for epoch in range(1, 6):
         held.accept(assigned(epoch))
         held.end([epoch], "done")

@@ -26,7 +26,10 @@ SETTINGS = ServiceSettings(
     parse_timeout=30.0,
     parse_memory=1024,
     slots=4,
+    resume_slots=1,
     queues=("default", "spark"),
+    capacity=100,
+    trigger_queues=(),
     log_level="info",
     log_format="json",
     drain_timeout=30.0,
@@ -36,7 +39,19 @@ SETTINGS = ServiceSettings(
 @pytest.mark.parametrize("kind", Kind)
 def test_a_service_reads_what_the_command_line_wrote(kind: Kind) -> None:
     read = ServiceSettings.from_environment(SETTINGS.environment(kind, {}))
-    for name in ("home", "name", "api_url", "api_host", "api_port", "sources", "slots", "queues", "drain_timeout"):
+    for name in (
+        "home",
+        "name",
+        "api_url",
+        "api_host",
+        "api_port",
+        "sources",
+        "slots",
+        "resume_slots",
+        "queues",
+        "capacity",
+        "trigger_queues",
+    ):
         assert getattr(read, name) == getattr(SETTINGS, name)
 
 

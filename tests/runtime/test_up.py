@@ -87,7 +87,7 @@ def service(running: RunningEvenflow, kind: str) -> psutil.Process:
 def test_it_runs_a_dag_and_again_after_ctrl_c_and_leaves_nothing_behind(home: Path) -> None:
     for number in (1, 2):
         with running_evenflow(home) as running:
-            assert len(running.children()) == 4
+            assert len(running.children()) == 5
             assert evenflow_json(home, "run", "greeting")["run"]["state"] == "success"
             assert len(evenflow_json(home, "runs", "list", "greeting")["runs"]) == number
             assert "hello yourself" in running.evenflow("tasks", "logs", "greeting", "answer").stdout

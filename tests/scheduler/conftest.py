@@ -106,10 +106,11 @@ class World:
             pass
         return progress
 
-    def claim(self, slots: int = 1000, queues: tuple[str, ...] = ("default",)) -> list[Try]:
+    def claim(self, slots: int = 1000, queues: tuple[str, ...] = ("default",), *, returns: int | None = None) -> list[Try]:
+        """``returns``: at most so many that return; ``slots`` if not said."""
         self.claims += 1
-        params = {"service_id": self.worker, "claim_key": str(self.claims), "slots": slots, "lease_s": 60, "queues": list(queues)}
-        execute(self.conn, "dispatch/claim", params)
+        params = {"service_id": self.worker, "claim_key": str(self.claims), "slots": slots, "lease_s": 60}
+        execute(self.conn, "dispatch/claim", {**params, "returns": slots if returns is None else returns, "queues": list(queues)})
         return [
             Try(*row)
             for row in self.conn.execute(
@@ -143,6 +144,33 @@ class World:
             if result is not None:
                 report["result"] = json.dumps(result)
         return report
+
+    def defer(self, tries: list[Try], **said: Any) -> None:
+        """These tries wait for triggers."""
+        self.report(tries, "deferred", defer={"trigger": "module.Trigger", "queue": "default", "sealed": "c2VhbGVk", **said})
+
+    def waiting(self, run_key: int) -> dict[tuple[int, int], int]:
+        """The epochs of what has deferred, by (task_index, map_index)."""
+        rows = self.conn.execute("select task_index, map_index, epoch from deferral where run_key = %s", [run_key])
+        return {(task_index, map_index): epoch for task_index, map_index, epoch in rows}
+
+    def fire(self, run_key: int, task_index: int = 0, map_index: int = -1, *, epoch: int | None = None, **said: Any) -> None:
+        """A triggerer says what became of a trigger, of the one that waits unless ``epoch`` names another."""
+        if epoch is None:
+            epoch = self.waiting(run_key)[task_index, map_index]
+        payload = {"task_index": task_index, "map_index": map_index, "claim": 1, "purpose": "event", **said}
+        report = {"run_key": run_key, "epoch": epoch, "kind": "event", "age_s": 0.0, "payload": payload}
+        execute(self.conn, "dispatch/insert_reports", {"reports": json.dumps([report])})
+
+    def used(self, kind: str, name: str | None = None) -> int:
+        """Of the limits of a kind, what is used of the one of this name, or of all."""
+        rows = self.conn.execute(
+            "select coalesce(sum(used), 0)::int from concurrency_limit"
+            " where kind = %s::limit_kind and (%s::text is null or name = %s)",
+            [kind, name, name],
+        )
+        (used,) = rows.fetchone()
+        return used
 
     def drain(self, outcomes: dict[str, str] | None = None, *, slots: int = 1000) -> list[str]:
         """Runs everything to its end; answers task ids in the order of their exits."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
+from tests.scheduler.closing import CLOSED, set_state
 from tests.scheduler.workloads import random_dag
 
 Unit = tuple[int, str, int]  # run, task, map index
@@ -28,6 +29,7 @@ class Naive:
     running: dict[Unit, TaskSpec] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     strict: set[str] = field(default_factory=set)  # pools
+    shut: set[str] = field(default_factory=set)  # pools that are closed
     failed: dict[Unit, TaskSpec] = field(default_factory=dict)  # to be tried again
     tried: set[Unit] = field(default_factory=set)  # once, in vain
 
@@ -81,6 +83,7 @@ class Naive:
         closed: set[str] = set()
         ordered = sorted(self.left, key=lambda u: (*self._rank(u), u[2]))
         ready = [u for u in ordered if self.ready(u[0], self.left[u]) and self.specs[u[0]].dag_id not in self.paused]
+        ready = [u for u in ready if self.left[u].pool not in self.shut]
         for unit in ready:
             holds, pool = self.holds(unit[0], self.left[unit]), self.left[unit].pool
             short = [limit for limit, n in holds.items() if self.room[limit] < n]
@@ -137,6 +140,12 @@ class Match:
             self.naive.paused ^= {dag_id}
             self.world.conn.execute("update dag set is_paused = not is_paused where dag_id = %s", [dag_id])
 
+    def close(self, *, none: bool = False) -> None:
+        """A pool is closed, or open again."""
+        for name in [*self.naive.shut] if none else [self.r.choice(["p1", "p2"])]:
+            set_state(self.world, "pool", name, "active" if name in self.naive.shut else self.r.choice(CLOSED))
+            self.naive.shut ^= {name}
+
     def resize(self) -> None:
         """A pool, or a task's limit across runs: raised or lowered, also below its use."""
         limits = [limit for limit in self.capacity if limit[0] in ("pool", "dag_task")]
@@ -189,8 +198,9 @@ class Match:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_scheduler_agrees_with_a_naive_scan(world: Any, seed: int) -> None:
-    """R-ST1, R-ST2, R-ST3, R-ST11: turn by turn the same tasks start, in pools that backfill and strict ones, through pauses,
-    cancels and retries, while limits rise and fall; no limit is exceeded, and every counter is what it counts.
+    """R-ST1, R-ST2, R-ST3, R-ST11, R-DQ7: turn by turn the same tasks start, in pools that backfill and strict ones, through
+    pauses, cancels and retries, while limits rise and fall and pools are closed and opened; no limit is exceeded, and every counter
+    is what it counts.
     """
     r = random.Random(seed)
     pools = {"p1": r.randint(2, 4), "p2": r.randint(2, 6)}
@@ -212,6 +222,8 @@ def test_the_scheduler_agrees_with_a_naive_scan(world: Any, seed: int) -> None:
             match.trigger()
         if r.random() < 0.15:
             match.pause()
+        if r.random() < 0.15:
+            match.close()
         if r.random() < 0.2:
             match.resize()
         if r.random() < 0.1:
@@ -219,6 +231,7 @@ def test_the_scheduler_agrees_with_a_naive_scan(world: Any, seed: int) -> None:
         match.report(0.5)
         match.turn(turn)
     match.pause(none=True)
+    match.close(none=True)
     match.restore()
     match.turn("restored")
     while match.live or naive.left:

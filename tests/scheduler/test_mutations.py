@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from evenflow.core import selection as core
+from evenflow.core.deferral import Split
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.errors import IllegalMove
+from evenflow.scheduler import deferrals
 from evenflow.scheduler.batch import Batch
 from evenflow.scheduler.starts import Starts
+from evenflow.store import deferrals as stored_deferrals
 from evenflow.store import rows, selection
 from evenflow.store.audit import audit
 from evenflow.store.sql import sql
@@ -200,3 +203,44 @@ def test_a_counter_that_misses_an_upstream(world: Any, monkeypatch: Patch) -> No
     assert deaf != text
     monkeypatch.setattr(rows, "sql", lambda name: deaf.encode() if name == "tasks/count_upstreams" else sql(name))
     assert "counter" in noticed(world)
+
+
+def noticed_of_deferred(world: Any) -> set[str]:
+    """Defers some tasks, and lets them return and end; answers what the auditor finds."""
+    world.set_limit("pool", "p", 5)
+    world.add_dag(SPEC)
+    run = world.trigger("d")
+    world.advance()
+    kinds: set[str] = set()
+
+    def look() -> None:
+        world.advance()
+        kinds.update(finding.kind for finding in audit(world.conn))
+
+    world.defer(world.claim())
+    look()
+    for task_index, map_index in world.waiting(run):
+        world.fire(run, task_index, map_index)
+    look()
+    world.report(world.claim())
+    look()
+    return kinds
+
+
+def test_unbroken_nothing_is_noticed_of_deferred_tasks(world: Any) -> None:
+    assert noticed_of_deferred(world) == set()
+
+
+def test_a_return_that_takes_nothing_again(world: Any, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(deferrals, "_take_again", lambda *_: None)
+    assert "limit" in noticed_of_deferred(world)
+
+
+def test_a_deferral_that_keeps_nothing(world: Any, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(deferrals, "split", lambda *_: Split([], 0, [], 0))
+    assert {"limit", "deferral"} <= noticed_of_deferred(world)
+
+
+def test_a_deferral_that_outlives_its_try(world: Any, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(stored_deferrals, "delete_all", lambda *_: None)
+    assert "deferral" in noticed_of_deferred(world)

@@ -242,6 +242,21 @@ def test_cleared_results_are_gone(world: Any) -> None:
     assert world.conn.execute("select count(*) from xcom").fetchone() == (0,)
 
 
+def test_what_a_cleared_task_stored_once_is_gone(world: Any) -> None:
+    """It begins anew; what others stored stays."""
+    world.add_dag(DIAMOND)
+    run = world.trigger("d")
+    world.drain()
+    for task_index in (0, 3):
+        world.conn.execute(
+            "insert into once_value (run_key, task_index, map_index, name, epoch) values (%s, %s, -1, 'a', 1)", [run, task_index]
+        )
+    operate(world, run, CLEAR, "c")
+    assert 0 in {index for (index,) in world.conn.execute("select task_index from once_value")}
+    operate(world, run, CLEAR)
+    assert world.conn.execute("select count(*) from once_value").fetchone() == (0,)
+
+
 def test_history_says_who(world: Any) -> None:
     run = finished(world, DIAMOND)
     operate(world, run, CLEAR, "e")

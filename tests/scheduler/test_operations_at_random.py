@@ -4,6 +4,7 @@ such as their upstreams allow, and in the end every run ends.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -27,7 +28,8 @@ from tests.core.naive_run import NaiveRun
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 EVENTS = [TaskEvent.CLEAR, TaskEvent.CLEAR, TaskEvent.MARK_SUCCESS, TaskEvent.MARK_FAILED, TaskEvent.MARK_SKIPPED]
-OUTCOMES = ["success", "success", "success", "failed", "skipped"]
+OUTCOMES = ["success", "success", "success", "failed", "skipped", "deferred", "deferred", "lost"]
+WAITS = [None, None, {"pool": "release"}, {"run": "hold", "task_limits": "release"}]
 ENDED = {"success": (1, 0, 0), "failed": (0, 1, 0), "upstream_failed": (0, 1, 0), "skipped": (0, 0, 1)}
 RULES = [TriggerRule.ALL_SUCCESS, TriggerRule.ALL_DONE, TriggerRule.ONE_SUCCESS, TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS]
 
@@ -63,6 +65,8 @@ def dags(draw: st.DrawFn, name: str) -> DagSpec:
                 retry_delay=0.0,
                 depends_on_past=draw(st.integers(0, 5)) == 0,
                 max_active_tis_per_dagrun=draw(st.sampled_from([None, None, 1])),
+                cleans_up=draw(st.booleans()),
+                while_deferred=draw(st.sampled_from(WAITS)),
             )
         )
     inputs = (MapInput(name="x", task=over) if over is not None else MapInput(name="x", length=draw(st.sampled_from([1, 3]))),)
@@ -93,6 +97,7 @@ OF_RUNS = [
     "upstream_counter",
     "mapped_task",
     "dispatch",
+    "deferral",
     "report",
     "timer",
     "lane",
@@ -111,6 +116,12 @@ FRESH = (
     "update concurrency_limit set used = 0",
     "update service set beat_at = now()",
 )
+
+
+SWITCH = """
+insert into setting (name, value, changed_by) values ('direct_return', %s, 'test')
+on conflict (name) do update set value = excluded.value
+"""
 
 
 class Play:
@@ -132,7 +143,7 @@ class Play:
 
     def step(self) -> None:
         actions = [self.turn, self.claim, self.report, self.report, self.operate, self.operate, self.turn, self.cancel, self.pause]
-        self.draw(st.sampled_from([*actions, self.delete]))()
+        self.draw(st.sampled_from([*actions, self.delete, self.fire, self.fire, self.let_pass, self.switch]))()
         self.check()
 
     def turn(self) -> None:
@@ -159,8 +170,24 @@ class Play:
                 downstream = self.graph.downstream[int(chosen.task_id[1:])]
                 choices = [i for i in downstream if not self.graph.teardown[i]]
                 more["skip"] = sorted(self.draw(st.sets(st.sampled_from(choices)))) if choices and self.draw(st.booleans()) else []
-            if self.exists(chosen.run_key):
+            if self.exists(chosen.run_key) and outcome == "deferred":
+                self.world.defer([chosen], timeout_s=1000.0)
+            elif self.exists(chosen.run_key):
                 self.world.report([chosen], outcome, **more)
+
+    def fire(self) -> None:
+        """A trigger fires, perhaps for the second time."""
+        run = self.draw(st.sampled_from(self.runs))
+        if waiting := sorted(self.world.waiting(run)):
+            self.world.fire(run, *self.draw(st.sampled_from(waiting)))
+
+    def let_pass(self) -> None:
+        """All timeouts of what waits are over."""
+        self.world.conn.execute("update timer set due_at = now() where kind = 'trigger_timeout'")
+
+    def switch(self) -> None:
+        """Whether returns are direct."""
+        self.world.conn.execute(SWITCH, [json.dumps(self.draw(st.booleans()))])
 
     def operate(self) -> None:
         event = self.draw(st.sampled_from(EVENTS))
@@ -204,6 +231,7 @@ class Play:
         self.world.conn.execute("update dag set is_paused = false where dag_id = %s", [self.spec.dag_id])
         self.world.report([found for found in self.claimed if self.exists(found.run_key)])
         for _ in range(40):
+            self.let_pass()
             if not self.world.drain():
                 live = [run for run in self.runs if self.world.run_state(run) not in ("success", "failed")]
                 held = [run for run in live if self.waits_for_past(run)]

@@ -544,3 +544,66 @@ def test_a_duty_that_fails_keeps_no_other_from_its_turn(world: Any) -> None:
 
     perform_due(world.conn, [Duty("one", 1.0, fail), Duty("other", 1.0, work)], {}, stop, lambda *_: None)
     assert told == ["failed", "worked"]
+
+
+def test_an_event_that_cannot_be_applied_becomes_a_failure_of_its_trigger(world: Any, turns: Any) -> None:
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),)))
+    run, other = world.trigger("d"), world.trigger("d")
+    turns()
+    world.defer(world.claim())
+    turns()
+    world.fire(run, event="no base64 at all!")
+    world.fire(other, event="ZXZlbnQ=")
+    turns()
+    found = dict(world.conn.execute("select run_key, purpose from deferral").fetchall())
+    assert found == {run: "failed", other: "event"}
+    (reason,) = world.conn.execute("select reason from deferral where run_key = %s", [run]).fetchone()
+    assert reason.startswith("what it reported could not be applied: ")
+    assert world.conn.execute("select detail ->> 'report' from run_event where event = 'set_aside'").fetchall() == [("event",)]
+    finish(world, turns)
+    assert world.run_state(run) == "success"
+    world.audit()
+
+
+def test_what_is_deferred_in_a_run_that_is_set_aside_waits(world: Any, turns: Any) -> None:
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b"))))
+    run = world.trigger("d")
+    turns()
+    first, second = world.claim()
+    world.defer([first])
+    turns()
+    corrupt(world, run)
+    turns()
+    assert quarantine(world)
+    world.fire(run, int(first.task_id == "b"))
+    world.defer([second])
+    turns()
+    assert {world.states(run)[t.task_id] for t in (first, second)} == {"deferred", "queued"}, "nothing is applied to it"
+    world.audit()
+    cure(world, run)
+    release(world, run)
+    turns()
+    assert {world.states(run)[t.task_id] for t in (first, second)} == {"queued", "deferred"}
+    world.audit()
+    world.fire(run, int(second.task_id == "b"))
+    finish(world, turns)
+    assert world.run_state(run) == "success"
+    world.audit()
+
+
+def test_what_is_deferred_ends_by_force(world: Any, turns: Any) -> None:
+    world.set_limit("pool", "people", 1)
+    version = world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="people"),)))
+    run = world.trigger("d")
+    turns()
+    world.defer(world.claim())
+    turns()
+    assert world.used("pool", "people") == 1
+    world.conn.execute("update dag_version set spec = jsonb_set(spec, '{surprise}', '1') where version_key = %s", [version])
+    world.cancel(run)
+    turns()
+    assert world.states(run) == {"a": "failed"}
+    assert world.run_state(run) == "failed"
+    assert world.waiting(run) == {}
+    assert world.used("pool", "people") == 0
+    world.audit()

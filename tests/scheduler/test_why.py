@@ -22,6 +22,7 @@ from evenflow.core.why import (
     KeptPool,
     NextRound,
     NoScheduler,
+    OutOfService,
     PastTask,
     Paused,
     Reason,
@@ -34,7 +35,9 @@ from evenflow.errors import DagNotFound, ParamError
 from evenflow.store import why
 from evenflow.store.connect import connect_async
 from evenflow.store.dag_limits import set_limits
+from evenflow.store.plan import read_plan
 from evenflow.store.pools import set_pool
+from tests.scheduler.closing import set_state
 
 
 @dataclass
@@ -406,3 +409,43 @@ async def test_the_run_before_is_named_with_what_it_has_not_done(asking: Asking)
     missing = [PastTask(task_id="a", states={"failed": 1}), PastTask(task_id="b", states={"upstream_failed": 1})]
     assert (await asking.why(second, "a")).reasons == [AwaitsPast(run_id=name, tasks=missing)]
     asking.world.audit()
+
+
+@pytest.mark.parametrize(("kind", "name"), [("pool", "p"), ("queue", "default"), ("system", "all")])
+async def test_what_is_closed_is_named(asking: Asking, kind: str, name: str) -> None:
+    """R-ST10, R-DQ7: a task that is ready, one that waits for a worker while it is frozen, and in the plan all that wait."""
+    world = asking.world
+    world.set_limit("pool", "p", 1)
+    world.add_dag(dag(*five(pool="p")))
+    run = world.trigger("d")
+    world.advance()
+    set_state(world, kind, name, "resume_only")
+    closed, full = (await asking.why(run, "t1")).reasons
+    assert isinstance(closed, OutOfService)
+    assert (closed.what, closed.name, closed.state, closed.actor) == (kind, name, "resume_only", "ada")
+    assert isinstance(full, FullLimit)
+    plan = await read_plan(asking.conn, limit=10)
+    in_words = "the whole system" if kind == "system" else f"{kind} {name}"
+    assert [(blocked.closed, blocked.tasks) for blocked in plan.blocked] == [(in_words, 4)]
+    assert {waiting.closed for waiting in plan.waiting} == {in_words}
+    world.resize("pool", "p", 9)
+    assert (await asking.reason(run, "t1")) == closed
+    assert (await read_plan(asking.conn, limit=10)).starting == 0
+    assert isinstance(await asking.reason(run, "t5"), AwaitsWorker)
+    set_state(world, kind, name, "frozen")
+    assert [type(reason) for reason in (await asking.why(run, "t5")).reasons] == [OutOfService, AwaitsWorker]
+    set_state(world, kind, name, "active")
+    assert (await read_plan(asking.conn, limit=10)).starting == 4
+
+
+@pytest.mark.parametrize(("kind", "name"), [("dag", "d"), ("system", "all")])
+async def test_a_run_that_does_not_begin_because_of_a_drain(asking: Asking, kind: str, name: str) -> None:
+    """R-ST10, R-DQ7."""
+    world = asking.world
+    world.add_dag(dag(task("t")))
+    set_state(world, kind, name, "draining")
+    run = world.trigger("d")
+    world.advance()
+    reason = await asking.reason(run, "t")
+    assert isinstance(reason, OutOfService)
+    assert (reason.what, reason.name, reason.state) == (kind, name, "draining")

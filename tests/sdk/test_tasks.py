@@ -185,9 +185,15 @@ def test_a_spark_function_must_take_the_session(dag: DAG) -> None:
 def test_decorators_refuse_what_is_no_plain_function() -> None:
     with pytest.raises(BadArgument, match=r"type: @task\(task_id='load'\)"):
         task("load")  # type: ignore[call-overload]
-    with pytest.raises(BadArgument, match=r"async function load\(\). Make it a plain one that calls asyncio.run"):
+    with pytest.raises(BadArgument, match=r"@task cannot decorate numbers\(\), an async generator. Return a list"):
 
         @task
+        async def numbers() -> Any:
+            yield 1
+
+    with pytest.raises(BadArgument, match=r"async function load\(\), which runs in a Python of its own. Make it a plain one"):
+
+        @task.virtualenv
         async def load() -> None: ...
 
 

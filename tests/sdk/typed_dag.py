@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,17 +10,22 @@ from evenflow import (
     DAG,
     Asset,
     AssetOrTimeSchedule,
+    BaseOperator,
+    BaseTrigger,
     BashOperator,
     Context,
     EmptyOperator,
     Param,
     TaskGroup,
     TaskInstance,
+    TimeDeltaTrigger,
+    TriggerEvent,
     chain,
     dag,
     get_current_context,
     task,
     task_group,
+    wait_for,
 )
 
 
@@ -41,6 +47,36 @@ def shout(text: str) -> str:
 @task.spark(conn_id="spark_default", conf={"spark.sql.shuffle.partitions": "4"})
 def count(spark: Any, path: str) -> int:
     return int(spark.read.parquet(path).count())
+
+
+@task(while_deferred={"pool": "release"}, execution_timeout_counts_waiting=False)
+async def waits(day: str, *, ti: TaskInstance | None = None) -> int:
+    assert ti is not None
+    job: int = ti.once("submit", lambda: 3)
+    payload: str = await wait_for(TimeDeltaTrigger(timedelta(hours=1)), timeout=60)
+    ti.once("submit", 3)  # error: arg-type
+    await wait_for("an hour")  # error: arg-type
+    return job + len(payload)
+
+
+class Job(BaseOperator):
+    def execute(self, context: Context) -> None:
+        job: str = context.once("submit", lambda: "job 1")
+        self.defer(trigger=Done(job), method_name="done", kwargs={"job": job}, timeout=timedelta(hours=1))
+
+    def done(self, context: Context, event: str, job: str) -> str:
+        return job
+
+    def on_kill(self) -> None:
+        self.defer(trigger="now", method_name="done")  # error: arg-type
+
+
+class Done(BaseTrigger):
+    def __init__(self, job: str) -> None:
+        self.job = job
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        yield TriggerEvent(self.job)
 
 
 @task_group(group_id="both")
@@ -67,6 +103,9 @@ def typed(day: str = "today") -> None:
     chain(rows, [shout("a"), count("path")], EmptyOperator(task_id="joined"))
     load.partial(table="t").expand(rows=rows)
     load.override(task_id="again", retries=2)(rows, table="t") >> silent(day) >> both(day)
+    waits(day) >> Job(task_id="job")
+    waits.expand(day=["a"])
+    waits(5)  # error: arg-type
     extract(5)  # error: arg-type
     extract()  # error: call-arg
     extract("x", limits=3)  # error: call-arg

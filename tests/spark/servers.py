@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
@@ -21,18 +22,36 @@ SPARK_HOME = Path(pyspark.__file__).parent
 STARTS_WITHIN_S = 90.0  # a JVM takes 3 s on an idle machine
 
 
+@dataclass(frozen=True)
+class Cluster:
+    uri: str  # as a connection says it
+    rest: str  # the URL of the REST server, for drivers
+    web: str  # and of the master's web UI
+
+
 @contextmanager
 def standalone_cluster(directory: Path) -> Iterator[str]:
     """The URI of a master with one worker of one core, as a connection says it."""
+    with cluster_with_rest(directory) as cluster:
+        yield cluster.uri
+
+
+@contextmanager
+def cluster_with_rest(directory: Path) -> Iterator[Cluster]:
+    """A master that takes drivers, too, with one worker of one core."""
     listen = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-    master = ["spark-class", "org.apache.spark.deploy.master.Master", *listen]
+    settings = directory / "master.conf"
+    settings.write_text("spark.master.rest.enabled true\nspark.master.rest.port 0\n")
+    master = ["spark-class", "org.apache.spark.deploy.master.Master", *listen, "--properties-file", str(settings)]
     with _running(directory / "master.log", master) as log:
         uri = _seen(log, r"Starting Spark master at (spark://\S+)")
+        rest = _seen(log, r"Started REST server for submitting applications on \S+ with port (\d+)")
+        web = _seen(log, r"MasterWebUI\S* .*started at (http://\S+)")
         resources = ["--cores", "1", "--memory", "1g", "--work-dir", str(directory / "work")]
         worker = ["spark-class", "org.apache.spark.deploy.worker.Worker", *listen, *resources, uri]
         with _running(directory / "worker.log", worker) as worker_log:
             _seen(worker_log, r"(Successfully registered with master)")
-            yield uri
+            yield Cluster(uri, f"http://127.0.0.1:{rest}", web)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ BIG = {
     "backfill_run",
     "asset_queue",
     "dispatch",
+    "deferral",
     "rendered",
     "sealed_value",
     "audit_event",
@@ -56,6 +57,10 @@ ROWS |= dict.fromkeys(
         "rendered/write",
         "runs/read_previous",
         "dispatch/find_held",
+        "triggers/find_claimed",
+        "once/ask",
+        "once/set",
+        "once/forget",
         "sealed/read_one",
         "sealed/set_one",
         "events/insert_one",
@@ -127,6 +132,14 @@ FILL = (
     " select kind, left(kind, 1) || n, 'x', 'ada' from generate_series(1, 5000) n, unnest(array['connection', 'variable']) kind",
     "insert into rendered select run_key, task_index, -1, epoch, '{}' from dispatch",
     "insert into audit_event (actor, action, object) select 'ada', 'pool.set', 'p' || n from generate_series(1, 10000) n",
+    # As many deferred, of which triggerers have every second one.
+    "insert into task_instance (run_key, task_index, state, epoch)"
+    " select 1000000000 + n, 3, 'deferred', 3000000000 + n from generate_series(1, %(lanes)s) n",
+    "insert into service (kind, name, host, pid, version) values ('triggerer', 't', 'h', 1, '0')",
+    "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake, retake_slots,"
+    " began_at, ran_s, ready_at, triggerer_id, claim_key)"
+    " select 1000000000 + n, 3, -1, 3000000000 + n, 'default', 't.T', 'x', array[1], 1, array[2], 0, now(), 1, now(),"
+    " case when n %% 2 = 0 then 2 end, case when n %% 2 = 0 then 'old' end from generate_series(1, %(lanes)s) n",
     "update dag set next_run_at = now() - interval '1 s' where dag_id = 'd'",
 )
 
@@ -151,6 +164,8 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
     lanes = ids(conn, "select lane_id from lane")
     zeros, ones = [0] * N, [1] * N
     ahead = {"least": 2, "most": 32, "lanes": 500}
+    waiting = ids(conn, "select run_key from deferral where triggerer_id is not null order by run_key")
+    claimed = {"run_keys": waiting, "tasks": [3] * N, "maps": [-1] * N, "epochs": [k + 2 * 10**9 for k in waiting], "claims": zeros}
     report = [
         {"run_key": k, "task_index": 0, "map_index": -1, "epoch": k, "kind": "exit", "age_s": 0, "payload": {}} for k in run_keys
     ]
@@ -158,9 +173,13 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "inbox/lock_runs": {"limit": 200, "reports": 4000, "changes": 10, "helps_after": 1.0, "share": 1000},
         "inbox/take_reports": {"run_keys": run_keys, "lead": True, "limit": 1000, "changes": 10},
         "inbox/take_timers": {"run_keys": run_keys},
-        "selection/read_heads": {"limits": limits, "released": ones, **ahead},
+        "selection/read_heads": {"limits": limits, "released": ones, "closed": [], "closed_queues": [], **ahead},
         "selection/read_parked": {"limits": limits, **ahead},
         "selection/read_limits": {"limits": limits},
+        "states/read_closures": {},
+        "states/read_exempt": {"released": limits, "closed": [1], "closed_queues": ["default"], "limit": 1000},
+        "states/find_drains": {},
+        "states/count_runs": {"dag_id": "e"},
         "selection/find_waiting": {"limits": limits},
         "selection/find_lanes": {"run_keys": run_keys, "nodes": ones, "priorities": ones},
         "selection/take_ready": {"lanes": lanes, "counts": ones},
@@ -251,10 +270,54 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "leases/lock_clock": {},
         "leases/expire_services": {"before": 0.0},
         "leases/report_lost_tries": {},
+        "leases/release_triggers": {},
+        "triggers/claim": {"service_id": 2, "claim_key": "k", "capacity": N, "lease_s": 60.0, "queues": ["default"]},
+        "triggers/find_queues": {},
+        "triggers/record_failures": {**claimed, "worked_s": 600.0, "longest_s": 60.0, "first_s": 2.0},
+        "triggers/give_back": claimed,
+        "triggers/insert_events": {"events": json.dumps([{"run_key": k, "epoch": k, "age_s": 0, "payload": {}} for k in run_keys])},
         "schedules/take_due_dags": {"limit": 100, "waiting": 16},
-        "dispatch/claim": {"service_id": 1, "claim_key": "k", "slots": N, "lease_s": 60.0, "queues": ["default"]},
+        "dispatch/claim": {"service_id": 1, "claim_key": "k", "slots": N, "returns": N, "lease_s": 60.0, "queues": ["default"]},
+        "xcom/carry": {"run_keys": run_keys, "tasks": zeros, "maps": [-1] * N, "were": run_keys, "epochs": run_keys},
         "dispatch/insert_reports": {"reports": json.dumps(report)},
+        **of_deferred(run_keys, limits),
         **of_one_try(run_keys[0]),
+    }
+
+
+def of_deferred(run_keys: list[int], limits: list[int]) -> dict[str, dict[str, Any]]:
+    """What tasks cost that defer and return: it does not follow how many wait."""
+    keys = {"run_keys": run_keys, "tasks": [3] * N, "maps": [-1] * N}
+    epochs, nothing = [2_000_000_000 + run_key for run_key in run_keys], [None] * N
+    return {
+        "deferrals/read_terms": {"limits": limits},
+        "deferrals/read_keeping": {},
+        "deferrals/insert_all": {
+            **keys,
+            "epochs": epochs,
+            "queues": ["default"] * N,
+            "triggers": ["t.T"] * N,
+            "sealed": ["eA=="] * N,
+            "holds": ["{1}"] * N,
+            "slots": [1] * N,
+            "retake": ["{2}"] * N,
+            "retake_slots": [0] * N,
+            "ran": [1.0] * N,
+            "timeouts": [60.0] * N,
+            "execution_timeouts": [60.0] * N,
+        },
+        "deferrals/read_some": keys,
+        "deferrals/return_all": {
+            **keys,
+            "epochs": epochs,
+            "purposes": ["event"] * N,
+            "events": ["eA=="] * N,
+            "reasons": nothing,
+            "intents": nothing,
+            "direct": [True] * N,
+        },
+        "deferrals/delete_all": keys,
+        "triggers/claim": {"service_id": 2, "claim_key": "k", "capacity": N, "lease_s": 60.0, "queues": ["default"]},
     }
 
 
@@ -271,6 +334,10 @@ def of_one_try(run_key: int) -> dict[str, dict[str, Any]]:
         "rendered/write": {"epoch": run_key, "fields": "{}"},
         "runs/read_previous": {"run_key": run_key},
         "dispatch/find_held": {**task, "epoch": run_key, "map_index": -1},
+        "triggers/find_claimed": {**task, "epoch": run_key, "map_index": -1, "claim": 1},
+        "once/ask": {"epoch": run_key, "name": "job", "limit": 100},
+        "once/set": {"epoch": run_key, "name": "job", "value": "1", "sealed": None},
+        "once/forget": {"epoch": run_key, "name": "job"},
         "sealed/read_one": {"kind": "connection", "name": "c77"},
         "sealed/set_one": {
             "kind": "variable",

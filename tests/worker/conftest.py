@@ -44,13 +44,18 @@ async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> As
     async with AsyncExitStack() as stack:
 
         async def start(
-            *, slots: int = 4, queues: tuple[str, ...] = ("default",), api_url: str = f"http://127.0.0.1:{api.port}"
+            *,
+            slots: int = 4,
+            resume_slots: int = 1,
+            queues: tuple[str, ...] = ("default",),
+            api_url: str = f"http://127.0.0.1:{api.port}",
         ) -> WorkerService:
             service = WorkerService(
                 api_url,
                 worker_token,
                 name="w",
                 slots=slots,
+                resume_slots=resume_slots,
                 queues=list(queues),
                 home=tmp_path / "home",
                 values=Values(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import CodeArchiveError
+from evenflow.process import limits
+from evenflow.process.code_cache import CodeCache
 from evenflow.wire.code import archive_hash, pack
-from evenflow.worker import limits
-from evenflow.worker.code_cache import CodeCache
 
 FILES = {"dag.py": b"x = 1\n", "lib/a.py": b""}
 HASH = archive_hash(FILES)

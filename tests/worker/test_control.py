@@ -222,6 +222,7 @@ async def test_a_token_that_is_no_good(api: ApiService, tmp_path: Path) -> None:
         "nonsense",
         name="w",
         slots=1,
+        resume_slots=1,
         queues=["default"],
         home=tmp_path,
         values=Values(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),

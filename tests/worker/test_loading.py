@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.worker import limits
+from evenflow.process import limits
+from evenflow.process.templates import DagFile
 from evenflow.worker.service import WorkerService
-from evenflow.worker.templates import DagFile
 from tests.worker.conftest import StartWorker
 from tests.worker.world import World, number_in, runs, until, wait_for
 

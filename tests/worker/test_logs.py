@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.process import patience
+from evenflow.process import limits, patience
+from evenflow.process.log_shipper import LogShipper, LogStream
 from evenflow.wire.messages import REFUSED_LOG, Logs, LogsAnswer
-from evenflow.worker import limits
-from evenflow.worker.log_shipper import LogShipper, LogStream
 from evenflow.worker.service import WorkerService
 from tests.worker.world import World, until, wait_for
 

@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.process import patience
-from evenflow.wire.messages import Report, Reports, ReportsAnswer
+from evenflow.wire.messages import Defer, Report, Reports, ReportsAnswer
 from evenflow.worker import limits
 from evenflow.worker.reporter import Reporter
 from tests.worker.world import until
@@ -26,6 +26,7 @@ class FakeReports:
         self.gate.set()
         self.broken: Exception | None = None
         self.poison: str | None = None  # a token whose report makes the whole batch unreadable
+        self.unknown: str | None = None  # an outcome that makes it so, too
         self.defect: str | None = None  # an outcome of this token's that the API fails at
 
     async def report(self, message: Reports) -> ReportsAnswer:
@@ -33,7 +34,7 @@ class FakeReports:
         await self.gate.wait()
         if self.broken is not None:
             raise self.broken
-        if any(report.token == self.poison for report in message.reports):
+        if any(report.token == self.poison or (report.outcome and report.outcome == self.unknown) for report in message.reports):
             raise ApiRefused(400, "unreadable")
         if any(report.token == self.defect and report.outcome == "success" for report in message.reports):
             raise ApiRefused(500, "a defect")
@@ -104,6 +105,15 @@ async def test_a_result_that_is_refused_fails_the_try(api: FakeReports) -> None:
         await asyncio.wait_for(reporter.delivered(), 10)
     outcomes = {report.token: (report.outcome, report.reason) for report in api.stored}
     assert outcomes == {"2": ("success", None), "1": ("failed", "too large")}
+
+
+async def test_a_deferral_that_is_refused_fails_the_try(api: FakeReports) -> None:
+    """Also by an API of the release before, which cannot read it: nobody else would ever end this try."""
+    api.unknown = "deferred"
+    async with reporting(api) as reporter:
+        reporter.exited(1, Report(token="1", kind="exit", outcome="deferred", defer=Defer(trigger="x.Waits")))
+        await asyncio.wait_for(reporter.delivered(), 10)
+    assert [(report.outcome, report.defer) for report in api.stored] == [("failed", None)]
 
 
 async def test_one_bad_report_does_not_hold_up_the_others(api: FakeReports) -> None:

@@ -114,6 +114,43 @@ class World:
         dag = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python", **spec),))
         return self.dispatch(self.run(self.version(dag, {"dag.py": source.encode()}), params), queue=queue)
 
+    def comes_back(
+        self, epoch: int, *, purpose: str = "event", event: bytes | None = None, reason: str | None = None, began_s: float = 1.0
+    ) -> int:
+        """The try that has reported its deferral returns; the answer is its new epoch. ``event`` is sealed."""
+        (said,) = [ended["defer"] for ended in self.exits(epoch)]
+        fresh = next(self.epochs)
+        with self.db.transaction():
+            self.db.execute(
+                "with gone as (delete from dispatch where epoch = %(epoch)s returning *)"
+                " insert into dispatch"
+                " (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots)"
+                " select %(fresh)s, run_key, task_index, map_index, try_number, 0, priority, queue, holds, pool_slots from gone",
+                {"epoch": epoch, "fresh": fresh},
+            )
+            self.db.execute("update task_instance set epoch = %s where epoch = %s", [fresh, epoch])
+            self.db.execute(
+                "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake,"
+                " retake_slots, began_at, ran_s, ready_at, purpose, event, reason)"
+                " select run_key, task_index, map_index, %(epoch)s, %(queue)s, %(trigger)s, decode(%(sealed)s, 'base64'),"
+                " '{}', 0, '{}', 0, now() - make_interval(secs => %(began_s)s), 0.5, now(), %(purpose)s, %(event)s, %(reason)s"
+                " from dispatch where epoch = %(fresh)s"
+                " on conflict (run_key, task_index, map_index) do update set epoch = excluded.epoch, sealed = excluded.sealed,"
+                " purpose = excluded.purpose, event = excluded.event, reason = excluded.reason",
+                {
+                    **said,
+                    "epoch": epoch,
+                    "fresh": fresh,
+                    "purpose": purpose,
+                    "event": event,
+                    "reason": reason,
+                    "began_s": began_s,
+                },
+            )
+            self.db.execute("notify dispatch")
+            self.db.execute("notify returns")
+        return fresh
+
     def end(self, epoch: int) -> None:
         """The try's exit was applied, or the try was taken back."""
         self.db.execute("delete from dispatch where epoch = %s", [epoch])

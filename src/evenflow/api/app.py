@@ -10,6 +10,7 @@ from evenflow.api.logs import LogDirectory
 from evenflow.api.request_metrics import MeasuredRequests
 from evenflow.api.rest.app import rest_application
 from evenflow.api.tokens import Tokens
+from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.store.connect import AsyncPool
@@ -18,9 +19,19 @@ from evenflow.wire.messages import SCHEMA
 
 
 def application(
-    pool: AsyncPool, *, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault, vitals: Vitals
+    pool: AsyncPool,
+    *,
+    tokens: Tokens,
+    versions: Versions,
+    claims: Claims,
+    trigger_claims: TriggerClaims,
+    logs: LogDirectory,
+    vault: Vault,
+    vitals: Vitals,
 ) -> ASGIApp:
-    execution = execution_routes(pool, tokens=tokens, versions=versions, claims=claims, logs=logs, vault=vault)
+    execution = execution_routes(
+        pool, tokens=tokens, versions=versions, claims=claims, trigger_claims=trigger_claims, logs=logs, vault=vault
+    )
     rest = rest_application(pool, tokens=tokens, log_directory=logs, vault=vault, vitals=vitals)
     prefix = f"{SCHEMA}/"
 

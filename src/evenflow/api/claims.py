@@ -4,36 +4,42 @@ A claim is tried at once. When there is nothing, the worker joins a line. A noti
 makes one look at which queues have work and which tries are to be killed; then the line is served from its front, one claim at a
 time, until its queues come back empty. So however many workers wait, a wake-up costs one look, and a claim for each that gets work.
 
+A worker whose ordinary slots are all busy waits for returns only (R-DQ3). Nothing but a return, or the sweep, makes anybody look
+for it, so that such workers cost nothing where nothing is deferred.
+
 Every answer carries the worker's kills, but only one that came up during the wait ends it: those before are for its beats.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from evenflow.api import deferrals
 from evenflow.api.limits import CLAIM_SLOTS, CLAIM_WAIT
 from evenflow.api.tokens import Tokens, TryToken
+from evenflow.api.vault import Vault
 from evenflow.api.versions import Version, Versions
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.limits import LEASE_S, SWEEP_S
 from evenflow.core.metrics import CLAIM_WAIT as CLAIM_WAIT_SECONDS
+from evenflow.core.model import TaskSpec
 from evenflow.core.observation import Meter
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import callbacks, dispatch
 from evenflow.store.connect import AsyncPool
-from evenflow.wire.messages import Assignment, CallbackOf, Claim, ClaimAnswer
+from evenflow.store.dispatch import FIRST_START, RETURN, Place
+from evenflow.wire.messages import Assignment, CallbackOf, Claim, ClaimAnswer, Resumed
 
 log = logging.getLogger(__name__)
 
-EMPTY_CLAIMS = 2  # by different workers prove a queue empty: one alone may be empty because what waits is to avoid that worker
+EMPTY_CLAIMS = 2  # by different workers prove a place empty: one alone may be empty because what waits is to avoid that worker
 
 
 @dataclass(eq=False, slots=True)
@@ -43,6 +49,12 @@ class _Waiting:
     answer: asyncio.Future[ClaimAnswer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     served: bool = False  # a claim is being made for it, whose tries must not be lost
     expired: bool = False
+
+    @property
+    def places(self) -> set[Place]:
+        """Where it looks for work."""
+        classes = [RETURN] * bool(_returns(self.claim)) + [FIRST_START] * bool(self.claim.slots)
+        return {Place(queue, wanted) for queue in self.claim.queues for wanted in classes}
 
     def give(self, answer: ClaimAnswer) -> None:
         if not self.answer.done():
@@ -57,20 +69,24 @@ class _Waiting:
 class Claims:
     """Answers claims. ``wake`` says that there may be work; ``serve`` runs as long as the API does."""
 
-    def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, meter: Meter) -> None:
-        self._pool, self._versions, self._tokens, self._meter = pool, versions, tokens, meter
+    def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter) -> None:
+        self._pool, self._versions, self._tokens, self._vault, self._meter = pool, versions, tokens, vault, meter
         self._line: dict[_Waiting, None] = {}  # in order of arrival
         self._signal = asyncio.Event()
         self._wakes = 0
+        self._returned = False  # a return was announced since the line was served
         self._closed = False
         self._held_until = 0.0  # by the loop's clock
+        self._limited: set[int] = set()  # workers that are given less than they ask for: their empty claims prove nothing
 
     @property
     def waiting(self) -> int:
         return len(self._line)
 
-    def wake(self) -> None:
+    def wake(self, *, returned: bool = False) -> None:
+        """There may be work; ``returned``: for those, too, who wait for returns only."""
         self._wakes += 1
+        self._returned |= returned
         self._signal.set()
 
     def hold(self, seconds: float) -> None:
@@ -106,36 +122,39 @@ class Claims:
 
     async def serve(self) -> None:
         while True:
-            with contextlib.suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(SWEEP_S):
                     await self._signal.wait()
+            except TimeoutError:
+                self._returned = True  # nobody said so, but it may be
             self._signal.clear()
+            returned, self._returned = self._returned, False
             try:
-                await self._serve_line()
+                await self._serve_line([waiting for waiting in self._line if returned or waiting.claim.slots])
             except Exception as error:  # the next sweep tries again
                 log.warning("could not look for work: %s", error)
 
-    async def _serve_line(self) -> None:
-        line = list(self._line)
+    async def _serve_line(self, line: Sequence[_Waiting]) -> None:
         if not line:
             return
-        queues = {queue for waiting in line for queue in waiting.claim.queues}
+        places = {place for waiting in line for place in waiting.places}
         workers = {waiting.claim.service_id for waiting in line}
         kills_of: dict[int, list[int]] = {}
         async with self._pool.connection() as conn:
             if len(line) > EMPTY_CLAIMS:  # else the claims themselves are all that the look could save
-                queues, kills = await dispatch.find_waiting(conn, queues=queues, workers=workers)
+                queues = {place.queue for place in places}
+                places, kills = await dispatch.find_waiting(conn, queues=queues, workers=workers)
                 for worker, epoch in kills:
                     kills_of.setdefault(worker, []).append(epoch)
-            chances = dict.fromkeys(queues, EMPTY_CLAIMS)
+            chances = dict.fromkeys(places, EMPTY_CLAIMS)
             for waiting in line:
                 claim = waiting.claim
                 answer = ClaimAnswer(kill=kills_of.get(claim.service_id, []))
-                if not waiting.answer.done() and any(chances.get(queue) for queue in claim.queues):
+                if not waiting.answer.done() and any(chances.get(place) for place in waiting.places):
                     answer = await self._attempt_for(conn, waiting)
-                    if not _ends_wait(answer):
-                        for queue in chances.keys() & set(claim.queues):
-                            chances[queue] -= 1
+                    if not _ends_wait(answer) and claim.service_id not in self._limited:
+                        for place in chances.keys() & waiting.places:
+                            chances[place] -= 1
                 if _ends_wait(answer) or not waiting.known_kills.issuperset(answer.kill):
                     waiting.give(answer)
 
@@ -159,9 +178,11 @@ class Claims:
             service_id=claim.service_id,
             claim_key=claim.request_key,
             slots=min(claim.slots, CLAIM_SLOTS),
+            returns=min(_returns(claim), CLAIM_SLOTS),
             queues=dict.fromkeys(claim.queues),
             lease_s=LEASE_S,
         )
+        (self._limited.add if result.limited else self._limited.discard)(claim.service_id)
         match result.worker_state:
             case "active":
                 if not result.tries:
@@ -196,6 +217,7 @@ class Claims:
                     max_tries=task.retries + 1,
                     operator=task.operator,
                     execution_timeout=task.execution_timeout,
+                    resumed=None if row.returned is None else self._resumed(row, row.returned, task),
                     **_of_run(row, version),
                 )
             )
@@ -203,6 +225,10 @@ class Claims:
                 call = calls[row.run_key]
                 out[-1] = _calling(out[-1], call, called[call.version_key])
         return out
+
+    def _resumed(self, row: dispatch.ClaimedTry, returned: dispatch.ClaimedReturn, task: TaskSpec) -> Resumed:
+        what = f"What task {task.task_id!r} in run {row.run_id!r} of DAG {row.dag_id!r} waited for"
+        return deferrals.resumed(self._vault, returned, what, counts_waiting=task.execution_timeout_counts_waiting)
 
 
 def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: Version) -> dict[str, Any]:
@@ -243,6 +269,11 @@ def _calling(own: Assignment, call: callbacks.ClaimedCall, version: Version) -> 
             ended_at=_iso(call.ended_at),
         ),
     )
+
+
+def _returns(claim: Claim) -> int:
+    """How many returns may take part in it; none to a worker of a release that would begin them anew."""
+    return 0 if claim.resume_slots is None else claim.slots + claim.resume_slots
 
 
 def _ends_wait(answer: ClaimAnswer) -> bool:

@@ -17,7 +17,7 @@ CODE_BODY = MAX_ARCHIVE_BYTES
 CLAIM_SLOTS = 1_000  # one claim's rows are one transaction's locks
 CLAIM_WAIT = 30.0  # proxies on the way commonly cut a silent request after 60
 RESEND_AFTER = 2.0  # a claim's answer has arrived by then, or never will
-LISTED_EPOCHS = 10_000  # tries of one worker; a hundred times what a big host runs
+LISTED_EPOCHS = 100_000  # triggers of one triggerer, ten times what it has by default; a worker has hundreds of tries
 
 REPORTS = 5_000  # one transaction; at 40 us each about 0.2 s
 ERROR_TYPES = 32  # depth of an exception's class hierarchy, with room
@@ -37,7 +37,20 @@ XCOM_KEY = 250  # characters
 GARBAGE = 200  # objects deleted in one go, about 10 s of requests to a remote storage
 GARBAGE_PAUSE = 30.0  # nobody waits for it, and an empty look is one short statement
 PROGRESS = 8 * 2**10  # JSON
+DEFERRED = 64 * 2**10  # JSON of a trigger's arguments, of its method's, of its event: rows that wait by the thousand; as in the SDK
+TRIGGER_PATH = 500  # characters: modules in packages, and a class
+ONCE_VALUES = 100  # of one task instance: ids of what it made outside
+ONCE_VALUE = 64 * 2**10  # JSON: an id, not a result
+ONCE_NAME = 250  # characters
 RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
+
+# -- triggers ----------------------------------------------------------------------------------------------------------
+
+TRIGGER_FAILURES = 5  # in a row: what fails for two minutes is not cured by looking again, and its task has retries of its own
+TRIGGER_PAUSE = 2.0  # after the first failure; twice as long after each further one
+TRIGGER_LONGEST_PAUSE = 60.0
+TRIGGER_WORKED = 600.0  # a trigger that ran for so long had worked: its failure is the first of a new row
+TRIGGER_LOST = 10.0  # a claim's answer has arrived by then, or never will; a triggerer lists what it has every few seconds
 
 # -- connections and variables -----------------------------------------------------------------------------------------
 
@@ -74,6 +87,8 @@ OPERATED_TASKS = 10_000  # tasks, or map indexes, that one request clears or mar
 OPERATED_RUNS = 1_000  # runs that one request clears or marks: each is a report that one scheduler turn applies alone
 OFFSET = 10_000_000  # whoever pages that far wants a filter
 STATUS_SERVICES = 500
+STATUS_STANDINGS = 100  # objects that are not in full service: more than anyone reads; all of them: GET /service-states
+HELD_TASKS = 100  # of one object, what they have in flight: the most first
 CALLBACKS_SHOWN = 100  # of one run; all of them: those of the DAG evenflow_callbacks
 PROBE = 2.0  # seconds that the database has to answer a probe; probes are given up after a few
 METRICS_TIMEOUT = 5.0  # seconds that the database has for them; Prometheus gives a scrape up after 10

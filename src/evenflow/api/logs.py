@@ -1,6 +1,7 @@
 """Task logs in a directory: ``<dag_id>/<run_id>/<task_id>/<map_index>/<try>.<epoch>.log``.
 
-A try that is sent again under a fresh epoch has one file for each. Only the newest grows, so read one after the other they are a
+A try that is sent again under a fresh epoch has one file for each, and each claim of a trigger that it waits for has its own,
+``<try>.<epoch>-<claim>.log``. Only the newest grows, so read one after the other they are a
 text in which an offset keeps its meaning.
 
 Tasks matter more than their logs. When the disk is full, or fails in another way, what cannot be written is lost and counts as
@@ -46,6 +47,7 @@ class Chunk(NamedTuple):
     epoch: int
     offset: int
     data: bytes
+    claim: int = 0  # of the trigger that the try waits for; 0: it is the try itself that writes
 
 
 class LogText(NamedTuple):
@@ -143,7 +145,8 @@ class LogDirectory:
         self._lost(end - max(chunk.offset, size))
 
     def _path(self, chunk: Chunk) -> Path:
-        return self._root / chunk.name.folder() / f"{chunk.name.try_number}.{chunk.epoch}.log"
+        writer = f"{chunk.epoch}-{chunk.claim}" if chunk.claim else str(chunk.epoch)
+        return self._root / chunk.name.folder() / f"{chunk.name.try_number}.{writer}.log"
 
     def _append(self, chunk: Chunk) -> int:
         descriptor, size = self._opened(self._path(chunk))

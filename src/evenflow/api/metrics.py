@@ -41,6 +41,7 @@ async def _read(conn: counts.Conn) -> list[Reading]:
     lanes = await counts.count_lanes(conn)
     backlog = await counts.read_backlog(conn)
     tables = await counts.read_tables(conn)
+    triggers = await counts.count_triggers(conn)
     set_aside = {"run": 0, **await quarantined.count_quarantine(conn)}
     return [
         *_of_services(services),
@@ -53,6 +54,8 @@ async def _read(conn: counts.Conn) -> list[Reading]:
         *of(metrics.RUNS_RUNNING, [((), backlog.runs_running)]),
         *of(metrics.REPORTS_WAITING, [((), backlog.reports_waiting)]),
         *of(metrics.REPORTS_OLDEST, [((), backlog.reports_oldest_s or 0.0)]),
+        *of(metrics.TRIGGERS_WAITING, [((), triggers.waiting)]),
+        *of(metrics.TRIGGERS_RUNNING, [((), triggers.running)]),
         *of(metrics.DAG_FILES_BROKEN, [((), backlog.dag_files_broken)]),
         *of(metrics.QUARANTINED, [((kind,), count) for kind, count in set_aside.items()]),
         *of(metrics.DATABASE_LIVE_ROWS, [((rows.table,), rows.live) for rows in tables]),

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import msgspec
 
 from evenflow.api import limits
+from evenflow.api.deferrals import Deferral, sealed_deferral
 from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TryToken
+from evenflow.api.vault import Vault
 from evenflow.core.limits import MAX_REASON
 from evenflow.errors import EvenflowError, NotAllowed, XComError, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
@@ -30,6 +32,7 @@ class ExitPayload(msgspec.Struct, omit_defaults=True):
     delay_s: float | None = None
     produced: list[AssetChange] = []
     skip: list[int] = []
+    defer: Deferral | None = None
 
 
 class _Row(msgspec.Struct, omit_defaults=True):
@@ -47,13 +50,13 @@ class _Row(msgspec.Struct, omit_defaults=True):
     length: int | None = None
 
 
-async def store(pool: AsyncPool, tokens: Tokens, reports: Sequence[Report]) -> ReportsAnswer:
+async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence[Report]) -> ReportsAnswer:
     """Stores all reports that can be stored, in one transaction, and says of each other one why it cannot."""
     rows: list[tuple[int, _Row]] = []
     refused: dict[int, str] = {}
     for position, report in enumerate(reports):
         try:
-            rows.append((position, _checked(tokens, report)))
+            rows.append((position, _checked(tokens, vault, report)))
         except EvenflowError as error:
             refused[position] = str(error)
     if rows:
@@ -84,7 +87,7 @@ def _json(rows: Sequence[_Row]) -> str:
     return msgspec.json.encode(rows).decode()
 
 
-def _checked(tokens: Tokens, report: Report) -> _Row:
+def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:
     token = tokens.verify(report.token)
     if not isinstance(token, TryToken):
         raise NotAllowed("A report needs the token of its try.")
@@ -97,8 +100,10 @@ def _checked(tokens: Tokens, report: Report) -> _Row:
         age_s=min(max(report.age_s, 0.0), limits.REPORT_AGE),
     )
     if report.kind == "exit":
-        if report.outcome is None:
-            raise XComError("An exit report needs an outcome.")
+        if report.outcome is None or (report.outcome == "deferred") != (report.defer is not None):
+            raise XComError(
+                "An exit report needs an outcome; the outcome 'deferred', and no other, needs to say what the try waits for."
+            )
         row.payload = ExitPayload(
             outcome=report.outcome,
             exit_code=report.exit_code,
@@ -108,6 +113,7 @@ def _checked(tokens: Tokens, report: Report) -> _Row:
             delay_s=None if report.delay_s is None else min(max(report.delay_s, 0.0), limits.RESCHEDULE),
             produced=report.produced,
             skip=report.skip,
+            defer=None if report.defer is None else sealed_deferral(vault, report.defer),
         )
         if len(report.produced) > limits.ASSET_EVENTS:
             raise too_large(f"The list of {len(report.produced):,} asset events", limits.ASSET_EVENTS)

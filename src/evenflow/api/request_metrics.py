@@ -10,7 +10,7 @@ from evenflow.core.metrics import API_REQUESTS, API_SECONDS
 from evenflow.core.observation import Meter
 from evenflow.wire.messages import SCHEMA
 
-_PARTS = ((f"{SCHEMA}/claim", "claim"), (f"{SCHEMA}/", "execution"), ("/api/", "rest"))
+_PARTS = ((f"{SCHEMA}/claim", "claim"), (f"{SCHEMA}/triggers/claim", "claim"), (f"{SCHEMA}/", "execution"), ("/api/", "rest"))
 
 
 class MeasuredRequests:

@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Coroutine
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from evenflow.api.logs import LogDirectory
 from evenflow.api.metrics import SystemMetrics
 from evenflow.api.token_watch import TokenWatch, read_keys
 from evenflow.api.tokens import Tokens
+from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.api.web import WebServer
@@ -31,7 +33,7 @@ from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew
 from evenflow.store import migrate, services
 from evenflow.store.connect import AsyncPool, connect, open_pool
-from evenflow.store.notify import DISPATCH, TOKENS, AsyncListener
+from evenflow.store.notify import DISPATCH, RETURNS, TOKENS, TRIGGERS, AsyncListener
 from evenflow.telemetry.listener import advertised
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.objects import ObjectStorage
@@ -62,6 +64,7 @@ class ApiService:
         self._logs = LogDirectory(log_dir, lambda lost: self.vitals.meter.count(metrics.LOG_BYTES_LOST, lost))
         self._pool: AsyncPool | None = None
         self._claims: Claims | None = None
+        self._triggers: TriggerClaims | None = None
         self._listener: AsyncListener | None = None
         self._web: WebServer | None = None
         self._loops: list[asyncio.Task[None]] = []
@@ -83,24 +86,31 @@ class ApiService:
         tokens = Tokens(keys, operator_token=self._operator_token)
         watch = TokenWatch(pool, tokens, keys)
         versions = Versions()
-        self._claims = claims = Claims(pool, versions, tokens, self.vitals.meter)
+        self._claims = claims = Claims(pool, versions, tokens, self._vault, self.vitals.meter)
+        self._triggers = triggers = TriggerClaims(pool, versions, tokens, self._vault, self.vitals.meter)
         if keys.quiet_s > 0:
             log.warning("the database was set back to a backup: tries are given out in %.0f s", keys.quiet_s)
             claims.hold(keys.quiet_s)
-        self._listener = AsyncListener(
-            self._url, [DISPATCH, TOKENS], lambda channel: (watch if channel == TOKENS else claims).wake(), name=self.name
-        )
+            triggers.hold(keys.quiet_s)
+        wakes: dict[str, Callable[[], None]] = {
+            DISPATCH: claims.wake,
+            RETURNS: partial(claims.wake, returned=True),
+            TRIGGERS: triggers.wake,
+            TOKENS: watch.wake,
+        }
+        self._listener = AsyncListener(self._url, list(wakes), lambda channel: wakes[channel](), name=self.name)
         await self._listener.start()
         app = application(
             pool,
             tokens=tokens,
             versions=versions,
             claims=claims,
+            trigger_claims=triggers,
             logs=self._logs,
             vault=self._vault,
             vitals=self.vitals,
         )
-        self._measure(pool, claims)
+        self._measure(pool, claims, triggers)
         self._web = WebServer(app, host=self._host, port=self._port)
         await self._web.start()
         self.vitals.address = advertised(self._host, self.port)
@@ -108,6 +118,7 @@ class ApiService:
         self._service_id = await self._register()
         self._lease.beat()
         self._run(claims.serve(), "claims")
+        self._run(triggers.serve(), "triggers")
         self._run(self._beat(), "heartbeat")
         self._run(watch.run(), "tokens")
         self._run(delete_garbage(pool, self._storage, self._logs), "garbage")
@@ -118,6 +129,8 @@ class ApiService:
         self.vitals.draining = True
         if self._claims is not None:
             self._claims.close()
+        if self._triggers is not None:
+            self._triggers.close()
         if self._web is not None:
             await self._web.stop()
 
@@ -147,10 +160,11 @@ class ApiService:
         ended = next(task for task in self._loops if task.done())
         return ended.exception() or RuntimeError(f"The {ended.get_name()} loop of the API ended by itself.")
 
-    def _measure(self, pool: AsyncPool, claims: Claims) -> None:
+    def _measure(self, pool: AsyncPool, claims: Claims, triggers: TriggerClaims) -> None:
         meter, vitals = self.vitals.meter, self.vitals
         vitals.system = SystemMetrics(pool).read
         meter.gauge(metrics.API_CLAIMS_WAITING, lambda: claims.waiting)
+        meter.gauge(metrics.API_TRIGGER_CLAIMS_WAITING, lambda: triggers.waiting)
         meter.gauge(metrics.LOG_DISK_FREE, lambda: shutil.disk_usage(self._log_dir).free)
 
         def stat(name: str) -> Callable[[], float]:

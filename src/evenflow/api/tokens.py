@@ -2,8 +2,8 @@
 
 A *fleet token* stands for a kind of process that may come and register, and is good for nothing else. A *service token* is what
 such a process gets when it registers: it stands for this one service, and is renewed by its beats. A *try token* stands for one
-try; what it may touch follows from what is signed into it, so no try can speak for another. An *operator token* stands for a
-person.
+try, a *trigger token* for one claim of the trigger that a try waits for; what it may touch follows from what is signed into it, so
+no try can speak for another. An *operator token* stands for a person.
 
 The text of a token is stored nowhere. One is void when it expires, when its key is gone, when it (or the fleet token that it came
 from) is revoked, and a try token also when its try is over. Tokens of services and tries are void, too, when the database was set
@@ -34,6 +34,7 @@ DAY_S = 86_400.0
 FLEET_TTL_S = 30 * DAY_S  # services that run need it no more; it is shown again by those that start, or are lost and come back
 SERVICE_TTL_S = 1 * DAY_S  # a beat renews it when half of that is left, so an outage of twelve hours costs no registration
 TRY_TTL_S = 30 * DAY_S  # above the longest task that anyone should run
+TRIGGER_TTL_S = 400 * DAY_S  # above the longest that a task may wait; each claim has a new one
 OPERATOR_TTL_S = 365 * DAY_S  # it lies in a file of its owner's
 
 CACHED_TOKENS = 16_384  # tries in flight on the workers of one API process, with room; about 10 MB when full
@@ -65,12 +66,28 @@ class TryToken:
 
 
 @dataclass(frozen=True, slots=True)
+class TriggerToken:
+    """Of one claim of the trigger that a deferred try waits for."""
+
+    epoch: int  # of the try
+    run_key: int
+    task_index: int
+    map_index: int
+    try_number: int
+    claim: int
+
+    @property
+    def of_try(self) -> TryToken:
+        return TryToken(self.epoch, self.run_key, self.task_index, self.map_index, self.try_number)
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorToken:
     name: str  # stands in the history beside what was done
     token_id: int = 0
 
 
-Token = FleetToken | ServiceToken | TryToken | OperatorToken
+Token = FleetToken | ServiceToken | TryToken | TriggerToken | OperatorToken
 
 
 def mint(state: KeyState, token: Token, *, ttl: float) -> str:
@@ -89,6 +106,17 @@ def mint(state: KeyState, token: Token, *, ttl: float) -> str:
                 "t": task_index,
                 "m": map_index,
                 "n": try_number,
+                "i": state.incarnation,
+            }
+        case TriggerToken(epoch, run_key, task_index, map_index, try_number, claim):
+            claims = {
+                "k": "trigger",
+                "e": epoch,
+                "r": run_key,
+                "t": task_index,
+                "m": map_index,
+                "n": try_number,
+                "c": claim,
                 "i": state.incarnation,
             }
         case OperatorToken(name, token_id):
@@ -131,6 +159,10 @@ class Tokens:
         text = mint(self._state, of, ttl=TRY_TTL_S)
         self._remember(text, _Verified(of, self._newest, time.time() + TRY_TTL_S))
         return text
+
+    def for_trigger(self, of: TriggerToken) -> str:
+        """Not remembered: most triggers say nothing until their event."""
+        return mint(self._state, of, ttl=TRIGGER_TTL_S)
 
     def for_service(self, fleet: FleetToken, service_id: int) -> str:
         """What a service that registered with ``fleet`` goes on with."""
@@ -198,7 +230,7 @@ def _verified(state: KeyState, text: str) -> _Verified:
     if claims.get("j") in state.revoked:
         raise NotAllowed(_REVOKED)
     token = _token(claims)
-    if isinstance(token, ServiceToken | TryToken) and claims.get("i", 0) != state.incarnation:
+    if isinstance(token, ServiceToken | TryToken | TriggerToken) and claims.get("i", 0) != state.incarnation:
         raise NotAllowed(_SET_BACK)
     return _Verified(token, key_id, float(claims["exp"]))
 
@@ -210,6 +242,8 @@ def _token(claims: dict[str, Any]) -> Token:
             return ServiceToken(kind, claims["s"], token_id) if "s" in claims else FleetToken(kind, token_id)
         case "try":
             return TryToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["n"])
+        case "trigger":
+            return TriggerToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["n"], claims["c"])
         case "operator":
             return OperatorToken(claims["sub"], claims.get("j", 0))
         case _:

@@ -13,9 +13,11 @@ from evenflow.cli.dag_versions import diff, sources, versions
 from evenflow.cli.operations import Yes, agreed
 from evenflow.cli.remote import remote
 from evenflow.cli.runs import trigger
+from evenflow.cli.standing_names import IN_WORDS
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import DagDetail, DagSummary, ParseError
 from evenflow.core.plurals import counted
+from evenflow.core.service_states import ServiceState
 
 app = App(name="dags")
 for command in (check, versions, diff, sources):
@@ -117,12 +119,17 @@ def _row(dag: DagSummary) -> tuple[object, ...]:
     name = Text(dag.dag_id, style="bold")
     if dag.display_name != dag.dag_id:
         name.append(f"  {dag.display_name}", style="not bold")
-    if dag.is_paused:
-        name.append("  paused", style="not bold yellow")
+    if dag.is_paused or dag.service_state != ServiceState.ACTIVE:
+        name.append(f"  {_standing(dag)}", style="not bold yellow")
     if not dag.is_active:
         name.append("  gone", style="not bold bright_black")
     last = state_text(dag.last_run_state) if dag.last_run_state else Text("never", style="bright_black")
     return name, _schedule(dag), last, local_time(dag.last_run_at), local_time(dag.next_run_at), dag.file
+
+
+def _standing(dag: DagSummary) -> str:
+    is_plain = dag.is_paused and dag.service_state == ServiceState.ACTIVE  # an older API
+    return "paused" if is_plain else IN_WORDS[ServiceState(dag.service_state)]
 
 
 def _schedule(dag: DagSummary) -> Text:
@@ -142,7 +149,7 @@ def _show(dag: DagDetail) -> None:
     facts = {
         "file": f"{dag.file} in {dag.bundle}, version {dag.version_number} of {local_time(dag.updated_at)}",
         "schedule": _schedule(dag).plain + (f", next at {local_time(dag.next_run_at)}" if dag.next_run_at else ""),
-        "paused": ("yes" + (f": {dag.paused_reason}" if dag.paused_reason else "")) if dag.is_paused else "no",
+        "state": _standing(dag) + (f": {dag.paused_reason}" if dag.paused_reason else ""),
         "limits": f"{_at_most(dag.max_active_runs, 'run')}, {_at_most(dag.max_active_tasks, 'task')} of each at once",
         "last run": f"{dag.last_run_id} ({dag.last_run_state})" if dag.last_run_id else "never",
         "owner, tags": ", ".join(filter(None, (dag.owner, *dag.tags))) or "none",

@@ -86,6 +86,8 @@ def _row(number: int, lane: PlannedLane) -> tuple[object, ...]:
 
 
 def _blocked_by(waiting: WaitingLane) -> Text:
+    if waiting.closed is not None:
+        return Text(f"{waiting.closed}, which is closed", style="yellow")
     if waiting.by is None:
         return Text("its turn", style="bright_black")
     if waiting.kept:
@@ -95,6 +97,8 @@ def _blocked_by(waiting: WaitingLane) -> Text:
 
 def _group(blocked: BlockedTasks) -> tuple[object, ...]:
     tasks = f"{blocked.tasks:,}"
+    if blocked.closed is not None:
+        return tasks, f"{blocked.closed} to be active", "", ""
     if blocked.by is None:
         return tasks, "their DAG to be unpaused" if blocked.paused else "their turn", "", ""
     kept = ", kept for a bigger task" if blocked.kept else ""

@@ -11,10 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.cli.limit_names import limit_name, way_to_raise
+from evenflow.cli.standing_names import IN_WORDS, title, way_to_activate
 from evenflow.cli.terminal import STATE_STYLES, STATE_WORDS, duration, local_time, output, say, state_text
 from evenflow.client import explanations as x
 from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
+from evenflow.core.service_states import ServiceState
 
 Fact = tuple[str, str | Text | Table]
 
@@ -73,6 +75,10 @@ def _tell(reason: x.Reason, why: x.Why) -> Told:
             return Told(f"Its run has ended{_at(reason.at)} before the task began{_because(reason.explanation)}.")
         case x.Paused():
             return Told(f"The DAG {reason.dag_id} is paused.", cure=shlex.join(["evenflow", "dags", "unpause", reason.dag_id]))
+        case x.OutOfService():
+            what, state = title(reason.what, reason.name), IN_WORDS[ServiceState(reason.state)]
+            sentence = f"{what} is {state}, {_since(reason.since)}, by {reason.actor}."
+            return Told(sentence, cure=way_to_activate(reason.what, reason.name))
         case x.Quarantined():
             sentence = f"Its run is in quarantine {_since(reason.since)}, because handling it failed{_because(reason.explanation)}."
             return Told(sentence, cure=shlex.join(["evenflow", "quarantine", "release", "run", f"{why.dag_id}/{why.run_id}"]))
@@ -88,7 +94,7 @@ def _tell(reason: x.Reason, why: x.Why) -> Told:
             waited = f", {_since(reason.since)}" if reason.since else ""
             return Told(f"It waits for something outside{waited}. It looks again {due}, and holds no slot until then.")
         case x.AwaitsEvent():
-            return Told(f"It is {STATE_WORDS.get(reason.state, reason.state)}: it goes on when what it waits for has happened.")
+            return _event(reason)
         case x.NoScheduler():
             return Told("No scheduler is alive, so nothing starts.", cure="evenflow scheduler (or everything: evenflow up)")
         case x.NextRound():
@@ -177,6 +183,19 @@ def _worker(reason: x.AwaitsWorker) -> Told:
     return Told(sentence, [line, since], shlex.join(["evenflow", "worker", "--queues", reason.queue]))
 
 
+def _event(reason: x.AwaitsEvent) -> Told:
+    sentence = f"It is deferred, {_since(reason.since)}, and waits for {reason.trigger}. It takes no worker's slot meanwhile."
+    facts: list[Fact] = []
+    if reason.until:
+        facts.append(("at most until", f"{local_time(reason.until)}, in {_until(reason.until)}"))
+    if reason.failures:
+        again = f"; it is tried again in {_until(reason.again_at)}" if reason.again_at else ""
+        facts.append(("its trigger failed", f"{counted(reason.failures, 'time')}{again}"))
+    if reason.triggerer:
+        return Told(sentence, [("its triggerer", f"{reason.triggerer} ({reason.host})"), *facts])
+    return Told(f"{sentence} No triggerer has it yet.", facts, "evenflow triggerer (or everything: evenflow up)", "if none runs")
+
+
 def _holders(holders: Sequence[x.Holder], held_by: int) -> list[Fact]:
     if not holders:
         return []
@@ -187,7 +206,7 @@ def _holders(holders: Sequence[x.Holder], held_by: int) -> list[Fact]:
         if holder.task_id is None:
             where = ""
         else:
-            where = f"on {holder.worker}" if holder.worker else "waits for a worker"
+            where = "deferred" if holder.deferred else f"on {holder.worker}" if holder.worker else "waits for a worker"
         grid.add_row(f"{holder.dag_id}/{holder.run_id}", task, slots, _since(holder.since), where)
     if held_by > len(holders):
         grid.add_row(f"and {held_by - len(holders):,} more", "", "", "", "")

@@ -11,6 +11,7 @@ from evenflow.cli.params import Conf, Params, parse_params
 from evenflow.cli.run_place import Place, reach_evenflow
 from evenflow.cli.run_watch import Progress, watch_run
 from evenflow.cli.terminal import Json, print_json, say
+from evenflow.core.service_states import ServiceState
 from evenflow.errors import DagError, DagNotFound
 from evenflow.runtime.exits import Exit
 from evenflow.runtime.settings import load_settings
@@ -76,7 +77,9 @@ def choose_dag(dag_ids: list[str], wanted: str | None, file: Path) -> str:
 
 
 async def _check_paused(place: Place, dag_id: str, unpause: bool) -> None:
-    if (await place.find_dag(dag_id)).is_paused:
+    dag = await place.find_dag(dag_id)
+    if dag.is_paused or dag.service_state == ServiceState.DRAINING:
         if not unpause:
-            raise DagError(f"The DAG {dag_id!r} is paused, so its run would wait. To run it: evenflow run ... --unpause")
+            state = "is paused" if dag.is_paused else "drains"
+            raise DagError(f"The DAG {dag_id!r} {state}, so its run would wait. To run it: evenflow run ... --unpause")
         await place.client.set_paused(dag_id, False)

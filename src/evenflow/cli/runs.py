@@ -16,6 +16,7 @@ from evenflow.cli.run_watch import watch_run
 from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import CallbackRun
 from evenflow.core.callbacks import CALLBACK_DAG
+from evenflow.core.service_states import ServiceState
 from evenflow.errors import ParamError
 
 app = App(name="runs")
@@ -48,13 +49,15 @@ async def trigger(
         run = await client.trigger_run(
             dag_id, run_id=run_id, params=params, logical_date=logical_date, priority=priority, note=note
         )
-        paused = not json and (await client.get_dag(dag_id)).is_paused
+        dag = None if json else await client.get_dag(dag_id)
     if json:
         print_json(run)
         return
     say(f"{run.run_id} is {run.state}. To watch it: evenflow runs watch {dag_id} {run.run_id}")
-    if paused:
+    if dag is not None and dag.is_paused:
         say(f"The DAG is paused, so the run waits. To let it go: evenflow dags unpause {dag_id}", "yellow")
+    elif dag is not None and dag.service_state == ServiceState.DRAINING:
+        say(f"The DAG drains, so the run waits. To let it go: evenflow activate {dag_id}", "yellow")
 
 
 @app.command(name="list")

@@ -1,4 +1,4 @@
-"""``evenflow scheduler | api | processor | worker``: this process becomes the service."""
+"""``evenflow scheduler | api | processor | worker | triggerer``: this process becomes the service."""
 
 from __future__ import annotations
 
@@ -54,13 +54,27 @@ def worker(
     *,
     name: Name = None,
     slots: Annotated[int | None, Parameter(help="Tasks to run at once.")] = None,
+    resume_slots: Annotated[int | None, Parameter(help="Tasks on top that return from waiting; else a tenth of the slots.")] = None,
     queues: Annotated[str | None, Parameter(help="Queues to serve, separated by commas.")] = None,
 ) -> None:
     """Run tasks, each in a process of its own.
 
     Needs the API (EVENFLOW_API_URL) and a token for a worker (EVENFLOW_TOKEN).
     """
-    _become(Kind.WORKER, name=name, slots=slots, queues=queues)
+    _become(Kind.WORKER, name=name, slots=slots, resume_slots=resume_slots, queues=queues)
+
+
+def triggerer(
+    *,
+    name: Name = None,
+    capacity: Annotated[int | None, Parameter(help="Triggers to run at once.")] = None,
+    queues: Annotated[str | None, Parameter(help="Queues of triggers to serve, separated by commas; else all.")] = None,
+) -> None:
+    """Run the triggers that deferred tasks wait for, thousands of them in a process. Start as many as you like.
+
+    Needs the API (EVENFLOW_API_URL) and a token for a triggerer (EVENFLOW_TOKEN).
+    """
+    _become(Kind.TRIGGERER, name=name, capacity=capacity, trigger_queues=queues)
 
 
 def _become(kind: Kind, **given: Any) -> NoReturn:

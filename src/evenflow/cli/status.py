@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from evenflow.cli.remote import remote
-from evenflow.cli.terminal import Json, duration, print_json, print_table, say
-from evenflow.client.answers import ServiceStatus, Status
+from evenflow.cli.standing_names import IN_WORDS, title, way_to_activate
+from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say
+from evenflow.client.answers import ServiceStatus, StandingObject, Status
 from evenflow.core.plurals import counted
 from evenflow.core.service import NEEDED
+from evenflow.core.service_states import ServiceState
 from evenflow.runtime.exits import Exit
 
 
@@ -58,8 +60,21 @@ def _show(found: Status, missing: list[str]) -> None:
     if found.quarantined:
         what = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(found.quarantined.items()))
         say(f"In quarantine, because handling it failed: {what}. To see why: evenflow quarantine list", "red")
+    if found.triggers_waiting and not any(s.kind == "triggerer" and s.healthy for s in found.services):
+        waiting = counted(found.triggers_waiting, "deferred task")
+        say(f"Nothing runs the triggers of {waiting}: no triggerer is healthy. Start one: evenflow triggerer", "red")
+    for standing in found.not_active:
+        _tell_standing(standing)
     for kind in missing:
         say(f"No {kind} is healthy. Start one: evenflow {kind} (or everything: evenflow up)", "red")
+
+
+def _tell_standing(standing: StandingObject) -> None:
+    since = f" since {local_time(standing.since)}" if standing.since else ""
+    by = f", by {standing.actor}" if standing.actor else ""
+    words = IN_WORDS[ServiceState(standing.state)] + (f" ({standing.reason})" if standing.reason else "")
+    what = title(standing.kind, standing.name)
+    say(f"{what} is {words}{since}{by}. To end that: {way_to_activate(standing.kind, standing.name)}", "yellow")
 
 
 def _health(service: ServiceStatus) -> Text:
@@ -74,5 +89,8 @@ def _health(service: ServiceStatus) -> Text:
 def _doing(service: ServiceStatus) -> str:
     detail = service.detail
     if service.kind == "worker" and "slots" in detail:
-        return f"{detail.get('running', 0)} of {counted(detail['slots'], 'slot')}"
+        returns = f" + {detail['resume_slots']} for returns" if "resume_slots" in detail else ""
+        return f"{detail.get('running', 0)} of {counted(detail['slots'], 'slot')}{returns}"
+    if service.kind == "triggerer" and "capacity" in detail:
+        return f"{detail.get('running', 0)} of {counted(detail['capacity'], 'trigger')}"
     return ""

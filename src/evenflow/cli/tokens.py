@@ -1,4 +1,4 @@
-"""``evenflow tokens``: what people, workers and processors show the API. All of it needs the database."""
+"""``evenflow tokens``: what people, workers, processors and triggerers show the API. All of it needs the database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenflow.errors import BadValue
 from evenflow.runtime.database import open_database
 from evenflow.runtime.settings import load_settings
 
-app = App(name="tokens", help="Make, list, revoke and rotate the tokens of people, workers and processors. Needs the database.")
+app = App(name="tokens", help="Make, list, revoke and rotate the tokens of people and services. Needs the database.")
 
 DAY_S = 86_400.0
 
@@ -22,7 +22,8 @@ DAY_S = 86_400.0
 @app.command
 async def create(
     kind: Annotated[
-        Literal["operator", "worker", "processor"], Parameter(help="For a person or tool, for workers, or for processors.")
+        Literal["operator", "worker", "processor", "triggerer"],
+        Parameter(help="For a person or tool, for workers, for processors, or for triggerers."),
     ],
     /,
     *,
@@ -32,7 +33,7 @@ async def create(
 ) -> None:
     """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN.
 
-    With that of a worker or processor any number of these may register; each is then given a token of its own, which renews itself.
+    With that of a service any number of these may register; each is then given a token of its own, which renews itself.
     """
     from evenflow.runtime import tokens
 

@@ -24,7 +24,7 @@ class Page(Answer, Generic[T]):
     more: bool
 
 
-class DagSummary(Answer):
+class DagSummary(Answer, kw_only=True):
     dag_id: str
     display_name: str
     is_paused: bool
@@ -44,6 +44,7 @@ class DagSummary(Answer):
     last_run_id: str | None
     last_run_state: str | None
     last_run_at: datetime | None
+    service_state: str = "active"
 
 
 class DagTask(Answer):
@@ -205,6 +206,7 @@ class Pool(Answer):
     slots: int
     used: int
     policy: str
+    while_deferred: str
 
 
 class SettingValue(Answer):
@@ -239,6 +241,18 @@ class ServiceStatus(Answer):
     detail: dict[str, Any]
 
 
+class StandingObject(Answer):
+    """The state of service of a DAG, a pool, a queue, a worker or the system."""
+
+    kind: str
+    name: str
+    state: str
+    since: datetime | None
+    actor: str | None
+    deadline: datetime | None
+    reason: str | None
+
+
 class QueueStatus(Answer):
     queue: str
     waiting: int
@@ -261,6 +275,26 @@ class Status(Answer):
     oldest_report_s: float | None
     quarantined: dict[str, int]
     database: DatabaseStatus
+    not_active: list[StandingObject] = []
+    triggers_waiting: int = 0
+    triggers_running: int = 0
+
+
+class WaitingTrigger(Answer):
+    """What a deferred task waits for. ``triggerer`` is null while none runs it."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    trigger: str
+    queue: str
+    deferred_at: datetime
+    timeout_at: datetime | None
+    triggerer: str | None
+    claimed_at: datetime | None
+    failures: int
+    due_at: datetime
 
 
 class Released(Answer):

@@ -13,6 +13,7 @@ import msgspec
 from evenflow.client.http import RETRIED, HttpClient, Response
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
 from evenflow.wire import messages as m
+from evenflow.wire.triggers import ClaimTriggers, TriggerReports, TriggerReportsAnswer, TriggersAnswer
 from evenflow.wire.versions import OURS
 
 T = TypeVar("T", bound=m.Message)
@@ -90,6 +91,20 @@ class ExecutionClient:
 
     async def report(self, message: m.Reports) -> m.ReportsAnswer:
         return await self._ask("/reports", message, m.ReportsAnswer)
+
+    # -- triggers ------------------------------------------------------------------------------------------------------
+
+    async def claim_triggers(self, message: ClaimTriggers) -> TriggersAnswer:
+        """A service whose own token is not good any more is told that it is lost."""
+        try:
+            return await self._ask("/triggers/claim", message, TriggersAnswer, waits_s=message.wait_s)
+        except _TokenIsOver:
+            return TriggersAnswer(state="lost")
+
+    async def report_triggers(self, message: TriggerReports) -> TriggerReportsAnswer:
+        return await self._ask("/triggers/reports", message, TriggerReportsAnswer)
+
+    # -- what running tries and triggers say ---------------------------------------------------------------------------
 
     async def send_logs(self, message: m.Logs) -> m.LogsAnswer:
         return await self._ask("/logs", message, m.LogsAnswer)

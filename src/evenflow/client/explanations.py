@@ -23,6 +23,7 @@ class Holder(Answer):
     slots: int
     since: datetime
     worker: str | None
+    deferred: bool = False
 
 
 class Upstream(Answer):
@@ -68,6 +69,14 @@ class Paused(Answer, tag_field="kind", tag="paused"):
     dag_id: str
 
 
+class OutOfService(Answer, tag_field="kind", tag="out_of_service"):
+    what: str
+    name: str
+    state: str
+    since: datetime
+    actor: str
+
+
 class Quarantined(Answer, tag_field="kind", tag="quarantined"):
     since: datetime
     explanation: str
@@ -107,6 +116,13 @@ class AwaitsPoke(Answer, tag_field="kind", tag="awaits_poke"):
 
 class AwaitsEvent(Answer, tag_field="kind", tag="awaits_event"):
     state: str
+    trigger: str
+    since: datetime
+    until: datetime | None
+    triggerer: str | None
+    host: str | None
+    failures: int
+    again_at: datetime | None
 
 
 class FullLimit(Answer, tag_field="kind", tag="full_limit"):
@@ -148,6 +164,7 @@ Reason = (
     | NoScheduler
     | AwaitsWorker
     | Paused
+    | OutOfService
     | Quarantined
     | RunAfter
     | AwaitsUpstreams
@@ -200,12 +217,14 @@ class BlockedTasks(Answer):
     paused: bool
     kept: bool
     tasks: int
+    closed: str | None = None
 
 
 class WaitingLane(Answer):
     lane: PlannedLane
     by: LimitUse | None
     kept: bool
+    closed: str | None = None
 
 
 class Plan(Answer):

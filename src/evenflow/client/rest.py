@@ -11,6 +11,7 @@ import msgspec
 from evenflow.client import answers as a
 from evenflow.client import explanations as x
 from evenflow.client import operation_answers as o
+from evenflow.client import service_state_answers as s
 from evenflow.client import version_answers as v
 from evenflow.client.http import HttpClient, Response
 from evenflow.errors import ApiRefused
@@ -210,9 +211,27 @@ class RestClient:
     async def list_pools(self) -> a.Page[a.Pool]:
         return await self._get("/pools", a.Page[a.Pool])
 
-    async def set_pool(self, name: str, *, slots: int, description: str | None = None, policy: str | None = None) -> a.Pool:
-        change = {"slots": slots, "description": description, "policy": policy}
+    async def set_pool(
+        self,
+        name: str,
+        *,
+        slots: int,
+        description: str | None = None,
+        policy: str | None = None,
+        while_deferred: str | None = None,
+    ) -> a.Pool:
+        change = {"slots": slots, "description": description, "policy": policy, "while_deferred": while_deferred}
         return await self._send("PUT", f"/pools/{_in_path(name)}", change, a.Pool)
+
+    async def list_service_states(self, *, paused_dags: bool = True) -> a.Page[a.StandingObject]:
+        return await self._get("/service-states", a.Page[a.StandingObject], paused_dags=paused_dags)
+
+    async def get_service_state(self, kind: str, name: str) -> s.ObjectStanding:
+        return await self._get(f"/service-states/{kind}/{_in_path(name)}", s.ObjectStanding)
+
+    async def set_service_state(self, kind: str, name: str, state: str, *, within_s: float | None = None) -> s.ObjectStanding:
+        change = {"state": state, "within_s": within_s}
+        return await self._send("PUT", f"/service-states/{kind}/{_in_path(name)}", change, s.ObjectStanding)
 
     async def delete_pool(self, name: str) -> a.Pool:
         return await self._send("DELETE", f"/pools/{_in_path(name)}", None, a.Pool)
@@ -279,6 +298,11 @@ class RestClient:
 
     async def list_setting_history(self, name: str, *, limit: int = 100, offset: int = 0) -> a.Page[a.SettingVersion]:
         return await self._get(f"/settings/{_in_path(name)}/history", a.Page[a.SettingVersion], limit=limit, offset=offset)
+
+    async def list_triggers(
+        self, *, dag_id: str | None = None, run_id: str | None = None, limit: int = 100, offset: int = 0
+    ) -> a.Page[a.WaitingTrigger]:
+        return await self._get("/triggers", a.Page[a.WaitingTrigger], dag_id=dag_id, run_id=run_id, limit=limit, offset=offset)
 
     async def list_quarantine(self, *, limit: int = 100, offset: int = 0) -> a.Page[a.QuarantineEntry]:
         return await self._get("/quarantine", a.Page[a.QuarantineEntry], limit=limit, offset=offset)

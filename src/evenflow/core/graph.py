@@ -61,6 +61,7 @@ class Graph:
     span_of_gate: dict[int, int]
     calls: dict[int, dict[Callback, int]]  # how many functions the events of a task call; none: not in it
     past: tuple[int, ...]  # tasks that depend on the previous run
+    top_priority: int  # the highest of any task
 
     @classmethod
     def of(cls, spec: DagSpec) -> Graph:
@@ -109,6 +110,7 @@ class Graph:
             span_of_gate={span.gate: number for number, span in enumerate(spans) if span.gate is not None},
             calls={i: counted_calls(t.callbacks) for i, t in enumerate(tasks) if t.callbacks},
             past=tuple(i for i, t in enumerate(tasks) if t.depends_on_past),
+            top_priority=max((t.priority_weight for t in tasks), default=1),
         )
 
     def task(self, index: int) -> TaskSpec:

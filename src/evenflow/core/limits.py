@@ -32,4 +32,5 @@ STARTS_PER_ROUND = 1_000  # about 40 ms of work, so that workers begin with the 
 MOST_HEADS = 32  # lanes read ahead of each queue of open lanes when there are few queues
 MOST_PARKED = 16  # and of each queue of parked ones: more only start where as many of one run have just ended
 LEAST_HEADS = 2  # and when there are very many
+MOST_EXEMPT = 1_000  # teardowns, callbacks and returns that a round looks at where all else is closed: as many as it may start
 DELETED_AT_ONCE = 10_000  # task instances of a run, with all of theirs: some hundred milliseconds; a larger run goes in parts

@@ -8,8 +8,9 @@ SYSTEM = frozenset({Teller.SYSTEM})
 SCHEDULER = frozenset({Teller.SCHEDULER})
 WORKER = frozenset({Teller.WORKER})
 PROCESSOR = frozenset({Teller.PROCESSOR})
+TRIGGERER = frozenset({Teller.TRIGGERER})
 API = frozenset({Teller.API})
-EVERY = SCHEDULER | WORKER | PROCESSOR | API
+EVERY = SCHEDULER | WORKER | PROCESSOR | TRIGGERER | API
 
 _declared: list[Metric] = []
 
@@ -56,6 +57,10 @@ RUNS_RUNNING = gauge("evenflow_runs_running", SYSTEM, "Runs that take a place of
 RUNS_QUEUED = gauge("evenflow_runs_queued", SYSTEM, "Runs that wait to be created or for such a place. At 10,000 counting ends.")
 REPORTS_WAITING = gauge("evenflow_reports_waiting", SYSTEM, "Reports that no scheduler has applied yet. At 10,000 counting ends.")
 REPORTS_OLDEST = gauge("evenflow_reports_oldest_seconds", SYSTEM, "Age of the oldest of them.")
+TRIGGERS_WAITING = gauge(
+    "evenflow_triggers_waiting", SYSTEM, "Triggers that no triggerer has. At 10,000 counting ends. Above 0 for long: start another."
+)
+TRIGGERS_RUNNING = gauge("evenflow_triggers_running", SYSTEM, "Triggers that a triggerer has. At 10,000 counting ends.")
 QUARANTINED = gauge(
     "evenflow_quarantined", SYSTEM, "Runs and other things that are set aside because handling them raised an exception.", "kind"
 )
@@ -101,6 +106,12 @@ STALE_REPORTS = counter("evenflow_scheduler_stale_reports", SCHEDULER, "Reports 
 STARTABLE_SECONDS = histogram(
     "evenflow_task_startable_seconds", SCHEDULER, "For how long tasks could have started before they did."
 )
+RETURN_SECONDS = histogram(
+    "evenflow_task_return_seconds", SCHEDULER, "From the event of a deferred task to its dispatch, of those that return directly."
+)
+ORDINARY_RETURNS = counter(
+    "evenflow_task_ordinary_returns", SCHEDULER, "Deferred tasks that wait for their limits again: direct_return is off, or failed."
+)
 PICKS = counter("evenflow_scheduler_picks", SCHEDULER, "Runs with work that it tried to take.")
 CONTENDED_PICKS = counter(
     "evenflow_scheduler_contended_picks", SCHEDULER, "Of these, runs that another scheduler had at that moment (SKIP LOCKED)."
@@ -141,10 +152,33 @@ DATABASE_FAILURES = counter(
 WORKER_SLOTS = gauge("evenflow_worker_slots", WORKER, "Tries that it runs at once.")
 WORKER_TRIES = gauge("evenflow_worker_tries", WORKER, "Tries that it has in hand.")
 WORKER_FREE = gauge("evenflow_worker_slots_free", WORKER, "Slots in which a try could start now.")
+WORKER_RESUME_FREE = gauge(
+    "evenflow_worker_resume_slots_free", WORKER, "Slots in which a try could go on that returns from waiting, and no other."
+)
 WORKER_UNACKNOWLEDGED = gauge(
     "evenflow_worker_reports_unacknowledged", WORKER, "Ends of tries that no API server has acknowledged yet."
 )
 WORKER_LOG_BYTES = gauge("evenflow_worker_log_bytes_held", WORKER, "Bytes of logs that no API server has stored yet.")
+
+# -- triggerers --------------------------------------------------------------------------------------------------------
+
+TRIGGERER_CAPACITY = gauge("evenflow_triggerer_capacity", TRIGGERER, "Triggers that it runs at once.")
+TRIGGERER_TRIGGERS = gauge("evenflow_triggerer_triggers", TRIGGERER, "Triggers that it has in hand.")
+TRIGGERER_HOSTS = gauge("evenflow_triggerer_hosts", TRIGGERER, "Processes in which they run.")
+TRIGGERER_UNACKNOWLEDGED = gauge(
+    "evenflow_triggerer_reports_unacknowledged", TRIGGERER, "Events and failures that no API server has acknowledged yet."
+)
+TRIGGERS_FIRED = counter("evenflow_triggerer_fired", TRIGGERER, "Triggers that had their event.")
+TRIGGERS_FAILED = counter("evenflow_triggerer_failed", TRIGGERER, "Times that a trigger failed, or its process ended.")
+TRIGGERS_BLOCKED = counter(
+    "evenflow_triggerer_blocked",
+    TRIGGERER,
+    "Times that a trigger kept the event loop of its process for more than 2 s, so that it got a process of its own.",
+)
+HOSTS_ENDED = counter("evenflow_triggerer_hosts_ended", TRIGGERER, "Processes of triggers that ended unasked, or had to be killed.")
+EVENT_SECONDS = histogram(
+    "evenflow_triggerer_event_seconds", TRIGGERER, "Time from the event of a trigger to the acknowledgement of its report."
+)
 
 # -- processors --------------------------------------------------------------------------------------------------------
 
@@ -169,6 +203,8 @@ API_SECONDS = histogram(
 )
 API_CLAIMS_WAITING = gauge("evenflow_api_claims_waiting", API, "Workers that wait at this server for something to do.")
 CLAIM_WAIT = histogram("evenflow_api_claim_wait_seconds", API, "How long tries waited between dispatch and claim.")
+API_TRIGGER_CLAIMS_WAITING = gauge("evenflow_api_trigger_claims_waiting", API, "Triggerers that wait at this server for triggers.")
+TRIGGER_WAIT = histogram("evenflow_api_trigger_wait_seconds", API, "How long triggers waited for a triggerer.")
 POOL_CONNECTIONS = gauge("evenflow_api_database_connections", API, "Connections of its pool.", "state")
 POOL_WAITING = gauge("evenflow_api_database_waiting", API, "Requests that wait for a connection.")
 POOL_REQUESTS = counter("evenflow_api_database_requests", API, "Times that a connection was asked for.")

@@ -29,6 +29,7 @@ UNMAPPED = -1  # map_index of a task that is not mapped
 DEFAULT_POOL = "default_pool"
 DEFAULT_QUEUE = "default"
 DEFAULT_EXECUTOR = "worker"
+WAITING_HOLDS = ("pool", "task_limits", "run", "executor")  # what a task may hold or release while it is deferred
 
 
 def instance_name(task_id: str, map_index: int) -> str:
@@ -157,6 +158,9 @@ class TaskSpec:
     outlet_aliases: tuple[str, ...] = ()  # it may add assets to these when it runs
     inlets: tuple[str, ...] = ()  # assets and aliases whose events it reads
     callbacks: tuple[str, ...] = ()  # names of core.callbacks, one for each function that is to be called
+    while_deferred: dict[str, str] | None = None  # hold or release, by WAITING_HOLDS, where the task says so
+    cleans_up: bool = False  # there is something to stop outside when it ends early: a worker is to run its on_kill
+    execution_timeout_counts_waiting: bool = True  # the time in which it is deferred too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

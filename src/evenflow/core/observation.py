@@ -30,6 +30,7 @@ class Teller(StrEnum):
     SCHEDULER = "scheduler"
     WORKER = "worker"
     PROCESSOR = "processor"
+    TRIGGERER = "triggerer"
     API = "api"
 
 

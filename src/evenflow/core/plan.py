@@ -48,12 +48,15 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockedTasks:
-    """So many ready tasks wait for one limit. Where ``by`` is null their DAG is paused, or only a round finds out."""
+    """So many ready tasks wait for one limit. Where ``by`` is null their DAG is paused, something is ``closed`` for them, or only a
+    round finds out.
+    """
 
     by: LimitUse | None
     paused: bool
     kept: bool
     tasks: int
+    closed: str | None  # the pool, the queue or the system, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,7 @@ class WaitingLane:
     lane: PlannedLane
     by: LimitUse | None
     kept: bool
+    closed: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

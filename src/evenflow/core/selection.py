@@ -30,6 +30,9 @@ A task may want several slots of its pool. Where it does not fit, the pool's *pa
 for ever (``backfill``), not at all (``strict``), or until it has waited so long (``reserve_after``). Then it keeps the pool, and
 nothing of lower order starts there. The best lane of each node speaks for the node, so this is one comparison a node.
 
+A pool, queue or executor may be *closed* (:mod:`evenflow.core.service_states`): its nodes are skipped whole, as if it were full,
+but for lanes that are exempt. So closing and opening touch no lane.
+
 One lane of order o precedes another when ``o`` is smaller: run priority and priority descending, then the date, then the lane.
 """
 
@@ -43,6 +46,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from evenflow.core.limits import LANES_PER_ROUND, STARTS_PER_ROUND
+from evenflow.core.service_states import ALL_OPEN, Closures
 
 Order = tuple[int, ...]
 
@@ -76,7 +80,9 @@ class Node:
 
 @dataclass(slots=True)
 class Lane:
-    """Ready tasks that no limit tells apart. ``key`` is the caller's; ``locals`` are the limits of its run, narrowest first."""
+    """Ready tasks that no limit tells apart. ``key`` is the caller's; ``locals`` are the limits of its run, narrowest first;
+    ``exempt``: it starts in a closed node, too.
+    """
 
     key: int
     node_id: int
@@ -85,13 +91,15 @@ class Lane:
     ready: int
     parked_on: int = OPEN
     waited_s: float = 0.0
+    exempt: bool = False
 
 
 class Queue(NamedTuple):
-    """The open lanes of a node, or those of them that are woken."""
+    """The open lanes of a node, or those of them that are woken; in a round, those that are exempt apart."""
 
     node_id: int
     woken: bool
+    exempt: bool = False
 
 
 @dataclass(slots=True)
@@ -102,7 +110,8 @@ class Snapshot:
     open and woken lanes of each node, in any order; ``horizon[queue]`` is the order up to which they are complete, absent when
     they are complete. ``parked[limit, base]`` has lanes parked there, best first, for every limit in ``released`` and every
     limit with room that a woken lane has; ``(limit, base) in parked_more`` says that there are more. ``patience`` has the pools
-    that do not backfill, and for how many seconds a task that does not fit lets smaller ones pass there.
+    that do not backfill, and for how many seconds a task that does not fit lets smaller ones pass there. Of nodes that ``closures``
+    close only exempt lanes start; of these all are in ``open`` that may be able to.
     """
 
     free: dict[int, int]
@@ -113,6 +122,11 @@ class Snapshot:
     parked_more: set[tuple[int, int]] = field(default_factory=set)
     released: Collection[int] = ()
     patience: dict[int, float] = field(default_factory=dict)
+    closures: Closures = ALL_OPEN
+
+    def closed(self, node: Node) -> bool:
+        """Whether nothing starts for the first time there, however much room there is."""
+        return self.closures.close(node.pool_limit, node.executor_limit, node.queue)
 
 
 @dataclass(slots=True)
@@ -180,6 +194,7 @@ class Selection:
     def __init__(self, snapshot: Snapshot, *, budget: int = LANES_PER_ROUND, starts: int = STARTS_PER_ROUND) -> None:
         self.snapshot, self.budget, self.starts = snapshot, budget, starts
         self.free, self.decision = snapshot.free, Decision()
+        self._closes = snapshot.closures is not ALL_OPEN
         self._passed: set[int] = set()  # nodes whose best lane does not fit
         self._sequence = itertools.count()
         self._queues: dict[Queue, list[tuple[Order, int, Lane]]] = {}
@@ -202,6 +217,8 @@ class Selection:
             node = self.snapshot.nodes[queue.node_id]
             if node.pool_limit in decision.reserved or node.node_id in self._passed or full(node, self.free, patience) is not None:
                 continue  # the whole node is out for this round; none of its lanes moves
+            if self._closes and not queue.exempt and self.snapshot.closed(node):
+                continue  # likewise, but for lanes that are exempt
             if not queue.woken and node.task_limit is not None and self.free[node.task_limit] < 1:
                 continue  # likewise, but its woken lanes are looked at
             if kind is _Kind.END:
@@ -248,7 +265,7 @@ class Selection:
             heapq.heappush(self._heads, (end, _Kind.END, queue))
 
     def _push(self, lane: Lane) -> None:
-        queue = Queue(lane.node_id, lane.parked_on == WOKEN)
+        queue = Queue(lane.node_id, lane.parked_on == WOKEN, lane.exempt)
         lanes = self._queues.setdefault(queue, [])
         heapq.heappush(lanes, (lane.order, next(self._sequence), lane))
         if lanes[0][2] is lane:

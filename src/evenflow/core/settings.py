@@ -11,6 +11,10 @@ FAST_FOLLOW = "fast_follow"
 RETENTION_DAYS = "retention_days"
 AUDIT_RETENTION_DAYS = "audit_retention_days"
 DEFAULT_TIMEZONE = "default_timezone"
+DIRECT_RETURN = "direct_return"
+DEFERRED_KEEP_TASK_LIMITS = "deferred_keep_task_limits"
+DEFERRED_KEEP_RUN_CAP = "deferred_keep_run_cap"
+DEFERRED_KEEP_EXECUTOR_SLOT = "deferred_keep_executor_slot"
 
 UTC = "UTC"
 
@@ -66,6 +70,26 @@ SETTINGS = {
             DEFAULT_TIMEZONE,
             UTC,
             "The time zone of schedules, start dates and deadlines that name none. DAG files are loaded anew when it changes.",
+        ),
+        Setting(
+            DIRECT_RETURN,
+            True,
+            "Whether a deferred task whose trigger fired goes straight back to a worker; else it waits for its limits again.",
+        ),
+        Setting(
+            DEFERRED_KEEP_TASK_LIMITS,
+            True,
+            "Whether a deferred task still counts in max_active_tis_per_dag and max_active_tis_per_dagrun, where it says nothing.",
+        ),
+        Setting(
+            DEFERRED_KEEP_RUN_CAP,
+            False,
+            "Whether a deferred task still counts in the max_active_tasks of its run, where it says nothing.",
+        ),
+        Setting(
+            DEFERRED_KEEP_EXECUTOR_SLOT,
+            False,
+            "Whether a deferred task still occupies a slot of its executor, where it says nothing.",
         ),
     )
 }

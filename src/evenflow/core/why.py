@@ -26,6 +26,7 @@ class Holder:
     slots: int
     since: datetime
     worker: str | None
+    deferred: bool = False  # it waits for its trigger meanwhile, and has no worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +101,20 @@ class Paused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfService:
+    """Its DAG, pool or queue, or the whole system, is in a state of service in which it does not start: ``what`` is the kind of
+    object, ``state`` one of :class:`evenflow.core.service_states.ServiceState`.
+    """
+
+    kind: Literal["out_of_service"] = "out_of_service"
+    what: str
+    name: str
+    state: str
+    since: datetime
+    actor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantined:
     """Its run is set aside, because handling it raised an exception: nothing is applied to it and nothing of it starts."""
 
@@ -165,10 +180,19 @@ class AwaitsPoke:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsEvent:
-    """It waits for a trigger."""
+    """It is deferred, and waits for its trigger. ``triggerer`` has that, or none yet; it has failed ``failures`` times, and is
+    tried again at ``again_at``.
+    """
 
     kind: Literal["awaits_event"] = "awaits_event"
     state: str
+    trigger: str
+    since: datetime
+    until: datetime | None  # then its wait is over, whatever has happened
+    triggerer: str | None
+    host: str | None
+    failures: int
+    again_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +252,7 @@ Reason = (
     | NoScheduler
     | AwaitsWorker
     | Paused
+    | OutOfService
     | Quarantined
     | RunAfter
     | AwaitsUpstreams

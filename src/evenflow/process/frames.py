@@ -10,6 +10,8 @@ import os
 import socket
 import struct
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from evenflow.errors import EvenflowError
@@ -76,20 +78,33 @@ class Link:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._frames = FrameBuffer()
+        self._ahead: list[tuple[Header, bytes]] = []  # that came together with one that was received
         self._turn = threading.Lock()
         self._pid = os.getpid()
+        self._thread = threading.get_ident()  # that signal handlers run in
+        self._busy = False  # that thread is in the middle of a frame or a question
+        self._then: Callable[[], None] | None = None
 
     def send(self, header: Header, body: bytes = b"") -> None:
         self._check_process()
-        with self._turn:
+        with self._uninterrupted(), self._turn:
             self._control.sendall(pack_frame(header, body))
 
     def ask(self, header: Header, body: bytes = b"") -> tuple[Header, bytes]:
         """Send a question and return its answer; raises :class:`EOFError` when the owner is gone."""
         self._check_process()
-        with self._turn:
+        with self._uninterrupted(), self._turn:
             self._control.sendall(pack_frame(header, body))
             return self.receive()
+
+    def when_free(self, action: Callable[[], None]) -> None:
+        """For signal handlers: call ``action``, which may use this link, now, or as soon as a question that the signal has
+        interrupted is answered.
+        """
+        if self._busy:
+            self._then = action
+        else:
+            action()
 
     def receive(self) -> tuple[Header, bytes]:
         """The next frame; raises :class:`EOFError` when the owner is gone."""
@@ -98,8 +113,40 @@ class Link:
             if not data:
                 raise EOFError("the process that owns this one has closed the connection")
             if frames := self._frames.feed(data):
-                (frame,) = frames  # the owner never speaks twice in a row
+                frame, *self._ahead = frames  # only for who looks at what :meth:`arrived` speaks the owner twice in a row
                 return frame
+
+    def fileno(self) -> int:
+        """For who waits until :meth:`arrived` has something."""
+        return self._control.fileno()
+
+    def arrived(self) -> list[tuple[Header, bytes]]:
+        """The frames that have arrived, without waiting, from an owner that speaks whenever it has something to say; also those
+        that came with the one that was received last. Raises :class:`EOFError` when it is gone.
+        """
+        ahead, self._ahead = self._ahead, []
+        try:
+            data = self._control.recv(_READ_SIZE, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return ahead
+        if not data:
+            raise EOFError("the process that owns this one has closed the connection")
+        return ahead + self._frames.feed(data)
+
+    @contextmanager
+    def _uninterrupted(self) -> Iterator[None]:
+        """Signal handlers run between any two steps of that thread, so it is busy from before it takes its turn until after it."""
+        if threading.get_ident() != self._thread or self._busy:
+            yield
+            return
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+            if self._then is not None:
+                action, self._then = self._then, None
+                action()
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:

@@ -69,6 +69,11 @@ class Presence:
         return self._registered.service_id
 
     @property
+    def wire(self) -> int:
+        """The newest version of the messages that both sides speak."""
+        return 1 if self._registered is None else self._registered.wire
+
+    @property
     def holds(self) -> bool:
         """Whether the lease does, at this very moment."""
         return self._joined.is_set() and self._lease.holds(asyncio.get_running_loop().time())

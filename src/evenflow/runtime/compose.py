@@ -58,9 +58,22 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 _token(kind, settings),
                 name=settings.name,
                 slots=settings.slots,
+                resume_slots=settings.resume_slots,
                 queues=list(settings.queues),
                 home=settings.home,
                 values=Values(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
+                vitals=vitals,
+            )
+        case Kind.TRIGGERER:
+            from evenflow.triggerer.service import TriggererService
+
+            return TriggererService(
+                settings.api_url,
+                _token(kind, settings),
+                name=settings.name,
+                capacity=settings.capacity,
+                queues=list(settings.trigger_queues),
+                home=settings.home,
                 vitals=vitals,
             )
 

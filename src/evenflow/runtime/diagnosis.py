@@ -88,7 +88,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
         with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="doctor") as conn:
             kind = redacted(url) if settings.own_database_url else "embedded"
             yield Finding("Database", Verdict.OK, f"PostgreSQL {conn.info.parameter_status('server_version')}, {kind}")
-            for examine in (_schema, _keys, _quarantine, _clock, _durability, _notifications):
+            for examine in (_schema, _keys, _quarantine, _triggers, _clock, _durability, _notifications):
                 yield examine(conn, settings)
     except EvenflowError as error:
         yield _failed("Database", error)
@@ -136,6 +136,19 @@ def _quarantine(conn: psycopg.Connection[Any], _: Settings) -> Finding:
         return Finding("Quarantine", Verdict.OK, "nothing is set aside")
     found = f"handling {counted(count, 'object')} failed"
     return Finding("Quarantine", Verdict.WARN, found, "To see why: evenflow quarantine list")
+
+
+def _triggers(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+    from evenflow.store.deferrals import count_unserved
+
+    try:
+        count, queue = count_unserved(conn)
+    except psycopg.errors.UndefinedTable:
+        return Finding("Triggers", Verdict.OK, "not in use yet")
+    if not count:
+        return Finding("Triggers", Verdict.OK, "none waits for a triggerer")
+    found = f"{counted(count, 'deferred task')} wait for a triggerer, of queue {queue} for example"
+    return Finding("Triggers", Verdict.WARN, found, "Start one that serves this queue: evenflow triggerer")
 
 
 def _clock(conn: psycopg.Connection[Any], _: Settings) -> Finding:

@@ -53,7 +53,7 @@ class LocalEvenflow:
     async def stop(self) -> None:
         """Drain what runs user code, then end what it reports to, then the database if nobody else uses it."""
         longest = longest_end(self._settings.drain_timeout)
-        for kinds in ((Kind.PROCESSOR, Kind.WORKER), (Kind.SCHEDULER,), (Kind.API,)):
+        for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER,), (Kind.API,)):
             children = [child for kind in kinds for child in self._children.get(kind, ())]
             await asyncio.gather(*(child.end(at_most_s=longest) for child in children))
         await asyncio.to_thread(self._contexts.close)
@@ -74,9 +74,10 @@ class LocalEvenflow:
             raise
 
     def _names(self, kind: Kind) -> list[str]:
-        if kind is not Kind.WORKER:
+        counts = {Kind.WORKER: self._settings.workers, Kind.TRIGGERER: self._settings.triggerers}
+        if kind not in counts:
             return [str(kind)]
-        return [f"{kind}-{number}" for number in range(1, self._settings.workers + 1)]
+        return [f"{kind}-{number}" for number in range(1, counts[kind] + 1)]
 
     def _child(self, kind: Kind, name: str, port: int, database_url: str, tokens: Mapping[str, str]) -> Child:
         given = {"api_url": self.api_url, "api_port": port, "database_url": database_url, "token": tokens.get(kind, "")}

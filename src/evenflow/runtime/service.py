@@ -1,7 +1,7 @@
 """The process of one service: ``python -m evenflow.runtime.service KIND``, with its settings in the environment.
 
-``evenflow up`` starts it, and ``evenflow scheduler | api | processor | worker`` become it. It loads no more than the service needs:
-four of these on one machine are common, and what each of them does not load is memory for tasks.
+``evenflow up`` starts it, and ``evenflow scheduler | api | processor | worker | triggerer`` become it. It loads no more than the
+service needs: five of these on one machine are common, and what each of them does not load is memory for tasks.
 """
 
 from __future__ import annotations

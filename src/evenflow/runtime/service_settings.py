@@ -27,10 +27,11 @@ class Kind(StrEnum):
     SCHEDULER = "scheduler"
     PROCESSOR = "processor"
     WORKER = "worker"
+    TRIGGERER = "triggerer"
 
 
 SECRETS_FILE = "secrets.key"  # in the home of an API
-RUNS_USER_CODE = frozenset({Kind.PROCESSOR, Kind.WORKER})  # these never learn the database's URL
+RUNS_USER_CODE = frozenset({Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER})  # these never learn the database's URL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,10 @@ class ServiceSettings:
     parse_timeout: float
     parse_memory: int
     slots: int
+    resume_slots: int  # on top of them, for returns alone
     queues: tuple[str, ...]
+    capacity: int  # of a triggerer
+    trigger_queues: tuple[str, ...]  # that it serves; none: all
     log_level: Level
     log_format: Format
     drain_timeout: float
@@ -103,7 +107,10 @@ class ServiceSettings:
             parse_timeout=float(value("PARSE_TIMEOUT")),
             parse_memory=int(value("PARSE_MEMORY")),
             slots=int(value("SLOTS")),
+            resume_slots=int(value("RESUME_SLOTS")),
             queues=tuple(value("QUEUES").split(",")),
+            capacity=int(value("CAPACITY")),
+            trigger_queues=tuple(filter(None, value("TRIGGER_QUEUES").split(","))),
             log_level=cast(Level, value("LOG_LEVEL")),
             log_format=cast(Format, value("LOG_FORMAT")),
             drain_timeout=float(value("DRAIN_TIMEOUT")),

@@ -25,6 +25,7 @@ from evenflow.sdk import lookup
 from evenflow.sdk.connections import env_name
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.telemetry.statsd import parse_address
+from evenflow.triggerer.limits import CAPACITY
 
 PREFIX = "EVENFLOW_"
 CONFIG_FILE = "evenflow.toml"
@@ -40,13 +41,13 @@ class Settings(BaseSettings):
 
     home: Path = Field(default_factory=lambda: default_home(), description="Data, logs, code cache and tokens")
     database_url: SecretStr | None = Field(None, description="PostgreSQL 17 or newer; without it the embedded one is used")
-    api_url: str = Field("", description="Where workers, processors and the command line find the API; several with commas between")
+    api_url: str = Field("", description="Where the API is for all but schedulers; several with commas between")
     token: SecretStr | None = Field(None, description="What to show the API; the command line else reads <home>/operator.token")
 
     api_host: str = Field("127.0.0.1", description="Address that the API listens on")
     api_port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="Port that the API listens on; 0 takes a free one")
 
-    metrics_host: str = Field("127.0.0.1", description="Address of health and metrics of a scheduler, processor or worker")
+    metrics_host: str = Field("127.0.0.1", description="Address of health and metrics of a service; an API has its own")
     metrics_port: int = Field(0, ge=-1, le=65535, description="Port of these; 0 takes a free one, -1 none. An API has its own")
     statsd_address: str = Field("", description="host:port of a StatsD server that all services send their metrics to")
     statsd_prefix: str = Field("evenflow", max_length=100, description="What the names of metrics in StatsD begin with")
@@ -62,7 +63,14 @@ class Settings(BaseSettings):
 
     workers: int = Field(1, ge=0, le=64, description="Worker processes of `evenflow up`")
     slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
+    resume_slots: int | None = Field(
+        None, ge=1, le=1000, description="Tries on top that may only return from waiting; else a tenth of its slots, rounded up"
+    )
     queues: Annotated[list[str], NoDecode] = Field(default=["default"], min_length=1, description="Queues that a worker serves")
+
+    triggerers: int = Field(1, ge=0, le=64, description="Triggerer processes of `evenflow up`")
+    capacity: int = Field(CAPACITY, ge=1, le=50_000, description="Triggers that a triggerer runs at once")
+    trigger_queues: Annotated[list[str], NoDecode] = Field(default=[], description="Queues that a triggerer serves; none: all")
 
     default_timezone: str = Field(
         "", description="The default_timezone that `evenflow settings` has to have; where it is another one no scheduler starts"
@@ -97,7 +105,7 @@ class Settings(BaseSettings):
             parse_address(address)
         return address
 
-    @field_validator("queues", mode="before")
+    @field_validator("queues", "trigger_queues", mode="before")
     @classmethod
     def _split(cls, queues: Any) -> Any:
         return [name.strip() for name in queues.split(",") if name.strip()] if isinstance(queues, str) else queues
@@ -170,6 +178,7 @@ class Settings(BaseSettings):
             "token": self.token.get_secret_value() if self.token is not None else "",
             "secret_keys": self.secret_keys.get_secret_value() if self.secret_keys is not None else "",
             "queues": tuple(self.queues),
+            "trigger_queues": tuple(self.trigger_queues),
             "sources": self.sources,
         }
         same = (
@@ -185,12 +194,14 @@ class Settings(BaseSettings):
             "statsd_prefix",
             "statsd_style",
             "slots",
+            "capacity",
             "log_level",
             "log_format",
             "drain_timeout",
             "default_timezone",
         )
         values |= {field: getattr(self, field) for field in (*same, "parse_timeout", "parse_memory")}
+        values["resume_slots"] = self.resume_slots or default_resume_slots(self.slots)
         return ServiceSettings(name=name, **{**values, **given})
 
 
@@ -262,6 +273,11 @@ def config_file() -> Path:
 def default_slots() -> int:
     """Tasks mostly wait for other systems: two for each core that this process may use, at least four."""
     return max(4, 2 * len(os.sched_getaffinity(0)))
+
+
+def default_resume_slots(slots: int) -> int:
+    """A tenth, at least one: what returns has waited long, and mostly ends soon."""
+    return -(-slots // 10)
 
 
 _NOT_SHOWN = ("database_url", "token", "secret_keys", "connections", "bundles")  # secrets, and tables that would hide the message

@@ -11,8 +11,13 @@ from evenflow.store import tokens as stored
 from evenflow.store.connect import connect_async
 from evenflow.store.tokens import Conn, GivenToken
 
-Kind = Literal["operator", "worker", "processor"]
-LASTS_S: dict[Kind, float] = {"operator": OPERATOR_TTL_S, "worker": FLEET_TTL_S, "processor": FLEET_TTL_S}
+Kind = Literal["operator", "worker", "processor", "triggerer"]
+LASTS_S: dict[Kind, float] = {
+    "operator": OPERATOR_TTL_S,
+    "worker": FLEET_TTL_S,
+    "processor": FLEET_TTL_S,
+    "triggerer": FLEET_TTL_S,
+}
 
 
 async def create_token(database_url: str, kind: Kind, *, name: str, by: str, ttl: float | None = None) -> str:

@@ -11,6 +11,7 @@ Locks are taken in the order executor, run, report and timer, dispatch, counter,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_PER_TURN, RUNS_PER_TURN
@@ -33,7 +34,8 @@ from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.swap import leave, swap
 from evenflow.scheduler.timeouts import pause_failing, stop_overdue
 from evenflow.store import inbox, runs, selection
-from evenflow.store.notify import DISPATCH, INBOX
+from evenflow.store.dispatch import RETURN
+from evenflow.store.notify import DISPATCH, INBOX, RETURNS, TRIGGERS
 from evenflow.store.rows import Conn, Rows, sync
 
 
@@ -52,6 +54,8 @@ class Progress:
     started: Starts
     picks: int
     contended: int
+    direct_returns: Sequence[float]  # seconds since what let each deferred task return
+    ordinary_returns: int
 
     @property
     def starts(self) -> int:
@@ -81,6 +85,8 @@ def advance(
         (lead,), turn = tried.all()[0], begun.all()[0]
         reached(KillPoint.TURN_LOCKED)
         batch = Batch(conn, catalog, turn.now_s, turn.lanes, scope)
+        if turn.closures:
+            batch.closures = selection.as_closures(selection.read_closures(conn).all())
         selects = lead and (turn.fast_follow or sweep)
         work = _Work(conn, turn, catalog.dag_before) if selects else None
         usable = pass_by(conn, locked, lead=lead)
@@ -111,19 +117,29 @@ def advance(
             pause_failing(batch)
             if lead:
                 runs.delete_limits(conn, [run_key for run_key, _, _ in batch.ended_runs])
-        if batch.dispatches or batch.kills:
-            inbox.notify(conn, DISPATCH)
-        if turn.fast_follow and not lead and (batch.released or batch.ready or batch.expanded):
-            inbox.notify(conn, INBOX)
-        if batch.calls and not lead:
-            inbox.notify(conn, INBOX)
+        _notify(batch, rest_is_left=turn.fast_follow and not lead, lead=lead)
         sync(conn, pipeline)
         for guard in batch.guards:
             guard.check()
         reached(KillPoint.TURN_WRITTEN)
     reached(KillPoint.TURN_COMMITTED)
     contended = picked[0].found - sum(1 for row in picked if row.run_key)
-    return Progress(lead, selects, again, reports, stale, batch.moves, starts, picked[0].found, contended)
+    found, ordinary = picked[0].found, len(batch.returning)
+    return Progress(lead, selects, again, reports, stale, batch.moves, starts, found, contended, batch.directly, ordinary)
+
+
+def _notify(batch: Batch, *, rest_is_left: bool, lead: bool) -> None:
+    """Wake who has something to do now. ``rest_is_left``: to the holder of the executor's lock."""
+    if batch.dispatches or batch.kills:
+        inbox.notify(batch.conn, DISPATCH)
+    if any(row.dispatch_class == RETURN for row in batch.dispatches):
+        inbox.notify(batch.conn, RETURNS)
+    if batch.deferred or batch.returns or batch.ended_deferrals:
+        inbox.notify(batch.conn, TRIGGERS)
+    if rest_is_left and (batch.released or batch.ready or batch.expanded):
+        inbox.notify(batch.conn, INBOX)
+    if batch.calls and not lead:
+        inbox.notify(batch.conn, INBOX)
 
 
 class _Work:

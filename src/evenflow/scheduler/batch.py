@@ -14,16 +14,17 @@ from evenflow.core import callbacks
 from evenflow.core.graph import Graph
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
+from evenflow.core.selection import Node
+from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
 from evenflow.scheduler.catalog import Catalog, Place, Version
 from evenflow.scheduler.scope import Scope
-from evenflow.store import asset_runs, branches, inbox, runs, tasks
+from evenflow.store import asset_runs, branches, deferrals, inbox, runs, tasks
 from evenflow.store import callbacks as stored_calls
+from evenflow.store.dispatch import FIRST_START, RETURN
 from evenflow.store.rows import Conn, Guard
 
 Key = tuple[int, int, int]  # run_key, task_index, map_index
-
-FIRST_START = 1  # dispatch class; 0 is a return
 
 _STATES = {state.value: state for state in TaskState}
 
@@ -100,6 +101,7 @@ class Batch:
     now_s: float  # when the transaction began, seconds since 1970
     lanes: bool  # whether any are stored
     scope: Scope = field(default_factory=Scope)
+    closures: Closures = ALL_OPEN
     runs: dict[int, Run] = field(default_factory=dict)  # locked or created here
     items: dict[Key, Item] = field(default_factory=dict)
     wave: list[Item] = field(default_factory=list)  # finished, not yet counted downstream
@@ -129,6 +131,14 @@ class Batch:
     intents: dict[int, dict[str, str]] = field(default_factory=dict)  # by epoch: what operators wanted in this transaction
     voided: set[Key] = field(default_factory=set)  # operators moved them, so their timers mean nothing any more
     calls: list[callbacks.Call] = field(default_factory=list)  # of authors' functions
+    deferred: list[deferrals.Deferral] = field(default_factory=list)
+    returns: list[deferrals.Return] = field(default_factory=list)  # of those that were deferred before
+    doomed: list[deferrals.Return] = field(default_factory=list)  # of those in ``deferred`` that are to be cleaned up at once
+    carried: dict[Key, tuple[int, int]] = field(default_factory=dict)  # from one epoch to another: returns keep their results
+    ended_deferrals: list[Key] = field(default_factory=list)
+    returning: dict[Key, float] = field(default_factory=dict)  # of the items in ``ready`` that return: when each was queued first
+    cleaned: set[int] = field(default_factory=set)  # epochs, before this transaction, of what operators end and is cleaned up first
+    directly: list[float] = field(default_factory=list)  # of returns straight to workers: seconds since their events
     guards: list[Guard] = field(default_factory=list)
     moves: int = 0
 
@@ -197,10 +207,13 @@ class Batch:
         *,
         run_priority: int,
         avoid: int = 0,
+        dispatch_class: int = FIRST_START,
         detail: dict[str, Any] | None = None,
     ) -> None:
         """Move a task instance to the workers under a fresh epoch. Its history is written with its dispatch."""
-        item.epoch = self.catalog.epochs.take(self.conn)
+        was, item.epoch = item.epoch, self.catalog.epochs.take(self.conn)
+        if dispatch_class == RETURN:
+            self.carried[item.key] = (self.carried.get(item.key, (was,))[0], item.epoch)
         self.apply(item, event, detail)
         last, item.last = item.last, None
         assert last is not None
@@ -211,7 +224,7 @@ class Batch:
                 item.task_index,
                 item.map_index,
                 item.try_number,
-                FIRST_START,
+                dispatch_class,
                 (run_priority << 32) + place.priority,
                 place.node.queue,
                 holds,
@@ -245,13 +258,19 @@ class Batch:
         entry[1] += failed_leaves
 
     def release(self, holds: list[int], pool_slots: int, at_s: float) -> None:
-        """Give back what a dispatch held: the pool comes first. ``at_s`` says when that happened, seconds since 1970."""
-        released, released_at, count = self.released, self.released_at, pool_slots
+        """Give back what a dispatch held: the pool comes first, where there are slots of it. ``at_s`` says when that happened, in
+        seconds since 1970.
+        """
+        released, released_at, count = self.released, self.released_at, pool_slots or 1
         for limit in holds:
             released[limit] += count
             count = 1
             if released_at.get(limit, 0.0) < at_s:
                 released_at[limit] = at_s
+
+    def closes(self, node: Node) -> bool:
+        """Whether nothing starts there for the first time."""
+        return self.closures.close(node.pool_limit, node.executor_limit, node.queue)
 
     def wake(self, limits: Iterable[int]) -> None:
         """Have the round look at what is parked on these limits, although nothing was released."""
@@ -259,9 +278,13 @@ class Batch:
             self.released[limit] += 0
 
     def end_dispatches(self) -> None:
-        """Delete what has ended. Comes before new dispatches are written."""
+        """Delete what has ended, and say what returns. Comes before new dispatches are written."""
         if self.ended_epochs:
             self.guards.append(tasks.delete_dispatches(self.conn, self.ended_epochs))
+        if self.returns:
+            self.guards.append(deferrals.return_all(self.conn, self.returns))
+        if self.ended_deferrals:
+            deferrals.delete_all(self.conn, self.ended_deferrals)
 
     def write(self) -> None:
         """Write everything but lanes and limits, which are the round's."""
@@ -308,8 +331,14 @@ class Batch:
             self.guards.append(tasks.move(conn, moves))
         if self.reasons:
             tasks.set_reasons(conn, self.reasons)
+        if self.deferred:
+            deferrals.insert_all(conn, self.deferred)
+        if self.doomed:
+            self.guards.append(deferrals.return_all(conn, self.doomed))
         if self.dispatches:
             tasks.insert_dispatches(conn, self.dispatches)
+        if self.carried:
+            tasks.carry_values(conn, self.carried)
         if self.kills:
             tasks.kill_dispatches(conn, self.kills)
         if self.decisions:

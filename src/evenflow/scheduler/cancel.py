@@ -1,16 +1,19 @@
 """Ending a run early: what has not started is skipped at once, what runs is killed, and the run fails when the last try has ended.
 
+What is deferred waits no more; where it has left something outside, a worker stops that first, and it counts as running until then.
 Teardowns are spared: each is decided when all that it waits for has ended, as ever, so what a setup has made is cleaned up.
 What stands between a try that is being killed and a teardown waits too: else the teardown would not know of the try.
 """
 
 from __future__ import annotations
 
+from evenflow.core.deferral import Purpose
 from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import CANCELLED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState
 from evenflow.scheduler.batch import Batch, Item, Rest, Run
-from evenflow.store import operations, past, runs, selection, tasks
+from evenflow.scheduler.deferrals import clean_up, stop_waiting
+from evenflow.store import deferrals, operations, past, runs, selection, tasks
 
 _UNTOUCHED = (TaskState.NONE, TaskState.SCHEDULED)
 
@@ -52,20 +55,31 @@ def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
     rows = tasks.read_unfinished(conn, run.run_key).all()
     waits = _waits(run, rows)
     held = past.forget_gates(conn, run.run_key) if run.graph.past else set()
+    deferred = [(run.run_key, row.task_index, row.map_index) for row in rows if row.has_deferred]
+    waiting = deferrals.read_some(conn, deferred) if deferred else {}
     for row in rows:
         item = batch.item(run.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
         if run.graph.teardown[row.task_index]:
-            _spare(batch, item, held=item.key[1:] in held)
+            _spare(batch, item, waiting.get(item.key), held=item.key[1:] in held)
+        elif _cleans_up(run, row):
+            if row.purpose != Purpose.CLEAN_UP:
+                holds = row.holds if item.state is TaskState.QUEUED else None
+                clean_up(batch, item, waiting[item.key], cancelled(actor), holds=holds)
         elif item.state is TaskState.QUEUED and row.worker_id is None and row.holds is not None:
             batch.ended_epochs.append(row.epoch)
             batch.release(row.holds, row.pool_slots or 0, batch.now_s)
             batch.apply(item, TaskEvent.CANCEL)
             batch.explain(item, f"{CANCELLED}{actor} before it started.")
+            if row.has_deferred:
+                batch.ended_deferrals.append(item.key)
         elif item.state in (TaskState.QUEUED, TaskState.RUNNING):
-            batch.kills.append(row.epoch)
+            if row.purpose != Purpose.CLEAN_UP:
+                batch.kills.append(row.epoch)
         elif item.state is TaskState.NONE and (row.task_index, row.map_index) in waits:
             continue
         elif item.state not in FINISHED:
+            if item.key in waiting:
+                stop_waiting(batch, waiting[item.key])
             batch.apply(item, TaskEvent.CANCEL)
             batch.explain(item, f"{CANCELLED}{actor}.")
     spared = _end_untouched(batch, run, waits, actor)
@@ -102,6 +116,11 @@ def _end_untouched(batch: Batch, run: Run, waits: set[tuple[int, int]], actor: s
     return [row.task_index for row in mapped]
 
 
+def _cleans_up(run: Run, row: tasks.Unfinished) -> bool:
+    """Whether it is no process that is to end, but has left something to stop."""
+    return row.has_deferred and row.worker_id is None and run.graph.task(row.task_index).cleans_up
+
+
 def _waits(run: Run, rows: list[tasks.Unfinished]) -> set[tuple[int, int]]:
     """What ends (task index, map index) when those end that are being killed, and not at once: the teardowns behind must not run
     before. Inside a group that is what has the same index.
@@ -110,7 +129,7 @@ def _waits(run: Run, rows: list[tasks.Unfinished]) -> set[tuple[int, int]]:
     live: dict[int, set[int]] = {}
     for row in rows:
         killed = row.state == TaskState.RUNNING or (row.state == TaskState.QUEUED and row.worker_id is not None)
-        if killed and not graph.teardown[row.task_index]:
+        if (killed or _cleans_up(run, row)) and not graph.teardown[row.task_index]:
             live.setdefault(row.task_index, set()).add(row.map_index)
     return {
         (between, map_index if graph.same_span(source, between) else UNMAPPED)
@@ -129,9 +148,13 @@ def _skip_cleared(batch: Batch, run: Run, actor: str) -> None:
     operations.recount_run(batch.conn, run.run_key, [i for i in range(run.graph.n) if run.graph.leaf[i]])
 
 
-def _spare(batch: Batch, teardown: Item, *, held: bool) -> None:
-    """It goes on; one whose lane has just been deleted is offered again, and one that was ``held`` waits for the past no more."""
+def _spare(batch: Batch, teardown: Item, waiting: deferrals.Waiting | None, *, held: bool) -> None:
+    """It goes on; one whose lane has just been deleted is offered again, as a return if it was one, and one that was ``held`` waits
+    for the past no more.
+    """
     if teardown.state is TaskState.SCHEDULED:
         batch.ready.append(teardown)
+        if waiting is not None:
+            batch.returning[teardown.key] = waiting.ready_at_s
     elif teardown.state is TaskState.NONE and held:
         batch.gated.append(teardown)

@@ -1,10 +1,14 @@
-"""Lanes that live in memory: what became ready in this transaction. Only what does not start in the same transaction is stored."""
+"""Lanes that live in memory: what became ready in this transaction. Only what does not start in the same transaction is stored.
+
+Deferred tasks that return in the ordinary way have lanes of their own. Their place in the order is that of the DAG's best task, and
+before all others of it: the last part of their order, which is the id when they are stored, is negative.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection import OPEN, PAUSED, Lane, line_up
@@ -16,7 +20,11 @@ from evenflow.store.selection import StoredLane
 
 NEVER = 1 << 62  # in the place of the lane id in the order: after every lane that is stored
 
-LaneKey = tuple[int, int, int, tuple[int, ...], int]  # run, node, priority, local limits, mapped task or UNMAPPED
+RETURNS_FROM = -(1 << 60)  # ids of stored lanes of returns count upwards from here
+NEWEST_RETURN = -(1 << 40)  # in the order: after all of these
+
+# run, node, priority, local limits, mapped task or UNMAPPED, whether exempt, whether of returns
+LaneKey = tuple[int, int, int, tuple[int, ...], int, bool, bool]
 
 
 @dataclass(slots=True)
@@ -43,11 +51,11 @@ class Candidates:
 
 
 def group(batch: Batch) -> dict[LaneKey, Candidates]:
-    """What became ready, as lanes. Those of a paused DAG are parked as such."""
+    """What became ready, as lanes. Those of a paused DAG are parked as such, but for what goes on there."""
     batch.catalog.load_run_limits(batch.conn, {i.run_key for i in batch.ready} | {x.run_key for x in batch.expanded if x.lane})
     out: dict[LaneKey, Candidates] = {}
     for item in batch.ready:
-        candidates = _lane_of(batch, out, item.run_key, item.task_index, UNMAPPED)
+        candidates = _lane_of(batch, out, item.run_key, item.task_index, UNMAPPED, returns=item.key in batch.returning)
         candidates.items.append(item)
         candidates.lane.ready += 1
     for expansion in batch.expanded:
@@ -59,19 +67,29 @@ def group(batch: Batch) -> dict[LaneKey, Candidates]:
     return out
 
 
-def _lane_of(batch: Batch, out: dict[LaneKey, Candidates], run_key: int, task_index: int, mapped: int) -> Candidates:
+def is_of_returns(lane: Lane) -> bool:
+    return lane.order[-1] < 0
+
+
+def _lane_of(
+    batch: Batch, out: dict[LaneKey, Candidates], run_key: int, task_index: int, mapped: int, *, returns: bool = False
+) -> Candidates:
     run = batch.runs[run_key]
     place = batch.catalog.place(batch.conn, run.version, task_index)
+    if returns:
+        place = replace(place, priority=run.graph.top_priority, exempt=True)
     limits = batch.catalog.run_limits(run_key)
     local: tuple[int, ...] = ()
     if limits:
         names = ("",) if place.run_limit is None else (place.run_limit, "")
         local = tuple(limits[name] for name in names if name in limits)
-    key = (run_key, place.node.node_id, place.priority, local, mapped)
+    key = (run_key, place.node.node_id, place.priority, local, mapped, place.exempt, returns)
     found = out.get(key)
     if found is None:
-        order = (-run.priority, -place.priority, run.run_after_us, NEVER + len(out))
-        lane = Lane(-1 - len(out), place.node.node_id, order, local, 0, PAUSED if run.is_paused else OPEN)
+        last = (NEWEST_RETURN if returns else NEVER) + len(out)
+        order = (-run.priority, -place.priority, run.run_after_us, last)
+        parked_on = PAUSED if run.is_paused and not place.exempt else OPEN
+        lane = Lane(-1 - len(out), place.node.node_id, order, local, 0, parked_on, exempt=place.exempt)
         found = out[key] = Candidates(run, place, lane, mapped=mapped)
     return found
 
@@ -84,7 +102,10 @@ def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
     queues: list[int] = []
     ready: list[tuple[int, int, int]] = []
     for c in lanes:
-        lane_id = batch.catalog.lane_ids.take(batch.conn)
+        lane_id, since_s = batch.catalog.lane_ids.take(batch.conn), c.run.ready_at_s
+        if is_of_returns(c.lane):
+            lane_id += RETURNS_FROM
+            since_s = min(batch.returning[item.key] for item in c.items)
         rows.append(
             StoredLane(
                 lane_id,
@@ -99,8 +120,9 @@ def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
                 c.next_map_index,
                 c.end,
                 c.lane.parked_on,
-                c.run.ready_at_s,
+                since_s,
                 c.tries_before,
+                c.lane.exempt,
             )
         )
         queues.append(selection.queue_of(c.place.node, c.lane.parked_on))

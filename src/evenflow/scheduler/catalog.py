@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec
 from evenflow.core.selection import Node
+from evenflow.core.service_states import is_exempt
 from evenflow.errors import DagError, EvenflowError
 from evenflow.store import runs, selection
 from evenflow.store.rows import Conn
@@ -75,6 +76,7 @@ class Place:
     node: Node
     priority: int
     run_limit: str | None  # name of the max_active_tis_per_dagrun limit that it has in its run
+    exempt: bool  # whether it starts where first starts do not
 
 
 @dataclass(slots=True)
@@ -126,7 +128,8 @@ class Catalog:
                 raise DagError(f"Task {name} has max_active_tis_per_dag, but its limit does not exist.")
         node = self._node(conn, task.pool, task.executor, task.queue, task.pool_slots, task_limit)
         run_limit = None if task.max_active_tis_per_dagrun is None else task.task_id
-        found = version.places[task_index] = Place(node, task.priority_weight, run_limit)
+        exempt = is_exempt(version.graph, task_index)
+        found = version.places[task_index] = Place(node, task.priority_weight, run_limit, exempt)
         return found
 
     def _node(self, conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None) -> Node:

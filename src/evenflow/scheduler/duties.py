@@ -16,6 +16,7 @@ from evenflow.core.limits import BEAT_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.audit import Sweep
 from evenflow.scheduler.backfills import make_backfill_runs
+from evenflow.scheduler.drains import end_drains
 from evenflow.scheduler.fitness import UNFIT
 from evenflow.scheduler.leases import watch_leases
 from evenflow.scheduler.partitions import make_partitions
@@ -116,6 +117,7 @@ def all_duties(tally: Tally) -> list[Duty]:
         Duty("schedules", SWEEP_S, create_due_runs),
         Duty("backfills", SWEEP_S, make_backfill_runs),
         Duty("assets", SWEEP_S, create_asset_runs),
+        Duty("drains", SWEEP_S, end_drains),
         Duty("retention", SWEEP_S, delete_old),
         Duty("sweep", SWEEP_S, Sweep(tally).perform),
         Duty("watchdog", WATCH_S, Watchdog(tally).look),

@@ -14,13 +14,17 @@ log = logging.getLogger(__name__)
 
 
 def watch_leases(conn: Conn) -> None:
-    """Ticks the clock of leases, declares services lost whose own has lapsed, and reports the tries of workers that have gone."""
+    """Ticks the clock of leases, declares services lost whose own has lapsed, frees the triggers of triggerers that have gone, and
+    reports the tries of workers that have.
+    """
     with conn.transaction():
         lapsed = _lapse(conn)
     for service_id, kind, name in lapsed:
         log.warning("lost %s %s (service %d): no beat for %g s", kind, name, service_id, LEASE_S)
     if lapsed:
         reached(KillPoint.LEASES_LAPSED)
+    if (triggers := leases.release_triggers(conn)) > 0:
+        log.warning("%d triggers of lost or stopped triggerers wait for another one", triggers)
     if (tries := leases.report_lost_tries(conn)) > 0:
         reached(KillPoint.LOSSES_REPORTED)
         log.warning("%d tries of lost workers are sent again", tries)

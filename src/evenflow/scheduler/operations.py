@@ -5,8 +5,9 @@ the database says. After it nothing is undone by arithmetic: all that the run co
 (R-CS8), and every task instance that waits is judged by that. So its cost is the size of the run, once.
 
 What has a process keeps its state and its holds until that has ended: the dispatch gets the intent and a kill, and the exit or the
-loss applies it (:func:`end_intended`). A mapped task that is cleared as a whole loses its instances and expands anew; while one of
-them still has a process, the others are ``removed`` and the task waits.
+loss applies it (:func:`end_intended`). What waits deferred has none; where it has left something outside it gets one, to stop that.
+A mapped task that is cleared as a whole loses its instances and expands anew; while one of them still has a process, the others are
+``removed`` and the task waits.
 
 Only the holder of the executor's lock comes here, because lanes change; and of the operations of a run only one in a transaction.
 """
@@ -14,22 +15,24 @@ Only the holder of the executor's lock comes here, because lanes change; and of 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from evenflow.core.deferral import Purpose
 from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import FAILURES, Only, Operation, Target, among, beyond, targets, touched_states, without
 from evenflow.core.states import HOLDING, RUN_FINISHED, RunEvent, RunState, TaskEvent, TaskState, move_run, sources
 from evenflow.core.states import move as moved_to
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run
+from evenflow.scheduler.deferrals import awaits_clean_up, clean_up, stop_waiting
 from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.past import await_again
 from evenflow.scheduler.recount import settle_run
+from evenflow.store import deferrals, runs
 from evenflow.store import operations as store
-from evenflow.store import runs
 from evenflow.store.inbox import TakenReport
 from evenflow.store.operations import Change, Key
 
@@ -71,7 +74,7 @@ def end_intended(batch: Batch, reports: Sequence[TakenReport], expansions: list[
     """Applies what operators want of tries that have ended; answers the other reports."""
     ended: dict[int, TakenReport] = {}
     for report in reports:
-        if report.kind in ("exit", "lost") and _intent(batch, report) is not None:
+        if report.kind in ("exit", "lost") and _intent(batch, report) is not None and not awaits_clean_up(batch, report):
             ended.setdefault(report.epoch, report)
     if not ended:
         return list(reports)
@@ -82,6 +85,8 @@ def end_intended(batch: Batch, reports: Sequence[TakenReport], expansions: list[
         by_intent[report.run_key, intent["event"], intent["actor"]].append(report)
         batch.ended_epochs.append(report.epoch)
         batch.release(report.holds, report.pool_slots, report.at_s)
+        if report.returns and report.task_index is not None:
+            batch.ended_deferrals.append((report.run_key, report.task_index, report.map_index))
     for (run_key, event, actor), group in by_intent.items():
         change = _changing(TaskEvent(event), actor, HOLDING)
         keys: list[Key] = [(r.task_index, r.map_index) for r in group if r.task_index is not None]
@@ -154,8 +159,8 @@ def _apply(batch: Batch, run: Run, found: Sequence[Target], change: Change, *, a
     expanded = {m.task_index for m in mapped}
     anew = sorted(_whole_spans(run, found) & expanded) if change.cleared and as_whole else []
     keys = [key for t in found if t.task_index not in anew for key in _keys_of(t)]
-    killed = _end_or_kill(batch, run_key, [*keys, *((index, None) for index in anew)], change)
-    live = [row.epoch for row in killed]
+    held = _end_or_kill(batch, run, [*keys, *((index, None) for index in anew)], change)
+    live = [epoch for _, epoch in held]
     changed, timed = store.move_instances(conn, run_key, keys, change, live=live) if keys else (0, [])
     if rest := [key for key in keys if key[0] in expanded]:
         changed += _change_rest(batch, run_key, rest, change)
@@ -168,7 +173,7 @@ def _apply(batch: Batch, run: Run, found: Sequence[Target], change: Change, *, a
     store.withdraw_ready(conn, run_key)
     batch.wake(store.delete_empty_lanes(conn, run_key))
     batch.voided.update((run_key, *key) for key in timed)
-    return changed + sum(row.task_index not in anew for row in killed)
+    return changed + sum(task_index not in anew for task_index, _ in held)
 
 
 def _whole_spans(run: Run, found: Sequence[Target]) -> set[int]:
@@ -183,23 +188,64 @@ def _keys_of(target: Target) -> list[Key]:
     return [(target.task_index, map_index) for map_index in sorted(set(target.map_indexes))]
 
 
-def _end_or_kill(batch: Batch, run_key: int, keys: Sequence[Key], change: Change) -> list[store.LiveTry]:
-    """Tries that no worker has are over at once, the processes of others are killed; answers these."""
+def _end_or_kill(batch: Batch, run: Run, keys: Sequence[Key], change: Change) -> list[tuple[int, int]]:
+    """Tries that no worker has are over at once, the processes of others are killed, and what has deferred and left something
+    outside is cleaned up after; answers what is not over, as (task_index, epoch).
+    """
     holding = HOLDING & set(change.states)
-    killed: list[store.LiveTry] = []
-    for row in store.find_live(batch.conn, run_key, keys, holding) if holding else ():
-        if row.worker_id is None:
+    live = store.find_live(batch.conn, run.run_key, keys, holding) if holding else []
+    awaited: list[store.LiveTry] = []
+    unclaimed: dict[deferrals.Key, list[int]] = {}
+    for row in live:
+        if row.worker_id is not None or row.purpose == Purpose.CLEAN_UP:
+            awaited.append(row)
+        elif row.returns and run.graph.task(row.task_index).cleans_up:
+            unclaimed[run.run_key, row.task_index, row.map_index] = row.holds
+        else:
             batch.ended_epochs.append(row.epoch)
             batch.release(row.holds, row.pool_slots, batch.now_s)
-        else:
-            killed.append(row)
-    if killed:
-        live = [row.epoch for row in killed]
-        intent = {"event": change.event, "actor": change.actor}
-        store.set_intents(batch.conn, live, intent)
-        batch.kills += live
-        batch.intents.update(dict.fromkeys(live, intent))
-    return killed
+            if row.returns:
+                batch.ended_deferrals.append((run.run_key, row.task_index, row.map_index))
+    intent = {"event": str(change.event), "actor": change.actor}
+    if awaited:
+        epochs = [row.epoch for row in awaited]
+        store.set_intents(batch.conn, epochs, intent)
+        batch.kills += [row.epoch for row in awaited if row.purpose != Purpose.CLEAN_UP]
+        batch.intents.update(dict.fromkeys(epochs, intent))
+    cleaned = _end_waiting(batch, run, keys, change, unclaimed, intent)
+    return [*((row.task_index, row.epoch) for row in awaited), *cleaned]
+
+
+def _end_waiting(
+    batch: Batch,
+    run: Run,
+    keys: Sequence[Key],
+    change: Change,
+    unclaimed: Mapping[deferrals.Key, Sequence[int]],
+    intent: Mapping[str, str],
+) -> list[tuple[int, int]]:
+    """What waits deferred, or has returned and waits in a lane, or for a worker (``unclaimed``, with what these hold); answers what
+    is cleaned up after, as (task_index, epoch).
+    """
+    waits = {TaskState.DEFERRED, TaskState.SCHEDULED} & set(change.states)
+    found = store.find_deferred(batch.conn, run.run_key, keys, waits) if waits else []
+    if not found and not unclaimed:
+        return []
+    cleaned: list[tuple[int, int]] = []
+    in_lanes: list[tuple[int, int]] = []
+    for key, waiting in deferrals.read_some(batch.conn, [*found, *unclaimed]).items():
+        if not run.graph.task(waiting.task_index).cleans_up:
+            stop_waiting(batch, waiting)
+            continue
+        if waiting.state == TaskState.SCHEDULED:
+            in_lanes.append(key[1:])
+        item = batch.item(*key, waiting.state, waiting.current_epoch, waiting.try_number)
+        clean_up(batch, item, waiting, f"{change.event} by {change.actor}", intent=intent, holds=unclaimed.get(key))
+        cleaned.append((waiting.task_index, waiting.current_epoch))
+        batch.cleaned.add(waiting.current_epoch)
+    if in_lanes:
+        store.withdraw_some(batch.conn, run.run_key, in_lanes)
+    return cleaned
 
 
 def _change_rest(batch: Batch, run_key: int, keys: Sequence[Key], change: Change) -> int:
@@ -256,7 +302,7 @@ def _remove_ended(batch: Batch, run: Run, keys: Iterable[Key], actor: str, ended
     removed = [m.task_index for m in store.read_mapped(batch.conn, run_key, mapped) if m.rest == TaskState.REMOVED]
     if removed:
         others = store.find_live(batch.conn, run_key, [(index, None) for index in removed], HOLDING)
-        _remove(batch, run, removed, actor, [t.epoch for t in others if t.epoch not in ended])
+        _remove(batch, run, removed, actor, [*(t.epoch for t in others if t.epoch not in ended), *batch.cleaned])
         store.delete_results(batch.conn, run_key, [(index, None) for index in removed])
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from evenflow.core.model import TaskSpec
-from evenflow.core.retry import matching_rule, may_retry, next_delay
+from evenflow.core.deferral import Purpose
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.assets import produce
 from evenflow.scheduler.batch import Batch, Item
 from evenflow.scheduler.branches import Skips, apply_skips
+from evenflow.scheduler.deferrals import TIMEOUTS, apply_events, awaits_clean_up, clean_up_instead, defer, end_waits
+from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
 from evenflow.store import tasks
+from evenflow.store.dispatch import FIRST_START, RETURN
 from evenflow.store.inbox import TakenReport, TakenTimer
+
+EVENT = "event"  # kind of a report: what became of a trigger
 
 
 @dataclass(slots=True)
@@ -30,8 +33,12 @@ class Verdict:
 def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
     """Applies the reports of current tries; answers how many were about past epochs and so changed nothing."""
     verdicts: dict[int, Verdict] = {}
+    events: list[TakenReport] = []
     stale = 0
     for report in reports:
+        if report.kind == EVENT:
+            events.append(report)
+            continue
         if report.task_index is None or report.state is None:
             stale += 1
             continue
@@ -49,6 +56,7 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
             case "lost":
                 verdict.lost = verdict.lost or report
     skips: Skips = []
+    deferring: list[tuple[Item, TakenReport]] = []
     for verdict in verdicts.values():
         first = verdict.first
         assert first.task_index is not None
@@ -56,6 +64,10 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
         item = batch.item(first.run_key, first.task_index, first.map_index, first.state, first.epoch, first.try_number)
         item.tries_before = first.tries_before
         if verdict.exit is not None:
+            if _defers(batch, item, verdict.exit):
+                item.started_at = verdict.started_at or (verdict.exit.began_at if item.state is TaskState.QUEUED else None)
+                deferring.append((item, verdict.exit))
+                continue
             _apply_exit(batch, item, verdict.exit, verdict.started_at)
             if verdict.exit.outcome == "success" and verdict.exit.payload and (skipped := verdict.exit.payload.get("skip")):
                 skips.append((item, skipped))
@@ -66,12 +78,17 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
             item.started_at = verdict.started_at
             batch.apply(item, TaskEvent.START)
     apply_skips(batch, skips)
-    return stale
+    if deferring:
+        defer(batch, deferring)
+    return stale + (apply_events(batch, events) if events else 0)
 
 
 def apply_timers(batch: Batch, timers: Iterable[TakenTimer]) -> None:
-    """Retries and reschedules that are due become ready, unless their task has moved on."""
+    """Retries and reschedules that are due become ready, and deferred tasks wait no longer, unless their task has moved on."""
+    waits: list[TakenTimer] = []
     for timer in timers:
+        if timer.kind in TIMEOUTS:
+            waits.append(timer)
         if timer.state in (TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE):
             item = batch.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
             if item.state != timer.state:
@@ -79,6 +96,14 @@ def apply_timers(batch: Batch, timers: Iterable[TakenTimer]) -> None:
             run = batch.runs[timer.run_key]
             run.ready_at_s = max(run.ready_at_s, timer.due_at_s)
             batch.ready.append(item)
+    if waits:
+        end_waits(batch, waits)
+
+
+def _defers(batch: Batch, item: Item, report: TakenReport) -> bool:
+    """What is to end and has nothing to clean up does not."""
+    is_wanted = report.outcome == "deferred" and report.purpose != Purpose.CLEAN_UP
+    return is_wanted and (spec_of(batch, item).cleans_up or not is_ending(batch, item))
 
 
 def _apply_exit(batch: Batch, item: Item, report: TakenReport, started_at: str | None) -> None:
@@ -90,28 +115,30 @@ def _apply_exit(batch: Batch, item: Item, report: TakenReport, started_at: str |
     item.started_at = started_at or (report.began_at if item.state is TaskState.QUEUED else None)
     item.ended_at = report.at
     _end(batch, report)
-    match report.outcome:
+    match "failed" if report.purpose == Purpose.CLEAN_UP else report.outcome:
         case "success":
             batch.apply(item, TaskEvent.SUCCEED)
-            spec = _spec(batch, item)
+            spec = spec_of(batch, item)
             if spec.outlets or spec.outlet_aliases:
                 produce(batch, item, spec, payload)
             return
         case "rescheduled":
             _reschedule(batch, item, payload)
             return
+        case "deferred":  # of a run that is being ended
+            payload, event = {}, TaskEvent.CANCEL
         case "skipped":
             event = TaskEvent.SKIP
         case "failed_for_good":
             event = TaskEvent.FAIL
         case _:
-            event = _failure(batch, item, payload.get("error_types", ()))
-    _fail(batch, item, event, payload)
+            event = judge_failure(batch, item, payload.get("error_types", ()))
+    fail(batch, item, event, payload)
 
 
 def _reschedule(batch: Batch, item: Item, payload: dict[str, Any]) -> None:
     """It looks again later. That uses up no try: the number is given back, and its next start takes the same one."""
-    if batch.runs[item.run_key].cancelled and not _spec(batch, item).teardown:
+    if is_ending(batch, item):
         batch.apply(item, TaskEvent.CANCEL)
         return
     delay_s = float(payload.get("delay_s") or 0.0)
@@ -120,60 +147,37 @@ def _reschedule(batch: Batch, item: Item, payload: dict[str, Any]) -> None:
     batch.reschedules.append(tasks.Retry(delay_s, *item.key, item.epoch))
 
 
-def _failure(batch: Batch, item: Item, error_types: Sequence[str] = ()) -> TaskEvent:
-    """Failed: is there a try left? A run that is being ended has none, but for its teardowns."""
-    spec = _spec(batch, item)
-    if batch.runs[item.run_key].cancelled and not spec.teardown:
-        return TaskEvent.CANCEL
-    return TaskEvent.RETRY if may_retry(spec, item.try_number - item.tries_before, error_types) else TaskEvent.FAIL
-
-
-def _fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, Any]) -> None:
-    batch.apply(item, event, payload)
-    rule = matching_rule(_spec(batch, item).retry_rules, payload.get("error_types", ()))
-    by = batch.runs[item.run_key].cancelled_by if event is TaskEvent.CANCEL else None
-    said = (
-        by and f"The run was cancelled by {by}",
-        payload.get("reason"),
-        rule and rule.reason and f"retry policy: {rule.reason}",
-    )
-    if any(said):
-        batch.explain(item, "; ".join(str(reason) for reason in said if reason))
-    if event is TaskEvent.RETRY:
-        spec, raised = _spec(batch, item), payload.get("error_types", ())
-        delay = next_delay(spec, item.try_number - item.tries_before, raised, chance=_chance(item.epoch))
-        batch.retries.append(tasks.Retry(delay, *item.key, item.epoch))
-
-
 def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
     """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often. Then
-    the try counts as failed, and what its own retries allow follows.
+    the try counts as failed, and what its own retries allow follows. A return stays one; of what is to end it is for its clean-up.
     """
-    run, allowed = batch.runs[item.run_key], _spec(batch, item).infrastructure_retries
+    run, allowed = batch.runs[item.run_key], spec_of(batch, item).infrastructure_retries
     item.losses += 1
-    if report.losses < allowed and (not run.cancelled or run.graph.teardown[item.task_index]):
+    if report.losses < allowed and (not is_ending(batch, item) or awaits_clean_up(batch, report)):
         batch.ended_epochs.append(report.epoch)
         place = batch.catalog.place(batch.conn, run.version, item.task_index)
         batch.dispatch(
-            item, TaskEvent.REQUEUE, place, report.holds, run_priority=run.priority, avoid=avoid, detail={"reason": reason}
+            item,
+            TaskEvent.REQUEUE,
+            place,
+            report.holds,
+            run_priority=run.priority,
+            avoid=avoid,
+            dispatch_class=RETURN if report.returns else FIRST_START,
+            detail={"reason": reason},
         )
+        if report.returns:
+            clean_up_instead(batch, item, report)
         return
     item.ended_at = report.at
     _end(batch, report)
     if report.losses >= allowed:
         reason = f"lost {report.losses + 1} times, and infrastructure_retries is {allowed}; the last time: {reason}"
-    _fail(batch, item, _failure(batch, item), {"reason": reason})
+    fail(batch, item, judge_failure(batch, item), {"reason": reason})
 
 
 def _end(batch: Batch, report: TakenReport) -> None:
     batch.ended_epochs.append(report.epoch)
     batch.release(report.holds, report.pool_slots, report.at_s)
-
-
-def _chance(epoch: int) -> float:
-    """A number from 0 to 1 that is as good as random, and the same whenever it is asked for: epochs are never used again."""
-    return zlib.crc32(epoch.to_bytes(8, "big")) / 2**32
-
-
-def _spec(batch: Batch, item: Item) -> TaskSpec:
-    return batch.runs[item.run_key].graph.task(item.task_index)
+    if report.returns and report.task_index is not None:
+        batch.ended_deferrals.append((report.run_key, report.task_index, report.map_index))

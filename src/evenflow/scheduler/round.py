@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from evenflow.core.limits import MOST_HEADS
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, Queue, Selection, Snapshot, saturated
+from evenflow.core.service_states import ALL_OPEN
 from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.batch import Batch
 from evenflow.scheduler.candidates import Candidates, LaneKey
@@ -31,7 +32,7 @@ class Round:
         self.in_memory = {c.lane.key: c for c in self.candidates.values()}
         self.stored: dict[int, StoredLane] = {}
         self.lanes: dict[int, Lane] = {}  # of what is stored, as the round changes them
-        self.snapshot = Snapshot({}, {}, defaultdict(list))
+        self.snapshot = Snapshot({}, {}, defaultdict(list), closures=batch.closures)
         self.heads: dict[Queue, int] = defaultdict(int)  # lanes read of it
         self.room: dict[int, LimitRoom] = {}
         self.advanced: dict[int, int] = defaultdict(int)  # mapped instances started, by stored lane
@@ -39,9 +40,10 @@ class Round:
         conn = batch.conn
         self.snapshot.released = {limit for limit in batch.released if limit}
         self._looked_at = set(self.snapshot.released)
-        self._heads = self._parked = self._kin = None
+        self._heads = self._parked = self._kin = self._exempt = None
         if batch.lanes:
-            self._heads = selection.read_heads(conn, batch.released)
+            self._heads = selection.read_heads(conn, batch.released, batch.closures)
+            self._exempt = selection.read_exempt(conn, self._looked_at, batch.closures) if batch.closures is not ALL_OPEN else None
             self._parked = selection.read_parked(conn, self._looked_at) if self._looked_at else None
             # Only a run that existed before can have lanes that these tasks belong to.
             kin = {(c.run.run_key, c.lane.node_id, c.place.priority) for c in self.candidates.values() if _may_join(c)}
@@ -87,6 +89,7 @@ class Round:
             snapshot.open[lane.node_id].append(lane)
         ahead = OPEN_AHEAD.of(len(self.heads))
         snapshot.horizon.update((queue, last[queue]) for queue, read in self.heads.items() if read >= ahead)
+        found += self._open_exempt(self._exempt)
         self._park(self._parked)
         self._join(self._all(self._kin))
         if not self.lanes and not self.candidates:
@@ -143,9 +146,20 @@ class Round:
         if lane is None:
             order = (-row.run_priority, -row.priority, row.run_after_us, row.lane_id)
             waited_s = self.batch.now_s - row.since_s
-            lane = Lane(row.lane_id, row.node_id, order, row.locals, row.ready, row.parked_on, waited_s)
+            lane = Lane(row.lane_id, row.node_id, order, row.locals, row.ready, row.parked_on, waited_s, row.exempt)
             self.lanes[row.lane_id], self.stored[row.lane_id] = lane, row
         return lane
+
+    def _open_exempt(self, rows: Rows[StoredLane] | None) -> list[Lane]:
+        """Adds exempt lanes of closed nodes. Lanes that are not exempt stand before them there and pass no wake on, so these are
+        looked at in each round, wherever they are parked.
+        """
+        lanes = [self._adopt(row) for row in self._all(rows)]
+        for lane in lanes:
+            if lane.parked_on > OPEN:
+                lane.parked_on = OPEN
+            self.snapshot.open[lane.node_id].append(lane)
+        return lanes
 
     def _park(self, rows: Rows[StoredLane] | None) -> None:
         """Adds what is parked on limits; the rows are all that was read of them."""
@@ -154,15 +168,16 @@ class Round:
         nodes = self.batch.catalog.nodes(self.batch.conn, {lane.node_id for lane in lanes})
         self.snapshot.nodes.update(nodes)
         for lane in lanes:
-            found[lane.parked_on, nodes[lane.node_id].base_id].append(lane)
-        self.snapshot.parked.update(found)
+            found[self.stored[lane.key].parked_on, nodes[lane.node_id].base_id].append(lane)
+        for key, parked in found.items():  # but for exempt ones that are open by now
+            self.snapshot.parked[key] = [lane for lane in parked if lane.parked_on > OPEN]
         ahead = PARKED_AHEAD.of(len(found))
         self.snapshot.parked_more.update(key for key, parked in found.items() if len(parked) >= ahead)
 
     def _join(self, rows: Iterable[StoredLane]) -> None:
         """Candidates that belong to a stored lane wait there; if it is among those loaded, they may start at once with it."""
         for row in rows:
-            key = (row.run_key, row.node_id, row.priority, tuple(row.locals), UNMAPPED)
+            key = (row.run_key, row.node_id, row.priority, tuple(row.locals), UNMAPPED, row.exempt, row.lane_id < 0)
             if row.task_index is None and key in self.candidates:
                 lane = self._adopt(row)
                 joining = self.candidates.pop(key)
@@ -175,7 +190,7 @@ class Round:
         batch = self.batch
         counts: dict[int, int] = defaultdict(int)
         for lane, count in grants:
-            if lane.key < 0:
+            if lane.key in self.in_memory:
                 c = self.in_memory[lane.key]
                 self.starts.add(c.place, lane, c.take(batch, count), c.run.ready_at_s)
                 continue
@@ -196,7 +211,7 @@ class Round:
                 self.starts.add(self._place(row), lane, [item], self._startable_at(lane))
 
     def _place(self, row: StoredLane) -> Place:
-        return Place(self.snapshot.nodes[row.node_id], row.priority, None)
+        return Place(self.snapshot.nodes[row.node_id], row.priority, None, row.exempt)
 
     def _startable_at(self, lane: Lane) -> float:
         """When the last thing happened that lets the lane start: it became ready, or one of its limits got room."""

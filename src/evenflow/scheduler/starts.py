@@ -7,7 +7,9 @@ from collections import defaultdict
 from evenflow.core.selection import Lane
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.batch import Batch, Item
+from evenflow.scheduler.candidates import is_of_returns
 from evenflow.scheduler.catalog import Place
+from evenflow.store.dispatch import FIRST_START, RETURN
 
 
 class Starts:
@@ -28,8 +30,10 @@ class Starts:
         used[node.pool_limit] += count * node.weight
         for limit in holds[1:]:
             used[limit] += count
+        returns = is_of_returns(lane)  # a try goes on
+        dispatch_class = RETURN if returns else FIRST_START
         for item in items:
-            item.try_number += 1
-            batch.dispatch(item, TaskEvent.GRANT, place, holds, run_priority=run_priority)
+            item.try_number += not returns
+            batch.dispatch(item, TaskEvent.GRANT, place, holds, run_priority=run_priority, dispatch_class=dispatch_class)
         self.count += count
         self.delays.append((max(0.0, batch.now_s - startable_at_s), count))

@@ -35,7 +35,7 @@ def _leave(batch: Batch, starts: Starts, found: list[Candidates]) -> None:
     if left_over := [c for c in found if c.lane.ready]:
         paused = {dag_id for (dag_id,) in selection.keep_pauses(batch.conn, {c.run.dag_id for c in left_over}).all()}
         for c in left_over:
-            c.lane.parked_on = PAUSED if c.run.dag_id in paused else OPEN
+            c.lane.parked_on = PAUSED if c.run.dag_id in paused and not c.lane.exempt else OPEN
         lanes_in_memory.store(batch, left_over)
         batch.wake([0])
     left = {k: r - starts.used.get(k, 0) for k, r in batch.released.items()}
@@ -46,6 +46,7 @@ def _leave(batch: Batch, starts: Starts, found: list[Candidates]) -> None:
 def _start(batch: Batch, starts: Starts, candidates: list[Candidates]) -> None:
     own = {limit: room for limit, room in batch.released.items() if room > 0}
     candidates = [c for c in candidates if all(limit in own for limit in (*c.place.node.limits, *c.lane.locals))]
+    candidates = [c for c in candidates if c.lane.exempt or not batch.closes(c.place.node)]
     if not candidates:
         return
     wanted = {limit for c in candidates for limit in (*c.place.node.limits, *c.lane.locals)}

@@ -19,10 +19,13 @@ def answer_alone(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
             return {"run_id": arguments.get("run_id") or "test__triggered", "state": "success", "is_own": True}
         case "states":
             print(f"dag.test() sees no other DAG: taken as successful is {arguments['dag_id']}")
-            dates = arguments["logical_dates"]
+            dates, names = arguments.get("logical_dates", []), arguments.get("run_ids", [])
             tasks = {task_id: {"success": 1} for task_id in arguments.get("task_ids") or ["all"]}
             return {
-                "runs": [{"run_id": "test", "logical_date": d, "state": "success", "tasks": tasks} for d in dates],
+                "runs": [
+                    *({"run_id": "test", "logical_date": d, "state": "success", "tasks": tasks} for d in dates),
+                    *({"run_id": name, "logical_date": None, "state": "success", "tasks": tasks} for name in names),
+                ],
                 "missing": [],
             }
         case "set_variable" | "delete_variable":

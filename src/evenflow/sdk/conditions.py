@@ -36,11 +36,13 @@ def guard_all(function: Callable[..., Any], guards: tuple[Guard, ...]) -> Callab
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
+        from evenflow.sdk.awaiting import has_waited
         from evenflow.sdk.context import get_current_context
 
-        context = get_current_context()
-        for guard in guards:
-            guard.check(context)
+        if not has_waited():  # else they have let it run
+            context = get_current_context()
+            for guard in guards:
+                guard.check(context)
         return function(*args, **kwargs)
 
     guarded.__dict__["guards"] = guards  # for who calls the function in another process

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from evenflow.errors import ConnectionNotFound, NoContext, VariableNotFound, XComError
 from evenflow.sdk.connections import get_connection
+from evenflow.sdk.kept import Kept
 from evenflow.sdk.params import RunParams
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from evenflow.sdk.asset_events import Control
     from evenflow.sdk.dag import DAG
     from evenflow.sdk.task import Task
+
+T = TypeVar("T")
 
 CONTEXT_KEYS = frozenset(
     {
@@ -167,6 +170,29 @@ class TaskInstance:
         found, value = self.xcoms.pull(task_id, key, index, other)
         return value if found else default
 
+    def once(self, name: str, function: Callable[[], T]) -> T:
+        """What ``function()`` returned the first time: stored durably under ``name``, and answered without a call from then on, in
+        this try and in all later ones of this task, whatever becomes of its workers. Clearing the task, or :meth:`forget`, begins
+        anew. Of an ``async def`` it is to be awaited.
+
+        The value is of the types that results may have. When the process dies between the call and the storing, ``function`` is
+        called again: give the system outside :meth:`once_key`, so that it can tell.
+        """
+        kept: T = Kept(self.task_id, self.control).once(name, function)
+        return kept
+
+    def once_value(self, name: str, default: Any = None) -> Any:
+        """What :meth:`once` has stored under ``name``, without calling anything."""
+        return Kept(self.task_id, self.control).value(name, default)
+
+    def once_key(self, name: str) -> str:
+        """A key for :meth:`once`, the same each time until the task is cleared or the name forgotten, and no other's ever."""
+        return Kept(self.task_id, self.control).key(name)
+
+    def forget(self, name: str) -> None:
+        """The next :meth:`once` of this name calls its function again, with another key."""
+        Kept(self.task_id, self.control).forget(name)
+
     def progress(self, label: str, done: int, total: int, **detail: Any) -> None:
         """Shows people how far the try is; the newest replaces the one before."""
         self.report_progress(label, done, total, detail)
@@ -177,6 +203,21 @@ class Context(dict[str, Any]):
 
     lazy: Callable[[str], Any] | None = None
     lazy_keys: frozenset[str] = frozenset()
+
+    def once(self, name: str, function: Callable[[], T]) -> T:
+        """As :meth:`TaskInstance.once`; so are the three that follow."""
+        kept: T = self["ti"].once(name, function)
+        return kept
+
+    def once_value(self, name: str, default: Any = None) -> Any:
+        return self["ti"].once_value(name, default)
+
+    def once_key(self, name: str) -> str:
+        key: str = self["ti"].once_key(name)
+        return key
+
+    def forget(self, name: str) -> None:
+        self["ti"].forget(name)
 
     def __missing__(self, key: str) -> Any:
         if key in self.lazy_keys and self.lazy is not None:

@@ -22,7 +22,7 @@ from evenflow.sdk.isolated_tasks import (
     PythonVirtualenvOperator,
 )
 from evenflow.sdk.mapping import MappedOperator
-from evenflow.sdk.operators import BaseOperator, PythonOperator
+from evenflow.sdk.operators import BaseOperator, PythonOperator, is_async
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
 from evenflow.sdk.sensors import POKE_INTERVAL_S, TIMEOUT_S, PythonSensor
 from evenflow.sdk.setup_teardown import Role
@@ -67,9 +67,12 @@ class TaskFunction(Generic[P, R]):
     def __init__(self, function: Callable[..., R], operator: type[PythonOperator], options: Mapping[str, Any]) -> None:
         if not callable(function):
             raise BadArgument(f"@task decorates a function, not {function!r}. For an id, type: @task(task_id={function!r})")
-        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        if inspect.isasyncgenfunction(function):
+            raise BadArgument(f"@task cannot decorate {function.__name__}(), an async generator. Return a list, do not yield.")
+        if inspect.iscoroutinefunction(function) and not operator.takes_async:
             raise BadArgument(
-                f"@task cannot decorate the async function {function.__name__}(). Make it a plain one that calls asyncio.run(...)."
+                f"@task.{operator.operator_name} cannot decorate the async function {function.__name__}(), which runs in a Python "
+                "of its own. Make it a plain one that calls asyncio.run(...)."
             )
         self.function = function
         self.operator = operator
@@ -194,6 +197,8 @@ class PartialFunction:
             inputs=inputs,
             build=build,
             unpack=unpack,
+            kind=decorated.operator,
+            is_async=is_async(decorated.function),
         )
         return decorated._in_role(mapped_task.output)
 
@@ -243,6 +248,7 @@ class TaskDecorator:
         max_wait: timedelta | float | None = None,
         silent_fail: bool = False,
         never_fail: bool = False,
+        deferrable: bool = False,
         **options: Unpack[_Options],
     ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
     def sensor(self, function: Any = None, /, **options: Any) -> Any:

@@ -22,6 +22,8 @@ class _IsolatedOperator(PythonOperator):
     the context that it names, are data: JSON types, tuples, sets, dates and times, paths. So is its result.
     """
 
+    takes_async = False
+
     def __init__(
         self,
         *,

@@ -97,6 +97,11 @@ def hide(values: Iterable[str]) -> None:
         _outside.ask("mask", {"values": sorted(new)})
 
 
+def hidden() -> frozenset[str]:
+    """What :func:`hide` was told in this process."""
+    return frozenset(_secrets)
+
+
 def _note(kind: Kind, name: str, text: str) -> None:
     from evenflow.sdk.masking import mask_values, secrets_in
 

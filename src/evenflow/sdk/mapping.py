@@ -38,6 +38,8 @@ class MappedOperator(Task):
         build: Callable[[Mapping[str, Any]], BaseOperator],
         unpack: bool = False,
         template_ext: Sequence[str] = (),
+        kind: type[BaseOperator],
+        is_async: bool = False,
     ) -> None:
         super().__init__(task_id=task_id, operator=operator, dag=dag, group=group, options=options)
         around = self.mapped_group
@@ -48,6 +50,7 @@ class MappedOperator(Task):
             )
         self.expansion = Expansion(self.qualified_name, inputs, unpack=unpack, taken=shared)
         self.shared, self.template_ext = shared, template_ext
+        self._kind, self._is_async = kind, is_async
         self._build = build
         self._try_build()
         self.join_dag(dict(shared), self.inputs)
@@ -55,6 +58,20 @@ class MappedOperator(Task):
     @property
     def is_mapped(self) -> bool:
         return True
+
+    def stops_work(self) -> bool:
+        return super().stops_work() or self._kind.overrides_on_kill()
+
+    def cleans_up(self) -> bool:
+        return super().cleans_up() or self._is_async
+
+    def preloads(self) -> tuple[str, ...]:
+        from evenflow.sdk.operators import FOR_ASYNC
+
+        return (*(self._kind.preloaded if self.shared.get("deferrable") else ()), *(FOR_ASYNC if self._is_async else ()))
+
+    def while_deferred(self) -> dict[str, str] | None:
+        return super().while_deferred() or self._kind.released_by_default(bool(self.shared.get("deferrable")))
 
     @property
     def inputs(self) -> dict[str, Any]:

@@ -139,6 +139,11 @@ class Masker:
     def finds_in(self, data: bytes) -> bool:
         return self._pattern is not None and self._pattern.search(data) is not None
 
+    def found_in(self, data: bytes) -> list[str]:
+        """The secrets in ``data``, as they stand there."""
+        found = set() if self._pattern is None else set(self._pattern.findall(data))
+        return sorted(text.decode("utf-8", "surrogatepass") for text in found)
+
     def mask(self, data: bytes) -> bytes:
         return data if self._pattern is None else self._pattern.sub(MASK.encode(), data)
 

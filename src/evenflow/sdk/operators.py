@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Unpack
 
-from evenflow.errors import BadArgument
+from evenflow.errors import BadArgument, TaskDeferred
 from evenflow.sdk import scope
+from evenflow.sdk.deferring import Returned, go_on
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
 from evenflow.sdk.signature import Signature
 from evenflow.sdk.task import Task
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from evenflow.sdk.dag import DAG
     from evenflow.sdk.mapping import MappedOperator
     from evenflow.sdk.taskgroup import TaskGroup
+    from evenflow.sdk.triggers import BaseTrigger
 
     _Registering = type
 else:
@@ -31,6 +35,9 @@ else:
             return operator
 
 
+FOR_ASYNC = ("asyncio", "concurrent.futures.thread", "hashlib", "evenflow.sdk.awaiting")  # what running an async function imports
+
+
 class BaseOperator(Task, metaclass=_Registering):
     """A task that runs ``execute``.
 
@@ -42,6 +49,8 @@ class BaseOperator(Task, metaclass=_Registering):
     operator_name: ClassVar[str] = ""  # what people see as the kind of the task; the class name if empty
     template_fields: ClassVar[Sequence[str]] = ()
     template_ext: ClassVar[Sequence[str]] = ()  # of files, e.g. (".sql",)
+    preloaded: ClassVar[tuple[str, ...]] = ()  # modules that tries of a deferrable one import
+    releases_while_deferred: ClassVar[Mapping[str, str] | None] = None  # where the task says nothing
 
     def __init__(
         self, *, task_id: str, dag: DAG | None = None, task_group: TaskGroup | None = None, **options: Unpack[TaskOptions]
@@ -53,6 +62,51 @@ class BaseOperator(Task, metaclass=_Registering):
     def execute(self, context: Context) -> Any:
         """Does the work. What it returns is the result of the task."""
         raise NotImplementedError(f"{type(self).__name__} has no execute(self, context)")
+
+    def defer(
+        self,
+        *,
+        trigger: BaseTrigger,
+        method_name: str,
+        kwargs: dict[str, Any] | None = None,
+        timeout: timedelta | float | None = None,
+        queue: str | None = None,
+    ) -> NoReturn:
+        """Ends the process, without ending the try: ``method_name(context, event=..., **kwargs)`` is called with the payload of the
+        trigger's event, in a new process, where nothing is left of what was set on ``self``.
+
+        After ``timeout`` the try fails with :class:`TaskDeferralTimeout`. ``queue`` chooses triggerers.
+        """
+        raise TaskDeferred(trigger=trigger, method_name=method_name, kwargs=kwargs, timeout=timeout, queue=queue)
+
+    def resume_execution(self, context: Context, returned: Returned) -> Any:
+        """The result of a try that is back from being deferred."""
+        return go_on(self, context, returned)
+
+    def on_kill(self) -> None:
+        """Stops what a try has started outside, when the try is ended early: by people, by a timeout, or with its run.
+
+        While the try is deferred it is called in a process of its own: what is to be stopped is known there from
+        ``get_current_context()``, e.g. by ``once_value``. An operator that has work in other processes or systems overrides it.
+        """
+
+    @classmethod
+    def overrides_on_kill(cls) -> bool:
+        return cls.on_kill is not BaseOperator.on_kill
+
+    def stops_work(self) -> bool:
+        return super().stops_work() or self.overrides_on_kill()
+
+    def preloads(self) -> tuple[str, ...]:
+        return self.preloaded if getattr(self, "deferrable", False) else ()
+
+    def while_deferred(self) -> dict[str, str] | None:
+        return super().while_deferred() or self.released_by_default(getattr(self, "deferrable", False))
+
+    @classmethod
+    def released_by_default(cls, deferrable: bool) -> dict[str, str] | None:
+        """What the kind of operator says of its holds; None of one that is not to be deferred."""
+        return dict(cls.releases_while_deferred) if deferrable and cls.releases_while_deferred else None
 
     def make_instance(self, arguments: Mapping[str, Any]) -> BaseOperator:
         return copy.copy(self)
@@ -112,6 +166,7 @@ class Partial:
             build=build,
             unpack=unpack,
             template_ext=self.operator.template_ext,
+            kind=self.operator,
         )
 
 
@@ -142,6 +197,7 @@ class PythonOperator(BaseOperator):
     operator_name = "python"
     template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs")
     injected: ClassVar[frozenset[str]] = frozenset()  # parameters that the operator itself fills in
+    takes_async: ClassVar[bool] = True  # functions that are `async def`
 
     def __init__(
         self,
@@ -170,5 +226,35 @@ class PythonOperator(BaseOperator):
         return self.call(context)
 
     def call(self, context: Context, **injected: Any) -> Any:
-        """The function's result, ``injected`` being what the operator fills in."""
-        return self.python_callable(*self.op_args, **self.signature.fill(self.op_args, {**self.op_kwargs, **injected}, context))
+        """The function's result, ``injected`` being what the operator fills in. An ``async def`` is run to its end, or until it
+        waits.
+        """
+        result = self.python_callable(*self.op_args, **self.signature.fill(self.op_args, {**self.op_kwargs, **injected}, context))
+        if inspect.iscoroutine(result):
+            from evenflow.sdk.awaiting import run_async
+
+            return run_async(result)
+        return result
+
+    def resume_execution(self, context: Context, returned: Returned) -> Any:
+        if returned.method != self.begin_again.__name__:
+            return super().resume_execution(context, returned)
+        return self.begin_again(context, returned)
+
+    def begin_again(self, context: Context, returned: Returned) -> Any:
+        """A function that has waited begins again."""
+        from evenflow.sdk.awaiting import waiting
+
+        with waiting(returned):
+            return self.execute(context)
+
+    def cleans_up(self) -> bool:
+        return super().cleans_up() or is_async(self.python_callable)
+
+    def preloads(self) -> tuple[str, ...]:
+        return (*super().preloads(), *(FOR_ASYNC if is_async(self.python_callable) else ()))
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether it can wait; what it waits for, and what of that is to be stopped, is known only when it runs."""
+    return inspect.iscoroutinefunction(inspect.unwrap(function))

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from evenflow.core.callbacks import OF_TASKS
 from evenflow.core.limits import MAX_LOSSES
-from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, RetryRule
+from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, WAITING_HOLDS, RetryRule
 from evenflow.core.retry import MAX_DELAY_S
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import INT32_MAX, INT32_MIN, WeightRule
@@ -34,6 +34,8 @@ class TaskOptions(TypedDict, total=False):
     retry_policy: ExceptionRetryPolicy | None  # which failures are worth another try
     infrastructure_retries: int  # how often its worker may be lost, or be unable to start it, without using up a try
     execution_timeout: timedelta | float | None
+    execution_timeout_counts_waiting: bool  # whether it counts the time in which the task is deferred, too
+    while_deferred: Mapping[str, str]  # "hold" or "release" for "pool", "task_limits", "run" and "executor", instead of the default
     depends_on_past: bool
     wait_for_downstream: bool
     pool: str
@@ -56,6 +58,7 @@ class TaskOptions(TypedDict, total=False):
     on_failure_callback: callbacks.Functions
     on_retry_callback: callbacks.Functions
     on_skipped_callback: callbacks.Functions  # when the task itself says that it is skipped
+    on_kill_callback: callbacks.Functions  # stops what a try has started outside, when it is ended early
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,8 @@ class Settings:
     retry_rules: tuple[RetryRule, ...] = ()
     infrastructure_retries: int = MAX_LOSSES
     execution_timeout: float | None = None
+    execution_timeout_counts_waiting: bool = True
+    while_deferred: dict[str, str] | None = None
     depends_on_past: bool = False
     wait_for_downstream: bool = False
     pool: str = DEFAULT_POOL
@@ -93,6 +98,7 @@ class Settings:
     on_failure_callback: tuple[callbacks.Function, ...] = ()
     on_retry_callback: tuple[callbacks.Function, ...] = ()
     on_skipped_callback: tuple[callbacks.Function, ...] = ()
+    on_kill_callback: tuple[callbacks.Function, ...] = ()
 
 
 DISPLAY_NAME = f"a string of 1 to {MAX_DISPLAY_NAME} printable characters"
@@ -254,6 +260,15 @@ def _policy(value: Any) -> tuple[RetryRule, ...]:
         raise _Refused(f"a policy without errors ({error})") from None
 
 
+def _while_deferred(value: Any) -> dict[str, str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not value.keys() <= set(WAITING_HOLDS) or not {"hold", "release"} >= set(value.values()):
+        names = ", ".join(repr(name) for name in WAITING_HOLDS)
+        raise _Refused(f"a dict from some of {names} to 'hold' or 'release', e.g. {{'pool': 'release'}}")
+    return {name: value[name] for name in WAITING_HOLDS if name in value} or None
+
+
 _FIELDS = {"doc_md": "doc", "task_display_name": "display_name", "retry_policy": "retry_rules"}
 
 _MAX_BACKOFF = 100.0  # from a second to a day in four tries
@@ -268,6 +283,8 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "retry_policy": _policy,
     "infrastructure_retries": _integer(0, MAX_RETRIES),
     "execution_timeout": _optional(_seconds(_MIN_TIMEOUT_S)),
+    "execution_timeout_counts_waiting": _flag,
+    "while_deferred": _while_deferred,
     "depends_on_past": _flag,
     "wait_for_downstream": _flag,
     "pool": _name,
@@ -285,5 +302,5 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "do_xcom_push": _flag,
     "outlets": _assets,
     "inlets": _assets,
-    **dict.fromkeys(OF_TASKS, _functions),
+    **dict.fromkeys((*OF_TASKS, "on_kill_callback"), _functions),
 }

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenflow.core.states import RUN_FINISHED, RunState, TaskState
 from evenflow.errors import BadSetting, TaskFailedForGood, TaskRescheduled, TaskSkipped
+from evenflow.sdk.built_in_triggers import EXTERNAL_TASK, SHORTEST_PAUSE_S, built_in, checked
 from evenflow.sdk.operators import BaseOperator
 from evenflow.sdk.sensors import POKE_INTERVAL_S, BaseSensorOperator
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
+    from evenflow.sdk.triggers import BaseTrigger
 
 RUN_ID_KEY = "trigger_run_id"  # the XCom under which the name of the triggered run is, as in Airflow
+CURE = " Once that is mended, clear this task: it triggers another."
 
 
 class TriggerDagRunOperator(BaseOperator):
     """Makes a run of ``trigger_dag_id`` with ``conf`` as its params, and waits for its end with ``wait_for_completion``.
 
-    Waiting takes no slot: every ``poke_interval`` it looks again. The run is made once, however often the task is tried; an
-    operator who clears the task has another made. A run that is there already under ``trigger_run_id`` or ``logical_date`` fails
-    the task, skips it with ``skip_when_already_exists``, or is cleared and runs again with ``reset_dag_run``. The name of the run
-    is the result, and the XCom ``trigger_run_id``.
+    Waiting takes no slot: every ``poke_interval`` it looks again, or with ``deferrable`` a triggerer does. The run is made
+    once, however often the task is tried; an operator who clears the task has another made. A run that is there already under
+    ``trigger_run_id`` or ``logical_date`` fails the task, skips it with ``skip_when_already_exists``, or is cleared and runs
+    again with ``reset_dag_run``. The name of the run is the result, and the XCom ``trigger_run_id``.
     """
 
     operator_name = "trigger_dag_run"
+    preloaded = ("evenflow.triggers.external",)
     template_fields: ClassVar[Sequence[str]] = ("trigger_dag_id", "trigger_run_id", "logical_date", "conf")
 
     def __init__(
@@ -45,9 +50,11 @@ class TriggerDagRunOperator(BaseOperator):
         failed_states: Collection[str] = (RunState.FAILED,),
         skip_when_already_exists: bool = False,
         fail_when_dag_is_paused: bool = False,
+        deferrable: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(task_id=task_id, **options)
+        self.deferrable = deferrable
         self.trigger_dag_id, self.trigger_run_id, self.conf = trigger_dag_id, trigger_run_id, dict(conf or {})
         self.logical_date = logical_date.isoformat() if isinstance(logical_date, datetime) else logical_date
         self.reset_dag_run, self.wait_for_completion = reset_dag_run, wait_for_completion
@@ -80,10 +87,82 @@ class TriggerDagRunOperator(BaseOperator):
         context["ti"].xcom_push(RUN_ID_KEY, run_id)
         if self.wait_for_completion and state not in self.allowed_states:
             if state in self.failed_states:
-                raise TaskFailedForGood(f"{name} is {state}. Once that is mended, clear this task: it triggers another.")
+                raise TaskFailedForGood(f"{name} is {state}.{CURE}")
             print(f"{name} is {state}.")
+            if self.deferrable:
+                self.defer(trigger=self._end_of(run_id), method_name="completed", kwargs={"run_id": run_id})
             raise TaskRescheduled(self.poke_interval)
         return run_id
+
+    def completed(self, context: Context, event: Mapping[str, Any], run_id: str) -> str:
+        """Called when the run that it was deferred for is over."""
+        if event["status"] == "failed":
+            raise TaskFailedForGood(event["message"] + CURE)
+        checked(event)
+        return run_id
+
+    def _end_of(self, run_id: str) -> BaseTrigger:
+        interval = self.poke_interval
+        return built_in(
+            EXTERNAL_TASK,
+            dag_id=self.trigger_dag_id,
+            run_ids=[run_id],
+            allowed_states=sorted(self.allowed_states),
+            failed_states=sorted(self.failed_states),
+            poll_interval=max(interval.total_seconds() if isinstance(interval, timedelta) else interval, SHORTEST_PAUSE_S),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    status: str  # "success", "skipped" or "failed"
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """Runs of a DAG, by their logical dates or their names, or some of their tasks, and the states of them that decide."""
+
+    dag_id: str
+    logical_dates: tuple[str, ...] = ()
+    run_ids: tuple[str, ...] = ()
+    task_ids: tuple[str, ...] = ()
+    group_id: str | None = None
+    allowed: frozenset[str]
+    skipped: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
+
+    def question(self) -> dict[str, Any]:
+        """The arguments of the question ``states``."""
+        return {
+            "dag_id": self.dag_id,
+            "logical_dates": list(self.logical_dates),
+            "run_ids": list(self.run_ids),
+            "task_ids": list(self.task_ids),
+            "group_id": self.group_id,
+        }
+
+    def judge(self, answer: Mapping[str, Any]) -> Verdict | None:
+        """What the answer decides; None: not yet."""
+        runs = answer["runs"]
+        of_tasks = bool(self.task_ids) or self.group_id is not None
+        found = [counts for run in runs for counts in (run["tasks"].values() if of_tasks else ({run["state"]: 1},))]
+        present = {state for counts in found for state in counts}
+        for status, states in (("failed", self.failed), ("skipped", self.skipped)):
+            if present & states:
+                return Verdict(status=status, message=f"{self.name} is {', '.join(sorted(present & states))}.")
+        done = bool(found) and all(counts and self.allowed >= counts.keys() for counts in found)
+        if not done or len(runs) != len(set(self.logical_dates)) + len(set(self.run_ids)):
+            return None
+        return Verdict(status="success", message=f"{self.name} is {', '.join(sorted(present))}.")
+
+    @property
+    def name(self) -> str:
+        if self.group_id is not None:
+            return f"Something of group {self.group_id!r} of DAG {self.dag_id!r}"
+        tasks = ", ".join(map(repr, self.task_ids))
+        runs = f"The run {', '.join(map(repr, self.run_ids))}" if self.run_ids else "The run"
+        return f"{'One of ' if len(self.task_ids) > 1 else ''}{tasks or runs} of DAG {self.dag_id!r}"
 
 
 class ExternalTaskSensor(BaseSensorOperator):
@@ -92,11 +171,12 @@ class ExternalTaskSensor(BaseSensorOperator):
 
     The run is that with the logical date of this one, less ``execution_delta``, or those whose dates
     ``execution_date_fn(logical_date)`` (or with the context as a second argument) gives. A task in one of ``failed_states`` fails
-    the sensor for good, one in ``skipped_states`` skips it. ``check_existence`` fails it at once when the DAG, a task or the
-    group does not exist; otherwise it waits.
+    the sensor for good, one in ``skipped_states`` skips it. ``check_existence`` fails it at its first look when the DAG, a task
+    or the group does not exist; otherwise it waits. With ``deferrable`` a triggerer waits instead of it.
     """
 
     operator_name = "sensor"
+    preloaded = ("evenflow.triggers.external",)
     template_fields: ClassVar[Sequence[str]] = (
         "external_dag_id",
         "external_task_id",
@@ -139,29 +219,46 @@ class ExternalTaskSensor(BaseSensorOperator):
         self.check_existence = check_existence
 
     def poke(self, context: Context) -> bool:
-        dates = {date.astimezone(UTC) for date in self._dates(context)}
-        task_ids = self.external_task_ids or ([self.external_task_id] if self.external_task_id else [])
-        answer = context["ti"].control.ask(
-            "states",
-            {
-                "dag_id": self.external_dag_id,
-                "logical_dates": [date.isoformat() for date in sorted(dates)],
-                "task_ids": task_ids,
-                "group_id": self.external_task_group_id,
-            },
-        )
+        awaited = self._awaited(context)
+        answer = context["ti"].control.ask("states", awaited.question())
         if self.check_existence:
             self._check_existence(answer["missing"])
-        runs = answer["runs"]
-        of_tasks = bool(task_ids) or self.external_task_group_id is not None
-        found = [counts for run in runs for counts in (run["tasks"].values() if of_tasks else ({run["state"]: 1},))]
-        present = {state for counts in found for state in counts}
-        if present & self.failed_states:
-            raise TaskFailedForGood(f"{self._what()} is {', '.join(sorted(present & self.failed_states))}.")
-        if present & self.skipped_states:
-            raise TaskSkipped(f"{self._what()} is {', '.join(sorted(present & self.skipped_states))}.")
-        done = bool(found) and all(counts and self.allowed_states >= counts.keys() for counts in found)
-        return done and len(runs) == len(dates)
+        verdict = awaited.judge(answer)
+        if verdict is None:
+            return False
+        self.found(context, {"status": verdict.status, "message": verdict.message})
+        return True
+
+    def trigger(self, context: Context) -> BaseTrigger:
+        awaited = self._awaited(context)
+        return built_in(
+            EXTERNAL_TASK,
+            dag_id=awaited.dag_id,
+            logical_dates=awaited.logical_dates,
+            task_ids=awaited.task_ids,
+            group_id=awaited.group_id,
+            allowed_states=sorted(awaited.allowed),
+            skipped_states=sorted(awaited.skipped),
+            failed_states=sorted(awaited.failed),
+            poll_interval=max(self.poke_interval, SHORTEST_PAUSE_S),
+        )
+
+    def found(self, context: Context, event: Any) -> None:
+        if event["status"] == "failed":
+            raise TaskFailedForGood(event["message"])
+        checked(event)
+
+    def _awaited(self, context: Context) -> Awaited:
+        task_ids = self.external_task_ids or ([self.external_task_id] if self.external_task_id else [])
+        return Awaited(
+            dag_id=self.external_dag_id,
+            logical_dates=tuple(date.isoformat() for date in sorted({date.astimezone(UTC) for date in self._dates(context)})),
+            task_ids=tuple(task_ids),
+            group_id=self.external_task_group_id,
+            allowed=self.allowed_states,
+            skipped=self.skipped_states,
+            failed=self.failed_states,
+        )
 
     def _dates(self, context: Context) -> Sequence[datetime]:
         own = context["logical_date"] or context["dag_run"].run_after
@@ -172,14 +269,6 @@ class ExternalTaskSensor(BaseSensorOperator):
         takes_context = len(inspect.signature(self.execution_date_fn).parameters) > 1
         dates = self.execution_date_fn(own, context) if takes_context else self.execution_date_fn(own)
         return [dates] if isinstance(dates, datetime) else list(dates)
-
-    def _what(self) -> str:
-        if self.external_task_group_id is not None:
-            return f"Something of group {self.external_task_group_id!r} of DAG {self.external_dag_id!r}"
-        task_ids = self.external_task_ids or ([self.external_task_id] if self.external_task_id else [])
-        return (
-            f"{'One of ' if len(task_ids) > 1 else ''}{', '.join(map(repr, task_ids)) or 'The run'} of DAG {self.external_dag_id!r}"
-        )
 
     def _check_existence(self, missing: Sequence[str] | None) -> None:
         if missing is None:

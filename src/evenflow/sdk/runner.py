@@ -6,29 +6,33 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from evenflow.core.model import UNMAPPED
-from evenflow.errors import BadArgument, EvenflowError, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
+from evenflow.errors import BadArgument, EvenflowError, TaskDeferred, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
 from evenflow.sdk import lookup, xcom
 from evenflow.sdk.branching import task_indexes
 from evenflow.sdk.callbacks import before_execution
 from evenflow.sdk.clock import clock
 from evenflow.sdk.context import Context, DagRun, TaskInstance, current, make_context
 from evenflow.sdk.dag import DAG
+from evenflow.sdk.deferring import CLEAN_UP, Returned, deferral_of
 from evenflow.sdk.expansion import Expansion
+from evenflow.sdk.killing import clean_up, executing
 from evenflow.sdk.limits import MAX_REASON_CHARS
 from evenflow.sdk.mapping import MappedOperator
+from evenflow.sdk.operators import BaseOperator
 from evenflow.sdk.params import ParamRef, RunParams
 from evenflow.sdk.sequences import Combinable, Elements
 from evenflow.sdk.task import Task
 from evenflow.sdk.taskgroup import GroupArgument
 from evenflow.sdk.templates import Renderer, shown_fields
+from evenflow.sdk.triggers import BaseTrigger
 from evenflow.sdk.xcomarg import RETURN_VALUE, Reference, XComArg, item_key
 
-Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled"]
+Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "deferred"]
 
 
 class Channel(Protocol):
@@ -68,6 +72,7 @@ class TryContext:
     data_interval_end: datetime | None = None
     map_length: int | None = None
     api_url: str = ""  # where the API is; empty outside of a worker
+    resumed: Mapping[str, Any] | None = None  # the fields of a wire.messages.Resumed: the try has deferred before
 
     @classmethod
     def from_assignment(cls, assignment: Mapping[str, Any]) -> TryContext:
@@ -90,6 +95,7 @@ class TryResult:
     delay_s: float | None = None  # of a rescheduled one: until it is to be started again
     produced: list[dict[str, Any]] = field(default_factory=list)  # of a success: what its asset events say, see sdk.assets
     skip: list[int] = field(default_factory=list)  # of a success: task indexes that it decided against
+    defer: dict[str, Any] | None = None  # of a deferred one: the fields of a wire.messages.Defer
 
 
 def run_try(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
@@ -125,24 +131,51 @@ def guarded(execute: Callable[[], TryResult]) -> TryResult:
 def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
     task = dag.get_task(ctx.task_id)
     values = Values(task, ctx, channel)
-    context = context_of(dag, task, ctx, values, channel, started_at=clock().now())
+    returned = None if ctx.resumed is None else Returned.from_assignment(ctx.resumed, ctx.task_id)
+    began = clock().now() - timedelta(seconds=returned.began_s if returned else 0.0)
+    context = context_of(dag, task, ctx, values, channel, started_at=began)
     arguments = task.elements(ctx.map_index, ctx.map_length, values) if isinstance(task, MappedOperator) else {}
     operator = task.make_instance(arguments)
     with lookup.reaching(channel):
         renderer = Renderer(dag, task.task_id, context, values.of, lambda: _data_of(task, arguments))
+        if returned is not None and returned.purpose == CLEAN_UP:
+            clean_up(operator, context, returned, renderer.render_fields)
+            return TryResult(outcome="failed", reason=returned.reason)
         renderer.render_fields(operator)
-        if renderer.rendered:
+        if renderer.rendered and returned is None:
             channel.ask("rendered", {"fields": shown_fields(operator)})
         context["templates_dict"] = getattr(operator, "templates_dict", None)
         token = current.set(context)
         try:
-            before_execution(task, context)
-            result = operator.execute(context)
+            with executing(operator, context):
+                result = _result(task, operator, context, returned)
+        except _Deferred as deferred:
+            return TryResult(outcome="deferred", defer=deferred.told)
         finally:
             current.reset(token)
     text = result_text(task, result, channel) if task.task_settings.do_xcom_push else None
     skip = task_indexes(dag, context["ti"].skipped_tasks)
     return TryResult(outcome="success", result=text, produced=context["outlet_events"].told(), skip=skip)
+
+
+def _result(task: Task, operator: BaseOperator, context: Context, returned: Returned | None) -> Any:
+    """Raises :class:`_Deferred` when there is none yet."""
+    try:
+        if returned is not None:
+            return operator.resume_execution(context, returned)
+        before_execution(task, context)
+        return operator.execute(context)
+    except TaskDeferred as error:
+        deferred = error
+    raise _Deferred(deferred.trigger, deferral_of(operator, deferred))
+
+
+class _Deferred(TaskDeferred):
+    """One that can be brought back; ``told`` has the fields of a ``wire.messages.Defer``."""
+
+    def __init__(self, trigger: BaseTrigger, told: dict[str, Any]) -> None:
+        super().__init__(trigger=trigger, method_name=told["method"])
+        self.told = told
 
 
 def result_text(task: Task, result: Any, channel: Channel) -> bytes | None:

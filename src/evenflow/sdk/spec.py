@@ -319,4 +319,7 @@ def _task_spec(
         outlet_aliases=tuple(outlet.name for outlet in settings.outlets if isinstance(outlet, AssetAlias)),
         inlets=tuple(inlet.name for inlet in settings.inlets),
         callbacks=callbacks.declared_by_task(task),
+        while_deferred=task.while_deferred(),
+        cleans_up=task.cleans_up(),
+        execution_timeout_counts_waiting=settings.execution_timeout_counts_waiting,
     )

@@ -8,21 +8,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenflow.errors import CommandFailed
 from evenflow.sdk.bash import run_command
+from evenflow.sdk.built_in_triggers import FILE, SHORTEST_PAUSE_S, built_in, checked
 from evenflow.sdk.connections import get_connection
+from evenflow.sdk.found_files import find_file
 from evenflow.sdk.sensors import BaseSensorOperator
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
+    from evenflow.sdk.triggers import BaseTrigger
 
 
 class FileSensor(BaseSensorOperator):
     """Waits for a file: ``filepath`` may be a pattern such as ``in/*.csv`` (``**`` with ``recursive``).
 
     Of a directory that it matches, some file must be in it. With ``fs_conn_id`` the path is relative to the path of that connection
-    (``file:///data``).
+    (``file:///data``). With ``deferrable`` a triggerer looks for it instead, on its own host.
     """
 
     operator_name = "sensor"
+    preloaded = ("evenflow.triggers.file",)
     template_fields: ClassVar[Sequence[str]] = ("filepath",)
 
     def __init__(
@@ -38,10 +42,19 @@ class FileSensor(BaseSensorOperator):
         self.filepath, self.fs_conn_id, self.recursive = os.fspath(filepath), fs_conn_id, recursive
 
     def poke(self, context: Context) -> bool:
-        from glob import iglob
+        return find_file(self._path(), self.recursive) is not None
 
+    def trigger(self, context: Context) -> BaseTrigger:
+        interval = max(self.poke_interval, SHORTEST_PAUSE_S)
+        return built_in(FILE, filepath=self._path(), recursive=self.recursive, poll_interval=interval)
+
+    def found(self, context: Context, event: Any) -> None:
+        checked(event)
+
+    def _path(self) -> str:
+        """Absolute, because a triggerer has another working directory."""
         base = "/" + get_connection(self.fs_conn_id).path if self.fs_conn_id else ""
-        return any(_has_file(path) for path in iglob(os.path.join(base, self.filepath), recursive=self.recursive))
+        return os.path.abspath(os.path.join(base, self.filepath))
 
 
 class BashSensor(BaseSensorOperator):
@@ -74,7 +87,3 @@ class BashSensor(BaseSensorOperator):
                 return False
             raise
         return True
-
-
-def _has_file(path: str) -> bool:
-    return os.path.isfile(path) or any(files for _, _, files in os.walk(path))

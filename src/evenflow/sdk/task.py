@@ -84,6 +84,22 @@ class Task(Dependency):
             return UNMAPPED
         return map_index if source.mapped_group is not None and source.mapped_group is self.mapped_group else None
 
+    def stops_work(self) -> bool:
+        """Whether there may be something to do when a try of it is ended early: ``on_kill`` of its operator, or callbacks."""
+        return bool(self.task_settings.on_kill_callback)
+
+    def cleans_up(self) -> bool:
+        """Whether that may be so while it is deferred, too."""
+        return self.stops_work()
+
+    def while_deferred(self) -> dict[str, str] | None:
+        """What it holds or releases while it is deferred, where it says so."""
+        return self.task_settings.while_deferred
+
+    def preloads(self) -> tuple[str, ...]:
+        """Modules that its tries would import each for itself: loaded once, by the process that they are forked from."""
+        return ()
+
     @property
     def output(self) -> XComArg:
         """The result of the task, for others to use as an argument."""

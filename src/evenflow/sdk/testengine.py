@@ -6,6 +6,7 @@ passes for real between two events.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections import Counter
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 from evenflow.core.model import DagSpec, instance_name
 from evenflow.core.retry import may_retry, next_delay
@@ -20,6 +22,8 @@ from evenflow.core.states import RunState, TaskState
 from evenflow.sdk.graph import topological_order
 from evenflow.sdk.testflow import Decided, Flow, Instance, Key
 from evenflow.sdk.testtries import Tried, Tries
+from evenflow.sdk.testtriggers import TestTriggers
+from evenflow.sdk.triggers import BaseTrigger, load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +53,18 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """``sleep`` lets time pass between two events; ``slots`` is how many tries may run at once."""
+    """``sleep`` lets time pass between two events, ``make_loop`` makes an event loop in whose time triggers wait, which
+    ``trigger_of`` makes from what a task instance deferred with; ``slots`` is how many tries may run at once.
+    """
 
     slots: int | None = 1
     by_priority: bool = False  # else in the order of the DAG
     wait_for_retries: bool = False
     sleep: Callable[[float], None] = field(default=lambda seconds: time.sleep(seconds))
+    make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    trigger_of: Callable[[str, int, Mapping[str, Any]], BaseTrigger] = field(
+        default=lambda task_id, map_index, defer: load(defer["trigger"], defer["trigger_kwargs"])
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -65,8 +75,11 @@ class _Work:
     try_number: int = 1
     first_look_s: float | None = None
     running: bool = False
-    slot: bool = False
+    slot: bool = False  # of the run
+    counted: bool = False  # by the limits of its task
     ended: bool = False  # by the end of its run
+    began_s: float = 0.0  # its try
+    resumed: dict[str, Any] | None = None  # it goes on after it was deferred: the fields of a wire.messages.Resumed
 
 
 class Engine:
@@ -84,23 +97,39 @@ class Engine:
         self._events: list[tuple[float, int, _Work, Tried | None]] = []  # a try ends, or is due
         self._ready: list[tuple[tuple[int, int, int], int, _Work]] = []
         self._live: dict[_Work, None] = {}
-        self._slots_of: Counter[int] = Counter()
+        self._slots = 0
+        self._counted: Counter[int] = Counter()
+        self._triggers: TestTriggers[_Work] = TestTriggers(pace.make_loop)
 
     def run(self) -> RunState:
         begun = self.flow.at_once()
         self._conclude(begun)
         self._settle(begun)
-        while self._start_what_may() or self._events:
-            due_s = self._events[0][0]
-            if due_s > self.now_s:
-                self._pace.sleep(due_s - self.now_s)
-                self.now_s = due_s
-            while self._events and self._events[0][0] <= self.now_s:
-                _, _, work, tried = heappop(self._events)
-                self._happen(work, tried)
+        try:
+            while self._start_what_may() or self._events or self._triggers:
+                self._let_time_pass()
+                while self._events and self._events[0][0] <= self.now_s:
+                    _, _, work, tried = heappop(self._events)
+                    self._happen(work, tried)
+        finally:
+            self._triggers.close()
         state = self.flow.state()
         self._tries.call_back_run(state)
         return state
+
+    def _let_time_pass(self) -> None:
+        """Until something is due, or a trigger is over: a return is not refused by a limit."""
+        left_s = self._events[0][0] - self.now_s if self._events else None
+        if self._triggers:
+            with self._tries.quiet():
+                waited_s, over = self._triggers.wait(left_s)
+            self.now_s += waited_s
+            for work, resumed in over.items():
+                work.resumed = resumed
+                self._start(work)
+        elif left_s is not None and left_s > 0:
+            self._pace.sleep(left_s)
+            self.now_s += left_s
 
     def _start_what_may(self) -> bool:
         """Whether anything has been started."""
@@ -108,13 +137,13 @@ class Engine:
             self._offer(_Work(instance))
         self.flow.ready.clear()
         held_back, started = [], False
-        while self._ready and (self._pace.slots is None or self._slots_of.total() < self._pace.slots):
+        while self._ready and (self._pace.slots is None or self._slots < self._pace.slots):
             offer = heappop(self._ready)
             work = offer[-1]
             most = self._spec.tasks[work.instance.index].max_active_tis_per_dagrun
             if work.ended:
                 continue
-            if most is not None and self._slots_of[work.instance.index] >= most:
+            if most is not None and self._counted[work.instance.index] >= most:
                 held_back.append(offer)
                 continue
             started = True
@@ -131,13 +160,16 @@ class Engine:
 
     def _start(self, work: _Work) -> None:
         task = self._spec.tasks[work.instance.index]
-        if not work.slot:
-            work.slot = True
-            self._slots_of[work.instance.index] += 1
+        self._take(work)
         work.running = True
         self._note(work, TaskState.RUNNING)
         waited_s = 0.0 if work.first_look_s is None else self.now_s - work.first_look_s
-        tried = self._tries.run(task, work.instance, work.try_number, waited_s)
+        resumed, work.resumed = work.resumed, None
+        if resumed is None:
+            work.began_s = self.now_s
+        else:
+            resumed["began_s"] = self.now_s - work.began_s
+        tried = self._tries.run(task, work.instance, work.try_number, waited_s, resumed)
         self._later(tried.took_s, work, tried)
 
     def _happen(self, work: _Work, tried: Tried | None) -> None:
@@ -158,6 +190,15 @@ class Engine:
             self._note(work, TaskState.UP_FOR_RESCHEDULE)
             work.first_look_s = self.now_s - tried.took_s if work.first_look_s is None else work.first_look_s
             self._later(result.delay_s or 0.0, work, None)
+        elif result.defer is not None:
+            self._note(work, TaskState.DEFERRED)
+            self._tries.say(
+                f"{instance_name(task.task_id, work.instance.map_index)}: deferred, waits for {result.defer['trigger']}"
+            )
+            self._hold_while_deferred(work)
+            address = task.task_id, work.instance.map_index
+            trigger = self._pace.trigger_of(*address, result.defer)
+            self._triggers.begin(work, trigger, result.defer, self._tries.channel_of(*address))
         elif (
             result.outcome == "failed"
             and may_retry(task, work.try_number, result.error_types)
@@ -192,7 +233,8 @@ class Engine:
             self._offer(_Work(instance))
         self.flow.ready.clear()
         ends = [work for work in self._live if not self._spec.tasks[work.instance.index].teardown]
-        killed = [work for work in ends if work.running or work.first_look_s is not None or work.try_number > 1]
+        waited = {work for work in ends if self._stop_waiting(work, reason)}
+        killed = [work for work in ends if work.running or work in waited or work.first_look_s is not None or work.try_number > 1]
         stopped = self.flow.stop({work.instance.index for work in killed})
         self._conclude(dict.fromkeys(stopped, (TaskState.SKIPPED, reason)))
         for work in ends:
@@ -240,10 +282,32 @@ class Engine:
         at = self._began_at + timedelta(seconds=self.now_s)
         self.moments.append(Moment(at=at, task_id=task_id, map_index=map_index, try_number=try_number, state=state))
 
+    def _stop_waiting(self, work: _Work, reason: str) -> bool:
+        """Whether it was deferred; then what it has started outside is stopped."""
+        resumed = self._triggers.kill(work, reason)
+        task = self._spec.tasks[work.instance.index]
+        if resumed is not None and task.cleans_up:
+            self._tries.run(task, work.instance, work.try_number, 0.0, resumed)
+        return resumed is not None
+
+    def _take(self, work: _Work) -> None:
+        self._slots += not work.slot
+        self._counted[work.instance.index] += not work.counted
+        work.slot = work.counted = True
+
+    def _hold_while_deferred(self, work: _Work) -> None:
+        """Gives back what a deferred try does not keep: unless its task says otherwise, its slot of the run."""
+        chosen = self._spec.tasks[work.instance.index].while_deferred or {}
+        slot, counted = chosen.get("run") == "hold", chosen.get("task_limits") != "release"
+        self._free(work)
+        self._slots += slot
+        self._counted[work.instance.index] += counted
+        work.slot, work.counted = slot, counted
+
     def _free(self, work: _Work) -> None:
-        if work.slot:
-            work.slot = False
-            self._slots_of[work.instance.index] -= 1
+        self._slots -= work.slot
+        self._counted[work.instance.index] -= work.counted
+        work.slot = work.counted = False
 
     def _later(self, delay_s: float, work: _Work, tried: Tried | None) -> None:
         heappush(self._events, (self.now_s + delay_s, next(self._sequence), work, tried))

@@ -7,7 +7,7 @@ import dataclasses
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evenflow.core.model import TaskSpec
@@ -50,6 +50,7 @@ class MemoryChannel:
     task_id: str
     map_index: int
     waited_s: float = 0.0
+    kept: dict[tuple[str, int, str], dict[str, Any]] = field(default_factory=dict)  # answers of wire.messages.Once
 
     def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
         if run_id is not None:  # there is no other run
@@ -76,8 +77,23 @@ class MemoryChannel:
                 return {"length": len(found), "map_index": found[index] if index < len(found) else None}
             case "waited":
                 return {"waited_s": self.waited_s}
+            case "once":
+                return self._kept(arguments["name"])
+            case "set_once":
+                kept = self._kept(arguments["name"])
+                if not kept["found"]:
+                    kept.update(found=True, value=json.loads(json.dumps(arguments["value"])))
+                return kept
+            case "forget_once":
+                self.kept.pop((self.task_id, self.map_index, arguments["name"]), None)
+                return {}
             case _:
                 return answer_alone(question, arguments)
+
+    def _kept(self, name: str) -> dict[str, Any]:
+        from uuid import uuid4
+
+        return self.kept.setdefault((self.task_id, self.map_index, name), {"key": str(uuid4()), "found": False, "value": None})
 
 
 class Tries:
@@ -85,26 +101,31 @@ class Tries:
 
     def __init__(self, dag: DAG, base: TryContext, execute: Executes, *, print_logs: bool, calls_back: bool) -> None:
         self.xcoms: XComs = {}
+        self._kept: dict[tuple[str, int, str], dict[str, Any]] = {}
         self._begun: set[tuple[str, int]] = set()
         self._dag, self._base, self._execute, self._print_logs = dag, base, execute, print_logs
-        self._callbacks = TestCallbacks(
-            dag, self.say, lambda task_id, index: MemoryChannel(self.xcoms, task_id, index), executes=calls_back
-        )
+        self._callbacks = TestCallbacks(dag, self.say, self.channel_of, executes=calls_back)
 
     @property
     def called(self) -> list[Called]:
         """What was called back, or would have been, in order."""
         return self._callbacks.called
 
-    def run(self, task: TaskSpec, instance: Instance, try_number: int, waited_s: float) -> Tried:
+    def channel_of(self, task_id: str, map_index: int, waited_s: float = 0.0) -> MemoryChannel:
+        return MemoryChannel(self.xcoms, task_id, map_index, waited_s, self._kept)
+
+    def run(
+        self, task: TaskSpec, instance: Instance, try_number: int, waited_s: float, resumed: dict[str, Any] | None = None
+    ) -> Tried:
         """Raises KeyboardInterrupt, so that Ctrl-C ends the run."""
-        if (task.task_id, instance.map_index) in self._begun:
+        if resumed is None and (task.task_id, instance.map_index) in self._begun:
             for at in [at for at in self.xcoms if at[0] == task.task_id and at[2] == instance.map_index]:
                 del self.xcoms[at]
         self._begun.add((task.task_id, instance.map_index))
-        channel = MemoryChannel(self.xcoms, task.task_id, instance.map_index, waited_s)
-        with self._quiet():
-            tried = self._execute(self._dag, self._context_of(task, instance, try_number), channel)
+        channel = self.channel_of(task.task_id, instance.map_index, waited_s)
+        context = dataclasses.replace(self._context_of(task, instance, try_number), resumed=resumed)
+        with self.quiet():
+            tried = self._execute(self._dag, context, channel)
         if tried.result.error_types[:1] == ["KeyboardInterrupt"]:
             raise KeyboardInterrupt
         if tried.result.result is not None:
@@ -112,11 +133,11 @@ class Tries:
         return tried
 
     def call_back(self, task: TaskSpec, instance: Instance, try_number: int, state: TaskState, reason: str | None) -> None:
-        with self._quiet():
+        with self.quiet():
             self._callbacks.of_try(self._context_of(task, instance, try_number), state, reason)
 
     def call_back_run(self, state: RunState) -> None:
-        with self._quiet():
+        with self.quiet():
             self._callbacks.of_run(self._base, state)
 
     def say(self, line: str) -> None:
@@ -134,7 +155,7 @@ class Tries:
         )
 
     @contextlib.contextmanager
-    def _quiet(self) -> Iterator[None]:
+    def quiet(self) -> Iterator[None]:
         """What user code prints goes nowhere, unless logs are wanted."""
         with contextlib.ExitStack() as stack:
             if not self._print_logs:

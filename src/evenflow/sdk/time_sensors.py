@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from evenflow.errors import BadSetting
 from evenflow.sdk.clock import clock
 from evenflow.sdk.sensors import BaseSensorOperator
+from evenflow.sdk.triggers import BaseTrigger, DateTimeTrigger
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
@@ -27,8 +28,14 @@ class DateTimeSensor(BaseSensorOperator):
         self.target_time = target_time.isoformat() if isinstance(target_time, datetime) else target_time
 
     def poke(self, context: Context) -> bool:
+        return clock().now() >= self._target()
+
+    def trigger(self, context: Context) -> BaseTrigger:
+        return DateTimeTrigger(self._target())
+
+    def _target(self) -> datetime:
         target = datetime.fromisoformat(self.target_time)
-        return clock().now() >= (target if target.tzinfo else target.replace(tzinfo=UTC))
+        return target if target.tzinfo else target.replace(tzinfo=UTC)
 
 
 class TimeDeltaSensor(BaseSensorOperator):
@@ -43,8 +50,14 @@ class TimeDeltaSensor(BaseSensorOperator):
         self.delta = delta
 
     def poke(self, context: Context) -> bool:
-        from_when = context["data_interval_end"] or context["dag_run"].run_after
-        return bool(clock().now() >= from_when + self.delta)
+        return clock().now() >= self._target(context)
+
+    def trigger(self, context: Context) -> BaseTrigger:
+        return DateTimeTrigger(self._target(context))
+
+    def _target(self, context: Context) -> datetime:
+        from_when: datetime = context["data_interval_end"] or context["dag_run"].run_after
+        return from_when + self.delta
 
 
 class TimeSensor(BaseSensorOperator):
@@ -59,12 +72,17 @@ class TimeSensor(BaseSensorOperator):
         self.target_time = target_time
 
     def poke(self, context: Context) -> bool:
+        return clock().now() >= self._target(context)
+
+    def trigger(self, context: Context) -> BaseTrigger:
+        return DateTimeTrigger(self._target(context))
+
+    def _target(self, context: Context) -> datetime:
         from zoneinfo import ZoneInfo
 
         zone = self.target_time.tzinfo or ZoneInfo(context["dag"].header.spec.schedule.timezone)
-        now = clock().now().astimezone(zone)
-        first_day = (now - timedelta(seconds=self.waited_s)).date()
-        return now >= datetime.combine(first_day, self.target_time.replace(tzinfo=None), zone)
+        first_day = (clock().now().astimezone(zone) - timedelta(seconds=self.waited_s)).date()
+        return datetime.combine(first_day, self.target_time.replace(tzinfo=None), zone)
 
 
 class DayOfWeekSensor(BaseSensorOperator):
@@ -86,6 +104,13 @@ class DayOfWeekSensor(BaseSensorOperator):
     def poke(self, context: Context) -> bool:
         logical = context["logical_date"] if self.use_task_logical_date else None
         return (logical or clock().now()).astimezone(UTC).isoweekday() in self.week_days
+
+    def trigger(self, context: Context) -> BaseTrigger | None:
+        if (self.use_task_logical_date and context["logical_date"]) or not self.week_days:
+            return None  # it does not change
+        today = clock().now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        days = (today + timedelta(days=after) for after in range(1, 8))
+        return DateTimeTrigger(next(day for day in days if day.isoweekday() in self.week_days))
 
 
 def _day_number(task_id: str, day: str | int) -> int:

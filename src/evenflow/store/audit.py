@@ -26,6 +26,7 @@ _RULES = {
     "task": "audit/find_misplaced_tasks",
     "dispatch": "audit/find_wrong_dispatches",
     "holds": "audit/find_wrong_holds",
+    "deferral": "audit/find_wrong_deferrals",
     "run": "audit/find_wrong_runs",
     "counter": "audit/find_wrong_counters",
     "gate": "audit/find_wrong_gates",
@@ -35,7 +36,7 @@ _RULES = {
 class Finding(NamedTuple):
     """Something that is not as it should be. ``object`` names it as people do."""
 
-    kind: str  # limit, overdrawn, lane, stranded, task, dispatch, holds, run, counter, gate
+    kind: str  # limit, overdrawn, lane, stranded, task, dispatch, holds, deferral, run, counter, gate
     object: str
     found: str
     expected: str

@@ -21,6 +21,11 @@ def floats(values: Iterable[float]) -> str:
     return "{" + _encode(tuple(values))[1:-1].decode() + "}"
 
 
+def optional_floats(values: Iterable[float | None]) -> str:
+    """An array literal of finite numbers and nulls."""
+    return "{" + _encode(tuple(values))[1:-1].decode() + "}"
+
+
 def words(values: Iterable[str]) -> str:
     """An array literal of strings that need no quoting: enum values and the like, never what a user wrote."""
     return "{" + ",".join(values) + "}"

@@ -15,6 +15,28 @@ from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
 
+RETURN, FIRST_START = 0, 1  # classes of dispatches
+
+
+class Place(NamedTuple):
+    """Where tries of one class wait for workers."""
+
+    queue: str
+    dispatch_class: int
+
+
+class ClaimedReturn(NamedTuple):
+    """What a try that returns said when it was deferred, and what became of that."""
+
+    purpose: str
+    trigger: str  # the path of its class
+    sealed: bytes
+    event: bytes | None  # sealed, too
+    deferred_s: float
+    began_s: float  # since the try began for the first time
+    ran_s: float  # of that, without waiting
+    reason: str | None
+
 
 class ClaimedTry(NamedTuple):
     """A dispatch row that a worker holds, with what its run adds. ``map_length`` is null unless the task is mapped."""
@@ -34,10 +56,13 @@ class ClaimedTry(NamedTuple):
     data_interval_start: datetime | None
     data_interval_end: datetime | None
     map_length: int | None
+    dispatch_class: int
+    returned: ClaimedReturn | None = None  # of class RETURN
 
 
 class ClaimResult(NamedTuple):
     worker_state: str | None  # null: no such worker
+    limited: bool  # people want it to take less than it asks for, so that nothing is given says nothing about what waits
     kill: list[int]
     tries: list[ClaimedTry]
     waited_s: list[float]  # of each try, from its dispatch to this claim
@@ -56,25 +81,48 @@ class RunNames(NamedTuple):
     subject: int  # the run that it is about: itself, or of a callback the one that called
 
 
-async def claim(conn: Conn, *, service_id: int, claim_key: str, slots: int, queues: Collection[str], lease_s: float) -> ClaimResult:
-    """Up to ``slots`` tries for this worker in one statement; the same ``claim_key`` again returns the same tries."""
-    names = {"service_id": service_id, "claim_key": claim_key, "slots": slots, "queues": list(queues), "lease_s": lease_s}
+async def claim(
+    conn: Conn, *, service_id: int, claim_key: str, slots: int, returns: int, queues: Collection[str], lease_s: float
+) -> ClaimResult:
+    """Tries for this worker in one statement, and what comes with returns in a second one: up to ``returns`` of these, and of first
+    starts up to ``slots`` less these. The same ``claim_key`` again returns the same tries.
+    """
+    names = {
+        "service_id": service_id,
+        "claim_key": claim_key,
+        "slots": slots,
+        "returns": returns,
+        "queues": list(queues),
+        "lease_s": lease_s,
+    }
     for _ in ("a look", "a second one that sees what beat the first"):
         rows = await (await conn.execute(sql("dispatch/claim"), names, prepare=True)).fetchall()
         if not rows:
-            return ClaimResult(None, [], [], [])
-        state, beaten, kill = rows[0][:3]
-        taken = [row[3:] for row in rows if row[3] is not None]
+            return ClaimResult(None, False, [], [], [])
+        state, beaten, limited, kill = rows[0][:4]
+        taken = [row[4:] for row in rows if row[4] is not None]
         if taken or not beaten:
             break
-    return ClaimResult(state, kill, [ClaimedTry._make(row[1:]) for row in taken], [row[0] for row in taken])
+    tries = await _with_returns(conn, [ClaimedTry(*row[1:]) for row in taken])
+    return ClaimResult(state, limited, kill, tries, [row[0] for row in taken])
 
 
 async def read_tries(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[ClaimedTry]:
     """Those of ``epochs`` that this worker holds."""
     cursor = conn.cursor(row_factory=args_row(ClaimedTry))
     names = {"service_id": service_id, "epochs": numbers(epochs)}
-    return await (await cursor.execute(sql("dispatch/read_claimed"), names)).fetchall()
+    return await _with_returns(conn, await (await cursor.execute(sql("dispatch/read_claimed"), names)).fetchall())
+
+
+async def _with_returns(conn: Conn, tries: list[ClaimedTry]) -> list[ClaimedTry]:
+    """Those of ``tries`` that are not over by now, with what those that return said when they were deferred."""
+    back = [row.epoch for row in tries if row.dispatch_class == RETURN]
+    if not back:
+        return tries
+    cursor = await conn.execute(sql("dispatch/read_returns"), {"epochs": numbers(back)}, prepare=True)
+    found = {epoch: ClaimedReturn(*row) for epoch, *row in await cursor.fetchall()}
+    told = [row._replace(returned=found.get(row.epoch)) for row in tries]
+    return [row for row in told if row.returned is not None or row.dispatch_class != RETURN]
 
 
 async def compare_listed(conn: Conn, *, service_id: int, epochs: Iterable[int], resend_after_s: float) -> ListDifference:
@@ -88,12 +136,12 @@ async def compare_listed(conn: Conn, *, service_id: int, epochs: Iterable[int], 
     )
 
 
-async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable[int]) -> tuple[set[str], list[tuple[int, int]]]:
-    """The queues among ``queues`` that have work, and (worker, epoch) of what is to be killed on ``workers``."""
+async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable[int]) -> tuple[set[Place], list[tuple[int, int]]]:
+    """Where in ``queues`` there is work, and (worker, epoch) of what is to be killed on ``workers``."""
     async with conn.pipeline():
         waiting = await conn.execute(sql("dispatch/find_waiting"), {"queues": list(queues)}, prepare=True)
         kills = await conn.execute(sql("dispatch/read_kills"), {"workers": numbers(workers)}, prepare=True)
-    return {queue for (queue,) in await waiting.fetchall()}, await kills.fetchall()
+    return {Place(*row) for row in await waiting.fetchall()}, await kills.fetchall()
 
 
 async def insert_reports(conn: Conn, reports: str) -> None:

@@ -6,17 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from evenflow.core.limits import MOST_HEADS
+from evenflow.core.limits import MOST_EXEMPT, MOST_HEADS
 from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, Node, Order, Queue, Selection, Snapshot
+from evenflow.core.service_states import ALL_OPEN
 from evenflow.store.columns import numbers
 from evenflow.store.instant import Conn, Row, read
-from evenflow.store.selection import OPEN_AHEAD, PARKED_AHEAD, StoredLane
+from evenflow.store.selection import OPEN_AHEAD, PARKED_AHEAD, StoredLane, as_closures, closed
 
 
 def as_lane(row: StoredLane, now_s: float) -> Lane:
     """A stored lane as the core sees it."""
     order = (-row.run_priority, -row.priority, row.run_after_us, row.lane_id)
-    return Lane(row.lane_id, row.node_id, order, row.locals, row.ready, row.parked_on, now_s - row.since_s)
+    return Lane(row.lane_id, row.node_id, order, row.locals, row.ready, row.parked_on, now_s - row.since_s, row.exempt)
 
 
 async def read_nodes(conn: Conn, node_ids: Iterable[int]) -> dict[int, Node]:
@@ -50,8 +51,10 @@ class DryRound:
 
     async def _load(self) -> None:
         given = {"limits": numbers(self.released), "released": numbers(self.released.values())}
+        closures = as_closures((row["limit_id"], row["queue"]) for row in await read(self.conn, "states/read_closures"))
+        self.snapshot.closures = closures
         last: dict[Queue, Order] = {}
-        found = self._adopt(await read(self.conn, "selection/read_heads", {**given, **OPEN_AHEAD.params}))
+        found = self._adopt(await read(self.conn, "selection/read_heads", {**given, **OPEN_AHEAD.params, **closed(closures)}))
         for lane in found:
             queue = Queue(lane.node_id, lane.parked_on == WOKEN)
             self._seen[queue] += 1
@@ -60,8 +63,20 @@ class DryRound:
         ahead = OPEN_AHEAD.of(len(self._seen))
         self.snapshot.horizon.update((queue, last[queue]) for queue, seen in self._seen.items() if seen >= ahead)
         self.snapshot.released = {limit for limit in self.released if limit}
+        if closures is not ALL_OPEN:
+            found += await self._open_exempt()
         await self._park(self.snapshot.released)
         await self._learn(found)
+
+    async def _open_exempt(self) -> list[Lane]:
+        """As in a round: exempt lanes of closed nodes, wherever they are parked."""
+        limits = {"released": numbers(self.snapshot.released), "limit": MOST_EXEMPT, **closed(self.snapshot.closures)}
+        lanes = self._adopt(await read(self.conn, "states/read_exempt", limits))
+        for lane in lanes:
+            if lane.parked_on > OPEN:
+                lane.parked_on = OPEN
+            self.snapshot.open[lane.node_id].append(lane)
+        return lanes
 
     async def _decide(self) -> None:
         """Selects, reading more of a queue where the round asks for it."""
@@ -102,8 +117,9 @@ class DryRound:
         lanes = self._adopt(await read(self.conn, "selection/read_parked", {"limits": numbers(limits), **PARKED_AHEAD.params}))
         self.snapshot.nodes.update(await read_nodes(self.conn, {lane.node_id for lane in lanes}))
         for lane in lanes:
-            found[lane.parked_on, self.snapshot.nodes[lane.node_id].base_id].append(lane)
-        self.snapshot.parked.update(found)
+            found[self.stored[lane.key].parked_on, self.snapshot.nodes[lane.node_id].base_id].append(lane)
+        for key, parked in found.items():  # but for exempt ones that are open by now
+            self.snapshot.parked[key] = [lane for lane in parked if lane.parked_on > OPEN]
         ahead = PARKED_AHEAD.of(len(found))
         self.snapshot.parked_more.update(key for key, parked in found.items() if len(parked) >= ahead)
 

@@ -21,6 +21,7 @@ class Turn(NamedTuple):
     timers: bool
     lanes: bool
     watches: bool
+    closures: bool  # whether pools, queues or the system may be closed
 
 
 class LockedRun(NamedTuple):
@@ -58,6 +59,9 @@ class TakenReport(NamedTuple):
     losses: int
     tries_before: int  # tries begun before an operator cleared it
     intent: dict[str, str] | None  # what an operator wants when it has ended
+    returns: bool  # whether it is the dispatch of a return
+    purpose: str | None  # what for
+    deferral: int | None  # the epoch of the dispatch that deferred
 
 
 class TakenTimer(NamedTuple):

@@ -35,6 +35,12 @@ def expire_services(conn: Conn, *, before_s: float) -> list[tuple[int, str, str]
     return execute(conn, "leases/expire_services", {"before": before_s}).fetchall()
 
 
+def release_triggers(conn: Conn) -> int:
+    """Lets others claim the triggers of lost and stopped triggerers, and wakes them; answers how many."""
+    row = execute(conn, "leases/release_triggers").fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def report_lost_tries(conn: Conn) -> int:
     """Reports the tries of lost and stopped workers as lost; answers how many."""
     return execute(conn, "leases/report_lost_tries").rowcount

@@ -13,6 +13,7 @@ from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, FullLimit, Holder, Ke
 from evenflow.store.columns import numbers
 from evenflow.store.dry_round import DryRound, as_lane, read_nodes
 from evenflow.store.instant import Conn, Row, read
+from evenflow.store.out_of_service import holding_starts
 from evenflow.store.selection import StoredLane
 
 
@@ -30,7 +31,8 @@ async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: i
     limits = {x["limit_id"]: x for x in await read(conn, "why/read_limits", {"limits": numbers([*node.limits, *row.locals])})}
     line = _Line(conn, row, node, limits, before, dry)
     full = blocking(node, lane, {limit: x["capacity"] - x["used"] for limit, x in limits.items()})
-    reasons = await line.full(full)
+    reasons = [] if row.exempt else await holding_starts(conn, limits[node.pool_limit]["name"], node.queue)
+    reasons += await line.full(full)
     if node.pool_limit not in full and kept(node, lane, dry.decision.reserved):
         reasons.append(await line.kept())
     return reasons

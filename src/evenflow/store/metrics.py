@@ -16,6 +16,7 @@ Conn = AsyncConnection[Any]
 MOST_COUNTED = 10_000  # rows of a backlog: about 2 ms, and nobody does anything else at 20,000
 HOT_TABLES = (
     "dag_run",
+    "deferral",
     "dispatch",
     "lane",
     "ready_task",
@@ -52,6 +53,13 @@ class Backlog(NamedTuple):
     dag_files_broken: int
 
 
+class TriggerCount(NamedTuple):
+    """Counts end at :data:`MOST_COUNTED`."""
+
+    waiting: int
+    running: int
+
+
 class DatabaseState(NamedTuple):
     bytes: int
     oldest_snapshot_s: float
@@ -82,6 +90,12 @@ async def read_backlog(conn: Conn) -> Backlog:
     row = await (await conn.execute(sql("metrics/read_backlog"), {"most": MOST_COUNTED})).fetchone()
     assert row is not None
     return Backlog(*row)
+
+
+async def count_triggers(conn: Conn) -> TriggerCount:
+    row = await (await conn.execute(sql("metrics/count_triggers"), {"most": MOST_COUNTED})).fetchone()
+    assert row is not None
+    return TriggerCount(*row)
 
 
 async def read_database(conn: Conn) -> DatabaseState:

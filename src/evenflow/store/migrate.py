@@ -27,7 +27,7 @@ from evenflow.core.limits import LEASE_S
 from evenflow.errors import ContractNeeded, DatabaseNotMigrated, DatabaseTooNew, MigrationBlocked, OldServicesRun
 from evenflow.store.sql import sql
 
-OLDEST_SCHEMA = 4  # on which this release works
+OLDEST_SCHEMA = 5  # on which this release works
 
 LOCK_TIMEOUT_MS = 500  # under the second after which PostgreSQL looks for deadlocks: it is the migration that gives way
 ATTEMPTS = 60  # about a minute: longer than any transaction of ours may last

@@ -15,9 +15,11 @@ from evenflow.store.connect import connect_async
 
 INBOX = "inbox"  # reports, run requests, intents: wakes schedulers
 DISPATCH = "dispatch"  # new dispatch rows, or kills: wakes the long polls of workers
+RETURNS = "returns"  # among the new dispatch rows are returns: wakes those, too, who have no slot but for returns
 DAG = "dag"  # a DAG changed: a new version, paused, gone
 TOKENS = "tokens"  # a token was revoked, or the keys changed: wakes APIs
-CHANNELS = (INBOX, DISPATCH, DAG, TOKENS)
+TRIGGERS = "triggers"  # deferrals that wait for a triggerer, or have ended: wakes the long polls of triggerers
+CHANNELS = (INBOX, DISPATCH, RETURNS, DAG, TOKENS, TRIGGERS)
 
 RECONNECT_DELAY_S = 0.5  # a listener that is away misses events until the sweep of 1 s; no need to be quicker
 PROBE_EVERY_S = 15.0  # a silent connection is asked whether it lives

@@ -33,6 +33,8 @@ class LiveTry(NamedTuple):
     worker_id: int | None
     holds: list[int]
     pool_slots: int
+    returns: bool  # from having been deferred
+    purpose: str | None  # what for
 
 
 class Range(NamedTuple):
@@ -98,6 +100,11 @@ def find_live(conn: Conn, run_key: int, keys: Sequence[Key], states: Collection[
     return Rows(execute(conn, "operations/find_live", params), row_of(LiveTry)).all()
 
 
+def find_deferred(conn: Conn, run_key: int, keys: Sequence[Key], states: Collection[str]) -> list[tuple[int, int, int]]:
+    """Of these tasks those that have deferred in their try and have no dispatch, as (run_key, task_index, map_index)."""
+    return execute(conn, "operations/find_deferred", {"run_key": run_key, **key_columns(keys), "states": words(states)}).fetchall()
+
+
 def set_intents(conn: Conn, epochs: Sequence[int], intent: Mapping[str, str]) -> None:
     """``intent`` is applied when these tries have ended."""
     execute(conn, "operations/set_intents", {"epochs": numbers(epochs), "intent": Json(intent)})
@@ -149,6 +156,11 @@ def collapse_mapped(conn: Conn, run_key: int, event: str, spans: Iterable[tuple[
 
 def withdraw_ready(conn: Conn, run_key: int) -> None:
     execute(conn, "operations/withdraw_ready", {"run_key": run_key})
+
+
+def withdraw_some(conn: Conn, run_key: int, keys: Sequence[tuple[int, int]]) -> None:
+    """These instances leave their lanes, although they are scheduled."""
+    execute(conn, "operations/withdraw_some", {"run_key": run_key, **key_columns(keys)})
 
 
 def withdraw_ranges(conn: Conn, run_key: int, tasks: Iterable[int]) -> None:

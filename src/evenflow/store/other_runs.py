@@ -20,7 +20,7 @@ Conn = AsyncConnection[Any]
 class RunRow(NamedTuple):
     run_key: int
     run_id: str
-    logical_date: datetime
+    logical_date: datetime | None
     state: str
 
 
@@ -60,11 +60,11 @@ async def read_waited(conn: Conn, epoch: int) -> float | None:
     return None if row is None else float(row[0])
 
 
-async def list_runs(conn: Conn, dag_id: str, logical_dates: Collection[datetime]) -> list[RunRow]:
+async def list_runs(conn: Conn, dag_id: str, logical_dates: Collection[datetime], run_ids: Collection[str]) -> list[RunRow]:
+    """Those with one of these dates, and those with one of these names."""
     cursor = conn.cursor(row_factory=args_row(RunRow))
-    return await (
-        await cursor.execute(sql("others/list_runs"), {"dag_id": dag_id, "logical_dates": list(logical_dates)})
-    ).fetchall()
+    names = {"dag_id": dag_id, "logical_dates": list(logical_dates), "run_ids": list(run_ids)}
+    return await (await cursor.execute(sql("others/list_runs"), names)).fetchall()
 
 
 async def count_states(conn: Conn, run_keys: Collection[int], task_ids: Collection[str]) -> list[StateCount]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenflow.core.limits import LEASE_S
 from evenflow.core.plan import (
@@ -51,14 +51,29 @@ async def read_plan(conn: Conn, *, limit: int) -> Plan:
             blocked=blocked[:limit],
             counted=sum(row["lanes"] for row in groups) < LANES_COUNTED and len(groups) < GROUPS_COUNTED and len(blocked) <= limit,
             waiting=[
-                WaitingLane(lane=named, by=by, kept=is_kept)
-                for named, (_, _, by, is_kept) in zip(
-                    await names.of([(row, count) for row, count, _, _ in waiting], rest=True), waiting, strict=True
+                WaitingLane(lane=named, by=cause.by, kept=cause.kept, closed=cause.closed)
+                for named, (_, _, cause) in zip(
+                    await names.of([(row, count) for row, count, _ in waiting], rest=True), waiting, strict=True
                 )
             ],
             unapplied=standing,
             schedulers=schedulers,
         )
+
+
+class _Cause(NamedTuple):
+    """Why tasks of a node wait: a ``limit``, maybe a pool that is ``kept``, the pause of their DAG, or what is ``closed``."""
+
+    limit: int | None = None
+    paused: bool = False
+    kept: bool = False
+    closed: str | None = None
+
+
+class _Blocked(NamedTuple):
+    by: LimitUse | None
+    kept: bool
+    closed: str | None
 
 
 @dataclass(slots=True)
@@ -86,6 +101,15 @@ class _Rest:
         row = self.limits[limit]
         return LimitUse(limit=row["limit"], name=row["name"], capacity=row["capacity"], used=row["capacity"] - self.free[limit])
 
+    def closed(self, node: Node) -> str | None:
+        """What of this node is closed for first starts, in words."""
+        closures = self.dry.snapshot.closures
+        if node.executor_limit in closures.limits:
+            return "the whole system"
+        if node.pool_limit in closures.limits:
+            return f"pool {self.limits[node.pool_limit]['name']}"
+        return f"queue {node.queue}" if node.queue in closures.queues else None
+
     def group(self, groups: Sequence[Row]) -> list[BlockedTasks]:
         """How many tasks wait for each limit, the most first."""
         dry = self.dry
@@ -93,33 +117,40 @@ class _Rest:
         for key, lane in dry.lanes.items():
             left[dry.stored[key].parked_on, lane.node_id] -= dry.stored[key].ready
             left[lane.parked_on, lane.node_id] += lane.ready
-        tasks: dict[tuple[int | None, bool, bool], int] = defaultdict(int)
+        tasks: dict[_Cause, int] = defaultdict(int)
         for (parked_on, node_id), count in left.items():
             tasks[self._cause(parked_on, self.nodes[node_id])] += max(0, count)
         ordered = sorted(((n, cause) for cause, n in tasks.items() if n), key=lambda item: -item[0])
         return [
-            BlockedTasks(by=None if limit is None else self.use(limit), paused=paused, kept=is_kept, tasks=n)
-            for n, (limit, paused, is_kept) in ordered
+            BlockedTasks(
+                by=None if cause.limit is None else self.use(cause.limit),
+                paused=cause.paused,
+                kept=cause.kept,
+                tasks=n,
+                closed=cause.closed,
+            )
+            for n, cause in ordered
         ]
 
-    def _cause(self, parked_on: int, node: Node) -> tuple[int | None, bool, bool]:
-        """(limit, whether it is the pause of the DAG, whether it is a pool that is kept)."""
+    def _cause(self, parked_on: int, node: Node) -> _Cause:
         if parked_on == PAUSED:
-            return None, True, False
+            return _Cause(paused=True)
+        if (closed := self.closed(node)) is not None:
+            return _Cause(closed=closed)
         if parked_on > 0 and self.free[parked_on] < 1:
-            return parked_on, False, False
+            return _Cause(parked_on)
         if node.task_limit is not None and self.free[node.task_limit] < 1:
-            return node.task_limit, False, False
+            return _Cause(node.task_limit)
         limit = full(node, self.free, self.dry.snapshot.patience)
         if limit is None and self.free[node.pool_limit] < node.weight:
             limit = node.pool_limit
         if limit is None and node.pool_limit in self.dry.decision.reserved:
-            return node.pool_limit, False, True
-        return limit, False, False
+            return _Cause(node.pool_limit, kept=True)
+        return _Cause(limit)
 
-    def waiting(self, next_: Sequence[StoredLane]) -> list[tuple[StoredLane, int, LimitUse | None, bool]]:
-        """Lanes with how many of their tasks are left, the limit that blocks them, and whether that is a pool that is kept."""
-        out: list[tuple[StoredLane, int, LimitUse | None, bool]] = []
+    def waiting(self, next_: Sequence[StoredLane]) -> list[tuple[StoredLane, int, _Blocked]]:
+        """Lanes with how many of their tasks are left, and what blocks them."""
+        out: list[tuple[StoredLane, int, _Blocked]] = []
         for row in next_:
             lane = self.dry.lanes.get(row.lane_id) or as_lane(row, self.dry.now_s)
             if not lane.ready:
@@ -128,7 +159,8 @@ class _Rest:
             limits = blocking(node, lane, self.free)
             is_kept = not limits and kept(node, lane, self.dry.decision.reserved)
             limit = limits[0] if limits else node.pool_limit if is_kept else None
-            out.append((row, lane.ready, None if limit is None else self.use(limit), is_kept))
+            closed = None if lane.exempt else self.closed(node)
+            out.append((row, lane.ready, _Blocked(None if limit is None else self.use(limit), is_kept, closed)))
         return out
 
 

@@ -21,11 +21,13 @@ class PoolUser(NamedTuple):
 
 
 async def list_pools(conn: Conn) -> list[dict[str, Any]]:
-    """All pools: name, description, slots, used, patience_s."""
+    """All pools: name, description, slots, used, patience_s, while_deferred."""
     return await (await conn.cursor(row_factory=dict_row).execute(sql("pools/list_all"))).fetchall()
 
 
-async def set_pool(conn: Conn, name: str, *, slots: int, description: str | None, policy: PoolPolicy | None) -> None:
+async def set_pool(
+    conn: Conn, name: str, *, slots: int, description: str | None, policy: PoolPolicy | None, while_deferred: str | None = None
+) -> None:
     """Makes or changes a pool. What is None stays, or gets its default. DAG files that were refused for want of it are parsed
     again.
     """
@@ -35,6 +37,7 @@ async def set_pool(conn: Conn, name: str, *, slots: int, description: str | None
         "description": description,
         "has_policy": policy is not None,
         "patience_s": None if policy is None else policy.patience_s,
+        "while_deferred": while_deferred,
     }
     async with conn.transaction():
         await reparse_failed(conn)  # first: who stores a parsed file locks its row, then limits

@@ -2,7 +2,7 @@
 --
 -- Who writes what: the scheduler changes task instances, counters, lanes, limits and runs; the API inserts runs, reports, XComs and
 -- services on behalf of processes that have no credentials. Locks are always taken in one order: executor (advisory), run, report and
--- timer, dispatch, counter, task instance, lane, limit. Times are this server's.
+-- timer, dispatch, deferral, counter, task instance, lane, limit. Times are this server's.
 --
 -- Hot tables (dispatch, report, wake, lane, ready_task, timer) hold only work in flight. No column that changes with every
 -- move stands in an index or in the predicate of one where heap-only updates matter (task_instance, upstream_counter, concurrency_limit).
@@ -181,6 +181,7 @@ create table dag_run (
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
+create index dag_run_running on dag_run (dag_id) where state = 'running';                 -- states/end_drains, states/count_runs
 create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
 create unique index dag_run_logical on dag_run (dag_id, logical_date);                    -- past/await_runs, schedules/take_due_dags, runs/read_previous
 create index dag_run_of_backfill on dag_run (backfill_id) where backfill_id is not null and state in ('queued', 'running');  -- backfills/take_open, backfills/end_finished, backfills/cancel_one
@@ -297,6 +298,20 @@ create table rendered (
     epoch       bigint not null,
     fields      jsonb not null,
     primary key (run_key, task_index, map_index)
+);
+
+-- What a task instance stores once, for all its tries until it is cleared: ids of what it has made outside.
+create table once_value (
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null,
+    name        text not null,
+    key         text not null default replace(gen_random_uuid()::text, '-', ''),  -- for systems outside that shall do a thing once
+    value       jsonb,                                       -- null and not sealed: only the key is known yet
+    sealed      bytea,                                       -- instead of the value, when it holds a secret that its try was given
+    epoch       bigint not null,                             -- of the try that asked for it last
+    at          timestamptz not null default now(),
+    primary key (run_key, task_index, map_index, name)
 );
 
 -- Logs of runs and DAGs that were deleted, for the API to delete, which has the files. An empty run_id: all of the DAG.
@@ -418,8 +433,9 @@ create trigger made_low before insert on concurrency_limit
     for each row when (new.used > new.capacity) execute function note_lowered();
 
 create table pool (
-    name         text primary key,
-    description  text not null default ''
+    name            text primary key,
+    description     text not null default '',
+    while_deferred  text not null default 'hold'             -- what becomes of a slot while its task is deferred: hold, release
 );
 
 -- What tells ready tasks apart beyond their run.
@@ -452,10 +468,12 @@ create table lane (
     end_map_index   int not null default 0,
     since           timestamptz not null default now(),      -- when the first of its tasks became ready
     queue_id        int not null,                            -- the node while it is open, its base while it is parked on a limit
-    tries_before    smallint not null default 0              -- the same for the untouched instances that it stands for
+    tries_before    smallint not null default 0,             -- the same for the untouched instances that it stands for
+    exempt          boolean not null default false           -- returns, clean-up and callbacks: they start where first starts may not
 );
 create index lane_order on lane (parked_on, queue_id, run_priority desc, priority desc, run_after, lane_id);   -- selection/read_heads, selection/read_parked
 create index lane_of_run on lane (run_key, node_id, priority);                                                -- selection/find_lanes
+create index lane_exempt on lane (node_id) where exempt;                                                      -- states/read_exempt
 
 create table ready_task (
     lane_id     bigint not null,
@@ -500,7 +518,42 @@ create table dispatch (
 create index dispatch_waiting on dispatch (queue, class, priority desc, epoch) where worker_id is null;      -- dispatch/claim
 create index dispatch_of_worker on dispatch (worker_id) where worker_id is not null;                         -- dispatch/compare_listed
 
-create type report_kind as enum ('started', 'exit', 'lost', 'cancel', 'operate', 'follow', 'past');
+-- One row for a task instance that is deferred, or that has returned and whose try has not ended. The scheduler writes it, but for the
+-- claim, failures and due_at, which the API writes for triggerers.
+create table deferral (
+    run_key       bigint not null,
+    task_index    int not null,
+    map_index     int not null,
+    epoch         bigint not null,                           -- of the dispatch that deferred: of its task instance while that is deferred
+    queue         text not null,                             -- of the triggerers that may have it
+    trigger       text not null,                             -- its class, for people
+    sealed        bytea not null,                            -- what the task said when it deferred; only the API can open it
+    holds         bigint[] not null,                         -- what it keeps, as in dispatch (the pool first when pool_slots > 0)
+    pool_slots    int not null,
+    retake        bigint[] not null,                         -- what it has released and takes again when it returns, in the same way
+    retake_slots  int not null,
+    deferred_at   timestamptz not null default now(),
+    timeout_at    timestamptz,
+    began_at      timestamptz not null,                      -- when its try started, however often that has deferred since
+    ran_s         real not null,                             -- seconds that its try has run, waiting not counted
+    ready_at      timestamptz not null,                      -- when its try was queued first
+    triggerer_id  bigint,                                    -- null: waits for a triggerer
+    claim_number  int not null default 0,                    -- rises with each claim
+    claimed_at    timestamptz,
+    claim_key     text,
+    failures      smallint not null default 0,               -- of its trigger
+    due_at        timestamptz not null default now(),        -- no triggerer gets it before
+    purpose       text,                                      -- null: it waits; what its return is for: event, timeout, failed, clean_up
+    event         bytea,                                     -- of the trigger, sealed
+    event_at      timestamptz,                               -- when its return was decided
+    reason        text,                                      -- why it returns, when that is not plain
+    intent        jsonb,                                     -- an operator's, for when its clean-up has ended, as in dispatch
+    primary key (run_key, task_index, map_index)
+) with (fillfactor = 70);
+create index deferral_unclaimed on deferral (queue, due_at) where triggerer_id is null and purpose is null;  -- triggers/claim
+create index deferral_of_triggerer on deferral (triggerer_id, claim_key) where triggerer_id is not null;     -- triggers/compare_listed
+
+create type report_kind as enum ('started', 'exit', 'lost', 'cancel', 'operate', 'follow', 'past', 'event');
 
 -- The inbox. Read by run, never by id: identity order is not commit order.
 create table report (
@@ -519,7 +572,7 @@ create index report_oldest on report (report_id) where not held;                
 create table timer (
     timer_id    bigint generated always as identity primary key,
     due_at      timestamptz not null,
-    kind        text not null,                               -- retry, run_timeout, deadline
+    kind        text not null,                               -- retry, reschedule, run_timeout, deadline, trigger_timeout, execution_timeout
     run_key     bigint not null,
     task_index  int not null,
     map_index   int not null,
@@ -641,6 +694,19 @@ create table service (
 );
 create index service_alive on service (kind, beat_at) where state in ('active', 'draining');                 -- leases/expire_services, leases/lock_clock
 
+-- DAGs, pools, queues, workers and the whole system that do not take on everything. No row: active. Of a DAG is_paused goes before:
+-- it says whether first starts stand still, and the row of a DAG for which they do says more than that it is paused.
+create table service_state (
+    kind      text not null,                                 -- dag, pool, queue, worker, system
+    name      text not null,                                 -- of the system: all
+    state     text not null,                                 -- draining, resume_only, paused, frozen
+    since     timestamptz not null default now(),
+    actor     text not null,
+    deadline  timestamptz,                                   -- draining: until when it waits for what is there
+    reason    text,                                          -- why, when nobody set just this state
+    primary key (kind, name)
+);
+
 -- The clock of all leases, one row. A gap in its ticks is time in which nobody could be heard; after it all leases begin anew.
 create table lease_clock (
     ticked_at     timestamptz not null,
@@ -688,13 +754,13 @@ create index audit_event_of_object on audit_event (object, event_id);           
 -------------------------------------------------------------------------------------------------------- what is always there
 
 insert into lease_clock (ticked_at, counted_from) values (now(), now());
-insert into pool (name, description) values ('default_pool', 'Tasks that name no pool');
+insert into pool (name, description, while_deferred) values ('default_pool', 'Tasks that name no pool', 'release');
 insert into concurrency_limit (kind, name, capacity) values
     ('pool', 'default_pool', 128),
     ('executor', 'worker', 1000000);                         -- no limit of its own: workers claim as many as they have slots
 
 -- What runs callbacks: a DAG without a file, whose code is that of the DAG which calls.
-insert into pool (name, description) values ('callback_pool', 'Callbacks of tasks, runs and deadlines');
+insert into pool (name, description, while_deferred) values ('callback_pool', 'Callbacks of tasks, runs and deadlines', 'release');
 insert into concurrency_limit (kind, name, capacity) values ('pool', 'callback_pool', 16);  -- they mostly wait for mail and chat servers
 insert into code (code_hash, archive) values ('', '');
 with made as (

@@ -14,6 +14,7 @@ from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
 Kind = Literal["connection", "variable"]
+LOOKS = 2  # at what waits while keys change
 CANARY = "evenflow"  # its name, and what is sealed in it
 
 
@@ -87,6 +88,38 @@ async def make_canary(conn: Conn, sealed: bytes, *, host: str) -> None:
 async def delete_unused_canary(conn: Conn) -> None:
     """Nothing is done where something else is sealed or another API runs."""
     await conn.execute(sql("sealed/delete_unused_canary"), {"name": CANARY})
+
+
+async def reseal_waiting(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -> None:
+    """What tries said that wait or have returned, and what tasks store once, sealed anew by ``seal_anew(name, sealed)``.
+
+    A row at a time, so that no scheduler waits for more than one. What changes meanwhile is looked at again: it may have been
+    sealed by another API process that did not know the new key yet.
+    """
+    done: set[bytes] = set()
+    for _ in range(LOOKS):
+        for row in await (await conn.execute(sql("sealed/list_waiting"))).fetchall():
+            if done.issuperset(_seals(row)):
+                continue
+            source, run_key, task_index, map_index, name, old, old_event = row
+            what = f"What task {task_index} of run {run_key} keeps"
+            new = {seal: seal if seal in done else seal_anew(what, seal) for seal in _seals(row)}
+            names = {
+                "run_key": run_key,
+                "task_index": task_index,
+                "map_index": map_index,
+                "name": name,
+                "old": old,
+                "new": new[bytes(old)],
+                "old_event": old_event,
+                "new_event": None if old_event is None else new[bytes(old_event)],
+            }
+            await conn.execute(sql("sealed/reseal_deferral") if source == "deferral" else sql("sealed/reseal_once"), names)
+            done |= set(new.values())
+
+
+def _seals(row: tuple[Any, ...]) -> list[bytes]:
+    return [bytes(seal) for seal in row[-2:] if seal is not None]
 
 
 async def reseal(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_HEADS, MOST_PARKED
+from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_EXEMPT, MOST_HEADS, MOST_PARKED
 from evenflow.core.selection import OPEN, WOKEN, Node, Queue
-from evenflow.store.columns import arrays, floats, numbers
+from evenflow.core.service_states import ALL_OPEN, Closures
+from evenflow.store.columns import arrays, floats, numbers, texts, words
 from evenflow.store.rows import Conn, Rows, execute, row_of
 from evenflow.store.runs import RunLimit
 
@@ -27,6 +28,7 @@ class StoredLane(NamedTuple):
     parked_on: int
     since_s: float  # when the first of its tasks became ready, seconds since 1970
     tries_before: int  # of its untouched instances, when their task was cleared and expanded anew
+    exempt: bool  # returns, clean-up and callbacks: they start where first starts may not
 
 
 class LimitRoom(NamedTuple):
@@ -73,10 +75,34 @@ def insert_wakes(conn: Conn, released: Mapping[int, int], at: Mapping[int, float
     execute(conn, "selection/insert_wakes", params)
 
 
-def read_heads(conn: Conn, released: Mapping[int, int]) -> Rows[StoredLane]:
+def closed(closures: Closures) -> dict[str, str]:
+    """Binds that say what is closed."""
+    return {"closed": numbers(closures.limits), "closed_queues": texts(closures.queues)}
+
+
+def read_heads(conn: Conn, released: Mapping[int, int], closures: Closures) -> Rows[StoredLane]:
     """The best open lanes of each node that can start one, or whose pool may be kept for one."""
-    params = {"limits": numbers(released), "released": numbers(released.values()), **OPEN_AHEAD.params}
+    params = {"limits": numbers(released), "released": numbers(released.values()), **OPEN_AHEAD.params, **closed(closures)}
     return Rows(execute(conn, "selection/read_heads", params), row_of(StoredLane))
+
+
+def read_exempt(conn: Conn, released: Iterable[int], closures: Closures) -> Rows[StoredLane]:
+    """The exempt lanes of closed nodes, whatever they are parked on, but for those whose witness is full."""
+    params = {"released": numbers(released), "limit": MOST_EXEMPT, **closed(closures)}
+    return Rows(execute(conn, "states/read_exempt", params), row_of(StoredLane))
+
+
+def read_closures(conn: Conn) -> Rows[tuple[int | None, str | None]]:
+    """What is closed, as :func:`as_closures` takes it."""
+    return Rows(execute(conn, "states/read_closures"), tuple)
+
+
+def as_closures(rows: Iterable[tuple[int | None, str | None]]) -> Closures:
+    """Of rows (limit_id, queue), one of which is null."""
+    found = list(rows)
+    if not found:
+        return ALL_OPEN
+    return Closures(frozenset(limit for limit, _ in found if limit is not None), frozenset(q for _, q in found if q is not None))
 
 
 def read_parked(conn: Conn, limits: Iterable[int]) -> Rows[StoredLane]:
@@ -164,6 +190,7 @@ def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], queues: Sequence[int])
         parked,
         since,
         tries_before,
+        exempt,
     ) = zip(*lanes, strict=True)
     params = {
         "lanes": numbers(ids),
@@ -180,6 +207,7 @@ def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], queues: Sequence[int])
         "ends": numbers(ends),
         "since": floats(since),
         "tries_before": numbers(tries_before),
+        "exempt": words(str(e) for e in exempt),
         "queues": numbers(queues),
     }
     execute(conn, "selection/insert_lanes", params)

@@ -4,7 +4,7 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -78,6 +78,8 @@ class Unfinished(NamedTuple):
     worker_id: int | None
     holds: list[int] | None
     pool_slots: int | None
+    has_deferred: bool  # in its try, so that it waits or has returned
+    purpose: str | None  # what it has returned for
 
 
 class Move(Struct, gc=False):
@@ -285,6 +287,14 @@ def insert_dispatches(conn: Conn, dispatches: Sequence[Dispatch]) -> None:
         "details": texts(details),
     }
     execute(conn, "tasks/insert_dispatches", params)
+
+
+def carry_values(conn: Conn, carried: Mapping[tuple[int, int, int], tuple[int, int]]) -> None:
+    """What task instances pushed under the first of two epochs is theirs under the second."""
+    run_keys, task_indexes, maps = zip(*carried, strict=True)
+    were, epochs = zip(*carried.values(), strict=True)
+    names = {"run_keys": run_keys, "tasks": task_indexes, "maps": maps, "were": were, "epochs": epochs}
+    execute(conn, "xcom/carry", {name: numbers(values) for name, values in names.items()})
 
 
 def delete_dispatches(conn: Conn, epochs: Sequence[int]) -> Guard:

@@ -15,6 +15,7 @@ from evenflow.store.columns import numbers
 from evenflow.store.instant import Conn, Row, one_instant, read
 from evenflow.store.line import explain_limits
 from evenflow.store.operations import Key, key_columns
+from evenflow.store.out_of_service import holding_runs, holding_tries
 
 RUNS_NAMED = 20  # of one name: more DAGs than anyone wants to read
 
@@ -83,9 +84,9 @@ async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_ind
     if RunState(row["run_state"]) in RUN_FINISHED:
         return [why.RunEnded(state=row["run_state"], at=row["run_ended_at"], explanation=row["run_reason"])]
     if state in HOLDING:
-        return [await _dispatched(conn, row)]
+        return await _dispatched(conn, graph, row)
     reasons: list[Reason] = [] if row["schedulers"] else [why.NoScheduler()]
-    if row["is_paused"]:
+    if row["is_paused"] and state is not TaskState.DEFERRED:
         reasons.append(why.Paused(dag_id=row["dag_id"]))
     if row["run_state"] == RunState.QUEUED:
         reasons += await _run_queued(conn, row)
@@ -94,27 +95,31 @@ async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_ind
     return reasons or [why.NextRound()]
 
 
-async def _dispatched(conn: Conn, row: Row) -> Reason:
+async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[Reason]:
     if row["worker"] is not None:
-        return why.Running(since=row["claimed_at"], worker=row["worker"], host=row["host"])
+        return [why.Running(since=row["claimed_at"], worker=row["worker"], host=row["host"])]
     params = {name: row[name] for name in ("queue", "class", "priority", "epoch")}
     (queue,) = await read(conn, "why/read_queue", {**params, "counted": LINE_COUNTED, "lease_s": LEASE_S})
-    return why.AwaitsWorker(queue=row["queue"], since=row["granted_at"], counted=queue["ahead"] < LINE_COUNTED, **queue)
+    frozen = await holding_tries(conn, row["dag_id"], graph.spec.tasks[row["task_index"]].pool, row["queue"])
+    counted = queue["ahead"] < LINE_COUNTED
+    return [*frozen, why.AwaitsWorker(queue=row["queue"], since=row["granted_at"], counted=counted, **queue)]
 
 
 async def _run_queued(conn: Conn, row: Row) -> list[Reason]:
     if row["is_early"]:
         return [why.RunAfter(at=row["run_after"])]
     dag_id = row["dag_id"]
+    held = await holding_runs(conn, dag_id, is_paused=row["is_paused"])
     ids = [found["limit_id"] for found in await read(conn, "why/find_run_limit", {"dag_id": dag_id})]
     limits = await read(conn, "why/read_limits", {"limits": numbers(ids)})
     if not limits or limits[0]["used"] < limits[0]["capacity"]:
-        return []
+        return held
     place = {name: row[name] for name in ("dag_id", "run_after", "run_key")}
     (before,) = await read(conn, "why/count_runs_ahead", {**place, "counted": LINE_COUNTED})
     named = {"dag_id": dag_id, "searched": RUNS_SEARCHED, "named": HOLDERS_NAMED}
     holders = await read(conn, "why/list_running_runs", named)
     return [
+        *held,
         why.FullLimit(
             limit=limits[0]["limit"],
             name=limits[0]["name"],
@@ -136,7 +141,7 @@ async def _run_queued(conn: Conn, row: Row) -> list[Reason]:
                 )
                 for holder in holders
             ],
-        )
+        ),
     ]
 
 
@@ -147,7 +152,7 @@ async def _not_dispatched(conn: Conn, graph: Graph, row: Row, state: TaskState, 
     if state is TaskState.UP_FOR_RESCHEDULE:
         return [why.AwaitsPoke(at=row["due_at"], since=row["poking_since"])]
     if state is TaskState.DEFERRED:
-        return [why.AwaitsEvent(state=state.value)]
+        return [_awaits_event(row)]
     task_index = row["task_index"]
     if state is TaskState.SCHEDULED:
         return await explain_limits(conn, row["run_key"], task_index, map_index)
@@ -165,6 +170,19 @@ async def _not_dispatched(conn: Conn, graph: Graph, row: Row, state: TaskState, 
     upstreams = [why.Upstream(task_id=_named(up), missing=up["missing"], total=up["total"], states=up["states"]) for up in found]
     rule, expands = row["trigger_rule"], graph.mapped[task_index] and map_index == UNMAPPED
     return [why.AwaitsUpstreams(trigger_rule=rule, expands=expands, missing=missing, upstreams=upstreams), *past]
+
+
+def _awaits_event(row: Row) -> Reason:
+    return why.AwaitsEvent(
+        state=TaskState.DEFERRED.value,
+        trigger=row["trigger"],
+        since=row["deferred_at"],
+        until=row["timeout_at"],
+        triggerer=row["triggerer"],
+        host=row["triggerer_host"],
+        failures=row["failures"],
+        again_at=row["tried_at"] if row["backs_off"] else None,
+    )
 
 
 def _awaited(graph: Graph, task_index: int, map_index: int) -> list[Key]:

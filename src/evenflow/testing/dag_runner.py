@@ -20,6 +20,8 @@ from evenflow.sdk.testrun import context_of_run
 from evenflow.sdk.testtries import Tried, Tries, run_for_real
 from evenflow.testing.outcome import Outcome
 from evenflow.testing.standing_clock import StandingClock
+from evenflow.testing.standing_loop import StandingLoop
+from evenflow.testing.stub_triggers import StubEvent, StubEvents
 from evenflow.testing.stubs import Stub, StubbedTries, Stubs, skips_of
 
 _NOTHING: Any = object()
@@ -29,8 +31,8 @@ class DagRunner:
     """Runs ``dag`` as often as it is called, each time from ``now`` on and with all stubs anew.
 
     Decides as the scheduler does. Tries that may run side by side do so in the time of the run, by priority and within
-    ``max_active_tasks`` and ``max_active_tis_per_dagrun``; retry delays, pokes, reschedules and ``takes`` move that time, and
-    nothing sleeps. A task without a stub runs for real, in this process, and takes no time. No callback is called. Pools, other
+    ``max_active_tasks`` and ``max_active_tis_per_dagrun``; retry delays, pokes, reschedules, triggers and ``takes`` move that time,
+    and nothing sleeps. A task without a stub runs for real, in this process, and takes no time. No callback is called. Pools, other
     runs and ``dagrun_timeout`` do not apply; ``execution_timeout`` does for a stub that ``takes`` longer.
     """
 
@@ -41,6 +43,7 @@ class DagRunner:
         self.now = now or datetime.now(UTC)
         self.print_logs = print_logs
         self._stubs = Stubs(dag)
+        self._stub_events = StubEvents()
         self._environment: dict[str, str] = {}
 
     def stub(
@@ -76,6 +79,25 @@ class DagRunner:
         stub = Stub(returns=result, raises=raises, skips=skips, takes_s=takes.total_seconds(), times=times)
         self._stubs.add(task_id, map_index, stub)
 
+    def stub_event(
+        self,
+        task_id: str,
+        map_index: int | None = None,
+        *,
+        payload: Any = None,
+        raises: BaseException | type[BaseException] | None = None,
+        after: timedelta = timedelta(0),
+    ) -> None:
+        """What a task that defers gets instead of an event of its trigger: this ``payload``, or the failure of a trigger that
+        ``raises``, ``after`` it began to wait. The first one is for the first wait of an instance, and so on; waits that are left
+        over have their own triggers.
+        """
+        self._stubs.task(task_id, map_index)
+        if after < timedelta(0):
+            raise BadArgument(f"The event of task {task_id!r} comes after some time or none, not {after}.")
+        event = StubEvent(payload=payload, raises=raises, after_s=after.total_seconds())
+        self._stub_events.add(task_id, map_index, event)
+
     def stub_connection(self, conn_id: str, uri: str) -> None:
         """Tasks that run for real find this connection, whatever the environment has."""
         self._environment[env_name(CONNECTION, conn_id)] = uri
@@ -94,14 +116,21 @@ class DagRunner:
         stubbed = StubbedTries(self._stubs, {task.task_id: task.execution_timeout for task in spec.tasks})
 
         def execute(dag: DAG, context: TryContext, channel: Channel) -> Tried:
-            tried = stubbed.stand_in(dag, context, channel)
+            tried = None if context.resumed else stubbed.stand_in(dag, context, channel)
             if tried is None:
                 clock.paused = False
                 tried = dataclasses.replace(run_for_real(dag, context, channel), keeps_slot=clock.paused)
             return tried
 
         tries = Tries(self.dag, base, execute, print_logs=self.print_logs, calls_back=False)
-        pace = Pace(slots=spec.max_active_tasks, by_priority=True, wait_for_retries=True, sleep=clock.move)
+        pace = Pace(
+            slots=spec.max_active_tasks,
+            by_priority=True,
+            wait_for_retries=True,
+            sleep=clock.move,
+            make_loop=lambda: StandingLoop(clock.move),
+            trigger_of=self._stub_events.triggers(),
+        )
         engine = Engine(spec, self.now, tries, pace)
         with going_by(clock), _environment(self._environment):
             state = engine.run()

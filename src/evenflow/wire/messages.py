@@ -78,6 +78,7 @@ class Claim(Message):
     slots: int
     queues: list[str]
     wait_s: float = 0.0
+    resume_slots: int | None = None  # free on top, for returns alone; null: it does not know what they are, and gets none
 
 
 class Assignment(Message):
@@ -105,6 +106,23 @@ class Assignment(Message):
     map_length: int | None = None
     default_timezone: str = "UTC"  # with which the version was made
     callback: CallbackOf | None = None  # set: not the task is to run, but a function that is called because of it
+    resumed: Resumed | None = None  # set: the try has begun before, and returns from waiting
+
+
+class Resumed(Message):
+    """How a try that was deferred goes on. Values are in JSON's own types, as ``sdk.xcom.encode`` makes them."""
+
+    purpose: Purpose
+    trigger: str  # the path of its class
+    method: str  # that is called when there is an event
+    kwargs: dict[str, Any] = {}
+    trigger_kwargs: dict[str, Any] = {}
+    event: Any = None
+    deferred_s: float = 0.0  # since it was deferred the last time
+    began_s: float = 0.0  # since the try began for the first time
+    spent_s: float = 0.0  # of its execution_timeout
+    reason: str | None = None  # why the trigger failed, or why the try is to be cleaned up
+    secrets: list[str] = []  # texts in it that are masked in the log
 
 
 class CallbackOf(Message):
@@ -118,6 +136,10 @@ class CallbackOf(Message):
     ended_at: str | None = None
 
 
+# What the return of a deferred try is for: its event, its timeout, its trigger that failed for good, or only to run on_kill.
+Purpose = Literal["event", "timeout", "failed", "clean_up"]
+
+
 class ClaimAnswer(Message):
     assignments: list[Assignment] = []
     kill: list[int] = []
@@ -125,7 +147,7 @@ class ClaimAnswer(Message):
 
 
 # cannot_start, lost: through no fault of the task, before and after its start
-Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "cannot_start", "lost"]
+Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "deferred", "cannot_start", "lost"]
 
 
 class AssetChange(Message):
@@ -135,6 +157,18 @@ class AssetChange(Message):
     uri: str
     extra: dict[str, Any] = {}
     alias: str | None = None
+
+
+class Defer(Message):
+    """What a try waits for, and how it goes on then. Values are in JSON's own types, as ``sdk.xcom.encode`` makes them."""
+
+    trigger: str  # the path of its class
+    trigger_kwargs: dict[str, Any] = {}
+    method: str = ""
+    kwargs: dict[str, Any] = {}
+    timeout_s: float | None = None
+    queue: str | None = None  # of triggerers; null: the default one
+    secrets: list[str] = []  # texts in it that are masked in logs: the worker's to say, for who goes on with it
 
 
 class Report(Message):
@@ -154,6 +188,7 @@ class Report(Message):
     delay_s: float | None = None  # of a rescheduled try: until it is to be started again
     produced: list[AssetChange] = []  # of a success
     skip: list[int] = []  # of a success: task indexes that it decided against
+    defer: Defer | None = None  # of a deferred try
 
 
 class Reports(Message):
@@ -274,17 +309,18 @@ class AssetEvents(Message):
 
 
 class AskStates(Message):
-    """How the runs of a DAG stand that have one of these logical dates, or how these of their tasks do."""
+    """How the runs of a DAG stand that have one of these logical dates or names, or how these of their tasks do."""
 
     dag_id: str
-    logical_dates: list[str]
+    logical_dates: list[str] = []
     task_ids: list[str] = []
     group_id: str | None = None
+    run_ids: list[str] = []
 
 
 class RunStanding(Message, omit_defaults=False):
     run_id: str
-    logical_date: str
+    logical_date: str | None
     state: str
     tasks: dict[str, dict[str, int]] = {}  # how many instances are in which state, by task
 
@@ -369,6 +405,31 @@ class PreviousRun(Message):
     end_date: str | None = None
 
 
+class AskOnce(Message):
+    """What did this task instance store under this name, in this try or an earlier one, since it was cleared last?"""
+
+    name: str
+
+
+class Once(Message, omit_defaults=False):
+    key: str  # the same each time until it is forgotten: for systems outside that shall do a thing once
+    found: bool
+    value: Any = None  # in JSON's own types
+    secret: bool = False  # it holds a secret: the texts in it are masked in the log of the try that asks
+
+
+class SetOnce(Message):
+    """Store it. What is there already under this name stays, and is answered."""
+
+    name: str
+    value: Any = None  # in JSON's own types
+    secret: bool = False  # it holds a secret that the try was given
+
+
+class ForgetOnce(Message):
+    name: str
+
+
 class Rendered(Message):
     """The template fields of this try as people may see them; the worker has masked them."""
 
@@ -393,6 +454,9 @@ QUESTIONS: dict[str, tuple[type[Message], type[Message]]] = {  # POST /ask/{name
     "element": (AskElement, Element),
     "prior_run": (AskPriorRun, PriorRun),
     "rendered": (Rendered, Done),
+    "once": (AskOnce, Once),
+    "set_once": (SetOnce, Once),
+    "forget_once": (ForgetOnce, Done),
 }
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WIRE = 2  # 1: before services had tokens of their own
+WIRE = 3  # 1: before services had tokens of their own; 2: before tries could be deferred
 OLDEST_WIRE = 2
+RETURNS_WIRE = 3  # from which on tries are deferred and return
 
 
 @dataclass(frozen=True, slots=True)

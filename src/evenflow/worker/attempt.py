@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -13,18 +14,18 @@ from evenflow.errors import XComError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.process.exits import Exit
 from evenflow.process.frames import Header
+from evenflow.process.log_shipper import LogShipper
+from evenflow.process.masked_log import MaskedLog
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
+from evenflow.process.templates import CannotLoad, DagFile, TemplatePool
 from evenflow.sdk.masking import Masker
 from evenflow.sdk.xcomarg import RETURN_VALUE
-from evenflow.wire.messages import AssetChange, Assignment, Report, StoredObject
+from evenflow.wire.messages import AssetChange, Assignment, Defer, Report, StoredObject
 from evenflow.worker import limits
-from evenflow.worker.log_shipper import LogShipper
-from evenflow.worker.masked_log import MaskedLog
 from evenflow.worker.memory import MemoryWatch
 from evenflow.worker.proxy import TryApi, TryProxy
 from evenflow.worker.reporter import Reporter
-from evenflow.worker.templates import CannotLoad, DagFile, TemplatePool
 from evenflow.worker.timers import Timers
 from evenflow.worker.values import TryValues, Values
 from evenflow.worker.verdict import Verdict, judge, read_result
@@ -57,7 +58,7 @@ class Attempt:
         self._loop = asyncio.get_running_loop()
         self._masker = tools.masker.copy()
         self._values = TryValues(tools.values, assignment.epoch)
-        self._storing: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None  # what is to be done between its end and the report of it
         self._log = MaskedLog(tools.logs.open(assignment.token, self._log_is_full), self._masker)
         self._proxy: TryProxy | None = None
         self._child: OwnedChild | None = None
@@ -67,6 +68,7 @@ class Attempt:
         self._frozen_at: float | None = None
         self._said: Verdict | None = None
         self._ended_for: str | None = None
+        self._cleans_up = False  # its process said that it stops what it has started outside
         self._abandoned = False
         self._given_up = False
 
@@ -89,7 +91,8 @@ class Attempt:
             self._ended_for = reason
             if self._child is not None:
                 self._child.send_signal(signal.SIGTERM)
-                self._timers.after(limits.TERM_GRACE, self._kill)
+                self._timers.after(limits.TERM_GRACE, self._kill_unless_it_cleans_up)
+                self._timers.after(limits.CLEAN_UP_GRACE, self._kill)
             elif self._loading is not None:
                 self._loading.cancel()
                 self._conclude(Verdict("failed", f"{reason}, before it was started"))
@@ -132,14 +135,22 @@ class Attempt:
     def started(self, pid: int) -> None:
         self._started_at = self._loop.time()
         self._tools.reporter.started(self.epoch, self.assignment.token)
-        timeout = self.assignment.execution_timeout
-        if timeout is not None:
-            self._timers.after(timeout, lambda: self.end(f"execution_timeout of {timeout:g} s exceeded"))
+        resumed, timeout = self.assignment.resumed, self.assignment.execution_timeout
+        if resumed is not None and resumed.purpose == "clean_up":
+            self._timers.after(limits.CLEAN_UP, lambda: self.end(f"on_kill took longer than {limits.CLEAN_UP:g} s"))
+        elif timeout is not None:
+            left = timeout if resumed is None else max(timeout - resumed.spent_s, 0.0)
+            self._timers.after(left, lambda: self.end(f"execution_timeout of {timeout:g} s exceeded"))
 
     def frame(self, header: Header, body: bytes) -> None:
         if header.get("tell") == "result":
-            if self._ended_for is None:  # else it came too late: the reason of its end stands
-                self._said = read_result(header, body)
+            said = read_result(header, body)
+            if self._ended_for is None or said.defer is not None:
+                self._said = said  # else it came too late: the reason of its end stands; what it waits for is never lost (R-DQ9)
+            return
+        if header == {"tell": "cleaning_up"}:
+            self._cleans_up = True
+            self._note(f"stopping what it has started outside, for up to {limits.CLEAN_UP_GRACE:g} s")
             return
         if self._proxy is None:
             assert self._child is not None
@@ -173,6 +184,8 @@ class Attempt:
 
     def _fork(self, template: OwnedTemplate) -> None:
         job = {name: msgspec.to_builtins(getattr(self.assignment, name)) for name in _JOB_FIELDS}
+        if self.assignment.resumed is not None:
+            self._masker.add(self.assignment.resumed.secrets)
         job["api_url"] = self._tools.api_url
         reached(KillPoint.TRY_FORKING)
         try:
@@ -185,6 +198,10 @@ class Attempt:
     def _kill(self) -> None:
         assert self._child is not None
         self._child.send_signal(signal.SIGKILL)
+
+    def _kill_unless_it_cleans_up(self) -> None:
+        if not self._cleans_up:
+            self._kill()
 
     def _log_is_full(self, full: bool) -> None:
         if self._child is not None:
@@ -204,7 +221,9 @@ class Attempt:
 
     def _conclude(self, verdict: Verdict) -> None:
         if verdict.result is not None and self._tools.values.is_large(verdict.result) and not self._abandoned:
-            self._storing = self._loop.create_task(self._store_result(verdict, verdict.result))
+            self._settling = self._loop.create_task(self._store_result(verdict, verdict.result))
+        elif verdict.defer is not None and not self._abandoned:
+            self._settling = self._loop.create_task(self._store_log(verdict, verdict.defer))
         else:
             self._report(verdict)
 
@@ -219,6 +238,17 @@ class Attempt:
             if self._abandoned and push.stored is not None:
                 await self._values.discard(push.stored)
             self._report(replace(verdict, result=push.value), push.stored, secret=push.secret)
+
+    async def _store_log(self, verdict: Verdict, defer: Defer) -> None:
+        """A deferral is reported when its log is stored: what its trigger and its return log comes after that, and once it has
+        returned, its first part is taken no more.
+        """
+        self._log.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limits.LOG_STORED):
+                await self._log.shipped()
+        defer.secrets = self._masker.found_in(msgspec.json.encode([defer.trigger_kwargs, defer.kwargs]))
+        self._report(verdict)
 
     def _report(self, verdict: Verdict, stored: StoredObject | None = None, *, secret: bool = False) -> None:
         if not self._abandoned:
@@ -239,6 +269,7 @@ class Attempt:
                     delay_s=verdict.delay_s,
                     produced=[self._shown(change) for change in verdict.produced],
                     skip=verdict.skip,
+                    defer=verdict.defer,
                 ),
             )
         self._finish()

@@ -11,17 +11,17 @@ import msgspec
 import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
+from evenflow.process.answered_secrets import secrets_of
 from evenflow.process.frames import Header
 from evenflow.process.patience import Patience
-from evenflow.sdk.lookup import CONNECTION, VARIABLE
-from evenflow.sdk.masking import Masker, secrets_in, texts_in
+from evenflow.sdk.masking import Masker, texts_in
 from evenflow.wire.messages import (
     QUESTIONS,
-    AskNamed,
-    Found,
     Message,
+    Once,
     Progress,
     Rendered,
+    SetOnce,
     SetVariable,
     XComPull,
     XComPush,
@@ -69,6 +69,8 @@ class TryProxy:
                 message = msgspec.json.decode(body, type=QUESTIONS[question][0])
                 if isinstance(message, Rendered):
                     message = Rendered(fields=self._masker.mask_value(message.fields))
+                if isinstance(message, SetOnce):
+                    message.secret = self._masker.finds_in(msgspec.json.encode(message.value))
                 if isinstance(message, SetVariable) and message.description is not None:
                     message.description = self._masker.mask_text(message.description)
                 self._spawn(self._ask(question, message))
@@ -151,8 +153,9 @@ class TryProxy:
 
     def _learn(self, question: str, message: Message, answer: Message) -> None:
         """The secrets of an answer are known before the try has it."""
-        if question in (CONNECTION, VARIABLE) and isinstance(message, AskNamed) and isinstance(answer, Found) and answer.text:
-            self._masker.add(secrets_in(CONNECTION if question == CONNECTION else VARIABLE, message.name, answer.text))
+        if isinstance(answer, Once) and answer.secret:
+            self._masker.add(texts_in(answer.value))
+        self._masker.add(secrets_of(question, message, answer))
 
     async def _send_progress(self) -> None:
         """Send the newest until there is no newer one. Progress is for people: what cannot be delivered is dropped."""

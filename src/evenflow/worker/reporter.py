@@ -167,7 +167,7 @@ class Reporter:
 
     def _refused(self, entry: _Entry, reason: str) -> None:
         report = entry.report
-        if report.result is None and not report.produced:
+        if report.result is None and not report.produced and report.defer is None:
             log.error("report refused", epoch=entry.epoch, kind=report.kind, reason=reason)
             self._forget(entry)
         else:

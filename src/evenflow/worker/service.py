@@ -19,29 +19,33 @@ from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.process import prctl
+from evenflow.process.code_cache import CodeCache
 from evenflow.process.environment import user_environment
+from evenflow.process.log_shipper import LogShipper
 from evenflow.process.presence import Presence
+from evenflow.process.templates import TemplatePool
 from evenflow.sdk.masking import masker_of
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Beat, BeatAnswer, ClaimAnswer, Register
+from evenflow.wire.versions import RETURNS_WIRE
 from evenflow.worker import limits
 from evenflow.worker.attempt import Tools
 from evenflow.worker.claims import Claims
-from evenflow.worker.code_cache import CodeCache
-from evenflow.worker.log_shipper import LogShipper
 from evenflow.worker.memory import MemoryWatch, kernel_counters
 from evenflow.worker.reporter import Reporter
-from evenflow.worker.templates import TemplatePool
 from evenflow.worker.tries import Tries
 from evenflow.worker.values import Values
 
+TASK_PROCESS = "evenflow.worker.task_process"
 _KILLED = "ended on request"  # the scheduler says whose
 
 log = structlog.get_logger(__name__)
 
 
 class WorkerService:
-    """Runs up to ``slots`` tries of ``queues`` at once. ``home`` holds the code cache; ``token`` is that of its fleet."""
+    """Runs up to ``slots`` tries of ``queues`` at once, and in ``resume_slots`` more such that return from waiting. ``home`` holds
+    the code cache; ``token`` is that of its fleet.
+    """
 
     def __init__(
         self,
@@ -50,16 +54,19 @@ class WorkerService:
         *,
         name: str,
         slots: int,
+        resume_slots: int,
         queues: list[str],
         home: Path,
         values: Values,
         vitals: Vitals | None = None,
     ) -> None:
-        if slots < 1 or not queues:
-            raise SettingsError(f"Worker {name!r} has {slots} slots and the queues {queues}; it needs at least one of each.")
+        if slots < 1 or resume_slots < 1 or not queues:
+            raise SettingsError(
+                f"Worker {name!r} has {slots} slots, {resume_slots} for returns and the queues {queues}; it needs one of each."
+            )
         self.name = name
         self._api_url, self._token, self._home, self._values = api_url, token, home, values
-        self._slots, self._queues = slots, queues
+        self._slots, self._resume_slots, self._queues = slots, resume_slots, queues
         self.vitals = vitals or Vitals(Teller.WORKER, name)
         self._state: Literal["active", "draining"] = "active"
         self._loops: list[asyncio.Task[None]] = []
@@ -73,7 +80,7 @@ class WorkerService:
         code = CodeCache(self._home / "code", self._client)
         await asyncio.to_thread(code.prune)
         self._memory = MemoryWatch(kernel_counters())
-        self._templates = TemplatePool(code, user_environment(os.environ))
+        self._templates = TemplatePool(TASK_PROCESS, code, user_environment(os.environ))
         self._reporter = Reporter(self._client)
         self._logs = LogShipper(self._client)
         tools = Tools(
@@ -86,7 +93,7 @@ class WorkerService:
             masker_of(os.environ),
             self._api_url.partition(",")[0].rstrip("/"),
         )
-        self._tries = Tries(self._slots, tools)
+        self._tries = Tries(self._slots, self._resume_slots, tools)
         self._claims = Claims(self._client, self._queues, self._tries, self._claim_answered)
         self._presence = Presence(
             self._lifeline,
@@ -160,12 +167,14 @@ class WorkerService:
         meter.gauge(metrics.WORKER_SLOTS, lambda: self._slots)
         meter.gauge(metrics.WORKER_TRIES, lambda: len(tries.epochs))
         meter.gauge(metrics.WORKER_FREE, lambda: tries.free)
+        meter.gauge(metrics.WORKER_RESUME_FREE, lambda: tries.spare)
         meter.gauge(metrics.WORKER_UNACKNOWLEDGED, lambda: len(self._reporter.unacknowledged))
         meter.gauge(metrics.WORKER_LOG_BYTES, lambda: self._logs.held)
 
     def _detail(self) -> dict[str, Any]:
         where = {"metrics": self.vitals.address} if self.vitals.address else {}
-        return {**where, "slots": self._slots, "queues": self._queues, "running": len(self._tries.epochs)}
+        slots = {"slots": self._slots, "resume_slots": self._resume_slots, "running": len(self._tries.epochs)}
+        return {**where, **slots, "queues": self._queues}
 
     # -- beats
 
@@ -204,7 +213,8 @@ class WorkerService:
     async def _claim(self) -> None:
         while True:
             service_id = await self._presence.joined()
-            self._claiming = asyncio.create_task(self._claims.run(service_id), name="claims")
+            returns = self._presence.wire >= RETURNS_WIRE
+            self._claiming = asyncio.create_task(self._claims.run(service_id, returns=returns), name="claims")
             try:
                 await asyncio.wait({self._claiming})
             finally:

@@ -7,7 +7,8 @@ asks and tells:
     {"ask": "push", "key"} + value                      -> {}
     {"tell": "progress", "label", "done", "total", "detail"}
     {"ask": "control", "question"} + arguments          -> {} + answer
-    {"tell": "result", "outcome", "reason", "error_types", "delay_s", "produced", "skip"} + value, or no body for none
+    {"tell": "cleaning_up"}
+    {"tell": "result", "outcome", "reason", "error_types", "delay_s", "produced", "skip", "defer"} + value, or no body for none
 
 A question that cannot be answered gets {"error": text}. Values are JSON.
 """
@@ -16,6 +17,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +28,11 @@ from evenflow.errors import ApiRefused, XComError
 from evenflow.process.frames import Header, Link
 from evenflow.process.template import NotPrepared, serve_template
 from evenflow.process.tracebacks import describe_failure
+from evenflow.sdk import killing
 from evenflow.sdk.callback_run import CallbackContext, run_callback
 from evenflow.sdk.default_timezone import set_default_timezone
 from evenflow.sdk.loader import LoadedFile, load_file
+from evenflow.sdk.preloading import preload
 from evenflow.sdk.runner import TryContext, run_try
 
 # What user code logs with Python's logging goes to its log, from INFO on; a DAG file may configure it otherwise.
@@ -38,13 +45,16 @@ def prepare(config: Header) -> LoadedFile:
     root = Path(config["root"]).resolve()
     file = root / config["file"]
     try:
-        return load_file(file, root)
+        loaded = load_file(file, root)
     except BaseException as error:
         failure = describe_failure(error, file, root)
         raise NotPrepared(f"cannot import DAG file {config['file']}: {failure.summary}", failure.trace) from error
+    preload(loaded.dags.values())
+    return loaded
 
 
 def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
+    killing.on_armed = partial(_arm, link)
     dag = loaded.dags.get(job["dag_id"])
     callback = job.get("callback")
     of_dag = callback is not None and not job["task_id"]
@@ -64,7 +74,34 @@ def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
         header["produced"] = result.produced
     if result.skip:
         header["skip"] = result.skip
+    if result.defer is not None:
+        header["defer"] = result.defer
     return header, result.result or b""
+
+
+def _arm(link: Link, armed: bool) -> None:
+    """While a try has something to stop outside, SIGTERM runs its on_kill before it ends the process. Otherwise it ends it at once,
+    also where Python could not react because a call into C does not return.
+    """
+    if armed:
+        me = os.getpid()
+        signal.signal(signal.SIGTERM, lambda *_: link.when_free(partial(_end, link)) if os.getpid() == me else _die())
+    else:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end(link: Link) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with suppress(OSError):  # the worker has gone, and so is this process soon
+        link.send({"tell": "cleaning_up"})
+    killing.kill_current()
+    _die()
+
+
+def _die() -> None:
+    """As SIGTERM would have it; a process that the task forked has nothing to stop."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 class LinkChannel:

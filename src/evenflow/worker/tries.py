@@ -11,21 +11,29 @@ from evenflow.worker.attempt import Attempt, Tools
 
 
 class Tries:
-    """``room`` is set while a slot is free."""
+    """``slots`` are ordinary; ``resume_slots`` come on top, and are for returns when no ordinary one is free (R-DQ3). ``room`` is
+    set while an ordinary slot is free, ``returns_only`` while only the others are.
+    """
 
-    def __init__(self, slots: int, tools: Tools) -> None:
-        self._slots, self._tools = slots, tools
+    def __init__(self, slots: int, resume_slots: int, tools: Tools) -> None:
+        self._slots, self._resume_slots, self._tools = slots, resume_slots, tools
         self._attempts: dict[int, Attempt] = {}
         self._begun: dict[int, None] = {}  # epochs that were ever in hand, the oldest first
         self._giving_up: asyncio.TimerHandle | None = None  # set while they are frozen
         self.room = asyncio.Event()
         self.room.set()
+        self.returns_only = asyncio.Event()
         self._over = asyncio.Event()
         self._over.set()
 
     @property
     def free(self) -> int:
         return max(self._slots - len(self._attempts), 0)
+
+    @property
+    def spare(self) -> int:
+        """Slots that are free for returns alone."""
+        return max(self._slots + self._resume_slots - len(self._attempts) - self.free, 0)
 
     @property
     def epochs(self) -> list[int]:
@@ -41,8 +49,7 @@ class Tries:
                 attempt = self._attempts[assignment.epoch] = Attempt(assignment, self._tools, self._ended)
                 self._over.clear()
                 attempt.begin()
-        if not self.free:
-            self.room.clear()
+        self._look_for_room()
 
     def end(self, epochs: Iterable[int], reason: str) -> None:
         """End those of ``epochs`` that are in hand, and report their exit."""
@@ -91,9 +98,15 @@ class Tries:
         for attempt in list(self._attempts.values()):
             attempt.give_up(f"frozen for {limits.FROZEN:g} s, while nobody answered this worker")
 
+    def _look_for_room(self) -> None:
+        for event, is_so in ((self.room, self.free > 0), (self.returns_only, self.free == 0 and self.spare > 0)):
+            if is_so:
+                event.set()
+            else:
+                event.clear()
+
     def _ended(self, attempt: Attempt) -> None:
         del self._attempts[attempt.epoch]
-        if self.free:
-            self.room.set()
+        self._look_for_room()
         if not self._attempts:
             self._over.set()

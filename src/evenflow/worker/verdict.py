@@ -9,7 +9,7 @@ import msgspec
 
 from evenflow.process.exits import Exit, describe_exit
 from evenflow.process.frames import Header
-from evenflow.wire.messages import AssetChange, Outcome
+from evenflow.wire.messages import AssetChange, Defer, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Verdict:
     delay_s: float | None = None
     produced: list[AssetChange] = field(default_factory=list)
     skip: list[int] = field(default_factory=list)
+    defer: Defer | None = None
 
 
 class _Result(msgspec.Struct):
@@ -31,6 +32,7 @@ class _Result(msgspec.Struct):
     delay_s: float | None = None
     produced: list[AssetChange] = []
     skip: list[int] = []
+    defer: Defer | None = None
 
 
 def read_result(header: Header, body: bytes) -> Verdict:
@@ -39,6 +41,8 @@ def read_result(header: Header, body: bytes) -> Verdict:
         said = msgspec.convert(header, _Result)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
+    if (said.outcome == "deferred") != (said.defer is not None):
+        raise ValueError("only a deferred try says what it waits for")
     return Verdict(
         said.outcome,
         said.reason,
@@ -47,6 +51,7 @@ def read_result(header: Header, body: bytes) -> Verdict:
         delay_s=said.delay_s,
         produced=said.produced,
         skip=said.skip,
+        defer=said.defer,
     )
 
 

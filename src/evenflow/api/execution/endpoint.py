@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from evenflow.api.bodies import bearer, read_body
 from evenflow.api.refusals import Forbidden, Refused, Unauthorized, refusal
-from evenflow.api.tokens import FleetToken, OperatorToken, ServiceToken, Token, Tokens, TryToken
+from evenflow.api.tokens import FleetToken, OperatorToken, ServiceToken, Token, Tokens, TriggerToken, TryToken
 from evenflow.wire.messages import CONTENT_TYPE, Message, Refusal
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -34,8 +34,16 @@ class Call:
 
     @property
     def of_try(self) -> TryToken:
-        """The try that calls. For routes that only tries may call."""
+        """The try that calls, or whose trigger does. For routes that only these may call."""
+        if isinstance(self.token, TriggerToken):
+            return self.token.of_try
         assert isinstance(self.token, TryToken)
+        return self.token
+
+    @property
+    def asker(self) -> TryToken | TriggerToken:
+        """For routes that only tries and triggers may call."""
+        assert isinstance(self.token, TryToken | TriggerToken)
         return self.token
 
     @property
@@ -73,6 +81,8 @@ def kind_of(token: Token) -> str:
             return kind
         case TryToken():
             return "try"
+        case TriggerToken():
+            return "trigger"
         case OperatorToken():
             return "operator"
 

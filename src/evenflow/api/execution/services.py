@@ -11,7 +11,7 @@ from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.tokens import Tokens
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store import dispatch, services
+from evenflow.store import dispatch, services, triggers
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 from evenflow.wire.versions import OURS, Spoken
@@ -44,13 +44,18 @@ class ServiceRoutes:
         service_id = int(call.path["service_id"])
         kind = call.speaks_for(service_id).kind
         if len(message.epochs) > limits.LISTED_EPOCHS:
-            raise Refused(413, "too_large", f"A beat lists {len(message.epochs):,} tries; the limit is {limits.LISTED_EPOCHS:,}.")
+            listed, most = len(message.epochs), limits.LISTED_EPOCHS
+            raise Refused(413, "too_large", f"A beat lists {listed:,} tries or triggers; the limit is {most:,}.")
         async with self._pool.connection() as conn:
             state = await services.beat(conn, service_id=service_id, kind=kind, state=message.state, detail=message.detail)
             if state is None:
                 return BeatAnswer(known=False)
             reached(KillPoint.BEAT_STORED)
             answer = BeatAnswer(state="active" if state == "active" else "draining", token=self._tokens.renewed(call.bearer))
+            if kind == "triggerer":
+                answer.kill = await triggers.compare_listed(
+                    conn, service_id=service_id, epochs=message.epochs, lost_after_s=limits.TRIGGER_LOST
+                )
             if kind != "worker":
                 return answer
             difference = await dispatch.compare_listed(

@@ -11,7 +11,8 @@ from evenflow.api.execution.endpoint import Call
 from evenflow.api.logs import Chunk, LogDirectory, LogName
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.reports import checked_object, json_text, store
-from evenflow.api.tokens import Tokens, TryToken
+from evenflow.api.tokens import Tokens, TriggerToken, TryToken
+from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_MAP_LENGTH
 from evenflow.core.model import UNMAPPED
@@ -40,14 +41,18 @@ from evenflow.wire.messages import (
 
 
 class TryRoutes:
-    def __init__(self, pool: AsyncPool, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory) -> None:
+    def __init__(
+        self, pool: AsyncPool, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault
+    ) -> None:
         self._pool, self._tokens, self._versions, self._claims, self._logs = pool, tokens, versions, claims, logs
+        self._vault = vault
         self._elements = Elements()
 
     async def claim(self, call: Call) -> ClaimAnswer:
         message: Claim = call.message
         call.speaks_for(message.service_id)
-        if not message.request_key or message.slots < 1 or not message.queues:
+        slots, resume_slots = message.slots, message.resume_slots or 0
+        if not message.request_key or min(slots, resume_slots) < 0 or slots + resume_slots < 1 or not message.queues:
             raise Refused(422, "bad_value", "A claim needs a request_key, at least one slot, and at least one queue.")
         return await self._claims.claim(message, hung_up=call.hung_up)
 
@@ -55,18 +60,18 @@ class TryRoutes:
         message: Reports = call.message
         if len(message.reports) > limits.REPORTS:
             raise Refused(413, "too_large", f"{len(message.reports):,} reports in one batch; send at most {limits.REPORTS:,}.")
-        return await store(self._pool, self._tokens, message.reports)
+        return await store(self._pool, self._tokens, self._vault, message.reports)
 
     async def log(self, call: Call) -> LogsAnswer:
         message: Logs = call.message
-        tokens = [self._try_of(chunk) for chunk in message.chunks]
+        tokens = [self._writer(chunk) for chunk in message.chunks]
         tries = {(t.epoch, t.run_key, t.task_index, t.map_index) for t in tokens if t is not None}
         good: list[tuple[int, Chunk]] = []
         if tries:
             async with self._pool.connection() as conn:
                 current = await dispatch.find_current(conn, sorted(tries))
                 good = [
-                    (position, Chunk(await self._log_name(conn, token), token.epoch, chunk.offset, chunk.data))
+                    (position, Chunk(await self._log_name(conn, token), token.epoch, chunk.offset, chunk.data, _claim(token)))
                     for position, (token, chunk) in enumerate(zip(tokens, message.chunks, strict=True))
                     if token is not None and token.epoch in current and chunk.offset >= 0
                 ]
@@ -172,17 +177,21 @@ class TryRoutes:
             if not await dispatch.write_progress(conn, epoch=call.of_try.epoch, payload=payload.decode()):
                 raise _over()
 
-    def _try_of(self, chunk: LogChunk) -> TryToken | None:
+    def _writer(self, chunk: LogChunk) -> TryToken | TriggerToken | None:
         try:
             token = self._tokens.verify(chunk.token)
         except NotAllowed:
             return None
-        return token if isinstance(token, TryToken) else None
+        return token if isinstance(token, TryToken | TriggerToken) else None
 
-    async def _log_name(self, conn: dispatch.Conn, token: TryToken) -> LogName:
+    async def _log_name(self, conn: dispatch.Conn, token: TryToken | TriggerToken) -> LogName:
         run, version = await self._versions.of_run(conn, token.run_key)
         task_id = version.tasks[token.task_index].task_id
         return LogName(run.dag_id, run.run_id, task_id, token.map_index, token.try_number)
+
+
+def _claim(token: TryToken | TriggerToken) -> int:
+    return token.claim if isinstance(token, TriggerToken) else 0
 
 
 def _over() -> StaleEpoch:

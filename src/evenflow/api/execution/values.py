@@ -8,11 +8,11 @@ from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.sealing import check_value, may_use
-from evenflow.api.tokens import TryToken
+from evenflow.api.tokens import TriggerToken, TryToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.errors import StaleEpoch
-from evenflow.store import dispatch, events, rendered, sealed
+from evenflow.store import dispatch, events, rendered, sealed, triggers
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import AskNamed, Done, Found, PreviousRun, Rendered, SetVariable
 
@@ -72,7 +72,7 @@ class ValueRoutes:
     async def _find(self, call: Call, kind: sealed.Kind) -> Found:
         message: AskNamed = call.message
         async with self._pool.connection() as conn:
-            dag_id, _ = await self._asker(conn, call.of_try)
+            dag_id, _ = await self._asker(conn, call.asker)
             value = await self._usable(conn, kind, message.name, dag_id)
         if value is None:
             return Found()
@@ -88,17 +88,21 @@ class ValueRoutes:
             )
         return value
 
-    async def _asker(self, conn: sealed.Conn, token: TryToken) -> tuple[str, str]:
-        """The DAG and the task of a try that is in hand. Raises :class:`StaleEpoch`."""
+    async def _asker(self, conn: sealed.Conn, token: TryToken | TriggerToken) -> tuple[str, str]:
+        """The DAG and the task of a try that is in hand, or whose trigger is. Raises :class:`StaleEpoch`."""
         await check_held(conn, token)
         _, version = await self._versions.of_run(conn, token.run_key)
         _, run, _ = await self._versions.of_subject(conn, token.run_key)
         return run.dag_id, version.tasks[token.task_index].task_id
 
 
-async def check_held(conn: sealed.Conn, token: TryToken) -> None:
-    """Raises :class:`StaleEpoch` for a try that is over."""
-    if not await dispatch.is_held(
+async def check_held(conn: sealed.Conn, token: TryToken | TriggerToken) -> None:
+    """Raises :class:`StaleEpoch` for a try that is over, and for a trigger that fired, is others' or was cancelled."""
+    if isinstance(token, TriggerToken):
+        key = triggers.TriggerKey(token.run_key, token.task_index, token.map_index, token.epoch, token.claim)
+        if not await triggers.is_claimed(conn, key):
+            raise StaleEpoch("This trigger is over: its task has returned or ended, or another triggerer runs it.")
+    elif not await dispatch.is_held(
         conn, epoch=token.epoch, run_key=token.run_key, task_index=token.task_index, map_index=token.map_index
     ):
         raise _over()

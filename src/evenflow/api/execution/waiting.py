@@ -71,21 +71,27 @@ class WaitingRoutes:
 
     async def states(self, call: Call) -> States:
         message: AskStates = call.message
-        if len(message.logical_dates) > limits.STATES_RUNS:
-            raise too_large("The list of logical dates", limits.STATES_RUNS)
+        if len(message.logical_dates) + len(message.run_ids) > limits.STATES_RUNS:
+            raise too_large("The list of logical dates and runs", limits.STATES_RUNS)
         async with self._pool.connection() as conn:
             current = await views.read_spec(conn, message.dag_id)
             if current is None:
                 return States()
             wanted, missing = _wanted(DagSpec.from_json(current.spec), message)
-            runs = await other_runs.list_runs(conn, message.dag_id, [_instant(text) for text in message.logical_dates])
+            dates = [_instant(text) for text in message.logical_dates]
+            runs = await other_runs.list_runs(conn, message.dag_id, dates, message.run_ids)
             counts = await other_runs.count_states(conn, [run.run_key for run in runs], wanted) if wanted and runs else []
         tasks: dict[int, dict[str, dict[str, int]]] = defaultdict(lambda: {task_id: {} for task_id in wanted})
         for row in counts:
             tasks[row.run_key][row.task_id][row.state] = row.instances
         return States(
             runs=[
-                RunStanding(run_id=run.run_id, logical_date=run.logical_date.isoformat(), state=run.state, tasks=tasks[run.run_key])
+                RunStanding(
+                    run_id=run.run_id,
+                    logical_date=None if run.logical_date is None else run.logical_date.isoformat(),
+                    state=run.state,
+                    tasks=tasks[run.run_key],
+                )
                 for run in runs
             ],
             missing=missing,

@@ -36,13 +36,10 @@ async def get_dag(conn: Connection, dag_id: str) -> DagDetail:
 
 @routes.patch("/dags/{dag_id}")
 async def change_dag(conn: Connection, operator: Operator, dag_id: str, change: DagChange) -> DagSummary:
-    """Pauses or unpauses a DAG. Paused, it starts no task; what runs goes on."""
-    current = await current_version(conn, dag_id)
-    next_run = upcoming_run(DagSpec.from_json(current.spec), await dags.last_scheduled(conn, dag_id))
-    if not current.is_active:
-        next_run = dags.NextRun(None, None)
+    """Pauses or unpauses a DAG. Paused, it starts no task; what has started goes on."""
+    await current_version(conn, dag_id)
     async with events.recorded(conn, operator, "dag.pause" if change.is_paused else "dag.unpause", dag_id):
-        await dags.set_paused(conn, dag_id, is_paused=change.is_paused, next_run=next_run)
+        await set_paused(conn, dag_id, is_paused=change.is_paused)
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
     return DagSummary.model_validate(summary)
 
@@ -82,6 +79,15 @@ async def current_version(conn: views.Conn, dag_id: str) -> views.CurrentVersion
     if current is None:
         raise unknown_dag(dag_id)
     return current
+
+
+async def set_paused(conn: views.Conn, dag_id: str, *, is_paused: bool) -> None:
+    """Pauses or unpauses a DAG; what else was said of its state of service is void. Raises :class:`DagNotFound`."""
+    current = await current_version(conn, dag_id)
+    next_run = upcoming_run(DagSpec.from_json(current.spec), await dags.last_scheduled(conn, dag_id))
+    if not current.is_active:
+        next_run = dags.NextRun(None, None)
+    await dags.set_paused(conn, dag_id, is_paused=is_paused, next_run=next_run)
 
 
 def unknown_dag(dag_id: str) -> DagNotFound:

@@ -17,7 +17,8 @@ from evenflow.store import views
 
 routes = APIRouter(tags=["Logs"])
 
-LOG_ENDED = frozenset(TaskState) - HOLDING - {TaskState.NONE, TaskState.SCHEDULED, TaskState.UP_FOR_RESCHEDULE}
+LOG_GROWS = HOLDING | {TaskState.NONE, TaskState.SCHEDULED, TaskState.DEFERRED, TaskState.UP_FOR_RESCHEDULE}
+LOG_ENDED = frozenset(TaskState) - LOG_GROWS
 
 
 @routes.get(

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from evenflow.api import limits
+from evenflow.api.rest.service_state_models import StandingObject
 from evenflow.api.run_names import PATTERN, checked_instant
 from evenflow.core.model import read_schedule
+from evenflow.core.service_states import ServiceState
 from evenflow.core.states import RunState, TaskState
 from evenflow.core.timetable import describe
 
@@ -69,6 +71,7 @@ class DagSummary(BaseModel):
     last_run_id: str | None
     last_run_state: RunState | None
     last_run_at: datetime | None
+    service_state: ServiceState
 
     @field_validator("schedule", mode="before")
     @classmethod
@@ -221,12 +224,14 @@ class Pool(BaseModel):
     policy: str = Field(
         description="Whether smaller tasks may pass one that does not fit: `backfill`, `strict`, `reserve-after=10m`."
     )
+    while_deferred: str = Field(description="What becomes of a slot while its task is deferred: `hold` or `release`.")
 
 
 class PoolChange(Request):
     slots: int = Field(ge=0, le=INT32)
     description: str | None = Field(default=None, max_length=1_000, description="As it is when absent.")
     policy: str | None = Field(default=None, max_length=50, description="As it is when absent; `backfill` for a new pool.")
+    while_deferred: str | None = Field(default=None, max_length=50, description="As it is when absent; `hold` for a new pool.")
 
 
 class SettingValue(BaseModel):
@@ -287,6 +292,9 @@ class Status(BaseModel):
     oldest_report_s: float | None
     quarantined: dict[str, int] = Field(description="How much is set aside because handling it failed, by kind.")
     database: DatabaseStatus
+    not_active: list[StandingObject] = Field(description="What is not in full service, but for DAGs that are only paused.")
+    triggers_waiting: int = Field(description="Triggers that no triggerer has. At 10,000 counting ends.")
+    triggers_running: int = Field(description="Triggers that a triggerer has. At 10,000 counting ends.")
 
 
 class Check(BaseModel):

@@ -10,6 +10,7 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, Operator
 from evenflow.api.rest.models import Name, Page, Pool, PoolChange
+from evenflow.core.deferral import parse_while_deferred
 from evenflow.core.model import DEFAULT_POOL
 from evenflow.core.pool_policy import PoolPolicy
 from evenflow.store import events, pools
@@ -29,8 +30,11 @@ async def list_pools(conn: Connection) -> Page[Pool]:
 async def set_pool(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: PoolChange) -> Pool:
     """Makes a pool, or changes one. Tasks that run keep their slots, also above a lower limit; more room takes effect at once."""
     policy = None if change.policy is None else PoolPolicy.parse(change.policy)
+    while_deferred = None if change.while_deferred is None else parse_while_deferred(change.while_deferred)
     async with events.recorded(conn, operator, "pool.set", name, **change.model_dump(exclude_none=True)):
-        await pools.set_pool(conn, name, slots=change.slots, description=change.description, policy=policy)
+        await pools.set_pool(
+            conn, name, slots=change.slots, description=change.description, policy=policy, while_deferred=while_deferred
+        )
     return await _found_pool(conn, name)
 
 
@@ -55,6 +59,7 @@ async def _pools(conn: Conn) -> dict[str, Pool]:
             slots=row["slots"],
             used=row["used"],
             policy=str(PoolPolicy(row["patience_s"])),
+            while_deferred=row["while_deferred"],
         )
         for row in await pools.list_pools(conn)
     }

@@ -95,12 +95,13 @@ async def delete_variable(conn: Connection, within: InContext, operator: Operato
 
 @routes.post("/secrets/rotate")
 async def rotate_secrets(conn: Connection, within: InContext, operator: Operator) -> Rotated:
-    """Makes a new key, unless keys are set, and seals every connection and variable with the first one."""
+    """Makes a new key, unless keys are set, and seals with the first one every connection and variable, and what tasks keep."""
     vault = within.vault
     vault.add_key()
     async with events.recorded(conn, operator, "secrets.rotate", "all") as detail:
         resealed = await sealed.reseal(conn, lambda name, value: vault.reseal(f"The value {name!r}", value))
         detail["resealed"] = resealed
+    await sealed.reseal_waiting(conn, vault.reseal)
     vault.forget_old_keys()
     return Rotated(resealed=resealed, keys_are_set=bool(vault.keys))
 

@@ -10,7 +10,7 @@ from evenflow.api import limits
 from evenflow.api.rest.context import Connection
 from evenflow.api.rest.models import Status
 from evenflow.core.limits import LEASE_S
-from evenflow.store import quarantined, views
+from evenflow.store import metrics, quarantined, states, views
 
 routes = APIRouter(tags=["System"])
 
@@ -19,6 +19,8 @@ routes = APIRouter(tags=["System"])
 async def get_status(conn: Connection) -> Status:
     """Who lives, what waits, and how the database is."""
     database = await views.read_health(conn)
+    triggers = await metrics.count_triggers(conn)
+    standings = await states.list_standings(conn, paused_dags=False, limit=limits.STATUS_STANDINGS)
     return Status.model_validate(
         {
             "version": version("evenflow"),
@@ -28,5 +30,8 @@ async def get_status(conn: Connection) -> Status:
             "oldest_report_s": database["oldest_report_s"],
             "quarantined": await quarantined.count_quarantine(conn),
             "database": database,
+            "triggers_waiting": triggers.waiting,
+            "triggers_running": triggers.running,
+            "not_active": [row._asdict() for row in standings],
         }
     )

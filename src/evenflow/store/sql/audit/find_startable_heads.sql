@@ -1,6 +1,6 @@
 -- The best open lane of each of so many nodes that have room for a task of it: what the next round starts or parks, so it
 -- changes (its xmin does) or goes. Found by skipping through the index. A pool that keeps room for tasks of several slots has room only
--- when it has that for the largest.
+-- when it has that for the largest. What is closed has none.
 with recursive occupied as (
     select k.parked_on, n.queue_id
     from (values (0::bigint), (-2)) as k (parked_on)
@@ -26,3 +26,6 @@ cross join lateral (
 join dag_run r on r.run_key = l.run_key
 where p.capacity - p.used >= case when p.patience_s is null then n.weight else (select max(m.weight) from node m where m.pool_limit = p.limit_id) end
   and e.capacity > e.used and (o.parked_on = -2 or t.limit_id is null or t.capacity > t.used)
+  and not exists (
+      select from service_state s
+      where s.kind = 'pool' and s.name = p.name or s.kind = 'queue' and s.name = n.queue or s.kind = 'system' and s.state <> 'draining')

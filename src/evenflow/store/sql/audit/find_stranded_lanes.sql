@@ -17,7 +17,7 @@ with placed as (
                when p.in_quarantine <> (p.parked_on = -3) then 'in quarantine, or not, unlike its run'
                when p.in_quarantine then null
                when p.parked_on = -1 and not p.is_paused and not p.pause_pending then 'paused, its DAG is not'
-               when p.parked_on <> -1 and p.is_paused and not p.pause_pending then 'not paused, its DAG is'
+               when p.parked_on <> -1 and p.is_paused and not p.exempt and not p.pause_pending then 'not paused, its DAG is'
                when p.parked_on > 0 and p.limit_id is null then 'parked on a limit that is gone'
                when p.parked_on > 0 and p.parked_on <> all(p.locals || coalesce(p.task_limit, 0)) then 'parked on a limit that is not its own'
                when p.parked_on <> -1 and p.queue_id <> case when p.parked_on > 0 then p.base_id else p.node_id end then 'in another queue'

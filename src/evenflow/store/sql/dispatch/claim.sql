@@ -1,44 +1,61 @@
--- Gives an active worker tries and answers all of this claim: returns first, then by priority. Each queue's index yields its own best;
--- SKIP LOCKED: another claim has those. A worker that could not start a try is served last with it. A claim key seen before takes
--- nothing more: its answer was lost. Taking leaves the key in the worker's row, so of two claims with one key at the same time the second
--- waits there, sees it and takes nothing ("beaten"; what the first took is not in its snapshot), and nobody declares the worker lost
--- between the look and the claim.
-with best as materialized (
-    select d.epoch
+-- Gives an active worker tries and answers all of this claim: returns first, then by priority. Each queue's index yields its own best
+-- of each class; SKIP LOCKED: another claim has those. Returns may take all that is asked for, first starts only what returns leave of
+-- the ordinary slots. A worker that could not start a try is served last with it. A claim key seen before takes nothing more: its
+-- answer was lost. Taking leaves the key in the worker's row, so of two claims with one key at the same time the second waits there,
+-- sees it and takes nothing ("beaten"; what the first took is not in its snapshot), and nobody declares the worker lost between the look
+-- and the claim. What is frozen is passed over. A worker that is not in full service (own) gets returns only, or nothing when it is
+-- frozen; "limited" says so.
+with closed as materialized (
+    select kind, name, state from service_state where kind = 'worker' or state = 'frozen'
+), own as materialized (
+    select state from closed where kind = 'worker' and name = (select name from service where service_id = %(service_id)s)
+), best as materialized (
+    select d.epoch, d.class, row_number() over (order by d.class, d.priority desc, d.epoch) as place
     from unnest(%(queues)s::text[]) as q (queue)
+    cross join lateral (
+        select 0, %(returns)s::int where not exists (select from own where state = 'frozen')
+        union all
+        select 1, %(slots)s::int where not exists (select from own)
+    ) as c (class, most)
     cross join lateral (
         select epoch, class, priority
         from dispatch
-        where dispatch.queue = q.queue and worker_id is null
+        where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null
           and (avoid is distinct from %(service_id)s or created_at < now() - interval '5 seconds')
-        order by class, priority desc, epoch
-        limit %(slots)s
+          and not exists (
+              select from closed f
+              where f.kind = 'system' or f.kind = 'queue' and f.name = q.queue
+                 or f.kind = 'dag' and f.name = (select dag_id from dag_run where dag_run.run_key = dispatch.run_key)
+                 or f.kind = 'pool' and f.name = (select name from concurrency_limit where limit_id = dispatch.holds[1]))
+        order by priority desc, epoch
+        limit c.most
         for no key update skip locked
     ) as d
     where not exists (select from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s)
-    order by d.class, d.priority desc, d.epoch
-    limit %(slots)s
+), chosen as materialized (
+    select epoch from best where place <= case class when 0 then %(returns)s::int else %(slots)s::int end
 ), worker as (
     update service set claim_key = %(claim_key)s
     where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
-      and claim_key is distinct from %(claim_key)s and exists (select from best)
+      and claim_key is distinct from %(claim_key)s and exists (select from chosen)
     returning service_id
 ), taken as (
     update dispatch d
     set worker_id = worker.service_id, claim_key = %(claim_key)s, claimed_at = now()
     from worker
-    where d.epoch = any(array(select epoch from best))
+    where d.epoch = any(array(select epoch from chosen))
     returning d.*
 ), mine as (
     select * from taken
     union all
     select * from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s
 )
-select s.state, exists (select from best) and not exists (select from worker) as beaten,
+select s.state, exists (select from chosen) and not exists (select from worker) as beaten,
+       exists (select from own) as limited,
        array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
        extract(epoch from d.claimed_at - d.created_at)::float8 as waited_s,
        d.epoch, d.run_key, d.task_index, d.map_index, d.try_number, r.version_key, r.dag_id, r.run_id, r.run_type, r.params, r.run_after,
-       r.logical_date, r.data_interval_start, r.data_interval_end, m.length
+       r.logical_date, r.data_interval_start, r.data_interval_end, m.length, d.class
 from service s
 left join mine d on true
 left join lateral (select * from dag_run where dag_run.run_key = d.run_key offset 0) as r on true

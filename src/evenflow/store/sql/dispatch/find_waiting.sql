@@ -1,4 +1,11 @@
--- Which of these queues have tries that wait for a worker.
-select q.queue
+-- Which of these queues have tries that wait for a worker: returns (class 0), first starts (class 1). The first of each, in the order of the
+-- index, answers it: without the order the planner may read the table for it.
+select q.queue, c.class
 from unnest(%(queues)s::text[]) as q (queue)
-where exists (select from dispatch d where d.queue = q.queue and d.worker_id is null)
+cross join (values (0), (1)) as c (class)
+cross join lateral (
+    select from dispatch
+    where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null
+    order by priority desc, epoch
+    limit 1
+) as first_one

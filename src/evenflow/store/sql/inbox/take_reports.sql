@@ -1,7 +1,7 @@
 -- The reports of these runs, in order, with the dispatch and the task instance that they are about (null when the epoch is past).
 -- Cancels and operations touch lanes, so they are for the holder of the executor's lock: one of a run at a time, and of few runs, for each
 -- costs the size of its run. Rows are deleted by ctid: nobody updates them, and only who has the run's lock deletes them. What a success
--- says beyond that is not read.
+-- says beyond that is not read. Of a return it is said what for.
 with taken as (
     delete from report
     where ctid = any(array(
@@ -21,7 +21,8 @@ with taken as (
 select r.run_key, r.epoch, r.kind::text, r.at::text, (r.at - make_interval(secs => coalesce((r.payload ->> 'ran_s')::float8, 0)))::text as began_at,
        extract(epoch from r.at)::float8 as at_s, r.payload ->> 'outcome' as outcome,
        case when r.kind <> 'started' and (r.payload ->> 'outcome' is distinct from 'success' or r.payload ?| array['skip', 'produced']) then r.payload end as payload,
-       d.task_index, d.map_index, d.holds, d.pool_slots, d.worker_id, t.state::text, t.try_number, t.losses, t.tries_before, d.intent
+       d.task_index, d.map_index, d.holds, d.pool_slots, d.worker_id, t.state::text, t.try_number, t.losses, t.tries_before, d.intent,
+       d.class is not distinct from 0 as returns, f.purpose, f.epoch as deferral
 from taken r
 left join lateral (select * from dispatch where dispatch.epoch = r.epoch offset 0) as d on true
 left join lateral (
@@ -29,4 +30,7 @@ left join lateral (
     where run_key = d.run_key and task_index = d.task_index and map_index = d.map_index and epoch = d.epoch
     offset 0
 ) as t on true
+left join lateral (
+    select purpose, epoch from deferral where d.class = 0 and run_key = d.run_key and task_index = d.task_index and map_index = d.map_index offset 0
+) as f on true
 order by r.report_id

@@ -1,5 +1,5 @@
--- What cleared task instances left for others and for people: results, templates as they became, decisions of branches. A map
--- index of null means all instances.
+-- What cleared task instances left for others, for people and for their next tries: results, templates as they became, decisions of
+-- branches, what they stored once. A map index of null means all instances.
 with cleared as materialized (
     select x.task_index, x.map_index
     from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
@@ -13,6 +13,9 @@ with cleared as materialized (
 ), templates as (
     delete from rendered r using cleared c
     where r.run_key = %(run_key)s and r.task_index = c.task_index and (c.map_index is null or r.map_index = c.map_index)
+), once as (
+    delete from once_value o using cleared c
+    where o.run_key = %(run_key)s and o.task_index = c.task_index and (c.map_index is null or o.map_index = c.map_index)
 )
 delete from xcom v using cleared c
 where v.run_key = %(run_key)s and v.task_index = c.task_index and (c.map_index is null or v.map_index = c.map_index)

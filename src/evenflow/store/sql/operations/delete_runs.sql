@@ -34,6 +34,8 @@ with gone as materialized (
     delete from branch_decision x using gone where x.run_key = gone.run_key
 ), templates as (
     delete from rendered x using small where x.run_key = small.run_key
+), once as (
+    delete from once_value x using small where x.run_key = small.run_key
 ), results as (
     delete from xcom x using small where x.run_key = small.run_key
 ), progress as (

@@ -1,9 +1,12 @@
--- Makes a pool, or changes one; a null description stays as it is, and so does the policy of a pool that is there unless one is given.
+-- Makes a pool, or changes one; a null description stays as it is, and so do the policies of a pool that is there unless they are given.
 -- Where there is more room now, or more may pass a task that does not fit, a wake tells the next round. Locked, so that of two changes
 -- at the same time the second compares with what the first has written.
 with described as (
-    insert into pool (name, description) values (%(name)s, coalesce(%(description)s::text, ''))
-    on conflict (name) do update set description = coalesce(%(description)s::text, pool.description)
+    insert into pool (name, description, while_deferred)
+    values (%(name)s, coalesce(%(description)s::text, ''), coalesce(%(while_deferred)s::text, 'hold'))
+    on conflict (name) do update
+    set description = coalesce(%(description)s::text, pool.description),
+        while_deferred = coalesce(%(while_deferred)s::text, pool.while_deferred)
 ), before as (
     select l.limit_id, l.capacity, l.patience_s, not %(has_policy)s and p.name is not null as keeps_policy
     from concurrency_limit l

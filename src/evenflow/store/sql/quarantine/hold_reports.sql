@@ -1,5 +1,5 @@
 -- Has wait what is said of runs in quarantine, whose locks are held, but for cancels (unless these are applied). What a try that has ended occupied of limits is released
--- at once, so that nobody waits for a run that waits for people; a try that is to be sent again keeps it. FOR UPDATE: who deletes or
+-- at once, so that nobody waits for a run that waits for people; a try that is to be sent again, or has deferred, keeps it. FOR UPDATE: who deletes or
 -- kills the dispatch comes before or after.
 with said as (
     update report set held = true
@@ -10,7 +10,7 @@ with said as (
 ), ended as materialized (
     select epoch, holds, pool_slots
     from dispatch
-    where epoch in (select epoch from said where kind = 'exit' and payload ->> 'outcome' is distinct from 'cannot_start') and holds <> '{}'
+    where epoch in (select epoch from said where kind = 'exit' and coalesce(payload ->> 'outcome', '') not in ('cannot_start', 'deferred')) and holds <> '{}'
     for update
 ), emptied as (
     update dispatch d set holds = '{}', pool_slots = 0 from ended where d.epoch = ended.epoch

@@ -16,7 +16,7 @@ with found as materialized (
 ), late as (
     update timer t set held = false from found where t.run_key = found.run_key and t.held
 ), opened as (
-    update lane l set parked_on = case when found.pause_applied then -1 else 0 end, since = now()
+    update lane l set parked_on = case when found.pause_applied and not l.exempt then -1 else 0 end, since = now()
     from found
     where l.run_key = found.run_key and l.parked_on = -3
 ), woken as (

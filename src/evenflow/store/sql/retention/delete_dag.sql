@@ -14,5 +14,7 @@ with dags as (
     delete from asset_consumer where dag_id = %(dag_id)s
 ), queued as (
     delete from asset_queue where dag_id = %(dag_id)s
+), opened as (
+    delete from service_state where kind = 'dag' and name = %(dag_id)s
 )
 insert into log_garbage (dag_id, run_id) values (%(dag_id)s, '') on conflict do nothing

@@ -24,6 +24,10 @@ with garbage as materialized (
     delete from rendered x
     using garbage g, reached r
     where x.run_key = g.run_key and (x.task_index, x.map_index) <= (r.task_index, r.map_index)
+), once as (
+    delete from once_value x
+    using garbage g, reached r
+    where x.run_key = g.run_key and (x.task_index, x.map_index) <= (r.task_index, r.map_index)
 ), history as (
     delete from task_event x
     using garbage g, reached r

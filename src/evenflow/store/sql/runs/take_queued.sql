@@ -1,4 +1,5 @@
--- Queued runs that may start, of the DAGs after a given one: of each that is not paused as many as its max_active_runs leaves, up to a
+-- Queued runs that may start, of the DAGs after a given one: of each that is not paused and does not drain, as nothing but callbacks may
+-- while the system is not active, as many as its max_active_runs leaves, up to a
 -- share, by priority and then the earliest first. The distinct DAGs are found by skipping through the index, so a DAG with thousands of
 -- waiting runs hides no other. SKIP LOCKED: another scheduler has it.
 with recursive waiting as (
@@ -11,7 +12,9 @@ with recursive waiting as (
 select r.run_key, r.dag_id, r.version_key, r.priority, (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, l.limit_id,
        extract(epoch from greatest(r.run_after, r.created_at, l.released_at))::float8 as due_at_s, r.clears
 from waiting w
-join dag d on d.dag_id = w.dag_id and not d.is_paused
+join dag d on d.dag_id = w.dag_id and not d.is_paused and not exists (
+    select from service_state s
+    where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system' and d.dag_id <> 'evenflow_callbacks')
 left join concurrency_limit l on l.run_key = 0 and l.kind = 'dag_runs' and l.name = w.dag_id
 cross join lateral (
     select q.run_key, q.dag_id, q.version_key, q.priority, q.run_after, q.created_at, q.clears

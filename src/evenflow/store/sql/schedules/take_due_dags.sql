@@ -17,6 +17,8 @@ cross join lateral (
     from (select from dag_run q where q.dag_id = d.dag_id and q.state = 'queued' and q.run_type = 'scheduled' limit %(waiting)s) as q
 ) as w
 where d.next_run_at <= now() and not d.is_paused and d.is_active and w.n < %(waiting)s
+  and not exists (
+      select from service_state s where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system')
   and not (v.spec #>> '{schedule,kind}' = 'continuous' and exists (
       select from dag_run a where a.dag_id = d.dag_id and a.run_type = 'scheduled' and a.state in ('queued', 'running')))
 order by d.next_run_at

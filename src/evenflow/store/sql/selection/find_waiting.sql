@@ -1,5 +1,6 @@
 -- Which of these limits somebody waits for: lanes that are parked on them, open lanes of nodes that have them as pool or task limit,
--- executors that are full. And pools that may have to be kept for somebody.
+-- executors that are full. And pools that may have to be kept for somebody, and limits that returns of deferred tasks have
+-- overdrawn, or may have: what is released there may not be taken.
 with recursive occupied as (
     select k.parked_on, n.queue_id
     from (values (0::bigint), (-2)) as k (parked_on)
@@ -18,4 +19,6 @@ union
 select l.limit_id
 from given g
 join concurrency_limit l using (limit_id)
-where l.kind = 'executor' and l.used >= l.capacity or l.patience_s is not null
+where l.kind = 'executor' and l.used >= l.capacity or l.patience_s is not null or l.used > l.capacity
+union
+select g.limit_id from given g join wake w using (limit_id) where w.released < 0

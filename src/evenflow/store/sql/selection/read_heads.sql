@@ -1,6 +1,7 @@
 -- The best open and the best woken lanes of every node that can start one now, what this transaction has released already counted; woken
 -- ones also while the task's limit is full. Nodes with such lanes are found by skipping through the index, so those without cost
--- nothing. A node that its pool has too few slots for is read too where the pool does not backfill.
+-- nothing. A node that its pool has too few slots for is read too where the pool does not backfill. Of closed pools, executors and queues
+-- none is read.
 with recursive occupied as (
     select k.parked_on, n.queue_id
     from (values (0::bigint), (-2)) as k (parked_on)
@@ -24,9 +25,12 @@ with recursive occupied as (
     where p.capacity - p.used + coalesce(gp.n, 0) >= case when p.patience_s is null then n.weight else 1 end
       and e.capacity - e.used + coalesce(ge.n, 0) >= 1
       and (o.parked_on = -2 or t.limit_id is null or t.capacity - t.used + coalesce(gt.n, 0) >= 1)
+      and n.pool_limit <> all(%(closed)s::bigint[]) and n.executor_limit <> all(%(closed)s::bigint[])
+      and n.queue <> all(%(closed_queues)s::text[])
 )
 select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
-       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before
+       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
+       l.exempt
 from eligible e
 cross join lateral (
     select * from lane

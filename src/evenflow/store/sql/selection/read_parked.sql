@@ -9,7 +9,8 @@ with recursive queue as (
     cross join lateral (select queue_id from lane where parked_on = q.limit_id and queue_id > q.queue_id order by queue_id limit 1) as n
 )
 select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
-       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before
+       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
+       l.exempt
 from queue q
 cross join lateral (
     select * from lane

@@ -3,9 +3,11 @@ select d.dag_id, coalesce(v.spec ->> 'display_name', d.dag_id) as display_name, 
        d.next_run_at, d.next_logical, d.updated_at,
        coalesce(v.spec ->> 'description', '') as description, coalesce(v.spec ->> 'owner', '') as owner,
        coalesce(v.spec -> 'tags', '[]') as tags, v.spec -> 'schedule' as schedule, v.spec #>> '{schedule,timezone}' as timezone,
-       r.run_id as last_run_id, r.state::text as last_run_state, r.created_at as last_run_at
+       r.run_id as last_run_id, r.state::text as last_run_state, r.created_at as last_run_at,
+       case when d.is_paused then coalesce(nullif(s.state, 'draining'), 'paused') else coalesce(s.state, 'active') end as service_state
 from dag d
 join dag_version v on v.version_key = d.version_key
+left join service_state s on s.kind = 'dag' and s.name = d.dag_id
 left join lateral (
     select run_id, state, created_at from dag_run where dag_run.dag_id = d.dag_id order by run_key desc limit 1
 ) as r on true

@@ -1,0 +1,82 @@
+"""What a try says when it is deferred, and what its trigger says, sealed on the way to the database and opened on the way back.
+
+Arguments of triggers are often addresses and tokens, so the database and those who read it see ciphertext only.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, TypedDict
+
+import msgspec
+
+from evenflow.api import limits
+from evenflow.api.refusals import too_large
+from evenflow.api.vault import Vault
+from evenflow.core.model import DEFAULT_QUEUE
+from evenflow.errors import SecretsError, XComError
+from evenflow.store.dispatch import ClaimedReturn
+from evenflow.wire.messages import Defer, Purpose, Resumed
+
+
+class Deferral(msgspec.Struct, omit_defaults=True):
+    """``defer`` in the payload of a deferred exit: what the scheduler decides from, and the rest, sealed."""
+
+    trigger: str
+    queue: str
+    sealed: str  # base64 of the sealed JSON of a ``Defer``
+    timeout_s: float | None = None
+
+
+class Times(TypedDict):
+    """Of a return, in seconds."""
+
+    deferred_s: float
+    began_s: float
+    spent_s: float
+
+
+def sealed_deferral(vault: Vault, defer: Defer) -> Deferral:
+    """Raises :class:`XComError` and :class:`Refused` for what makes no sense or is too large, :class:`SecretsError` for lack of a
+    key.
+    """
+    queue = DEFAULT_QUEUE if defer.queue is None else defer.queue
+    for what, name in (("The class path of the trigger", defer.trigger), ("The name of the queue of triggerers", queue)):
+        if not 1 <= len(name) <= limits.TRIGGER_PATH or not name.isprintable():
+            raise XComError(f"{what} has 1 to {limits.TRIGGER_PATH} printable characters, not {name!r:.300}.")
+    for what, values in ((f"trigger {defer.trigger}", defer.trigger_kwargs), (f"method {defer.method}", defer.kwargs)):
+        if len(msgspec.json.encode(values)) > limits.DEFERRED:
+            raise too_large(f"The text of the arguments of {what:.300}", limits.DEFERRED)
+    timeout = None if defer.timeout_s is None else min(max(defer.timeout_s, 0.0), limits.RESCHEDULE)
+    return Deferral(trigger=defer.trigger, queue=queue, sealed=sealed_text(vault, defer), timeout_s=timeout)
+
+
+def sealed_text(vault: Vault, value: Any) -> str:
+    """``value`` as JSON, sealed, as a report carries it."""
+    return base64.b64encode(vault.seal(msgspec.json.encode(value).decode())).decode()
+
+
+def opened_deferral(vault: Vault, what: str, sealed: bytes) -> Defer:
+    """Raises :class:`SecretsError`, which names ``what``."""
+    return msgspec.json.decode(vault.open(what, sealed), type=Defer)
+
+
+def resumed(vault: Vault, row: ClaimedReturn, what: str, *, counts_waiting: bool) -> Resumed:
+    """How a try goes on; ``what`` names it. One whose seal no key opens goes on as if its trigger had failed because of that."""
+    times = Times(deferred_s=row.deferred_s, began_s=row.began_s, spent_s=row.began_s if counts_waiting else row.ran_s)
+    try:
+        defer = opened_deferral(vault, what, row.sealed)
+        event = None if row.event is None else msgspec.json.decode(vault.open(what, row.event))
+    except SecretsError as error:
+        return Resumed(purpose="failed", trigger=row.trigger, method="", reason=str(error), **times)
+    return Resumed(
+        purpose=msgspec.convert(row.purpose, Purpose),
+        trigger=defer.trigger,
+        trigger_kwargs=defer.trigger_kwargs,
+        method=defer.method,
+        kwargs=defer.kwargs,
+        event=event,
+        reason=row.reason,
+        secrets=defer.secrets,
+        **times,
+    )

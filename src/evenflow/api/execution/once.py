@@ -1,0 +1,65 @@
+"""What a running try stores once for all tries of its task instance, so that the next one goes on with what this one has begun."""
+
+from __future__ import annotations
+
+import msgspec
+
+from evenflow.api import limits
+from evenflow.api.execution.endpoint import Call
+from evenflow.api.execution.values import check_held
+from evenflow.api.refusals import Refused, too_large
+from evenflow.api.vault import Vault
+from evenflow.errors import StaleEpoch
+from evenflow.store import once
+from evenflow.store.connect import AsyncPool
+from evenflow.wire.messages import AskOnce, Done, ForgetOnce, Once, SetOnce
+
+
+class OnceRoutes:
+    """A try that is over stores nothing, so a worker that is thought lost cannot write over what its successor has made."""
+
+    def __init__(self, pool: AsyncPool, vault: Vault) -> None:
+        self._pool, self._vault = pool, vault
+
+    async def ask(self, call: Call) -> Once:
+        message: AskOnce = call.message
+        if not 1 <= len(message.name) <= limits.ONCE_NAME or not message.name.isprintable():
+            raise Refused(
+                422,
+                "bad_value",
+                f"The name of a value has 1 to {limits.ONCE_NAME} printable characters, not {message.name!r:.300}.",
+            )
+        async with self._pool.connection() as conn:
+            found = await once.ask(conn, epoch=call.of_try.epoch, name=message.name, limit=limits.ONCE_VALUES)
+            if found is None:
+                await check_held(conn, call.of_try)
+                raise too_large(f"The number of values that this task stores once, with {message.name!r},", limits.ONCE_VALUES)
+        return self._told(message.name, found)
+
+    async def set(self, call: Call) -> Once:
+        message: SetOnce = call.message
+        text = msgspec.json.encode(message.value)
+        if len(text) > limits.ONCE_VALUE:
+            raise too_large(f"The value {message.name!r} that is stored once", limits.ONCE_VALUE)
+        value, sealed = (None, self._vault.seal(text.decode())) if message.secret else (text.decode(), None)
+        async with self._pool.connection() as conn:
+            found = await once.store(conn, epoch=call.of_try.epoch, name=message.name, value=value, sealed=sealed)
+            if found is None:
+                await check_held(conn, call.of_try)
+                raise Refused(409, "not_asked", f"Nothing can be stored as {message.name!r}: it was forgotten. Ask for it first.")
+        return self._told(message.name, found)
+
+    async def forget(self, call: Call) -> Done:
+        message: ForgetOnce = call.message
+        async with self._pool.connection() as conn:
+            if not await once.forget(conn, epoch=call.of_try.epoch, name=message.name):
+                raise StaleEpoch("This try is over: it has reported its exit, or its task was started again. Nothing is forgotten.")
+        return Done()
+
+    def _told(self, name: str, found: once.OnceValue) -> Once:
+        text = found.value
+        if found.sealed is not None:
+            text = self._vault.open(f"What was stored once as {name!r}", found.sealed)
+        if text is None:
+            return Once(key=found.key, found=False)
+        return Once(key=found.key, found=True, value=msgspec.json.decode(text), secret=found.sealed is not None)

@@ -1,0 +1,40 @@
+"""What is said of states of service."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, Field
+
+from evenflow.core.service_states import ServiceKind, ServiceState
+
+MAX_DRAIN_S = 30 * 86_400  # who waits for longer than a month means a pause
+
+
+class StandingObject(BaseModel):
+    kind: ServiceKind
+    name: str = Field(description="Of the system: all.")
+    state: ServiceState
+    since: datetime | None = Field(description="Null of an active object, and of a DAG that is paused and no more.")
+    actor: str | None
+    deadline: datetime | None = Field(description="Until when a drain waits.")
+    reason: str | None = Field(description="Why, when nobody asked for just this state.")
+
+
+class HeldByTask(BaseModel):
+    dag_id: str
+    task_id: str
+    running: int
+    queued: int = Field(description="Wait for a worker.")
+    deferred: int = Field(description="Wait for their trigger, or are on their way back.")
+
+
+class ObjectStanding(StandingObject):
+    tries: int = Field(description="Tries in flight.")
+    tasks: list[HeldByTask] = Field(description="In flight, by task, the most first; not all when there are very many.")
+    runs: int | None = Field(description="Runs that run, of a DAG or of the system.")
+
+
+class StandingChange(BaseModel):
+    state: ServiceState
+    within_s: float | None = Field(default=None, gt=0, le=MAX_DRAIN_S, description="How long a drain waits at most.")

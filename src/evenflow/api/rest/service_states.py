@@ -1,0 +1,89 @@
+"""States of service: what a DAG, a pool, a queue, a worker or the whole system still takes on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from evenflow.api import limits
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import Connection, Operator
+from evenflow.api.rest.dags import set_paused
+from evenflow.api.rest.models import Page
+from evenflow.api.rest.service_state_models import ObjectStanding, StandingChange, StandingObject
+from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.store import events, states
+from evenflow.store.views import Conn
+
+routes = APIRouter(tags=["States of service"])
+
+_VERBS = {
+    ServiceState.ACTIVE: "activate",
+    ServiceState.DRAINING: "drain",
+    ServiceState.RESUME_ONLY: "resume_only",
+    ServiceState.PAUSED: "pause",
+    ServiceState.FROZEN: "freeze",
+}
+_WHERE = {
+    ServiceKind.DAG: "evenflow dags list",
+    ServiceKind.POOL: "evenflow pools list",
+    ServiceKind.QUEUE: "evenflow status",
+    ServiceKind.WORKER: "evenflow status",
+    ServiceKind.SYSTEM: "evenflow status",
+}
+
+
+@routes.get("/service-states")
+async def list_service_states(
+    conn: Connection, paused_dags: Annotated[bool, Query(description="Also DAGs that are paused and no more.")] = True
+) -> Page[StandingObject]:
+    """What is not active."""
+    found = await states.list_standings(conn, paused_dags=paused_dags, limit=limits.PAGE + 1)
+    items = [StandingObject.model_validate(row._asdict()) for row in found[: limits.PAGE]]
+    return Page[StandingObject](items=items, limit=limits.PAGE, offset=0, more=len(found) > limits.PAGE)
+
+
+@routes.get("/service-states/{kind}/{name:path}")
+async def get_service_state(conn: Connection, kind: ServiceKind, name: str) -> ObjectStanding:
+    """The state of one object, and what is in flight there."""
+    await _check(conn, kind, name)
+    return await _standing(conn, kind, name)
+
+
+@routes.put("/service-states/{kind}/{name:path}")
+async def set_service_state(
+    conn: Connection, operator: Operator, kind: ServiceKind, name: str, change: StandingChange
+) -> ObjectStanding:
+    """Changes what an object takes on. What has started goes on in every state but `frozen`; a drain ends by itself."""
+    await _check(conn, kind, name)
+    if change.within_s is not None and change.state is not ServiceState.DRAINING:
+        raise Refused(422, "bad_value", f"Only a drain has a deadline, and {change.state} is none. Leave within_s out.")
+    detail: dict[str, Any] = {} if change.within_s is None else {"within_s": change.within_s}
+    async with events.recorded(conn, operator, f"{kind}.{_VERBS[change.state]}", name, **detail):
+        if kind is ServiceKind.DAG:
+            await set_paused(conn, name, is_paused=not change.state.starts_tasks(kind))
+        await states.set_state(conn, kind, name, change.state, actor=operator, within_s=change.within_s)
+    return await _standing(conn, kind, name)
+
+
+async def _check(conn: Conn, kind: ServiceKind, name: str) -> None:
+    """Raises :class:`Refused`."""
+    if not await states.exists(conn, kind, name):
+        raise Refused(404, "not_found", f"There is no {kind} {name!r}. To see all, type: {_WHERE[kind]}")
+
+
+async def _standing(conn: Conn, kind: ServiceKind, name: str) -> ObjectStanding:
+    found = await states.list_standings(conn, kind=kind, name=name, limit=1)
+    none = dict.fromkeys(("since", "actor", "deadline", "reason"))
+    about: dict[str, Any] = found[0]._asdict() if found else {"kind": kind, "name": name, "state": "active", **none}
+    held = await states.list_held(conn, kind, name, limit=limits.HELD_TASKS)
+    of_dag = {ServiceKind.DAG: name, ServiceKind.SYSTEM: None}
+    return ObjectStanding.model_validate(
+        {
+            **about,
+            "tries": held[0].tries if held else 0,
+            "tasks": [task._asdict() for task in held],
+            "runs": await states.count_runs(conn, of_dag[kind]) if kind in of_dag else None,
+        }
+    )

@@ -1,0 +1,259 @@
+"""Triggers for triggerers that wait: the long poll behind ``POST /triggers/claim``, and what becomes of the triggers.
+
+A claim is tried at once. When there is nothing, the triggerer waits. A notification that triggers wait, or a sweep, makes one look
+at which queues have some; then all that wait for one of these try again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import msgspec
+
+from evenflow.api import deferrals, limits
+from evenflow.api.refusals import too_large
+from evenflow.api.tokens import Tokens, TriggerToken
+from evenflow.api.vault import Vault
+from evenflow.api.versions import Versions
+from evenflow.core.limits import LEASE_S, MAX_REASON, SWEEP_S
+from evenflow.core.metrics import TRIGGER_WAIT
+from evenflow.core.observation import Meter
+from evenflow.errors import EvenflowError, NotAllowed, SecretsError, XComError
+from evenflow.killpoints import KillPoint, reached
+from evenflow.store import triggers
+from evenflow.store.connect import AsyncPool
+from evenflow.store.triggers import ClaimedTrigger, TriggerKey
+from evenflow.wire.triggers import (
+    ClaimTriggers,
+    TriggerAssignment,
+    TriggerReport,
+    TriggerReportsAnswer,
+    TriggersAnswer,
+)
+
+log = logging.getLogger(__name__)
+
+
+class EventPayload(msgspec.Struct, omit_defaults=True):
+    """``report.payload`` of an event: which deferral it is of, and what its task returns for."""
+
+    task_index: int
+    map_index: int
+    claim: int
+    purpose: str  # event, failed
+    event: str | None = None  # sealed, in base64
+    error: str | None = None
+
+
+class _Event(msgspec.Struct):
+    run_key: int
+    epoch: int
+    age_s: float
+    payload: EventPayload
+
+
+class TriggerClaims:
+    """Answers claims of triggers. ``wake`` says that some may wait; ``serve`` runs as long as the API does."""
+
+    def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter) -> None:
+        self._pool, self._versions, self._tokens, self._vault, self._meter = pool, versions, tokens, vault, meter
+        self._waiting: dict[asyncio.Future[None], list[str]] = {}  # with its queues
+        self._signal = asyncio.Event()
+        self._wakes = 0
+        self._closed = False
+        self._held_until = 0.0  # by the loop's clock
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def wake(self) -> None:
+        self._wakes += 1
+        self._signal.set()
+
+    def hold(self, seconds: float) -> None:
+        """Give out nothing for so long."""
+        self._held_until = asyncio.get_running_loop().time() + seconds
+
+    def close(self) -> None:
+        """Sends all who wait away, and lets nobody wait any more."""
+        self._closed = True
+        for waiting in self._waiting:
+            _ring(waiting)
+
+    async def serve(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_S):
+                    await self._signal.wait()
+            self._signal.clear()
+            if self._waiting:
+                try:
+                    async with self._pool.connection() as conn:
+                        queues = await triggers.find_queues(conn)
+                except Exception as error:  # the next sweep tries again
+                    log.warning("could not look for triggers: %s", error)
+                    continue
+                for waiting, wanted in self._waiting.items():
+                    if queues and (not wanted or not queues.isdisjoint(wanted)):
+                        _ring(waiting)
+
+    async def claim(self, claim: ClaimTriggers, *, hung_up: Callable[[], Coroutine[Any, Any, None]]) -> TriggersAnswer:
+        """Triggers for a triggerer: at once, or as soon as there are some; none after ``wait_s`` or when it has ``hung_up``."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + min(claim.wait_s, limits.CLAIM_WAIT)
+        gone = loop.create_task(hung_up())
+        try:
+            while True:
+                wakes = self._wakes
+                answer = await self._attempt(claim)
+                left = deadline - loop.time()
+                if answer.assignments or answer.state != "active" or left <= 0 or self._closed or gone.done():
+                    return answer
+                waiting: asyncio.Future[None] = loop.create_future()
+                self._waiting[waiting] = claim.queues
+                if wakes != self._wakes:
+                    self._signal.set()  # what it announced may have come too late for the attempt
+                try:
+                    await asyncio.wait({waiting, gone}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    del self._waiting[waiting]
+                if gone.done() or not waiting.done():
+                    return TriggersAnswer()
+        finally:
+            gone.cancel()
+
+    async def _attempt(self, claim: ClaimTriggers) -> TriggersAnswer:
+        if asyncio.get_running_loop().time() < self._held_until:
+            return TriggersAnswer()
+        async with self._pool.connection() as conn:
+            queues = set(claim.queues) or await triggers.find_queues(conn)
+            result = await triggers.claim(
+                conn,
+                service_id=claim.service_id,
+                claim_key=claim.request_key,
+                capacity=min(claim.capacity, limits.CLAIM_SLOTS),
+                queues=queues,
+                lease_s=LEASE_S,
+            )
+            if result.triggers:
+                reached(KillPoint.TRIGGERS_CLAIMED)
+            match result.state:
+                case "active":
+                    return TriggersAnswer(assignments=await self._assignments(conn, result.triggers))
+                case "draining":
+                    return TriggersAnswer(state="draining")
+                case _:
+                    return TriggersAnswer(state="lost")
+
+    async def _assignments(self, conn: triggers.Conn, claimed: Sequence[ClaimedTrigger]) -> list[TriggerAssignment]:
+        """All that a triggerer needs to run these. The task of one that no key opens returns, to fail and say so."""
+        versions = await self._versions.of(conn, {row.version_key for row in claimed})
+        out, lost = [], []
+        for row in claimed:
+            version = versions[row.version_key]
+            try:
+                what = f"What a try of run {row.run_id!r} of DAG {row.dag_id!r} waits for"
+                defer = deferrals.opened_deferral(self._vault, what, row.sealed)
+            except SecretsError as error:
+                payload = EventPayload(row.task_index, row.map_index, row.claim, "failed", error=str(error)[:MAX_REASON])
+                lost.append(_Event(row.run_key, row.epoch, 0.0, payload))
+                continue
+            self._meter.observe(TRIGGER_WAIT, max(0.0, row.waited_s))
+            token = TriggerToken(row.epoch, row.run_key, row.task_index, row.map_index, row.try_number, row.claim)
+            out.append(
+                TriggerAssignment(
+                    epoch=row.epoch,
+                    claim=row.claim,
+                    token=self._tokens.for_trigger(token),
+                    path=row.path,
+                    kwargs=defer.trigger_kwargs,
+                    secrets=defer.secrets,
+                    code_hash=version.code_hash,
+                    file=version.file,
+                    default_timezone=version.default_timezone,
+                    dag_id=row.dag_id,
+                    run_id=row.run_id,
+                    task_id=version.tasks[row.task_index].task_id,
+                    map_index=row.map_index,
+                    try_number=row.try_number,
+                    deferred_s=row.deferred_s,
+                    failures=row.failures,
+                )
+            )
+        if lost:
+            await triggers.insert_events(conn, msgspec.json.encode(lost).decode())
+        return out
+
+
+def _ring(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
+async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence[TriggerReport]) -> TriggerReportsAnswer:
+    """Stores all reports that can be stored, in one transaction, and says of each other one why it cannot.
+
+    A trigger that has failed is given back, to be claimed after a pause; when it has failed too often, that is an event of its own.
+    """
+    events: list[_Event] = []
+    failed: dict[TriggerKey, TriggerReport] = {}
+    given_back: list[TriggerKey] = []
+    refused: dict[int, str] = {}
+    for position, report in enumerate(reports):
+        try:
+            key = _key(tokens, report)
+            if report.event is not None:
+                events.append(_event(key, report, EventPayload(*key[1:3], key.claim, "event", event=_sealed(vault, report.event))))
+            elif report.given_back:
+                given_back.append(key)
+            else:
+                failed[key] = report
+        except EvenflowError as error:
+            refused[position] = str(error)
+    async with pool.connection() as conn:
+        if failed:
+            counts = await triggers.record_failures(
+                conn,
+                list(failed),
+                first_s=limits.TRIGGER_PAUSE,
+                longest_s=limits.TRIGGER_LONGEST_PAUSE,
+                worked_s=limits.TRIGGER_WORKED,
+            )
+            for key, report in failed.items():
+                if counts.get(key.epoch, 0) >= limits.TRIGGER_FAILURES:
+                    why = f"its trigger failed {counts[key.epoch]} times in a row, the last time: {report.error or 'unknown'}"
+                    payload = EventPayload(*key[1:3], key.claim, "failed", error=why.replace("\0", "")[:MAX_REASON])
+                    events.append(_event(key, report, payload))
+        if given_back:
+            await triggers.give_back(conn, given_back)
+        if events:
+            await triggers.insert_events(conn, msgspec.json.encode(events).decode())
+    reached(KillPoint.EVENTS_STORED)
+    return TriggerReportsAnswer(refused=list(refused.values()), refused_at=list(refused))
+
+
+def _key(tokens: Tokens, report: TriggerReport) -> TriggerKey:
+    token = tokens.verify(report.token)
+    if not isinstance(token, TriggerToken):
+        raise NotAllowed("A report about a trigger needs the token of its claim.")
+    return TriggerKey(token.run_key, token.task_index, token.map_index, token.epoch, token.claim)
+
+
+def _event(key: TriggerKey, report: TriggerReport, payload: EventPayload) -> _Event:
+    return _Event(key.run_key, key.epoch, min(max(report.age_s, 0.0), limits.REPORT_AGE), payload)
+
+
+def _sealed(vault: Vault, event: bytes) -> str:
+    """An event for the database, which cannot read it. Raises :class:`XComError` for what is no JSON."""
+    if len(event) > limits.DEFERRED:
+        raise too_large("The event of a trigger", limits.DEFERRED)
+    try:
+        value = msgspec.json.decode(event)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise XComError(f"The event of a trigger is not JSON: {error}.") from None
+    return deferrals.sealed_text(vault, value)

@@ -1,0 +1,90 @@
+"""What a task keeps of its limits while it is deferred, and what it gives back and takes again when it returns.
+
+Its pool decides about the slots, the system's settings about the other limits; a task may say otherwise for itself. What is kept
+stays used from the first start to the end of the try. What is released lets others start meanwhile; the return takes it again
+without asking, so such a limit may be overdrawn, by its deferred tasks at most (R-ST1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from evenflow.errors import BadValue
+
+HOLD, RELEASE = "hold", "release"
+
+
+class Purpose(StrEnum):
+    """What the return of a deferred task is for."""
+
+    EVENT = "event"  # its method is called with what the trigger said
+    TIMEOUT = "timeout"  # the time that it gave is over
+    FAILED = "failed"  # its trigger failed for good
+    CLEAN_UP = "clean_up"  # it ends from outside: what it left behind outside is to be stopped
+
+
+class Terms(NamedTuple):
+    """What decides about a limit: its kind, and of a pool what becomes of a slot."""
+
+    limit_id: int
+    kind: str
+    while_deferred: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What the system's settings say of limits that are no pools: which are kept."""
+
+    task_limits: bool
+    run: bool
+    executor: bool
+
+
+class Split(NamedTuple):
+    """Both parts are in the layout of a dispatch: where there are pool slots, the pool comes first."""
+
+    holds: list[int]
+    pool_slots: int
+    retake: list[int]
+    retake_slots: int
+
+
+_NAMES = {"pool": "pool", "executor": "executor", "run": "run", "run_task": "task_limits", "dag_task": "task_limits"}
+
+
+def split(
+    holds: Sequence[int], pool_slots: int, terms: Iterable[Terms], keeping: Keeping, wishes: Mapping[str, str] | None
+) -> Split:
+    """Parts what a dispatch holds. ``wishes`` are the task's own, by the names of ``model.WAITING_HOLDS``."""
+    by_limit = {term.limit_id: term for term in terms}
+    out = Split([], pool_slots, [], 0)
+    for position, limit in enumerate(holds):
+        term = by_limit[limit]
+        is_kept = _is_kept(term, keeping, wishes or {})
+        (out.holds if is_kept else out.retake).append(limit)
+        if position == 0 and not is_kept:
+            out = out._replace(pool_slots=0, retake_slots=pool_slots)
+    return out
+
+
+def _is_kept(term: Terms, keeping: Keeping, wishes: Mapping[str, str]) -> bool:
+    name = _NAMES[term.kind]
+    if (wish := wishes.get(name)) is not None:
+        return wish == HOLD
+    return term.while_deferred == HOLD if name == "pool" else getattr(keeping, name)
+
+
+def amounts(holds: Sequence[int], pool_slots: int) -> Iterator[tuple[int, int]]:
+    """How much of each limit that is."""
+    for position, limit in enumerate(holds):
+        yield limit, pool_slots if position == 0 and pool_slots else 1
+
+
+def parse_while_deferred(text: str) -> str:
+    """Raises :class:`BadValue` for what no pool can do with the slot of a deferred task."""
+    if text not in (HOLD, RELEASE):
+        raise BadValue(f"{text!r} is nothing that a pool can do with the slots of deferred tasks. Type {HOLD} or {RELEASE}")
+    return text

@@ -1,0 +1,14 @@
+"""The secrets in what the control plane answers: whoever brings an answer to user code knows them before that has it."""
+
+from __future__ import annotations
+
+from evenflow.sdk.lookup import CONNECTION, VARIABLE
+from evenflow.sdk.masking import secrets_in
+from evenflow.wire.messages import AskNamed, Found, Message
+
+
+def secrets_of(question: str, message: Message, answer: Message) -> list[str]:
+    """What of the answer to one of ``QUESTIONS`` must not be shown."""
+    if question in (CONNECTION, VARIABLE) and isinstance(message, AskNamed) and isinstance(answer, Found) and answer.text:
+        return secrets_in(CONNECTION if question == CONNECTION else VARIABLE, message.name, answer.text)
+    return []

@@ -1,0 +1,21 @@
+"""Every limit of what worker and triggerer share, each with its reason. Sizes are bytes, times seconds."""
+
+from __future__ import annotations
+
+# -- templates ---------------------------------------------------------------------------------------------------------
+
+LOAD_TIMEOUT = 60.0  # of a DAG file and its imports; pandas, pyspark and a slow disk together take some 10 s
+LOADS_AT_ONCE = 2  # loading is one busy core each
+IDLE_TEMPLATES = 8  # with no child: 20 to 200 MB each, by what the DAG file imports
+IDLE_TEMPLATE = 600.0  # a DAG that runs every few minutes stays warm
+FAILURE_KEPT = 10.0  # a burst of tries meets a file that cannot be imported once, not each for itself
+STORED_CODE = 200  # versions in the code cache, the oldest deleted at start; some 100 kB each
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+LOG_DELAY = 0.2  # a line shows at once to a person, and a chatty task is not a request a line
+MASK_WAIT = 2.0  # for the rest of what may be a secret: programs flush a line at once, and a prompt still shows soon
+LOG_EAGER = 64 * 2**10  # so much is sent without delay
+LOG_HELD = 256 * 2**10  # unsent of one try; above it the pipe is not read, so the task waits for its log
+LOG_CHUNK = 256 * 2**10  # of one try in one request
+LOG_REQUEST = 4 * 2**20  # of all tries in one request; the API reads 16 MiB

@@ -1,0 +1,130 @@
+"""Warm template processes, one for each DAG file of each version of the code that a service runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from evenflow.core.settings import UTC
+from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
+from evenflow.process import limits
+from evenflow.process.code_cache import CodeCache
+from evenflow.process.owned_template import OwnedTemplate, TemplateFailed
+from evenflow.process.patience import Patience
+
+log = structlog.get_logger(__name__)
+
+
+class DagFile(NamedTuple):
+    code_hash: str
+    file: str
+    default_timezone: str = UTC
+
+
+NO_FILE = DagFile("", "")  # of a template that loads none
+
+
+class CannotLoad(EvenflowError):
+    """The code of a task cannot be had or loaded here. ``output`` is what belongs into the log of a try that wanted it."""
+
+    def __init__(self, reason: str, output: str = "") -> None:
+        super().__init__(reason)
+        self.output = output
+
+
+class TemplatePool:
+    """Of templates that run ``module``. Least recently used first; one with children is never ended."""
+
+    def __init__(self, module: str, code: CodeCache, env: Mapping[str, str]) -> None:
+        self._module, self._code, self._env = module, code, env
+        self._loop = asyncio.get_running_loop()
+        self._templates: dict[DagFile, OwnedTemplate] = {}
+        self._used_at: dict[DagFile, float] = {}
+        self._loading: dict[DagFile, asyncio.Task[OwnedTemplate]] = {}
+        self._turn = asyncio.Semaphore(limits.LOADS_AT_ONCE)
+        self._until = self._loop.time()  # children may run
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def ready(self, file: DagFile) -> OwnedTemplate | None:
+        """The file's template if it can fork now. Forking must follow before anything is awaited."""
+        template = self._templates.get(file)
+        if template is None or not template.alive:
+            return None
+        del self._templates[file]  # to the end: used last
+        self._templates[file] = template
+        self._used_at[file] = self._loop.time()
+        return template
+
+    async def load(self, file: DagFile) -> None:
+        """Make the file's template ready. Raises :class:`CannotLoad`; several callers share one attempt and its failure."""
+        loading = self._loading.get(file)
+        if loading is None:
+            loading = self._loading[file] = self._loop.create_task(self._start(file))
+            loading.add_done_callback(lambda done: self._loaded(file, done))
+        await asyncio.shield(loading)
+
+    def lease(self, until: float) -> None:
+        """All children may run until then, and are frozen when it comes; those that are go on if it is in the future."""
+        self._until = until
+        for template in self._templates.values():
+            template.lease(until)
+
+    def end_idle(self) -> None:
+        """End what has been idle for too long, and the longest idle above the limit. Call it now and then."""
+        idle = [file for file, template in self._templates.items() if not template.children]
+        now = self._loop.time()
+        for position, file in enumerate(idle):
+            if position < len(idle) - limits.IDLE_TEMPLATES or now - self._used_at[file] > limits.IDLE_TEMPLATE:
+                self._end(self._templates.pop(file))
+
+    async def close(self) -> None:
+        """End all of them and their children."""
+        for loading in self._loading.values():
+            loading.cancel()
+        for template in self._templates.values():
+            self._end(template)
+        self._templates.clear()
+        await asyncio.gather(*self._loading.values(), *self._closing, return_exceptions=True)
+
+    async def _start(self, file: DagFile) -> OwnedTemplate:
+        try:
+            root = "" if file == NO_FILE else str(await self._fetch(file))
+            async with self._turn:
+                config = {"root": root, "file": file.file, "default_timezone": file.default_timezone}
+                return await OwnedTemplate.start(self._module, config, env=self._env, load_timeout_s=limits.LOAD_TIMEOUT)
+        except TemplateFailed as error:
+            reason = str(error) if str(error).startswith("cannot import") else f"cannot import DAG file {file.file}: {error}"
+            raise CannotLoad(reason, error.output) from error
+        except (ApiRefused, CodeArchiveError, OSError) as error:
+            raise CannotLoad(f"cannot get the code of {file.file} (version {file.code_hash[:12]}): {error}") from error
+
+    async def _fetch(self, file: DagFile) -> Path:
+        """Waits while the API is away: its tries would find it away elsewhere, too."""
+        patience = Patience()
+        while True:
+            try:
+                return await self._code.fetch(file.code_hash)
+            except ApiUnavailable as error:
+                log.warning("code waits for the API", file=file.file, reason=str(error))
+                await patience.wait()
+
+    def _loaded(self, file: DagFile, loading: asyncio.Task[OwnedTemplate]) -> None:
+        if loading.cancelled():
+            del self._loading[file]
+        elif loading.exception() is not None:
+            self._loop.call_later(limits.FAILURE_KEPT, self._loading.pop, file, None)
+        else:
+            del self._loading[file]
+            template = self._templates[file] = loading.result()
+            template.lease(self._until)
+            self._used_at[file] = self._loop.time()
+            self.end_idle()
+
+    def _end(self, template: OwnedTemplate) -> None:
+        closing = self._loop.create_task(template.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)

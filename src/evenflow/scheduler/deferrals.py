@@ -1,0 +1,256 @@
+"""Tasks that wait deferred, and how they return.
+
+Theory of operation
+-------------------
+A try that defers ends its dispatch. Its task instance keeps some of its limits (:mod:`evenflow.core.deferral`), and a row of
+``deferral`` says what it waits for; only then may a triggerer have its trigger, so no event comes before the deferral is applied.
+An event, a timeout or the end of a trigger brings it back, once: whatever is said of a deferral that has returned or is gone is
+void.
+
+It returns *directly*: to a worker, under a fresh epoch, in a class of its own before all first starts, with what it kept and what
+it takes again, and no limit is asked. That raises the use of limits without the executor's lock, as a release of less than nothing,
+which the holder of the lock folds. Where that is switched off, or fails, it returns in the *ordinary* way: it gives back what it
+kept and waits for all of it in a lane of returns, before the first starts of its DAG; there it keeps its place.
+
+What ends from outside while it waits (an operator's mark or clear, the end of its run, its execution timeout) and has left work
+outside behind returns for its *clean-up* instead: a worker stops that work, and what was wanted happens when that has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from evenflow.core.deferral import Purpose, Split, amounts, split
+from evenflow.core.states import TaskEvent, TaskState
+from evenflow.scheduler.batch import Batch, Item
+from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
+from evenflow.store import deferrals
+from evenflow.store.deferrals import Deferral, Key, Return, Waiting
+from evenflow.store.dispatch import RETURN
+from evenflow.store.inbox import TakenReport, TakenTimer
+
+TRIGGER_TIMEOUT = "trigger_timeout"  # kinds of timers
+TIMEOUTS = frozenset({TRIGGER_TIMEOUT, "execution_timeout"})
+
+log = logging.getLogger(__name__)
+
+
+def defer(batch: Batch, deferring: Sequence[tuple[Item, TakenReport]]) -> None:
+    """Applies the exits of tries that have deferred. One that was to end meanwhile, and cleans up, returns for that at once."""
+    conn, limits = batch.conn, {limit for _, report in deferring for limit in report.holds}
+    terms, keeping = deferrals.read_terms(conn, limits), deferrals.read_keeping(conn)
+    known, (kept,) = terms.all(), keeping.all()
+    for item, report in deferring:
+        batch.ended_epochs.append(report.epoch)
+        intent = batch.intents.get(report.epoch) or report.intent
+        if intent or is_ending(batch, item):
+            _defer_one(batch, item, report, Split([], 0, [], 0), ())
+            reason = _end_of(batch, item, intent)
+            _dispatch(batch, item, TaskEvent.RESUME, report.holds, {"purpose": Purpose.CLEAN_UP, "reason": reason})
+            batch.doomed.append(_return_of(item, report.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
+        else:
+            parts = split(report.holds, report.pool_slots, known, kept, spec_of(batch, item).while_deferred)
+            _defer_one(batch, item, report, parts, [term.kind for term in known if term.limit_id in parts.holds])
+            batch.release(parts.retake, parts.retake_slots, report.at_s)
+
+
+def _defer_one(batch: Batch, item: Item, report: TakenReport, parts: Split, keeps: Sequence[str]) -> None:
+    payload, spec = report.payload or {}, spec_of(batch, item)
+    said = payload["defer"]
+    timeout_s = said.get("timeout_s")
+    detail = {"trigger": said["trigger"], "timeout_s": timeout_s, "keeps": sorted(keeps)}
+    batch.apply(item, TaskEvent.DEFER, {name: value for name, value in detail.items() if value})
+    batch.deferred.append(
+        Deferral(
+            *item.key,
+            report.epoch,
+            said["queue"],
+            said["trigger"],
+            said["sealed"],
+            parts.holds,
+            parts.pool_slots,
+            parts.retake,
+            parts.retake_slots,
+            float(payload.get("ran_s") or 0.0),
+            timeout_s,
+            spec.execution_timeout if spec.execution_timeout_counts_waiting else None,
+        )
+    )
+
+
+def apply_events(batch: Batch, reports: Sequence[TakenReport]) -> int:
+    """What triggerers say; answers how many of these reports are void."""
+    waiting = deferrals.read_some(batch.conn, {_key_of(report) for report in reports})
+    void = 0
+    for report in reports:
+        found = waiting.get(_key_of(report))
+        if found is None or found.epoch != report.epoch or not _waits(item := _item_of(batch, found), found):
+            void += 1
+            continue
+        said, run = report.payload or {}, batch.runs[report.run_key]
+        run.ready_at_s = max(run.ready_at_s, report.at_s)
+        _come_back(batch, item, found, Purpose(said["purpose"]), report.at_s, event=said.get("event"), reason=said.get("error"))
+    return void
+
+
+def end_waits(batch: Batch, timers: Sequence[TakenTimer]) -> None:
+    """Timeouts of deferred tasks: of what they wait for, and of their tries as a whole."""
+    waiting = deferrals.read_some(batch.conn, {(timer.run_key, timer.task_index, timer.map_index) for timer in timers})
+    for timer in timers:
+        found = waiting.get((timer.run_key, timer.task_index, timer.map_index))
+        if found is None or not _waits(item := _item_of(batch, found), found):
+            continue
+        spec = spec_of(batch, item)
+        if timer.kind == TRIGGER_TIMEOUT:
+            reason = f"nothing came of its trigger within {timedelta(seconds=round(found.waited_s))}"
+            _come_back(batch, item, found, Purpose.TIMEOUT, timer.due_at_s, reason=reason)
+            continue
+        reason = f"its execution_timeout of {timedelta(seconds=spec.execution_timeout or 0.0)} was over while it was deferred"
+        if spec.cleans_up:
+            clean_up(batch, item, found, reason)
+        else:
+            stop_waiting(batch, found)
+            fail(batch, item, judge_failure(batch, item), {"reason": reason})
+
+
+# -- returns -------------------------------------------------------------------------------------------------------------
+
+
+def _come_back(
+    batch: Batch,
+    item: Item,
+    waiting: Waiting,
+    purpose: Purpose,
+    at_s: float,
+    *,
+    event: str | None = None,
+    reason: str | None = None,
+) -> None:
+    detail: dict[str, Any] = {"purpose": purpose, "trigger": waiting.trigger, "waited_s": round(waiting.waited_s, 3)}
+    if reason:
+        detail["reason"] = reason
+    why_not = None if waiting.direct else "direct_return is off"
+    if why_not is None:
+        try:
+            _return_directly(batch, item, waiting, detail)
+            batch.directly.append(max(0.0, batch.now_s - at_s))
+        except Exception as error:
+            if isinstance(error, psycopg.Error) or item.state is not TaskState.DEFERRED:
+                raise  # of the transaction as a whole
+            log.exception("the direct return of task %d of run %d failed; it returns in the ordinary way", *item.key[1::-1])
+            why_not = f"the direct return failed: {type(error).__name__}"
+    if why_not is not None:
+        batch.apply(item, TaskEvent.RETURN, {**detail, "not_direct": why_not})
+        batch.release(waiting.holds, waiting.pool_slots, at_s)
+        batch.ready.append(item)
+        batch.returning[item.key] = waiting.ready_at_s
+    batch.returns.append(_return_of(item, waiting.epoch, purpose, event=event, reason=reason, direct=why_not is None))
+
+
+def _return_directly(batch: Batch, item: Item, waiting: Waiting, detail: Mapping[str, Any]) -> None:
+    _dispatch(batch, item, TaskEvent.RESUME, waiting.all_holds, detail)
+    _take_again(batch, waiting)
+
+
+def _dispatch(batch: Batch, item: Item, event: TaskEvent, holds: Sequence[int], detail: Mapping[str, Any]) -> None:
+    run = batch.runs[item.run_key]
+    place = batch.catalog.place(batch.conn, run.version, item.task_index)
+    batch.dispatch(item, event, place, holds, run_priority=run.priority, dispatch_class=RETURN, detail=dict(detail))
+
+
+def _take_again(batch: Batch, waiting: Waiting) -> None:
+    for limit, count in amounts(waiting.retake, waiting.retake_slots):
+        batch.released[limit] -= count
+
+
+# -- ends from outside ---------------------------------------------------------------------------------------------------
+
+
+def clean_up(
+    batch: Batch,
+    item: Item,
+    waiting: Waiting,
+    reason: str,
+    *,
+    intent: Mapping[str, str] | None = None,
+    holds: Sequence[int] | None = None,
+) -> None:
+    """Has a worker stop what the task has left outside; ``intent`` is applied when that has ended. ``holds`` is what its dispatch
+    holds, where it has returned and no worker has claimed it.
+    """
+    detail = {"purpose": Purpose.CLEAN_UP, "reason": reason}
+    if holds is not None:
+        batch.ended_epochs.append(item.epoch)
+        _dispatch(batch, item, TaskEvent.REQUEUE, holds, detail)
+    else:
+        event = TaskEvent.RESUME if item.state is TaskState.DEFERRED else TaskEvent.GRANT
+        _dispatch(batch, item, event, waiting.all_holds, detail)
+        _take_again(batch, waiting)
+    batch.returns.append(_return_of(item, waiting.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
+
+
+def awaits_clean_up(batch: Batch, report: TakenReport) -> bool:
+    """Whether what is to end when its process has ended, as this report says it has, is to be cleaned up first: it has deferred, or
+    it had before and its worker is lost.
+    """
+    assert report.task_index is not None
+    spec = batch.runs[report.run_key].graph.task(report.task_index)
+    if report.outcome == "deferred":
+        return spec.cleans_up and report.purpose != Purpose.CLEAN_UP
+    is_lost = report.kind == "lost" or report.outcome in ("cannot_start", "lost")
+    return spec.cleans_up and is_lost and report.returns and report.losses < spec.infrastructure_retries
+
+
+def clean_up_instead(batch: Batch, item: Item, report: TakenReport) -> None:
+    """A return that was lost is sent again; of what is to end, for its clean-up."""
+    intent = batch.intents.get(report.epoch) or report.intent
+    if report.deferral is not None and (intent or is_ending(batch, item)):
+        reason = None if report.purpose == Purpose.CLEAN_UP else _end_of(batch, item, intent)
+        batch.returns.append(_return_of(item, report.deferral, Purpose.CLEAN_UP, reason=reason, intent=intent))
+
+
+def stop_waiting(batch: Batch, waiting: Waiting) -> None:
+    """It waits no more and does not return; what it kept is released."""
+    batch.release(waiting.holds, waiting.pool_slots, batch.now_s)
+    batch.ended_deferrals.append(waiting.key)
+
+
+def _return_of(
+    item: Item,
+    epoch: int,
+    purpose: Purpose,
+    *,
+    event: str | None = None,
+    reason: str | None = None,
+    intent: Mapping[str, str] | None = None,
+    direct: bool = True,
+) -> Return:
+    return Return(*item.key, epoch, purpose, event, reason, json.dumps(intent) if intent else None, direct)
+
+
+def _end_of(batch: Batch, item: Item, intent: Mapping[str, str] | None) -> str:
+    """Why it ends from outside, for people."""
+    if intent and not is_ending(batch, item):
+        return f"{intent['event']} by {intent['actor']}"
+    return f"cancelled by {batch.runs[item.run_key].cancelled_by}"
+
+
+def _key_of(report: TakenReport) -> Key:
+    said = report.payload or {}
+    return report.run_key, int(said["task_index"]), int(said["map_index"])
+
+
+def _item_of(batch: Batch, waiting: Waiting) -> Item:
+    item = batch.item(*waiting.key, waiting.state, waiting.current_epoch, waiting.try_number)
+    item.tries_before = waiting.tries_before
+    return item
+
+
+def _waits(item: Item, waiting: Waiting) -> bool:
+    return item.state is TaskState.DEFERRED and item.epoch == waiting.epoch and waiting.purpose is None

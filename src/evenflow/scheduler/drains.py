@@ -1,0 +1,23 @@
+"""Ends drains: what has nothing in flight any more, or has waited until its deadline, is paused (R-DQ7)."""
+
+from __future__ import annotations
+
+import logging
+
+from evenflow.store import drains, inbox
+from evenflow.store.notify import INBOX
+from evenflow.store.rows import Conn
+
+log = logging.getLogger(__name__)
+
+
+def end_drains(conn: Conn) -> None:
+    """One look, which costs a probe while nothing drains."""
+    if not drains.is_draining(conn):
+        return
+    with conn.transaction():
+        ended = drains.end_drains(conn)
+        if ended:
+            inbox.notify(conn, INBOX)
+    for action, name in ended:
+        log.info("%s %s", action, name)

@@ -1,0 +1,53 @@
+"""What the failure of a try means: another one, the end of its task, or part of the end of its run."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from evenflow.core.model import TaskSpec
+from evenflow.core.retry import matching_rule, may_retry, next_delay
+from evenflow.core.states import TaskEvent
+from evenflow.scheduler.batch import Batch, Item
+from evenflow.store import tasks
+
+
+def spec_of(batch: Batch, item: Item) -> TaskSpec:
+    return batch.runs[item.run_key].graph.task(item.task_index)
+
+
+def is_ending(batch: Batch, item: Item) -> bool:
+    """Whether it is to end with its run, which is being ended: all but teardowns."""
+    return batch.runs[item.run_key].cancelled and not spec_of(batch, item).teardown
+
+
+def judge_failure(batch: Batch, item: Item, error_types: Sequence[str] = ()) -> TaskEvent:
+    """Failed: is there a try left? A run that is being ended has none, but for its teardowns."""
+    if is_ending(batch, item):
+        return TaskEvent.CANCEL
+    tries = item.try_number - item.tries_before
+    return TaskEvent.RETRY if may_retry(spec_of(batch, item), tries, error_types) else TaskEvent.FAIL
+
+
+def fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, Any]) -> None:
+    """Moves it by ``event``, says why, and sets the time of its next try, if it has one."""
+    batch.apply(item, event, payload)
+    spec, raised = spec_of(batch, item), payload.get("error_types", ())
+    rule = matching_rule(spec.retry_rules, raised)
+    by = batch.runs[item.run_key].cancelled_by if event is TaskEvent.CANCEL else None
+    said = (
+        by and f"The run was cancelled by {by}",
+        payload.get("reason"),
+        rule and rule.reason and f"retry policy: {rule.reason}",
+    )
+    if any(said):
+        batch.explain(item, "; ".join(str(reason) for reason in said if reason))
+    if event is TaskEvent.RETRY:
+        delay = next_delay(spec, item.try_number - item.tries_before, raised, chance=_chance(item.epoch))
+        batch.retries.append(tasks.Retry(delay, *item.key, item.epoch))
+
+
+def _chance(epoch: int) -> float:
+    """A number from 0 to 1 that is as good as random, and the same whenever it is asked for: epochs are never used again."""
+    return zlib.crc32(epoch.to_bytes(8, "big")) / 2**32

@@ -1,0 +1,58 @@
+"""The way from sensors to the triggers of ``evenflow.triggers``, met by name: they need what only some tasks do, such as an
+HTTP client.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import LookRefused, TaskSkipped
+
+if TYPE_CHECKING:
+    from evenflow.sdk.context import Context
+    from evenflow.sdk.triggers import BaseTrigger
+
+EXTERNAL_TASK = "evenflow.triggers.external:ExternalTaskTrigger"
+FILE = "evenflow.triggers.file:FileTrigger"
+HTTP = "evenflow.triggers.http:HttpTrigger"
+SQL = "evenflow.triggers.sql:SqlTrigger"
+SHORTEST_PAUSE_S = 0.1  # between two looks of a built-in trigger: what needs less is told of by an event, not by looking
+
+
+def built_in(place: str, **arguments: Any) -> BaseTrigger:
+    """The trigger at ``module:class``, made with these arguments."""
+    module, _, name = place.partition(":")
+    trigger: BaseTrigger = getattr(importlib.import_module(module), name)(**arguments)
+    return trigger
+
+
+def look(trigger: Any, context: Context, method: str = "look") -> Any:
+    """What a built-in trigger sees just now, looked for by this process: as default what its event would say, None: not yet."""
+    import asyncio
+
+    from evenflow.sdk.loops import where_no_loop_runs
+
+    trigger.channel = _ThroughTry(context)
+    return where_no_loop_runs(lambda: asyncio.run(getattr(trigger, method)()))
+
+
+def checked(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The event of a built-in trigger, unless that means that the task fails or is skipped."""
+    match event["status"]:
+        case "success":
+            return event
+        case "skipped":
+            raise TaskSkipped(event["message"])
+        case _:
+            raise LookRefused(event["message"])
+
+
+class _ThroughTry:
+    def __init__(self, context: Context) -> None:
+        self._control = context["ti"].control
+
+    async def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._control.ask(question, arguments)
+        return answer

@@ -1,0 +1,140 @@
+"""A try that defers, as data, and the way back from that data to the method that goes on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import BadDeferral, TaskDeferralTimeout, TaskDeferred, TriggerFailed, XComError
+from evenflow.sdk.limits import MAX_DEFERRED_BYTES, MAX_ID_LENGTH
+from evenflow.sdk.triggers import BaseTrigger, load
+
+if TYPE_CHECKING:
+    from evenflow.sdk.context import Context
+    from evenflow.sdk.operators import BaseOperator
+
+EVENT, TIMEOUT, FAILED, CLEAN_UP = "event", "timeout", "failed", "clean_up"  # what a return is for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """How a try that was deferred goes on: ``purpose`` says why it is back, ``event`` is the payload, ``deferred_s`` the time that
+    it waited, this last time.
+    """
+
+    purpose: str
+    method: str
+    trigger: str = ""  # the path of its class
+    trigger_kwargs: Mapping[str, Any] = field(default_factory=dict)  # as xcom.encode made them
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    event: Any = None
+    deferred_s: float = 0.0
+    began_s: float = 0.0  # since the try began first
+    reason: str | None = None  # why the trigger failed, or why the try is to be cleaned up
+
+    @classmethod
+    def from_assignment(cls, resumed: Mapping[str, Any], task_id: str) -> Returned:
+        """From the fields of a ``wire.messages.Resumed``."""
+        from evenflow.sdk import xcom  # here and below: not on the way of `import evenflow`
+
+        values = {name: resumed[name] for name in cls.__dataclass_fields__ if resumed.get(name) is not None}
+        if values["purpose"] != CLEAN_UP:
+            kwargs = values.get("kwargs", {})
+            what = f"What task {task_id!r} kept while it waited"
+            values["kwargs"] = {name: xcom.decode(value, what) for name, value in kwargs.items()}
+            values["event"] = xcom.decode(values.get("event"), f"The event that task {task_id!r} waited for")
+        return cls(**values)
+
+    def raise_without_event(self, task_id: str) -> None:
+        """Raises what it means for a try that there is no event."""
+        waited = f"Task {task_id!r} waited {self.deferred_s:.1f} s for {self.trigger.rpartition('.')[2]}"
+        if self.purpose == TIMEOUT:
+            raise TaskDeferralTimeout(f"{waited}, which is its timeout.")
+        if self.purpose == FAILED:
+            raise TriggerFailed(f"{waited}, which failed: {self.reason or 'no reason was given'}")
+
+
+def go_on(operator: BaseOperator, context: Context, returned: Returned) -> Any:
+    """The result of the method that was named when it deferred."""
+    returned.raise_without_event(operator.task_id)
+    method = getattr(operator, returned.method, None)
+    if not callable(method):
+        raise BadDeferral(
+            f"Task {operator.task_id!r} was to go on with {type(operator).__name__}.{returned.method}(), which is not there any "
+            "more. Clear the task."
+        )
+    return method(context, event=returned.event, **returned.kwargs)
+
+
+def deferral_of(operator: BaseOperator, deferred: TaskDeferred) -> dict[str, Any]:
+    """What a ``wire.messages.Defer`` says. Raises :class:`BadDeferral` for what could not be brought back."""
+    where = f"Task {operator.task_id!r} defers"
+    if not isinstance(deferred.trigger, BaseTrigger):
+        raise BadDeferral(
+            f"{where} with {deferred.trigger!r}, which is no trigger. Give one, e.g. TimeDeltaTrigger(timedelta(hours=1))."
+        )
+    if not isinstance(deferred.method_name, str) or not callable(getattr(operator, deferred.method_name, None)):
+        raise BadDeferral(
+            f"{where} and is to go on with {deferred.method_name!r}, but {type(operator).__name__} has no such method. Write "
+            f"def {deferred.method_name}(self, context, event)."
+        )
+    path, trigger_kwargs = _serialized(deferred.trigger, where)
+    return {
+        "trigger": path,
+        "trigger_kwargs": trigger_kwargs,
+        "method": deferred.method_name,
+        "kwargs": _encoded(deferred.kwargs or {}, f"{where}: the kwargs of {deferred.method_name}()"),
+        "timeout_s": _seconds(deferred.timeout, where),
+        "queue": _queue(deferred.queue, where),
+    }
+
+
+def _serialized(trigger: BaseTrigger, where: str) -> tuple[str, dict[str, Any]]:
+    """Also tried: that it can be made again is better said now than by a triggerer at night."""
+    match trigger.serialize():
+        case (str() as path, dict() as kwargs):
+            pass
+        case other:
+            raise BadDeferral(
+                f"{where}: {type(trigger).__name__}.serialize() must return the path of a class and a dict of arguments, "
+                f"not {other!r:.200}."
+            )
+    encoded = _encoded(kwargs, f"{where}: the arguments of {type(trigger).__name__}")
+    load(path, encoded)
+    return path, encoded
+
+
+def _encoded(kwargs: Mapping[str, Any], what: str) -> dict[str, Any]:
+    from evenflow.sdk import xcom
+
+    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
+        raise BadDeferral(f"{what} must be a dict with strings as keys, not {kwargs!r:.200}.")
+    try:
+        encoded = {name: xcom.encode(value, f"{what}, {name!r}") for name, value in kwargs.items()}
+        size = len(xcom.to_json(encoded, what))
+    except XComError as error:
+        raise BadDeferral(str(error)) from None
+    if size > MAX_DEFERRED_BYTES:
+        raise BadDeferral(
+            f"{what} are {size:,} bytes as JSON, above the limit of {MAX_DEFERRED_BYTES:,}. Write what is large to storage and "
+            "keep its path."
+        )
+    return encoded
+
+
+def _seconds(timeout: Any, where: str) -> float | None:
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+        raise BadDeferral(f"{where}: timeout must be a timedelta or a number of seconds of at least 0, not {timeout!r}.")
+    return float(seconds)
+
+
+def _queue(queue: Any, where: str) -> str | None:
+    if queue is not None and (not isinstance(queue, str) or not queue.strip() or len(queue) > MAX_ID_LENGTH):
+        raise BadDeferral(f"{where}: queue must be a string of 1 to {MAX_ID_LENGTH} characters, not {queue!r}.")
+    return queue

@@ -1,0 +1,51 @@
+-- Task instances that are deferred without waiting for anything, rows of such that are not deferred and have not returned, and deferrals that
+-- keep and take again something else than what their task holds when it runs: pool, executor, its own across runs, its own in its run, the run's.
+with live as (
+    select t.run_key, t.task_index, t.map_index, t.epoch
+    from dag_run r
+    join task_instance t using (run_key)
+    where r.state = 'running' and t.state = 'deferred'
+), spec as materialized (
+    select v.version_key, v.dag_id, (s.position - 1)::int as task_index, s.task ->> 'task_id' as task_id,
+           coalesce(s.task ->> 'pool', 'default_pool') as pool, coalesce(s.task ->> 'executor', 'worker') as executor,
+           coalesce((s.task ->> 'pool_slots')::int, 1) as pool_slots,
+           s.task ->> 'max_active_tis_per_dag' is not null as across_runs
+    from dag_version v
+    cross join lateral jsonb_array_elements(v.spec -> 'tasks') with ordinality as s (task, position)
+    where v.version_key in (select r.version_key from deferral f join dag_run r using (run_key))
+), judged as (
+    select coalesce(f.run_key, l.run_key) as run_key, coalesce(f.task_index, l.task_index) as task_index, coalesce(f.map_index, l.map_index) as map_index,
+           case
+               when f.run_key is null then 'deferred, and waits for nothing'
+               when f.purpose is null and l.epoch is distinct from f.epoch then 'waits for its trigger, and is not deferred in epoch ' || f.epoch
+               when f.purpose is not null and l.epoch is not null then 'deferred, and has returned'
+               when f.purpose is not null and f.holds <> '{}' then 'has returned, and keeps limits ' || f.holds::text
+               when f.purpose is not null and d.epoch is null and t.state is distinct from 'scheduled' then 'has returned, and is ' || coalesce(t.state::text, 'gone')
+               when f.purpose is null and f.pool_slots + f.retake_slots <> s.pool_slots then 'has ' || f.pool_slots + f.retake_slots || ' pool slots'
+               when f.purpose is null and x.expected is distinct from x.found then 'has limits ' || x.found::text || ' instead of ' || x.expected::text
+           end as found
+    from live l
+    full join deferral f using (run_key, task_index, map_index)
+    left join task_instance t on t.run_key = f.run_key and t.task_index = f.task_index and t.map_index = f.map_index
+    left join dispatch d on d.epoch = t.epoch and d.class = 0
+    left join dag_run r on r.run_key = f.run_key
+    left join spec s on s.version_key = r.version_key and s.task_index = f.task_index
+    cross join lateral (
+        select array(select unnest(f.holds || f.retake) order by 1) as found,
+               array(
+                   select c.limit_id
+                   from (values (0, 'pool'::limit_kind, s.pool), (0, 'executor', s.executor),
+                                (0, 'dag_task', case when s.across_runs then s.dag_id || '/' || s.task_id end),
+                                (f.run_key, 'run_task', s.task_id), (f.run_key, 'run', '')) as w (run_key, kind, name)
+                   join concurrency_limit c using (run_key, kind, name)
+                   order by 1
+               ) as expected
+    ) as x
+)
+select concat(r.dag_id, '/', r.run_id, ' ', k.task_id, '[' || nullif(j.map_index, -1) || ']') as object, j.found,
+       'deferred and waiting, or returned and on its way' as expected
+from judged j
+left join dag_run r using (run_key)
+left join task k using (version_key, task_index)
+where j.found is not null
+limit %(most)s

@@ -1,0 +1,9 @@
+-- Forgets what a task instance has stored under a name, and its key. The dispatch is kept until this commits (KEY SHARE).
+with current as (
+    select run_key, task_index, map_index from dispatch where epoch = %(epoch)s for key share
+), forgotten as (
+    delete from once_value o
+    using current c
+    where o.run_key = c.run_key and o.task_index = c.task_index and o.map_index = c.map_index and o.name = %(name)s
+)
+select from current

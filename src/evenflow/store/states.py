@@ -1,0 +1,88 @@
+"""States of service as people set and see them. For the API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection
+from psycopg.rows import args_row, dict_row
+
+from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.store.columns import texts
+from evenflow.store.notify import DISPATCH, INBOX, RETURNS
+from evenflow.store.sql import sql
+
+Conn = AsyncConnection[Any]
+
+
+class Standing(NamedTuple):
+    """An object that is not active. ``actor`` and ``since`` are null of DAGs that are paused and no more."""
+
+    kind: str
+    name: str
+    state: str
+    since: datetime | None
+    actor: str | None
+    deadline: datetime | None
+    reason: str | None
+
+
+class Held(NamedTuple):
+    """What a task has in flight; ``tries`` is of all tasks together."""
+
+    dag_id: str
+    task_id: str
+    running: int
+    queued: int  # wait for a worker
+    deferred: int  # or on their way back
+    tries: int
+
+
+async def list_standings(
+    conn: Conn, *, kind: ServiceKind | None = None, name: str | None = None, paused_dags: bool = True, limit: int
+) -> list[Standing]:
+    """What is not active, without DAGs that are only paused unless ``paused_dags``."""
+    cursor = conn.cursor(row_factory=args_row(Standing))
+    names = {"kind": kind, "name": name, "paused_dags": paused_dags, "limit": limit}
+    return await (await cursor.execute(sql("states/list_all"), names, prepare=False)).fetchall()
+
+
+async def exists(conn: Conn, kind: ServiceKind, name: str) -> bool:
+    row = await (await conn.execute(sql("states/find_object"), {"kind": kind, "name": name})).fetchone()
+    return row is not None and bool(row[0])
+
+
+async def set_state(
+    conn: Conn, kind: ServiceKind, name: str, state: ServiceState, *, actor: str, within_s: float | None = None
+) -> None:
+    """Of a DAG this adds what its pause does not say: ``dags.set_paused`` comes first. ``within_s``: how long a drain waits."""
+    plain = state is ServiceState.PAUSED and kind is ServiceKind.DAG
+    if state is ServiceState.ACTIVE or plain:
+        await conn.execute(sql("states/delete_one"), {"kind": kind, "name": name})
+    else:
+        names = {"kind": kind, "name": name, "state": state, "actor": actor, "within_s": within_s}
+        await conn.execute(sql("states/set_one"), names)
+    await conn.execute(sql("states/notify"), {"channels": [INBOX, DISPATCH, RETURNS]})
+
+
+async def list_held(conn: Conn, kind: ServiceKind, name: str, *, limit: int) -> list[Held]:
+    """What is in flight in an object, by task, the most first."""
+    cursor = conn.cursor(row_factory=args_row(Held))
+    names = {"kind": kind, "name": name, "limit": limit}
+    return await (await cursor.execute(sql("states/list_held"), names, prepare=False)).fetchall()
+
+
+async def count_runs(conn: Conn, dag_id: str | None) -> int:
+    """How many runs run, of this DAG or of all."""
+    row = await (await conn.execute(sql("states/count_runs"), {"dag_id": dag_id}, prepare=False)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def list_closing(conn: Conn, objects: Iterable[tuple[ServiceKind, str]]) -> list[dict[str, Any]]:
+    """Which of these objects are not active, and the system if it is not: kind, name, state, since, actor."""
+    chosen = list(objects)
+    params = {"kinds": texts(kind for kind, _ in chosen), "names": texts(name for _, name in chosen)}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("states/list_closing"), params, prepare=False)).fetchall()

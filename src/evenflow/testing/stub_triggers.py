@@ -1,0 +1,63 @@
+"""Stand-ins for what the tasks of a run wait for while they are deferred."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.core.model import UNMAPPED
+from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StubEvent:
+    """What one wait ends with, and after how long."""
+
+    payload: Any = None
+    raises: BaseException | type[BaseException] | None = None
+    after_s: float = 0.0
+
+
+class _StubTrigger(BaseTrigger):
+    def __init__(self, event: StubEvent) -> None:
+        self._event = event
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        await asyncio.sleep(self._event.after_s)
+        if self._event.raises is not None:
+            raise self._event.raises
+        yield TriggerEvent(self._event.payload)
+
+
+class StubEvents:
+    """Of one DAG: by task, or by instance, in the order of the waits that they are for."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[str, int | None], list[StubEvent]] = defaultdict(list)
+
+    def add(self, task_id: str, map_index: int | None, event: StubEvent) -> None:
+        self._events[task_id, map_index].append(event)
+
+    def triggers(self) -> StubTriggers:
+        """For one run."""
+        return StubTriggers(self._events)
+
+
+class StubTriggers:
+    """Gives each wait its trigger: the stub's where there is one left, else that which was deferred with."""
+
+    def __init__(self, events: Mapping[tuple[str, int | None], list[StubEvent]]) -> None:
+        self._events = events
+        self._waits: Counter[tuple[str, int]] = Counter()
+
+    def __call__(self, task_id: str, map_index: int, defer: Mapping[str, Any]) -> BaseTrigger:
+        position = self._waits[task_id, map_index]
+        self._waits[task_id, map_index] += 1
+        own = () if map_index == UNMAPPED else self._events.get((task_id, map_index), ())
+        for events in (own, self._events.get((task_id, None), ())):
+            if position < len(events):
+                return _StubTrigger(events[position])
+        return load(defer["trigger"], defer["trigger_kwargs"])

@@ -1,0 +1,160 @@
+"""In a host: the event loop that runs triggers, told by the triggerer what to begin and to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import json
+import traceback
+from typing import Any
+
+from evenflow.errors import ApiRefused, TriggerEnded
+from evenflow.process.frames import Header, Link
+from evenflow.sdk import lookup, xcom
+from evenflow.sdk.limits import MAX_DEFERRED_BYTES
+from evenflow.sdk.masking import Masker
+from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
+from evenflow.triggerer import limits
+from evenflow.triggerer.capture import CURRENT, TriggerOutput
+from evenflow.triggerer.outbox import Outbox
+from evenflow.triggerer.watcher import Watcher
+
+
+class HostLoop:
+    """Speaks with the triggerer as :mod:`evenflow.triggerer.host_process` says."""
+
+    def __init__(self, link: Link, output: TriggerOutput) -> None:
+        self._link, self._output, self._outbox = link, output, Outbox(link)
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._asked = 0
+        self._masker, self._secrets = Masker(), 0
+        self._over = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Returns when the triggerer is gone."""
+        self._output.deliver = lambda key, lines: self._outbox.send_log(key, self._masked(lines))
+        self._loop.add_reader(self._link.fileno(), self._read)
+        watcher = Watcher(
+            lambda key, seconds, where: self._outbox.send({"blocked": key, "seconds": seconds}, where.encode()),
+            lambda: self._outbox.send({"alive": True}),
+        )
+        watcher.start()
+        self._read()  # what came together with the job of this process
+        await self._over.wait()
+        watcher.stop()
+
+    async def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Of the trigger in whose context it is called. Raises :class:`ApiRefused`."""
+        if CURRENT.get() is None:
+            raise ApiRefused(400, f"The question {question!r} was asked outside of a trigger's own tasks and threads of asyncio.")
+        body = json.dumps(arguments).encode()
+        if len(body) > MAX_DEFERRED_BYTES:
+            raise ApiRefused(413, f"A question of {len(body):,} bytes is above the limit of {MAX_DEFERRED_BYTES:,}.")
+        self._asked += 1
+        number, answer = self._asked, self._loop.create_future()
+        self._answers[number] = answer
+        try:
+            self._outbox.send({"ask": number, "key": CURRENT.get(), "question": question}, body)
+            found: dict[str, Any] = await answer
+            return found
+        finally:
+            del self._answers[number]
+
+    def _read(self) -> None:
+        try:
+            frames = self._link.arrived()
+        except (EOFError, OSError):
+            self._loop.remove_reader(self._link.fileno())
+            self._over.set()
+            return
+        for header, body in frames:
+            self._obey(header, body)
+
+    def _obey(self, header: Header, body: bytes) -> None:
+        match header:
+            case {"start": _}:
+                for job in json.loads(body):
+                    self._start(job)
+            case {"stop": keys}:
+                for key in keys:
+                    if (task := self._tasks.get(key)) is not None and not task.cancelling():
+                        task.cancel()
+            case {"answer": number, **refusal}:
+                if (answer := self._answers.get(number)) is None or answer.done():
+                    pass  # who asked is gone
+                elif refusal:
+                    answer.set_exception(ApiRefused(refusal["status"], refusal["error"]))
+                else:
+                    answer.set_result(json.loads(body))
+            case _:
+                raise ValueError(f"a message that is not known: {str(header)[:200]}")
+
+    def _start(self, job: dict[str, Any]) -> None:
+        key = job["key"]
+        context = contextvars.copy_context()
+        context.run(CURRENT.set, key)
+        self._tasks[key] = self._loop.create_task(self._run(key, job), context=context)
+
+    async def _run(self, key: int, job: dict[str, Any]) -> None:
+        trigger: BaseTrigger | None = None
+        told: tuple[Header, bytes]
+        try:
+            trigger = load(job["path"], job["kwargs"])
+            trigger.channel = self
+            told = {"fired": key}, await _event(trigger, job["path"])
+        except asyncio.CancelledError:
+            told = {"stopped": key}, b""
+        except BaseException as error:  # also sys.exit(): one trigger shall not end all others
+            traceback.print_exc()
+            told = {"failed": key, "error": self._masked(_summary(error).encode(errors="replace")).decode()}, b""
+        if "fired" in told[0]:  # the task need not wait for the rest
+            self._tell(key, told)
+            await self._clean_up(trigger)
+            self._output.end(key)
+        else:
+            await self._clean_up(trigger)
+            self._tell(key, told)
+        del self._tasks[key]
+
+    def _tell(self, key: int, told: tuple[Header, bytes]) -> None:
+        self._output.end(key)
+        self._outbox.send(*told)
+
+    def _masked(self, text: bytes) -> bytes:
+        """Without the secrets of connections and variables that this process has found by itself."""
+        if len(secrets := lookup.hidden()) != self._secrets:
+            self._masker.add(secrets)
+            self._secrets = len(secrets)
+        return self._masker.mask(text)
+
+    async def _clean_up(self, trigger: BaseTrigger | None) -> None:
+        if trigger is not None:
+            try:
+                async with asyncio.timeout(limits.CLEAN_UP):
+                    await trigger.cleanup()
+            except BaseException:  # it is over all the same
+                traceback.print_exc()
+
+
+async def _event(trigger: BaseTrigger, path: str) -> bytes:
+    """The first event of the trigger, as JSON."""
+    async with contextlib.aclosing(trigger.run()) as events:  # type: ignore[type-var]
+        async for event in events:
+            if not isinstance(event, TriggerEvent):
+                raise TriggerEnded(f"The trigger {path} yielded {event!r:.200}; write: yield TriggerEvent(...)")
+            what = f"The event of the trigger {path}"
+            body = xcom.to_json(xcom.encode(event.payload, what), what)
+            if len(body) > MAX_DEFERRED_BYTES:
+                raise TriggerEnded(
+                    f"{what} has {len(body):,} bytes of JSON, and at most {MAX_DEFERRED_BYTES:,} can be handed on. Write the data "
+                    "to storage, and yield its place."
+                )
+            return body
+    raise TriggerEnded(f"The trigger {path} ended without an event. Its run() must yield a TriggerEvent.")
+
+
+def _summary(error: BaseException) -> str:
+    return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]

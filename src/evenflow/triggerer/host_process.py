@@ -1,0 +1,61 @@
+"""What runs inside the templates of a triggerer and their children, the hosts: ``python -m evenflow.triggerer.host_process FD``.
+
+A template loads one DAG file, or none for the triggers that come with Evenflow; each host runs many triggers in one event loop. It
+has no database and no token, and one connection, to its triggerer, which speaks whenever it likes:
+
+    triggerer  {"start": true} + [{"key", "path", "kwargs"}, ...]
+    triggerer  {"stop": [key, ...]}                          each is answered by what the trigger comes to
+    host       {"fired": key} + event | {"failed": key, "error"} | {"stopped": key}
+    host       {"log": key} + lines
+    host       {"ask": n, "key", "question"} + arguments     -> {"answer": n} + answer, or {"answer": n, "error", "status"}
+    host       {"blocked": key or null, "seconds"} + where   the loop stands still in a step of this trigger
+    host       {"alive": true}                               now and then
+
+A key is one claim of one trigger. Values are JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+
+from evenflow.process.frames import Header, Link
+from evenflow.process.template import NotPrepared, serve_template
+from evenflow.process.tracebacks import describe_failure
+from evenflow.sdk.default_timezone import set_default_timezone
+from evenflow.sdk.loader import load_file
+from evenflow.triggerer.capture import TriggerOutput
+from evenflow.triggerer.host_loop import HostLoop
+
+# As in the log of a try: both are the same task's.
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def prepare(config: Header) -> TriggerOutput:
+    output = TriggerOutput(sys.stdout)
+    sys.stdout = sys.stderr = output
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=output)
+    set_default_timezone(config["default_timezone"])
+    if config["file"]:
+        root = Path(config["root"]).resolve()
+        file = root / config["file"]
+        try:
+            load_file(file, root)
+        except BaseException as error:
+            failure = describe_failure(error, file, root)
+            raise NotPrepared(f"cannot import DAG file {config['file']}: {failure.summary}", failure.trace) from error
+    return output
+
+
+def run(output: TriggerOutput, _: Header, link: Link) -> tuple[Header, bytes]:
+    async def serve() -> None:
+        await HostLoop(link, output).serve()
+
+    asyncio.run(serve())
+    return {"ended": True}, b""
+
+
+if __name__ == "__main__":
+    serve_template(prepare, run)

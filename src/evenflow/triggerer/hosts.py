@@ -1,0 +1,258 @@
+"""Which trigger runs in which process, and what becomes of the others when one of them misbehaves.
+
+There is one *open* host for each DAG file of each version of the code whose triggers are in hand, and one for the triggers that
+come with Evenflow; each is a child of a warm template. A trigger that blocks the event loop of such a host is named by the host's
+watcher. Coroutines cannot be moved to another process, and as long as it blocks none of the others goes on, so the host is killed:
+the one that blocked begins anew in a host of its own, the others together in a fresh one. There it may block without harm; when it
+does for half a minute it has failed.
+
+When a host dies nobody says whose fault that was. So its triggers begin anew in two hosts, one half in each, which take no more;
+after a few deaths the one that does it is alone, and has failed. The others have only begun anew, which triggers can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+import structlog
+
+from evenflow.core import metrics
+from evenflow.core.observation import Meter
+from evenflow.process.exits import Exit, describe_exit
+from evenflow.process.owned_template import OwnedTemplate
+from evenflow.process.templates import CannotLoad, DagFile, TemplatePool
+from evenflow.triggerer import limits
+from evenflow.triggerer.host import Host
+from evenflow.triggerer.questions import Questions
+from evenflow.triggerer.trigger import Trigger
+
+log = structlog.get_logger(__name__)
+
+
+class Outcomes(Protocol):
+    """Hears of each trigger once, unless it is abandoned."""
+
+    def fired(self, trigger: Trigger, event: bytes) -> None: ...
+
+    def failed(self, trigger: Trigger, reason: str, output: str = "") -> None: ...
+
+    def stopped(self, trigger: Trigger) -> None: ...
+
+
+class Hosts:
+    """Implements :class:`evenflow.triggerer.host.HostEvents`."""
+
+    def __init__(self, templates: TemplatePool, questions: Questions, outcomes: Outcomes, meter: Meter) -> None:
+        self._templates, self._questions, self._outcomes, self._meter = templates, questions, outcomes, meter
+        self._loop = asyncio.get_running_loop()
+        self._hosts: dict[Host, None] = {}
+        self._where: dict[Trigger, Host] = {}
+        self._open: dict[DagFile, Host] = {}
+        self._waiting: dict[DagFile, list[Host]] = {}  # for their template
+        self._loading: set[asyncio.Task[None]] = set()
+        self._blockers: dict[Host, list[Trigger]] = {}  # of hosts that are being killed: who is to begin in one of its own
+        self._gone = asyncio.Event()
+        self._gone.set()
+
+    @property
+    def count(self) -> int:
+        return len(self._hosts)
+
+    def start(self, triggers: Sequence[Trigger]) -> None:
+        """Each in the open host of its file."""
+        by_file: dict[DagFile, list[Trigger]] = {}
+        for trigger in triggers:
+            by_file.setdefault(trigger.file, []).append(trigger)
+        for file, some in by_file.items():
+            host = self._open.get(file)
+            if host is None or not host.open:
+                host = self._open[file] = self._new(file, open_=True)
+            self._add(host, some)
+
+    def stop(self, triggers: Sequence[Trigger]) -> None:
+        """Each that has come to no end yet is heard of when it has stopped, or has come to another end."""
+        by_host: dict[Host, list[Trigger]] = {}
+        for trigger in triggers:
+            if (running := self._where.get(trigger)) is not None:
+                trigger.stopping = True
+                by_host.setdefault(running, []).append(trigger)
+        for host, some in by_host.items():
+            if host in self._hosts:
+                host.stop(some)
+            else:  # its template is being loaded
+                for trigger in some:
+                    del host.triggers[trigger.key]
+                    self.stopped(trigger)
+
+    def abandon(self) -> None:
+        """Kill all at once; nothing more is heard of any trigger."""
+        self._where.clear()
+        for host in self._hosts:
+            host.triggers.clear()
+            host.kill()
+        self._waiting.clear()
+        self._open.clear()
+
+    async def gone(self) -> None:
+        """Returns when no process is left."""
+        await self._gone.wait()
+
+    def go_on(self) -> None:
+        """They were frozen, and are not any more."""
+        for host in self._hosts:
+            host.hurry()
+
+    def look(self) -> None:
+        """End what is idle or hangs. Call it now and then, while nothing is frozen."""
+        for host in list(self._hosts):
+            if host.killed:
+                continue
+            if host.silent_s > limits.SILENT:
+                log.warning("a process of triggers hangs", file=host.file.file, triggers=len(host.triggers))
+                host.kill()
+            elif host.idle_s > (limits.IDLE_HOST if host.open else 0.0):
+                host.kill()
+
+    # -- what hosts say
+
+    def fired(self, trigger: Trigger, event: bytes) -> None:
+        if self._where.pop(trigger, None) is not None:
+            self._outcomes.fired(trigger, event)
+
+    def failed(self, trigger: Trigger, reason: str, output: str = "") -> None:
+        if self._where.pop(trigger, None) is not None:
+            self._outcomes.failed(trigger, reason, output)
+
+    def stopped(self, trigger: Trigger) -> None:
+        if self._where.pop(trigger, None) is not None:
+            self._outcomes.stopped(trigger)
+
+    def asked(self, host: Host, trigger: Trigger, number: int, question: str, body: bytes) -> None:
+        self._questions.serve(trigger, question, body, lambda header, answer: host.answer(number, header, answer))
+
+    def blocked(self, host: Host, trigger: Trigger | None, seconds: float, where: str) -> None:
+        if host.killed:
+            return
+        if trigger is None:
+            log.warning(
+                "an event loop stands still, and not in a step of a trigger", file=host.file.file, seconds=seconds, where=where
+            )
+            if seconds > limits.BLOCKED_FOR_GOOD:
+                host.kill()
+            return
+        if not trigger.told_blocked:
+            trigger.told_blocked = True
+            self._meter.count(metrics.TRIGGERS_BLOCKED)
+            log.warning("a trigger blocks its event loop", trigger=trigger.name, seconds=round(seconds, 1))
+            trigger.note(
+                f"the trigger keeps the event loop that it shares with others to itself, for {seconds:.1f} s by now, and gets a "
+                f"process of its own; use asyncio's ways to wait, or asyncio.to_thread(). It is here:\n{where.rstrip()}"
+            )
+        if len(host.triggers) > 1:
+            self._blockers.setdefault(host, []).append(trigger)
+            host.kill()
+        elif host.open:  # nobody is beside it; from now on nobody shall be
+            host.open = False
+        elif seconds > limits.BLOCKED_FOR_GOOD:
+            host.triggers.clear()
+            host.kill()
+            self.failed(trigger, f"it blocked the event loop of its process for {seconds:.0f} s and was killed")
+
+    def ended(self, host: Host, end: Exit) -> None:
+        self._hosts.pop(host, None)
+        if not self._hosts:
+            self._gone.set()
+        if self._open.get(host.file) is host:
+            del self._open[host.file]
+        blockers = self._blockers.pop(host, [])
+        left = [trigger for trigger in host.triggers.values() if trigger in self._where]
+        host.triggers.clear()
+        for trigger in left:
+            if trigger.stopping:
+                self.stopped(trigger)
+        left = [trigger for trigger in left if not trigger.stopping]
+        if not left:
+            return
+        if blockers:
+            for trigger in blockers:
+                if trigger in left:
+                    left.remove(trigger)
+                    self._isolate(trigger)
+            self.start(left)
+            return
+        self._meter.count(metrics.HOSTS_ENDED)
+        why = describe_exit(end)
+        log.warning("a process of triggers has ended", file=host.file.file, triggers=len(left), reason=why)
+        if len(left) == 1:
+            self.failed(left[0], f"the process that it ran in ended: {why}")
+            return
+        if len(left) <= limits.RESTARTS_TOLD:
+            for trigger in left:
+                trigger.note(f"the process of {len(left)} triggers ended, and this one begins anew: {why}")
+        middle = len(left) // 2
+        for half in (left[:middle], left[middle:]):
+            self._add(self._new(host.file, open_=False), half)
+
+    # -- inside
+
+    def _isolate(self, trigger: Trigger) -> None:
+        alone = [host for host in self._hosts if not host.open and not host.killed and host.file == trigger.file]
+        if len(alone) < limits.ALONE:
+            self._add(self._new(trigger.file, open_=False), [trigger])
+        else:
+            self._add(min(alone, key=lambda host: len(host.triggers)), [trigger])
+
+    def _new(self, file: DagFile, *, open_: bool) -> Host:
+        """A host whose process is there as soon as its template is."""
+        host = Host(file, self, open_=open_)
+        template = self._templates.ready(file)
+        if template is not None:
+            self._begin(host, template)
+        elif file in self._waiting:
+            self._waiting[file].append(host)
+        else:
+            self._waiting[file] = [host]
+            task = self._loop.create_task(self._load(file))
+            self._loading.add(task)
+            task.add_done_callback(self._loading.discard)
+        return host
+
+    def _add(self, host: Host, triggers: Sequence[Trigger]) -> None:
+        self._where.update(dict.fromkeys(triggers, host))
+        if host in self._hosts:
+            host.start(triggers)
+        else:
+            host.triggers.update((trigger.key, trigger) for trigger in triggers)
+
+    def _begin(self, host: Host, template: OwnedTemplate) -> None:
+        try:
+            host.begin(template)
+        except OSError as error:
+            reason = f"this triggerer's host could not start a process: {error}"
+            self._loop.call_soon(self._fail_all, host, reason, "")  # when its triggers are known
+            return
+        self._hosts[host] = None
+        self._gone.clear()
+        if waiting := list(host.triggers.values()):
+            host.start(waiting)
+
+    async def _load(self, file: DagFile) -> None:
+        try:
+            while (template := self._templates.ready(file)) is None:
+                await self._templates.load(file)
+        except CannotLoad as error:
+            for host in self._waiting.pop(file, []):
+                self._fail_all(host, str(error), error.output)
+        else:
+            for host in self._waiting.pop(file, []):
+                self._begin(host, template)
+
+    def _fail_all(self, host: Host, reason: str, output: str) -> None:
+        host.open = False
+        if self._open.get(host.file) is host:
+            del self._open[host.file]
+        for trigger in list(host.triggers.values()):
+            self.failed(trigger, reason, output)
+        host.triggers.clear()

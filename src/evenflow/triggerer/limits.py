@@ -1,0 +1,42 @@
+"""Every limit of a triggerer, each with its reason. Sizes are bytes, times seconds."""
+
+from __future__ import annotations
+
+# -- claims ------------------------------------------------------------------------------------------------------------
+
+CAPACITY = 10_000  # triggers at once: some 100 MB, and a burst of all their events is reported within a second or two
+CLAIM_WAIT = 25.0  # below the 30 s that the API grants; proxies commonly cut a silent request after 60
+CLAIM_GRACE = 0.2  # an answer under way when a drain begins arrives within a round trip
+CLAIM = 1_000  # triggers in one answer, as many as the API gives
+CLAIMS_KNOWN = 200_000  # that began here: an answer that comes late, or again, is a minute old at most
+
+# -- hosts -------------------------------------------------------------------------------------------------------------
+
+STARTS = 500  # triggers in one message to a host: 10 ms of its loop
+BLOCKED = 2.0  # an event loop that stands still for so long delays the events of thousands
+LOOK = 0.5  # how often a host's watcher looks at the loop: two wake-ups a second cost nothing
+BLOCKED_FOR_GOOD = 30.0  # a trigger that blocks for so long, in a process of its own, will hardly go on
+ALONE = 20  # hosts of one trigger, or a few, that have blocked: processes of some 10 MB each; above it they share
+IDLE_HOST = 60.0  # without triggers: to start one anew takes milliseconds while its template is warm
+CLEAN_UP = 5.0  # for cleanup() of a trigger: time to close connections
+ALIVE = 10.0  # how often a host says that it lives
+SILENT = 60.0  # a host that is not heard of for so long hangs in a way that its own watcher cannot see
+STACK = 20  # frames of where a trigger blocks, the innermost
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+FLUSH = 1.0  # that an event waits for its trigger's last lines to be stored; lines that come later are refused
+LOGS_HELD = 8 * 2**20  # of a host, that its triggerer has not read: it is some milliseconds behind, or stands still
+LOGS_HELD = 8 * 2**20  # of a host, that its triggerer has not read: it is some milliseconds behind, or stands still
+LINE = 64 * 2**10  # of what a host prints that belongs to no trigger, in this service's own log
+RESTARTS_TOLD = 100  # triggers of a host that died, up to which each task's log says so
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+
+REPORTS = 500  # in one request: 20 ms of work for the database
+REPORTS_SIZE = 8 * 2**20  # of events in one request; the API reads 16 MiB
+
+# -- the end -----------------------------------------------------------------------------------------------------------
+
+DRAIN = 10.0  # for triggers to stop and clean up; what has not is stopped by the end of its process
+LAST_WORDS = 2.0  # for what is still unsent at a stop; the control plane does without it

@@ -1,0 +1,50 @@
+"""In a host: what it says to its triggerer, sent by a thread, so that no trigger waits while that is busy or stands still."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+from evenflow.process.frames import Header, Link
+from evenflow.triggerer import limits
+
+
+class Outbox:
+    """Everything is sent, in order, but for lines of logs that come when too many bytes of them wait."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._waiting: deque[tuple[Header, bytes]] = deque()
+        self._held = self._lost = 0  # bytes of logs
+        self._news = threading.Condition()
+        threading.Thread(target=self._send_all, name="outbox", daemon=True).start()
+
+    def send(self, header: Header, body: bytes = b"") -> None:
+        with self._news:
+            self._waiting.append((header, body))
+            self._news.notify()
+
+    def send_log(self, key: int, lines: bytes) -> None:
+        with self._news:
+            if self._held > limits.LOGS_HELD:
+                self._lost += len(lines)
+                return
+            if self._lost:
+                note = f"\n-- {self._lost} bytes of logs of triggers were lost here: they came faster than they were taken --\n"
+                lines, self._lost = note.encode() + lines, 0
+            self._held += len(lines)
+            self._waiting.append(({"log": key}, lines))
+            self._news.notify()
+
+    def _send_all(self) -> None:
+        while True:
+            with self._news:
+                while not self._waiting:
+                    self._news.wait()
+                header, body = self._waiting.popleft()
+                if "log" in header:
+                    self._held -= len(body)
+            try:
+                self._link.send(header, body)
+            except OSError:  # the triggerer is gone, and this process will be in a moment
+                return

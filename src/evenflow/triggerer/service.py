@@ -1,0 +1,240 @@
+"""The triggerer as a service: registered, beating, claiming; running triggers; drained or stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import structlog
+
+from evenflow.client.execution import Credential, ExecutionClient
+from evenflow.core import metrics
+from evenflow.core.limits import LEASE_S
+from evenflow.core.observation import Teller
+from evenflow.errors import SettingsError
+from evenflow.process import prctl
+from evenflow.process.code_cache import CodeCache
+from evenflow.process.environment import user_environment
+from evenflow.process.log_shipper import LogShipper
+from evenflow.process.presence import Presence
+from evenflow.process.templates import TemplatePool
+from evenflow.sdk.masking import masker_of
+from evenflow.telemetry.vitals import Vitals
+from evenflow.triggerer import limits
+from evenflow.triggerer.claims import Claims
+from evenflow.triggerer.hosts import Hosts
+from evenflow.triggerer.in_hand import TriggersInHand
+from evenflow.triggerer.questions import Questions
+from evenflow.triggerer.reporter import Reporter
+from evenflow.wire.messages import Beat, BeatAnswer, Register
+from evenflow.wire.triggers import TriggersAnswer
+
+HOST_PROCESS = "evenflow.triggerer.host_process"
+
+log = structlog.get_logger(__name__)
+
+
+class TriggererService:
+    """Runs up to ``capacity`` triggers of ``queues`` at once, of all queues when none is named. ``home`` holds the code cache;
+    ``token`` is that of its fleet.
+    """
+
+    def __init__(
+        self,
+        api_url: str,
+        token: str,
+        *,
+        name: str,
+        capacity: int,
+        queues: list[str],
+        home: Path,
+        vitals: Vitals | None = None,
+    ) -> None:
+        if capacity < 1:
+            raise SettingsError(f"Triggerer {name!r} has a capacity of {capacity}; it needs at least one.")
+        self.name = name
+        self._api_url, self._token, self._home = api_url, token, home
+        self._capacity, self._queues = capacity, queues
+        self.vitals = vitals or Vitals(Teller.TRIGGERER, name)
+        self._state: Literal["active", "draining"] = "active"
+        self._loops: list[asyncio.Task[None]] = []
+        self._claiming: asyncio.Task[None] | None = None
+        self._frozen = False
+
+    async def start(self) -> None:
+        prctl.adopt_orphans()
+        credential = Credential(self._token)
+        self._client = ExecutionClient(self._api_url, credential)
+        self._lifeline = ExecutionClient(self._api_url, credential)  # a beat must not wait for a connection that others use
+        code = CodeCache(self._home / "trigger-code", self._client)  # its own: a worker of this home prunes what no try uses
+        await asyncio.to_thread(code.prune)
+        meter = self.vitals.meter
+        self._templates = templates = TemplatePool(HOST_PROCESS, code, user_environment(os.environ))
+        self._questions = questions = Questions(self._client)
+        self._reporter = Reporter(self._client, lambda seconds: meter.observe(metrics.EVENT_SECONDS, seconds))
+        self._logs = LogShipper(self._client)
+        self._in_hand = TriggersInHand(
+            self._capacity,
+            lambda outcomes: Hosts(templates, questions, outcomes, meter),
+            self._reporter,
+            self._logs,
+            masker_of(os.environ),
+            meter,
+        )
+        self._claims = Claims(self._client, self._queues, self._in_hand, self._claim_answered)
+        self._presence = Presence(
+            self._lifeline,
+            self._identity(),
+            beat=self._beat,
+            answered=self._beat_answered,
+            lapsed=self._lapsed,
+            lost=self._lost,
+        )
+        self._lease = self.vitals.lease(LEASE_S)
+        self._measure()
+        try:
+            await self._presence.join()
+            self._lease.beat()
+        except BaseException:
+            await self._close()
+            raise
+        loops = {
+            "presence": self._presence.keep(),
+            "reports": self._reporter.run(),
+            "logs": self._logs.run(),
+            "claims": self._claim(),
+        }
+        self._loops = [asyncio.create_task(loop, name=loop_name) for loop_name, loop in loops.items()]
+
+    async def drain(self) -> None:
+        """Its triggers are given back, and go on elsewhere at once."""
+        self._state = "draining"
+        self.vitals.draining = True
+        await self._presence.beat_now()
+        await self._claims.drain()
+        await self._in_hand.give_back()
+        await self._reporter.delivered()
+        await self._logs.shipped()
+
+    async def stop(self) -> None:
+        self._halt_claims()
+        self._in_hand.abandon()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limits.LAST_WORDS):
+                await self._in_hand.hosts.gone()
+                await self._reporter.delivered()
+                await self._logs.shipped()
+        await self._templates.close()
+        await self._presence.leave()  # not before its triggers are over: from now on others run them
+        self._questions.close()
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        await self._close()
+
+    async def failed(self) -> BaseException:
+        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
+        ended = done.pop()
+        return ended.exception() or RuntimeError(f"{ended.get_name()} ended by itself.")
+
+    async def _close(self) -> None:
+        await self._client.close()
+        await self._lifeline.close()
+
+    def _identity(self) -> Register:
+        return Register(
+            kind="triggerer",
+            name=self.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=version("evenflow"),
+            detail=self._detail(),
+        )
+
+    def _measure(self) -> None:
+        meter, in_hand = self.vitals.meter, self._in_hand
+        meter.gauge(metrics.TRIGGERER_CAPACITY, lambda: self._capacity)
+        meter.gauge(metrics.TRIGGERER_TRIGGERS, lambda: in_hand.count)
+        meter.gauge(metrics.TRIGGERER_HOSTS, lambda: in_hand.hosts.count)
+        meter.gauge(metrics.TRIGGERER_UNACKNOWLEDGED, lambda: len(self._reporter.unacknowledged))
+
+    def _detail(self) -> dict[str, Any]:
+        where = {"metrics": self.vitals.address} if self.vitals.address else {}
+        return {**where, "capacity": self._capacity, "queues": self._queues, "running": self._in_hand.count}
+
+    # -- beats
+
+    def _beat(self) -> Beat:
+        return Beat(state=self._state, epochs=[*self._in_hand.epochs, *self._reporter.unacknowledged], detail=self._detail())
+
+    def _beat_answered(self, answer: BeatAnswer, until: float) -> None:
+        self._lease.beat()
+        self._in_hand.stop(answer.kill)
+        self._templates.lease(until)
+        if self._frozen and self._presence.holds:
+            self._frozen = False
+            self._in_hand.hosts.go_on()
+        if not self._frozen:
+            self._in_hand.hosts.look()
+        self._templates.end_idle()
+        if answer.state == "draining":
+            self._told_to_drain()
+
+    def _lapsed(self) -> None:
+        """R-CS7: from here on the triggers may be others', or nobody counts. Until somebody says which, none may go on: templates
+        have stopped their processes, each by itself.
+        """
+        self._frozen = True
+        log.warning("triggers are frozen until the control plane answers", triggers=self._in_hand.count)
+
+    def _lost(self) -> None:
+        """R-CS7: the triggers are others', so none may go on here."""
+        log.warning("ending all triggers", triggers=self._in_hand.count)
+        self._in_hand.abandon()
+        if self._claiming is not None:
+            self._claiming.cancel()
+
+    # -- claims
+
+    async def _claim(self) -> None:
+        while True:
+            service_id = await self._presence.joined()
+            await self._in_hand.hosts.gone()  # of a registration before: no trigger runs twice
+            self._claiming = asyncio.create_task(self._claims.run(service_id), name="claims")
+            try:
+                await asyncio.wait({self._claiming})
+            finally:
+                self._claiming.cancel()
+            if not self._claiming.cancelled():
+                self._claiming.result()
+                break
+        await asyncio.Event().wait()  # drained; only a failure may end a loop
+
+    def _claim_answered(self, answer: TriggersAnswer) -> None:
+        if self._presence.holds:
+            self._in_hand.accept(answer.assignments)
+        else:  # they may be others' by now; if not, nobody else would have them
+            self._in_hand.decline(answer.assignments)
+        match answer.state:
+            case "lost":
+                self._presence.lose()
+            case "draining":
+                self._told_to_drain()
+            case _:
+                pass
+
+    def _told_to_drain(self) -> None:
+        if self._state == "active":
+            log.info("told to drain", triggerer=self.name)
+            self._state = "draining"
+            self._claims.halt()
+
+    def _halt_claims(self) -> None:
+        self._claims.halt()
+        if self._claiming is not None:
+            self._claiming.cancel()

@@ -1,0 +1,113 @@
+"""One claim of a trigger on this triggerer, from its assignment to the report of what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenflow.process.log_shipper import LogShipper, LogStream
+from evenflow.process.masked_log import MaskedLog
+from evenflow.process.templates import NO_FILE, DagFile
+from evenflow.sdk.masking import Masker
+from evenflow.sdk.triggers import is_built_in
+from evenflow.wire.triggers import TriggerAssignment
+
+
+class Trigger:
+    """Thousands of these wait, so what most never need, a log and a masker of their own, is made when it is."""
+
+    __slots__ = (
+        "_file_log",
+        "_known",
+        "_log",
+        "_lost",
+        "_masker",
+        "_shipper",
+        "assignment",
+        "given_back",
+        "key",
+        "stopping",
+        "told_blocked",
+    )
+
+    def __init__(self, key: int, assignment: TriggerAssignment, shipper: LogShipper, masker: Masker) -> None:
+        self.key, self.assignment = key, assignment
+        self.stopping = False  # told to stop: whatever it comes to, nobody waits for it here
+        self.given_back = False  # and another triggerer is to run it
+        self.told_blocked = False
+        self._shipper, self._known = shipper, masker
+        self._masker: Masker | None = None  # its own, as soon as it is needed
+        self._log: MaskedLog | None = None
+        self._file_log: LogStream | None = None
+        self._lost = 0  # bytes that were not taken, as its log holds too much already
+
+    @property
+    def epoch(self) -> int:
+        return self.assignment.epoch
+
+    @property
+    def file(self) -> DagFile:
+        """What its host must have loaded."""
+        if is_built_in(self.assignment.path):
+            return NO_FILE
+        return DagFile(self.assignment.code_hash, self.assignment.file, self.assignment.default_timezone)
+
+    @property
+    def name(self) -> str:
+        """For the log of this service."""
+        a = self.assignment
+        instance = a.task_id if a.map_index < 0 else f"{a.task_id}[{a.map_index}]"
+        return f"{a.path} of {a.dag_id}.{instance} in run {a.run_id}"
+
+    def job(self) -> dict[str, Any]:
+        """What its host is told: everything but the token."""
+        return {"key": self.key, "path": self.assignment.path, "kwargs": self.assignment.kwargs}
+
+    # -- its log
+
+    def write(self, data: bytes) -> None:
+        """Lines for its task's log. A trigger cannot be made to wait for it, so what is too much is counted, not kept."""
+        if self._log is None:
+            self._file_log = self._shipper.open(self.assignment.token, lambda _: None)
+            self._log = MaskedLog(self._file_log, self._own_masker())
+        assert self._file_log is not None
+        if self._file_log.full:
+            self._lost += len(data)
+            return
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            self._log.write(
+                f"\n-- {lost} bytes of this log are missing: the trigger printed faster than they could be stored --\n".encode()
+            )
+        self._log.write(data)
+
+    def note(self, what: str) -> None:
+        """Of this service, into its task's log."""
+        self.write(f"\n-- {what} --\n".encode())
+
+    def close_log(self) -> bool:
+        """Nothing more is written. Whether something is left that has to be stored."""
+        if self._log is None:
+            return False
+        self._log.close()
+        assert self._file_log is not None
+        return bool(self._file_log.held)
+
+    async def flushed(self) -> None:
+        """Returns when all of its log is stored or refused."""
+        if self._file_log is not None:
+            await self._file_log.flushed()
+
+    # -- its secrets
+
+    def learn(self, secrets: list[str]) -> None:
+        """They are not shown in its log from now on."""
+        if secrets:
+            self._own_masker().add(secrets)
+
+    def masked(self, text: str) -> str:
+        return (self._masker or self._known).mask_text(text)
+
+    def _own_masker(self) -> Masker:
+        if self._masker is None:
+            self._masker = self._known.copy()
+        return self._masker

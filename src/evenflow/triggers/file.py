@@ -1,0 +1,34 @@
+"""Waiting for a file."""
+
+from __future__ import annotations
+
+import os
+
+from evenflow.errors import BadArgument
+from evenflow.sdk.found_files import find_file
+from evenflow.triggers import limits
+from evenflow.triggers.polling import SUCCESS, Event, PollingTrigger
+from evenflow.triggers.threads import at_file
+
+
+class FileTrigger(PollingTrigger):
+    """Fires when there is a file at ``filepath``, which may be a pattern such as ``in/*.csv`` (``**`` with ``recursive``).
+
+    Of a directory that it matches, some file must be in it. It is looked for on the triggerer's host, so share the directory, or
+    send the task to a triggerer on the right host by its queue. The event: ``{"status": "success", "path": ...}``, the first found.
+    """
+
+    def __init__(
+        self, *, filepath: str | os.PathLike[str], recursive: bool = False, poll_interval: float = limits.FILE_EVERY
+    ) -> None:
+        super().__init__(poll_interval)
+        self.filepath, self.recursive = os.fspath(filepath), recursive
+        if not os.path.isabs(self.filepath):
+            raise BadArgument(
+                f"FileTrigger: filepath must begin with a slash, not {self.filepath!r}: a triggerer has another working directory. "
+                f"Write Path({self.filepath!r}).absolute()."
+            )
+
+    async def look(self) -> Event | None:
+        path = await at_file(lambda: find_file(self.filepath, self.recursive))
+        return None if path is None else {"status": SUCCESS, "path": path}

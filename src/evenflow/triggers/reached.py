@@ -1,0 +1,37 @@
+"""Connections, as a trigger gets them: from the environment and the secret files of the triggerer's host, else from the control
+plane.
+
+The latter answers with what the DAG of the waiting task may use. A connection is asked for anew with each look, so that a password
+that is changed while tasks wait is the new one in the next.
+"""
+
+from __future__ import annotations
+
+from evenflow.errors import ApiRefused, ApiUnavailable, ConnectionNotFound, LookRefused, LookUnanswered
+from evenflow.sdk import lookup
+from evenflow.sdk.connections import Connection
+from evenflow.sdk.triggers import BaseTrigger
+
+
+async def connection_of(trigger: BaseTrigger, conn_id: str) -> Connection:
+    """Raises :class:`LookRefused` when it is defined nowhere or cannot be read."""
+    found = await find_connection(trigger, conn_id)
+    if found is None:
+        raise LookRefused(
+            f"Connection {conn_id!r} is not defined: not on this host, and not in the database as far as this DAG may use it. "
+            f"Type: evenflow connections set {conn_id}"
+        )
+    return found
+
+
+async def find_connection(trigger: BaseTrigger, conn_id: str) -> Connection | None:
+    """None when it is defined nowhere. Raises :class:`LookRefused` for one that cannot be read or may not be used."""
+    try:
+        text = lookup.find(lookup.CONNECTION, conn_id)  # within a task this asks the control plane, too
+        if text is None and lookup.outside() is None:
+            text = (await trigger.ask("connection", {"name": conn_id})).get("text")
+        return None if text is None else Connection.parse(conn_id, text)
+    except (ConnectionNotFound, ApiRefused) as error:
+        raise LookRefused(str(error)) from None
+    except ApiUnavailable as error:
+        raise LookUnanswered(str(error)) from None

@@ -1,0 +1,223 @@
+"""Triggers given out, taken back, reported and listed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from evenflow.api import limits
+from evenflow.api.service import ApiService
+from evenflow.client.execution import ExecutionClient
+from evenflow.client.rest import RestClient
+from evenflow.errors import ApiRefused, StaleEpoch
+from evenflow.wire import messages as m
+from evenflow.wire.triggers import ClaimTriggers, TriggerReport, TriggerReports, TriggersAnswer
+from tests.tokens import fleet_token, operator_token
+from tests.triggerer.world import World
+
+PATH = "evenflow.sdk.triggers.DateTimeTrigger"
+
+
+@pytest.fixture
+def waiting(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> World:
+    return World(db, tmp_path / "logs", api._vault)
+
+
+class Triggerer:
+    """One that says what a test wants it to say."""
+
+    def __init__(self, client: ExecutionClient, service_id: int) -> None:
+        self.client, self.service_id = client, service_id
+
+    async def claim(self, key: str, *, capacity: int = 10, wait_s: float = 0.0, queues: tuple[str, ...] = ()) -> TriggersAnswer:
+        claim = ClaimTriggers(service_id=self.service_id, request_key=key, capacity=capacity, queues=list(queues), wait_s=wait_s)
+        return await self.client.claim_triggers(claim)
+
+    async def report(self, *reports: TriggerReport) -> list[str]:
+        return (await self.client.report_triggers(TriggerReports(reports=list(reports)))).refused
+
+    async def beat(self, *epochs: int) -> list[int]:
+        return (await self.client.beat(self.service_id, m.Beat(epochs=list(epochs)))).kill
+
+
+NewTriggerer = Callable[[], Awaitable[Triggerer]]
+
+
+@pytest.fixture
+async def new_triggerer(api_url: str, waiting: World) -> AsyncIterator[NewTriggerer]:
+    clients = []
+
+    async def new() -> Triggerer:
+        client = ExecutionClient(api_url, fleet_token(waiting.db, "triggerer"))
+        clients.append(client)
+        known = await client.register(m.Register(kind="triggerer", name="t", host="h", pid=1, version="0"))
+        return Triggerer(client, known.service_id)
+
+    yield new
+    for client in clients:
+        await client.close()
+
+
+async def test_a_claim_that_waits_is_answered_as_soon_as_a_task_is_deferred(waiting: World, new_triggerer: NewTriggerer) -> None:
+    triggerer = await new_triggerer()
+    claiming = asyncio.create_task(triggerer.claim("a", wait_s=20))
+    other = asyncio.create_task((await new_triggerer()).claim("a", wait_s=20, queues=("other",)))
+    await asyncio.sleep(0.2)
+    epoch = waiting.waits(PATH, moment=1)
+    (given,) = (await asyncio.wait_for(claiming, 10)).assignments
+    assert (given.epoch, given.claim, given.path, given.kwargs) == (epoch, 1, PATH, {"moment": 1})
+    assert (given.dag_id, given.task_id, given.try_number) == ("d", "t", 1)
+    assert not other.done()
+    other.cancel()
+
+
+async def test_the_same_key_again_is_answered_with_the_same_triggers(waiting: World, new_triggerer: NewTriggerer) -> None:
+    """R-DQ9: a lost answer loses nothing, and two triggerers never have one trigger."""
+    one, two = await new_triggerer(), await new_triggerer()
+    waiting.waits(PATH, number=3, moment=1)
+    first, again = await one.claim("a", capacity=2), await one.claim("a", capacity=2)
+    assert [(g.epoch, g.claim) for g in first.assignments] == [(g.epoch, g.claim) for g in again.assignments] == [(1, 1), (2, 1)]
+    assert [g.epoch for g in (await two.claim("b")).assignments] == [3]
+    assert (await two.claim("c")).assignments == []
+
+
+async def test_two_claims_with_one_key_at_once_take_no_more_than_one(waiting: World, new_triggerer: NewTriggerer) -> None:
+    triggerer = await new_triggerer()
+    waiting.waits(PATH, number=4, moment=1)
+    answers = await asyncio.gather(*(triggerer.claim("a", capacity=2) for _ in range(5)))
+    assert {tuple(g.epoch for g in answer.assignments) for answer in answers} == {(1, 2)}
+
+
+async def test_a_beat_says_which_triggers_to_stop(waiting: World, new_triggerer: NewTriggerer) -> None:
+    triggerer = await new_triggerer()
+    waiting.waits(PATH, number=3, moment=1)
+    await triggerer.claim("a")
+    waiting.ends(2)
+    assert await triggerer.beat(1, 2, 3) == [2]
+
+
+async def test_what_a_triggerer_does_not_list_is_freed_unless_its_answer_may_be_on_its_way(
+    waiting: World, new_triggerer: NewTriggerer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "TRIGGER_LOST", 0.0)
+    one, two = await new_triggerer(), await new_triggerer()
+    waiting.waits(PATH, number=2, moment=1)
+    await one.claim("a", capacity=1)
+    assert await one.beat() == []
+    assert waiting.claimed(1)  # by its newest claim
+    await one.claim("b", capacity=1)
+    assert await one.beat() == []
+    assert (waiting.claimed(1), waiting.claimed(2)) == (False, True)
+    assert [(g.epoch, g.claim) for g in (await two.claim("c")).assignments] == [(1, 2)]
+
+
+async def test_word_of_an_earlier_claim_frees_nothing(waiting: World, new_triggerer: NewTriggerer) -> None:
+    """R-DQ9: a failure, or a trigger given back, that comes late or twice."""
+    triggerer = await new_triggerer()
+    epoch = waiting.waits(PATH, moment=1)
+    (first,) = (await triggerer.claim("a")).assignments
+    back = TriggerReport(token=first.token, given_back=True)
+    await triggerer.report(back)
+    (second,) = (await triggerer.claim("b")).assignments
+    await triggerer.report(back, TriggerReport(token=first.token, error="late"))
+    assert waiting.claim_of(epoch) == (triggerer.service_id, 2, 0)
+    with pytest.raises(StaleEpoch, match="This trigger is over"):
+        await triggerer.client.ask(first.token, "variable", m.AskNamed(name="x"))
+    assert await triggerer.client.ask(second.token, "variable", m.AskNamed(name="x")) == m.Found()
+
+
+async def test_an_event_is_sealed_and_a_copy_of_it_is_stored_too(waiting: World, new_triggerer: NewTriggerer) -> None:
+    """At least once: the epoch tells the scheduler which copy is late."""
+    triggerer = await new_triggerer()
+    epoch = waiting.waits(PATH, moment=1)
+    (given,) = (await triggerer.claim("a")).assignments
+    event = TriggerReport(token=given.token, event=b'{"secret": "sesame"}')
+    assert await triggerer.report(event, event) == []
+    assert [e["event"] for e in waiting.events(epoch)] == [{"secret": "sesame"}] * 2
+    stored = waiting.db.execute("select string_agg(payload::text, '') from report").fetchone()
+    assert stored is not None
+    assert "sesame" not in stored[0]
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (b"x" * (limits.DEFERRED + 1), "The event of a trigger is above the limit of 65,536 bytes"),
+        (b"{", "The event of a trigger is not JSON"),
+    ],
+)
+async def test_an_event_that_cannot_be_stored_is_refused_alone(
+    waiting: World, new_triggerer: NewTriggerer, event: bytes, reason: str
+) -> None:
+    triggerer = await new_triggerer()
+    waiting.waits(PATH, number=2, moment=1)
+    good, bad = (await triggerer.claim("a")).assignments
+    (refused,) = await triggerer.report(TriggerReport(token=bad.token, event=event), TriggerReport(token=good.token, event=b"1"))
+    assert reason in refused
+    assert (len(waiting.events(good.epoch)), len(waiting.events(bad.epoch))) == (1, 0)
+
+
+async def test_a_trigger_that_worked_for_long_begins_a_new_count_of_failures(waiting: World, new_triggerer: NewTriggerer) -> None:
+    triggerer = await new_triggerer()
+    epoch = waiting.waits(PATH, moment=1)
+    (given,) = (await triggerer.claim("a")).assignments
+    waiting.db.execute("update deferral set failures = 4, claimed_at = now() - interval '1 hour'")
+    await triggerer.report(TriggerReport(token=given.token, error="x"))
+    assert waiting.claim_of(epoch) == (None, 1, 1)
+    assert waiting.events(epoch) == []
+
+
+async def test_a_trigger_whose_seal_no_key_opens_makes_its_task_return(waiting: World, new_triggerer: NewTriggerer) -> None:
+    triggerer = await new_triggerer()
+    epoch = waiting.waits(PATH, moment=1)
+    waiting.db.execute("update deferral set sealed = 'rubbish'")
+    assert (await triggerer.claim("a")).assignments == []
+    (event,) = waiting.events(epoch)
+    assert event["purpose"] == "failed"
+    assert "was sealed with a key that this API does not have" in event["error"]
+
+
+async def test_a_trigger_token_reports_no_exit_and_a_try_no_event(
+    waiting: World, new_triggerer: NewTriggerer, api_url: str
+) -> None:
+    """R-CS1"""
+    triggerer = await new_triggerer()
+    waiting.waits(PATH, moment=1)
+    (given,) = (await triggerer.claim("a")).assignments
+    worker = ExecutionClient(api_url, fleet_token(waiting.db, "worker"))
+    try:
+        await worker.register(m.Register(kind="worker", name="w", host="h", pid=1, version="0"))
+        answer = await worker.report(m.Reports(reports=[m.Report(token=given.token, kind="exit", outcome="success")]))
+        assert answer.refused == ["A report needs the token of its try."]
+        with pytest.raises(ApiRefused, match="A token of kind 'worker' may not do this; it takes: triggerer"):
+            await worker.report_triggers(TriggerReports(reports=[]))
+    finally:
+        await worker.close()
+
+
+async def test_people_see_who_waits_for_what(waiting: World, new_triggerer: NewTriggerer, api_url: str) -> None:
+    triggerer = await new_triggerer()
+    waiting.waits(PATH, number=3, moment=1)
+    (given,) = (await triggerer.claim("a", capacity=1)).assignments
+    waiting.waits(PATH, queue="edge", moment=1)
+    client = RestClient(api_url, operator_token(waiting.db))
+    try:
+        page = await client.list_triggers(dag_id="d", limit=3)
+        assert page.more
+        assert [(t.run_id, t.task_id, t.trigger, t.queue, t.triggerer) for t in page.items] == [
+            ("r1", "t", PATH, "default", "t"),
+            ("r2", "t", PATH, "default", None),
+            ("r3", "t", PATH, "default", None),
+        ]
+        assert page.items[0].claimed_at is not None
+        assert (await client.list_triggers(dag_id="other")).items == []
+        status = await client.get_status()
+        assert (status.triggers_waiting, status.triggers_running) == (3, 1)
+    finally:
+        await client.close()
+    assert given.epoch == 1

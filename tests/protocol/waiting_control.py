@@ -1,0 +1,211 @@
+"""What schedulers make of a task that defers: decided by their own code, :mod:`evenflow.scheduler.reports`, ``deferrals`` and
+``cancel``, on a batch without a database. What these read is answered from the model's rows, what they write is put there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache, lru_cache
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from evenflow.core.deferral import Keeping, Terms
+from evenflow.core.graph import Graph
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.states import RunState, TaskEvent, TaskState, move
+from evenflow.scheduler import cancel, reports
+from evenflow.scheduler.batch import Batch, Run
+from evenflow.store import deferrals, runs, selection, tasks
+from evenflow.store.inbox import TakenReport, TakenTimer
+from tests.protocol.state import NOBODY
+from tests.protocol.waiting_state import Deferral, Dispatch, Said, Task, World
+
+POOL, RUN = 1, 2  # the ids of the two limits, in the order of a dispatch
+TERMS = (Terms(POOL, "pool", "hold"), Terms(RUN, "run", None))
+KEPT = Keeping(task_limits=True, run=False, executor=False)
+STARTABLE = ("scheduled",)
+EXITS = ("deferred", "success", "killed", "lost")
+KEY = (1, 0, -1)
+
+
+def grant(world: World) -> World:
+    """Selection starts the task."""
+    state = str(move(TaskState(world.task.state), TaskEvent.GRANT))
+    return world._replace(task=world.task._replace(state=state, epoch=1, dispatch=Dispatch(1)), pool=1, run=1)
+
+
+def turn(world: World, taken: tuple[Said, ...], rules: Any) -> World:
+    """Takes ``taken`` out of the inbox and applies them."""
+    task, pool, run = _turn(world.task, taken, rules)
+    return world._replace(task=task, pool=world.pool - pool, run=world.run - run)
+
+
+@lru_cache(maxsize=100_000)
+def _turn(task: Task, taken: tuple[Said, ...], rules: Any) -> tuple[Task, int, int]:
+    run = Run(1, "d", SimpleNamespace(graph=_graph(rules.cleans_up)), 0, 0)  # type: ignore[arg-type]
+    run.cancelled, run.cancelled_by = task.cancelled, "somebody" if task.cancelled else None
+    batch = Batch(None, _catalog(task.epoch), 0.0, False, runs={1: run})  # type: ignore[arg-type]
+    with _answered(task, rules):
+        if any(said.what == "cancel" for said in taken) and not task.cancelled:
+            run.cancelled = True
+            if task.state not in ("success", "failed", "skipped"):
+                cancel.cancel_run(batch, run, RunState.RUNNING, "somebody")
+        said = [_taken(task, one, rules) for one in taken if one.what in (*EXITS, "event")]
+        reports.apply_reports(batch, said)
+        timers = [one for one in taken if one.what == "timeout" and one.epoch == task.epoch]
+        reports.apply_timers(batch, [_timer(task) for _ in timers])
+    inbox = list(task.inbox)
+    for one in taken:
+        inbox.remove(one)
+    late = sum(one.what == "deferred" and not (task.dispatch and task.dispatch.epoch == one.epoch) for one in taken)
+    released = {POOL: batch.released[POOL], RUN: batch.released[RUN] + (0 if rules.releases_once else late)}
+    if not rules.retakes:
+        released = {limit: max(0, count) for limit, count in released.items()}
+    after = _after(task._replace(inbox=tuple(inbox), cancelled=run.cancelled), batch, taken, rules)
+    return after, released[POOL], released[RUN]
+
+
+def _after(task: Task, batch: Batch, taken: tuple[Said, ...], rules: Any) -> Task:
+    """The rows once the batch is written."""
+    row, waits = task.dispatch, task.deferral
+    if batch.deferred:
+        (deferred,) = batch.deferred
+        waits, task = Deferral(deferred.epoch), task._replace(deferred=task.deferred + 1)
+    if row and row.epoch in batch.ended_epochs:
+        row = ()
+    if row and row.epoch in batch.kills:
+        row = row._replace(kill=True)
+    returns = [*batch.returns, *batch.doomed]
+    if batch.dispatches:
+        sent = batch.dispatches[-1]
+        of = returns[-1].epoch if returns else task.dispatch.of if task.dispatch else NOBODY
+        purpose = str(returns[-1].purpose) if returns else task.dispatch.purpose if task.dispatch else ""
+        if purpose == "event" and not rules.fenced and not task.dispatch:
+            of = next((one.epoch for one in taken if one.what == "event"), of)
+        row = Dispatch(sent.epoch, purpose, of)
+    if returns:
+        assert waits
+        if not waits.purpose or not rules.applied_once:
+            task = task._replace(returned=tuple(sorted((*task.returned, returns[-1].epoch))))
+        waits = waits._replace(purpose=str(returns[-1].purpose), holder=NOBODY)
+    if batch.ended_deferrals:
+        waits = ()
+    for item in batch.items.values():
+        task = task._replace(state=str(item.state), epoch=item.epoch, losses=task.losses + item.losses)
+    return task._replace(dispatch=row, deferral=waits)
+
+
+@contextmanager
+def _answered(task: Task, rules: Any) -> Iterator[None]:
+    """What the scheduler's code asks the database."""
+    row, waits = task.dispatch, task.deferral
+    unfinished = tasks.Unfinished(
+        task_index=0,
+        map_index=-1,
+        state=task.state,
+        epoch=task.epoch,
+        try_number=1,
+        worker_id=1 if row and row.begun else None,
+        holds=[POOL, RUN] if row else None,
+        pool_slots=1 if row else None,
+        has_deferred=bool(waits),
+        purpose=(waits.purpose or None) if waits else None,
+    )
+    answers: tuple[tuple[Any, str, Any], ...] = (
+        (deferrals, "read_terms", _rows(TERMS)),
+        (deferrals, "read_keeping", _rows([KEPT])),
+        (deferrals, "read_some", {KEY: _waiting(task, waits, rules)} if waits else {}),
+        (runs, "mark_cancelled", None),
+        (selection, "delete_run_lanes", _rows([])),
+        (tasks, "read_unfinished", _rows([unfinished])),
+        (tasks, "skip_rest", _rows([])),
+    )
+    with ExitStack() as stack:
+        for module, name, answer in answers:
+            stack.enter_context(patch.object(module, name, lambda *_, _answer=answer, **__: _answer))
+        yield
+
+
+def _waiting(task: Task, waits: Deferral, rules: Any) -> deferrals.Waiting:
+    """Not ``applied_once``: as if it had not returned yet."""
+    here = rules.applied_once or not waits.purpose
+    return deferrals.Waiting(
+        *KEY,
+        epoch=waits.epoch,
+        trigger="module.Trigger",
+        purpose=(waits.purpose or None) if here else None,
+        holds=[] if waits.purpose else [POOL],
+        pool_slots=0 if waits.purpose else 1,
+        retake=[] if waits.purpose else [RUN],
+        retake_slots=0,
+        all_holds=[POOL, RUN],
+        ready_at_s=0.0,
+        waited_s=0.0,
+        state=task.state if here else "deferred",
+        current_epoch=task.epoch if here else waits.epoch,
+        try_number=1,
+        tries_before=0,
+        direct=True,
+    )
+
+
+def _taken(task: Task, said: Said, rules: Any) -> TakenReport:
+    """As inbox/take_reports.sql joins it. Not ``fenced``: an event is of whatever waits."""
+    row, waits = task.dispatch, task.deferral
+    current = bool(row) and row.epoch == task.epoch == said.epoch
+    payload: dict[str, Any] = {"task_index": 0, "map_index": -1, "claim": 1, "purpose": "event"}
+    kind, outcome, epoch = said.what, None, said.epoch
+    if said.what == "event":
+        epoch = waits.epoch if waits and not rules.fenced else said.epoch
+    elif said.what != "lost":
+        kind, outcome = "exit", "failed" if said.what == "killed" else said.what
+        payload = {"defer": {"trigger": "module.Trigger", "queue": "default", "sealed": ""}}
+    return TakenReport(
+        run_key=1,
+        epoch=epoch,
+        kind=kind,
+        at="now",
+        began_at="now",
+        at_s=0.0,
+        outcome=outcome,
+        payload=payload,
+        task_index=0 if current else None,
+        map_index=-1,
+        holds=[POOL, RUN],
+        pool_slots=1,
+        worker_id=1,
+        state=task.state if current else None,
+        try_number=1,
+        losses=task.losses,
+        tries_before=0,
+        intent=None,
+        returns=bool(row and row.purpose),
+        purpose=(waits.purpose or None) if row and row.purpose and waits else None,
+        deferral=waits.epoch if row and row.purpose and waits else None,
+    )
+
+
+def _timer(task: Task) -> TakenTimer:
+    return TakenTimer("trigger_timeout", *KEY, task.state, task.epoch, 1, 0.0)
+
+
+@cache
+def _graph(cleans_up: bool) -> Graph:
+    return Graph.of(
+        DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python", infrastructure_retries=9, cleans_up=cleans_up),))
+    )
+
+
+def _catalog(epoch: int) -> Any:
+    node = SimpleNamespace(queue="default", weight=1)
+    fresh = iter(range(epoch + 1, epoch + 10))
+    return SimpleNamespace(
+        epochs=SimpleNamespace(take=lambda conn: next(fresh)),
+        place=lambda conn, version, index: SimpleNamespace(node=node, priority=0),
+    )
+
+
+def _rows(found: Sequence[Any]) -> Any:
+    return SimpleNamespace(all=lambda: list(found))

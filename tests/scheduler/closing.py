@@ -1,0 +1,19 @@
+"""Changes states of service as the API does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenflow.store.rows import execute
+
+CLOSED = ("draining", "resume_only", "paused", "frozen")  # in all of these nothing starts for the first time in a pool or queue
+
+
+def set_state(world: Any, kind: str, name: str, state: str, *, within_s: float | None = None) -> None:
+    if kind == "dag":
+        plain = {"dag_id": name, "is_paused": state not in ("active", "draining"), "next_run_at": None, "next_logical": None}
+        execute(world.conn, "dags/set_paused", plain)
+    if state == "active" or (kind == "dag" and state == "paused"):
+        execute(world.conn, "states/delete_one", {"kind": kind, "name": name})
+    else:
+        execute(world.conn, "states/set_one", {"kind": kind, "name": name, "state": state, "actor": "ada", "within_s": within_s})
