@@ -69,12 +69,12 @@ def times_of(home: Path) -> Path:
     return home / "times"
 
 
-async def until(condition: Callable[[], Awaitable[bool]], *, within_s: float = TIMEOUT_S) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], *, within_s: float = TIMEOUT_S, every_s: float = POLL_S) -> None:
     deadline = time.monotonic() + within_s
     while not await condition():
         if time.monotonic() > deadline:
             raise TimeoutError("the shape did not end")
-        await asyncio.sleep(POLL_S)
+        await asyncio.sleep(every_s)
 
 
 class Peak(threading.Thread):
