@@ -10,7 +10,7 @@ import pytest
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
-from evenflow.wire import messages as m
+from evenflow.wire import questions as q
 from tests.api.world import World
 
 SECRET = "open-sesame"
@@ -86,7 +86,7 @@ async def test_what_is_refused_is_no_event(rest: RestClient) -> None:
 
 async def test_a_task_that_sets_a_variable_is_named(rest: RestClient, client: ExecutionClient, world: World) -> None:
     world.dispatch(world.run(world.version()), 1)
-    await client.ask(world.try_token(1), "set_variable", m.SetVariable(name="seen", text=SECRET))
+    await client.ask(world.try_token(1), "set_variable", q.SetVariable(name="seen", text=SECRET))
     (event,) = (await rest.list_changes(actor="task sales.extract")).items
     assert (event.action, event.object, event.detail) == ("variable.set", "seen", None)
 

@@ -11,6 +11,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, EvenflowError, StaleEpoch
 from evenflow.wire import messages as m
+from evenflow.wire import questions as q
 from tests.api.world import World
 
 DEEP = b"[" * 60_000 + b"]" * 60_000  # PostgreSQL's parser of JSON goes as deep as its stack
@@ -47,7 +48,7 @@ async def test_a_deep_result_does_not_hold_up_the_reports_of_others(client: Exec
 async def test_names_that_people_may_not_give_either(client: ExecutionClient, world: World, run_id: str) -> None:
     world.dispatch(world.run(world.version()), 1)
     with pytest.raises(ApiRefused) as refused:
-        await client.ask(world.try_token(1), "trigger", m.AskTrigger(dag_id="sales", run_id=run_id))
+        await client.ask(world.try_token(1), "trigger", q.AskTrigger(dag_id="sales", run_id=run_id))
     assert refused.value.status == 422
 
 
@@ -55,7 +56,7 @@ async def test_nobody_triggers_the_dag_of_callbacks(client: ExecutionClient, res
     """Its runs are made by schedulers alone, each with what it calls."""
     world.dispatch(world.run(world.version()), 1)
     with pytest.raises(ApiRefused):
-        await client.ask(world.try_token(1), "trigger", m.AskTrigger(dag_id="evenflow_callbacks"))
+        await client.ask(world.try_token(1), "trigger", q.AskTrigger(dag_id="evenflow_callbacks"))
     with pytest.raises(ApiRefused):
         await rest.trigger_run("evenflow_callbacks")
 
@@ -70,11 +71,11 @@ async def test_dates_that_are_none_in_utc(client: ExecutionClient, rest: RestCli
     with pytest.raises(ApiRefused):
         await rest.trigger_run("sales", logical_date=logical_date)
     for question in (
-        m.AskTrigger(dag_id="sales", logical_date=logical_date.isoformat()),
-        m.AskStates(dag_id="sales", logical_dates=[logical_date.isoformat()], task_ids=[]),
+        q.AskTrigger(dag_id="sales", logical_date=logical_date.isoformat()),
+        q.AskStates(dag_id="sales", logical_dates=[logical_date.isoformat()], task_ids=[]),
     ):
         with pytest.raises(ApiRefused) as refused:
-            await client.ask(world.try_token(1), "trigger" if isinstance(question, m.AskTrigger) else "states", question)
+            await client.ask(world.try_token(1), "trigger" if isinstance(question, q.AskTrigger) else "states", question)
         assert refused.value.status == 422
     assert len((await rest.list_runs()).items) == 1
 
@@ -86,8 +87,8 @@ async def test_a_try_that_is_over_is_told_nothing(client: ExecutionClient, world
     await client.push_xcom(token, m.XComPush(key="k", value=b"1"))
     world.end(1)
     with pytest.raises(StaleEpoch):
-        await client.ask(token, "previous_run", m.AskPreviousRun())
+        await client.ask(token, "previous_run", q.AskPreviousRun())
     with pytest.raises(StaleEpoch):
-        await client.ask(token, "states", m.AskStates(dag_id="sales", logical_dates=[], task_ids=[]))
+        await client.ask(token, "states", q.AskStates(dag_id="sales", logical_dates=[], task_ids=[]))
     with pytest.raises(EvenflowError):
         await client.pull_xcom(token, m.XComPull(task_id="extract", key="k", map_index=-1))

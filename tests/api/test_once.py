@@ -7,19 +7,19 @@ import pytest
 from evenflow.api import limits
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused, StaleEpoch
-from evenflow.wire import messages as m
+from evenflow.wire import questions as q
 from tests.api.world import World
 
 
-async def ask(client: ExecutionClient, token: str, name: str = "job") -> m.Once:
-    answer = await client.ask(token, "once", m.AskOnce(name=name))
-    assert isinstance(answer, m.Once)
+async def ask(client: ExecutionClient, token: str, name: str = "job") -> q.Once:
+    answer = await client.ask(token, "once", q.AskOnce(name=name))
+    assert isinstance(answer, q.Once)
     return answer
 
 
-async def put(client: ExecutionClient, token: str, value: object, name: str = "job", *, secret: bool = False) -> m.Once:
-    answer = await client.ask(token, "set_once", m.SetOnce(name=name, value=value, secret=secret))
-    assert isinstance(answer, m.Once)
+async def put(client: ExecutionClient, token: str, value: object, name: str = "job", *, secret: bool = False) -> q.Once:
+    answer = await client.ask(token, "set_once", q.SetOnce(name=name, value=value, secret=secret))
+    assert isinstance(answer, q.Once)
     return answer
 
 
@@ -63,7 +63,7 @@ async def test_null_is_a_value(client: ExecutionClient, token: str) -> None:
 async def test_what_is_forgotten_begins_anew(client: ExecutionClient, world: World, token: str) -> None:
     key = (await ask(client, token)).key
     await put(client, token, 1)
-    await client.ask(token, "forget_once", m.ForgetOnce(name="job"))
+    await client.ask(token, "forget_once", q.ForgetOnce(name="job"))
     with pytest.raises(ApiRefused, match="it was forgotten"):
         await put(client, token, 2)
     answer = await ask(client, token)
@@ -84,7 +84,7 @@ async def test_a_try_that_is_over_stores_and_learns_nothing(client: ExecutionCli
     """R-CS3: a worker that is thought lost cannot write over what its successor has made."""
     await ask(client, token)
     next_try(world)
-    for call in (ask(client, token), put(client, token, 1), client.ask(token, "forget_once", m.ForgetOnce(name="job"))):
+    for call in (ask(client, token), put(client, token, 1), client.ask(token, "forget_once", q.ForgetOnce(name="job"))):
         with pytest.raises(StaleEpoch):
             await call
     assert world.one("select value from once_value") is None

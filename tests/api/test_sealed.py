@@ -12,6 +12,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.wire import messages as m
+from evenflow.wire import questions as q
 from tests.api.world import World
 
 URI = "postgresql://me:open-sesame@db:5433/sales?api_key=hush-hush&sslmode=require"
@@ -109,18 +110,18 @@ async def test_a_try_gets_what_its_dag_may_use_while_it_runs(rest: RestClient, c
     await rest.set_variable("other", value="x", dags=["finance"])
     world.dispatch(world.run(world.version()), 1)
     token = world.try_token(1)
-    assert await client.ask(token, "connection", m.AskNamed(name="warehouse")) == m.Found(text=URI)
-    assert await client.ask(token, "connection", m.AskNamed(name="none")) == m.Found()
+    assert await client.ask(token, "connection", q.AskNamed(name="warehouse")) == q.Found(text=URI)
+    assert await client.ask(token, "connection", q.AskNamed(name="none")) == q.Found()
     for question, message in (
-        ("variable", m.AskNamed(name="other")),
-        ("set_variable", m.SetVariable(name="other", text="mine")),
-        ("delete_variable", m.AskNamed(name="other")),
+        ("variable", q.AskNamed(name="other")),
+        ("set_variable", q.SetVariable(name="other", text="mine")),
+        ("delete_variable", q.AskNamed(name="other")),
     ):
         with pytest.raises(ApiRefused, match="'other' is not for DAG 'sales'"):
             await client.ask(token, question, message)
     world.end(1)
     with pytest.raises(StaleEpoch):
-        await client.ask(token, "connection", m.AskNamed(name="warehouse"))
+        await client.ask(token, "connection", q.AskNamed(name="warehouse"))
 
 
 async def test_only_tries_and_operators_may_ask(
@@ -130,7 +131,7 @@ async def test_only_tries_and_operators_may_ask(
     await rest.set_connection("warehouse", uri=URI)
     for token in (worker_token, operator_token):
         with pytest.raises(ApiRefused) as refused:
-            await client.ask(token, "connection", m.AskNamed(name="warehouse"))
+            await client.ask(token, "connection", q.AskNamed(name="warehouse"))
         assert refused.value.status == 403
     async with RestClient(api_url, worker_token) as intruder:
         with pytest.raises(ApiRefused) as refused:
@@ -143,7 +144,7 @@ async def test_the_run_before(client: ExecutionClient, world: World) -> None:
     before, run = world.run(version, state="success"), world.run(version, "r2")
     world.db.execute("update dag_run set data_interval_start = '2026-02-28 00:00+00' where run_key = %s", [before])
     world.dispatch(run, 1)
-    answer = await client.ask(world.try_token(1), "previous_run", m.AskPreviousRun())
+    answer = await client.ask(world.try_token(1), "previous_run", q.AskPreviousRun())
     assert answer.data_interval_start == "2026-02-28T00:00:00+00:00"
     assert answer.end_date is None
 
@@ -167,7 +168,7 @@ async def test_values_and_rendered_fields_for_people(rest: RestClient, client: E
     with pytest.raises(ApiRefused, match="has nothing under 'none'"):
         await rest.get_xcom("sales", "r1", "extract", "none")
 
-    await client.ask(token, "rendered", m.Rendered(fields={"sql": "select \0 1"}))
+    await client.ask(token, "rendered", q.Rendered(fields={"sql": "select \0 1"}))
     assert (await rest.get_rendered("sales", "r1", "extract")).fields == {"sql": "select \ufffd 1"}
     assert (await rest.get_rendered("sales", "r1", "load")).fields == {}
     with pytest.raises(ApiRefused, match="There is no task 'none'"):

@@ -16,6 +16,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.wire import messages as m
+from evenflow.wire import questions as q
 from evenflow.wire.triggers import ClaimTriggers, TriggerReport, TriggerReports, TriggersAnswer
 from tests.tokens import fleet_token, operator_token
 from tests.triggerer.world import World
@@ -127,8 +128,8 @@ async def test_word_of_an_earlier_claim_frees_nothing(waiting: World, new_trigge
     await triggerer.report(back, TriggerReport(token=first.token, error="late"))
     assert waiting.claim_of(epoch) == (triggerer.service_id, 2, 0)
     with pytest.raises(StaleEpoch, match="This trigger is over"):
-        await triggerer.client.ask(first.token, "variable", m.AskNamed(name="x"))
-    assert await triggerer.client.ask(second.token, "variable", m.AskNamed(name="x")) == m.Found()
+        await triggerer.client.ask(first.token, "variable", q.AskNamed(name="x"))
+    assert await triggerer.client.ask(second.token, "variable", q.AskNamed(name="x")) == q.Found()
 
 
 async def test_an_event_is_sealed_and_a_copy_of_it_is_stored_too(waiting: World, new_triggerer: NewTriggerer) -> None:

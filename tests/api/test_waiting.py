@@ -13,6 +13,7 @@ from evenflow.client.rest import RestClient
 from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, MapInput, Mapping, Param, Schedule, TaskSpec
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.wire import messages as m
+from evenflow.wire import questions as q
 from evenflow.wire.code import pack
 from tests.api.world import CODE, CODE_HASH, World
 
@@ -58,22 +59,22 @@ def on_day(world: World, run_key: int) -> int:
 
 
 async def test_waited(client: ExecutionClient, world: World, token: str) -> None:
-    assert await client.ask(token, "waited", m.AskWaited()) == m.Waited(waited_s=0.0)
+    assert await client.ask(token, "waited", q.AskWaited()) == q.Waited(waited_s=0.0)
     world.db.execute("update task_instance set poking_since = now() - interval '1 minute'")
-    answer = await client.ask(token, "waited", m.AskWaited())
-    assert isinstance(answer, m.Waited)
+    answer = await client.ask(token, "waited", q.AskWaited())
+    assert isinstance(answer, q.Waited)
     assert 60 <= answer.waited_s < 90
     world.end(7)
     with pytest.raises(StaleEpoch):
-        await client.ask(token, "waited", m.AskWaited())
+        await client.ask(token, "waited", q.AskWaited())
 
 
 # -- states of other runs ----------------------------------------------------------------------------------------------
 
 
-async def states(client: ExecutionClient, token: str, **question: Any) -> m.States:
-    answer = await client.ask(token, "states", m.AskStates(**{"dag_id": "other", "logical_dates": [DAY], **question}))
-    assert isinstance(answer, m.States)
+async def states(client: ExecutionClient, token: str, **question: Any) -> q.States:
+    answer = await client.ask(token, "states", q.AskStates(**{"dag_id": "other", "logical_dates": [DAY], **question}))
+    assert isinstance(answer, q.States)
     return answer
 
 
@@ -107,9 +108,9 @@ async def test_states_of_runs_and_tasks(client: ExecutionClient, world: World, t
 # -- triggering --------------------------------------------------------------------------------------------------------
 
 
-async def trigger(client: ExecutionClient, token: str, **question: Any) -> m.Triggered:
-    answer = await client.ask(token, "trigger", m.AskTrigger(**{"dag_id": "other", **question}))
-    assert isinstance(answer, m.Triggered)
+async def trigger(client: ExecutionClient, token: str, **question: Any) -> q.Triggered:
+    answer = await client.ask(token, "trigger", q.AskTrigger(**{"dag_id": "other", **question}))
+    assert isinstance(answer, q.Triggered)
     return answer
 
 
@@ -208,11 +209,11 @@ async def test_events_for_tasks(client: ExecutionClient, world: World, token: st
         )
     world.db.execute("insert into run_asset_event select run_key, event_id from dag_run, asset_event where extra = '{\"day\": 2}'")
     answers = {
-        "inlet": await client.ask(token, "inlet_events", m.AskInletEvents(name="orders")),
-        "alias": await client.ask(token, "inlet_events", m.AskInletEvents(name="daily", is_alias=True)),
-        "triggering": await client.ask(token, "triggering_events", m.AskTriggeringEvents()),
+        "inlet": await client.ask(token, "inlet_events", q.AskInletEvents(name="orders")),
+        "alias": await client.ask(token, "inlet_events", q.AskInletEvents(name="daily", is_alias=True)),
+        "triggering": await client.ask(token, "triggering_events", q.AskTriggeringEvents()),
     }
     days = {name: [event.extra["day"] for event in answer.events] for name, answer in answers.items()}
     assert days == {"inlet": [1, 2], "alias": [1, 2], "triggering": [2]}
     with pytest.raises(ApiRefused, match="no inlet of task 'ask'"):
-        await client.ask(token, "inlet_events", m.AskInletEvents(name="secrets"))
+        await client.ask(token, "inlet_events", q.AskInletEvents(name="secrets"))

@@ -10,6 +10,7 @@ from evenflow.api import limits
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.wire import messages as m
+from evenflow.wire import questions as q
 from tests.api.world import World
 
 
@@ -130,13 +131,13 @@ async def test_an_instance_asks_which_element_is_its_own(client: ExecutionClient
     world.dispatch(run, 3, task=2)
     token = world.try_token(3)
     found = [
-        await client.ask(token, "element", m.AskElement(task_id="clean", key="return_value", index=index)) for index in range(4)
+        await client.ask(token, "element", q.AskElement(task_id="clean", key="return_value", index=index)) for index in range(4)
     ]
-    assert found == [m.Element(length=3, map_index=map_index) for map_index in (0, 2, 4, None)]
+    assert found == [q.Element(length=3, map_index=map_index) for map_index in (0, 2, 4, None)]
     with pytest.raises(ApiRefused, match="no task 'missing'"):
-        await client.ask(token, "element", m.AskElement(task_id="missing", key="return_value", index=0))
+        await client.ask(token, "element", q.AskElement(task_id="missing", key="return_value", index=0))
     with pytest.raises(ApiRefused, match="An index is 0 to"):
-        await client.ask(token, "element", m.AskElement(task_id="clean", key="return_value", index=-1))
+        await client.ask(token, "element", q.AskElement(task_id="clean", key="return_value", index=-1))
 
 
 async def test_the_elements_are_counted_once_for_all_who_ask(client: ExecutionClient, world: World) -> None:
@@ -149,9 +150,9 @@ async def test_the_elements_are_counted_once_for_all_who_ask(client: ExecutionCl
     token = world.try_token(3)
 
     async def second() -> int | None:
-        asked = m.AskElement(task_id="clean", key="return_value", index=1)
+        asked = q.AskElement(task_id="clean", key="return_value", index=1)
         answer = await client.ask(token, "element", asked)
-        assert isinstance(answer, m.Element)
+        assert isinstance(answer, q.Element)
         return answer.map_index
 
     assert await second() == 2
@@ -179,8 +180,8 @@ async def test_values_of_other_runs_of_the_dag(client: ExecutionClient, world: W
     token = world.try_token(30)
 
     async def prior(key: str) -> str | None:
-        answer = await client.ask(token, "prior_run", m.AskPriorRun(task_id="extract", key=key, map_index=-1))
-        assert isinstance(answer, m.PriorRun)
+        answer = await client.ask(token, "prior_run", q.AskPriorRun(task_id="extract", key=key, map_index=-1))
+        assert isinstance(answer, q.PriorRun)
         return answer.run_id
 
     assert [await prior("k"), await prior("nothing")] == ["second", None]

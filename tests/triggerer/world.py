@@ -36,7 +36,7 @@ class Watch(BaseTrigger):
     async def run(self):
         with open(self.path + ".begun", "a") as begun:
             begun.write(f"{os.getpid()}\\n")
-        while not os.path.exists(self.path):
+        while not (os.path.exists(self.path) and os.path.getsize(self.path)):  # a file is there before its text is
             await asyncio.sleep(0.02)
         yield TriggerEvent(pathlib.Path(self.path).read_text())
 

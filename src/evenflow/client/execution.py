@@ -13,6 +13,7 @@ import msgspec
 from evenflow.client.http import RETRIED, HttpClient, Response
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
 from evenflow.wire import messages as m
+from evenflow.wire import questions as q
 from evenflow.wire.triggers import ClaimTriggers, TriggerReports, TriggerReportsAnswer, TriggersAnswer
 from evenflow.wire.versions import OURS
 
@@ -120,7 +121,7 @@ class ExecutionClient:
 
     async def ask(self, token: str, question: str, message: m.Message) -> m.Message:
         """The answer to one of ``QUESTIONS``."""
-        return await self._ask(f"/ask/{question}", message, m.QUESTIONS[question][1], token=token)
+        return await self._ask(f"/ask/{question}", message, q.QUESTIONS[question][1], token=token)
 
     # -- DAG files -----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from evenflow.sdk.lookup import CONNECTION, VARIABLE
 from evenflow.sdk.masking import secrets_in
-from evenflow.wire.messages import AskNamed, Found, Message
+from evenflow.wire.messages import Message
+from evenflow.wire.questions import AskNamed, Found
 
 
 def secrets_of(question: str, message: Message, answer: Message) -> list[str]:

@@ -49,7 +49,7 @@ class Channel(Protocol):
     def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None: ...
 
     def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The control plane's answer to one of ``wire.messages.QUESTIONS``. Raises :class:`ApiRefused` with its reason."""
+        """The control plane's answer to one of ``wire.questions.QUESTIONS``. Raises :class:`ApiRefused` with its reason."""
         ...
 
 

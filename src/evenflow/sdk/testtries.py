@@ -50,7 +50,7 @@ class MemoryChannel:
     task_id: str
     map_index: int
     waited_s: float = 0.0
-    kept: dict[tuple[str, int, str], dict[str, Any]] = field(default_factory=dict)  # answers of wire.messages.Once
+    kept: dict[tuple[str, int, str], dict[str, Any]] = field(default_factory=dict)  # answers of wire.questions.Once
 
     def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
         if run_id is not None:  # there is no other run

@@ -13,7 +13,8 @@ from evenflow.process.answered_secrets import secrets_of
 from evenflow.process.frames import Header
 from evenflow.process.patience import Patience
 from evenflow.triggerer.trigger import Trigger
-from evenflow.wire.messages import QUESTIONS, Message
+from evenflow.wire.messages import Message
+from evenflow.wire.questions import QUESTIONS
 from evenflow.wire.triggers import TRIGGER_QUESTIONS
 
 

@@ -13,7 +13,7 @@ from msgspec import field
 
 from evenflow.wire.messages import Message
 
-# Of wire.messages.QUESTIONS, those that a trigger may ask: it looks, and changes nothing.
+# Of wire.questions.QUESTIONS, those that a trigger may ask: it looks, and changes nothing.
 TRIGGER_QUESTIONS = ("connection", "variable", "states")
 
 

@@ -15,18 +15,8 @@ from evenflow.process.answered_secrets import secrets_of
 from evenflow.process.frames import Header
 from evenflow.process.patience import Patience
 from evenflow.sdk.masking import Masker, texts_in
-from evenflow.wire.messages import (
-    QUESTIONS,
-    Message,
-    Once,
-    Progress,
-    Rendered,
-    SetOnce,
-    SetVariable,
-    XComPull,
-    XComPush,
-    XComValue,
-)
+from evenflow.wire.messages import Message, Progress, XComPull, XComPush, XComValue
+from evenflow.wire.questions import QUESTIONS, Once, Rendered, SetOnce, SetVariable
 from evenflow.worker import limits
 from evenflow.worker.values import TryValues
 

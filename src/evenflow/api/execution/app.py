@@ -20,7 +20,7 @@ from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.store.connect import AsyncPool
-from evenflow.wire import messages
+from evenflow.wire import messages, questions
 from evenflow.wire.messages import SCHEMA, Message
 from evenflow.wire.triggers import TRIGGER_QUESTIONS, ClaimTriggers, TriggerReports
 
@@ -59,7 +59,7 @@ def execution_routes(
         ("PUT", "/code/{code_hash}", files.put_code, ("processor",), None, limits.CODE_BODY),
         ("GET", "/code/{code_hash}", files.get_code, ("worker", "processor", "triggerer"), None, 0),
         *(
-            ("POST", f"/ask/{name}", answer, _askers(name), messages.QUESTIONS[name][0], limits.SMALL_BODY)
+            ("POST", f"/ask/{name}", answer, _askers(name), questions.QUESTIONS[name][0], limits.SMALL_BODY)
             for name, answer in _answers(pool, tries, versions, vault).items()
         ),
     ]
@@ -73,7 +73,7 @@ def execution_routes(
 
 
 def _answers(pool: AsyncPool, tries: TryRoutes, versions: Versions, vault: Vault) -> dict[str, Handler]:
-    """To each question of :data:`evenflow.wire.messages.QUESTIONS`."""
+    """To each question of :data:`evenflow.wire.questions.QUESTIONS`."""
     values = ValueRoutes(pool, versions, vault)
     waiting = WaitingRoutes(pool, versions)
     once = OnceRoutes(pool, vault)

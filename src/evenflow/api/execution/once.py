@@ -12,7 +12,7 @@ from evenflow.api.vault import Vault
 from evenflow.errors import StaleEpoch
 from evenflow.store import once
 from evenflow.store.connect import AsyncPool
-from evenflow.wire.messages import AskOnce, Done, ForgetOnce, Once, SetOnce
+from evenflow.wire.questions import AskOnce, Done, ForgetOnce, Once, SetOnce
 
 
 class OnceRoutes:

@@ -22,15 +22,11 @@ from evenflow.store import dispatch, xcom
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import (
     REFUSED_LOG,
-    AskElement,
-    AskPriorRun,
     Claim,
     ClaimAnswer,
-    Element,
     LogChunk,
     Logs,
     LogsAnswer,
-    PriorRun,
     Progress,
     Reports,
     ReportsAnswer,
@@ -38,6 +34,7 @@ from evenflow.wire.messages import (
     XComPush,
     XComValue,
 )
+from evenflow.wire.questions import AskElement, AskPriorRun, Element, PriorRun
 
 
 class TryRoutes:

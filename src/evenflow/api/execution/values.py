@@ -14,7 +14,7 @@ from evenflow.api.versions import Versions
 from evenflow.errors import StaleEpoch
 from evenflow.store import dispatch, events, rendered, sealed, triggers
 from evenflow.store.connect import AsyncPool
-from evenflow.wire.messages import AskNamed, Done, Found, PreviousRun, Rendered, SetVariable
+from evenflow.wire.questions import AskNamed, Done, Found, PreviousRun, Rendered, SetVariable
 
 
 class ValueRoutes:

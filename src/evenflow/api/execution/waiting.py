@@ -25,7 +25,7 @@ from evenflow.errors import StaleEpoch
 from evenflow.sdk.param_schema import checked_params
 from evenflow.store import assets, other_runs, views
 from evenflow.store.connect import AsyncPool
-from evenflow.wire.messages import (
+from evenflow.wire.questions import (
     AskInletEvents,
     AskStates,
     AskTrigger,

@@ -1,0 +1,199 @@
+"""What a running try asks of the control plane while it runs: ``POST /ask/{name}`` with the try's token as bearer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import field
+
+from evenflow.wire.messages import Message
+
+
+class AskWaited(Message):
+    """How long ago was the first look of this sensor?"""
+
+
+class Waited(Message):
+    waited_s: float
+
+
+class AskTriggeringEvents(Message):
+    """Which asset events made this run?"""
+
+
+class AskInletEvents(Message):
+    """The newest events of an inlet of this task, an asset or an alias."""
+
+    name: str
+    is_alias: bool = False
+
+
+class AssetEvent(Message, omit_defaults=False):
+    """By a task, or by hand: then it has no task."""
+
+    asset: str
+    uri: str
+    at: str  # ISO 8601 with offset
+    extra: dict[str, Any] = field(default_factory=dict)
+    dag_id: str | None = None
+    run_id: str | None = None
+    task_id: str | None = None
+    map_index: int | None = None
+
+
+class AssetEvents(Message):
+    """The oldest first."""
+
+    events: list[AssetEvent]
+
+
+class AskStates(Message):
+    """How the runs of a DAG stand that have one of these logical dates or names, or how these of their tasks do."""
+
+    dag_id: str
+    logical_dates: list[str] = field(default_factory=list)
+    task_ids: list[str] = field(default_factory=list)
+    group_id: str | None = None
+    run_ids: list[str] = field(default_factory=list)
+
+
+class RunStanding(Message, omit_defaults=False):
+    run_id: str
+    logical_date: str | None
+    state: str
+    tasks: dict[str, dict[str, int]] = field(default_factory=dict)  # how many instances are in which state, by task
+
+
+class States(Message, omit_defaults=False):
+    """``missing``: those task ids, or the group, that the newest version of the DAG has not. Null when there is no such DAG."""
+
+    runs: list[RunStanding] = field(default_factory=list)
+    missing: list[str] | None = None
+
+
+class AskTrigger(Message):
+    """Make a run of another DAG. The same try, or a later try of the same task instance, gets the same run."""
+
+    dag_id: str
+    conf: dict[str, Any] = field(default_factory=dict)
+    run_id: str | None = None
+    logical_date: str | None = None
+    reset: bool = False  # a run that is there is cleared and counts as made
+    fail_when_paused: bool = False
+
+
+class Triggered(Message, omit_defaults=False):
+    """``is_own``: this task instance made it, now or in an earlier try; else a run of this name was there."""
+
+    run_id: str
+    state: str
+    is_own: bool
+
+
+class AskNamed(Message):
+    """What is the connection, or the variable, of this name? A try is answered with what its DAG may use."""
+
+    name: str
+
+
+class Found(Message, omit_defaults=False):
+    text: str | None = None  # null: not defined in the database
+
+
+class SetVariable(Message):
+    """Store a variable. Who may use one that is there stays as it is."""
+
+    name: str
+    text: str
+    description: str | None = None
+
+
+class AskPriorRun(Message):
+    """Which run has the newest value of this task under this key, of this run and those of the DAG with earlier logical dates?"""
+
+    task_id: str
+    key: str
+    map_index: int
+
+
+class PriorRun(Message, omit_defaults=False):
+    run_id: str | None = None  # null: none of the newest 1,000 has one
+
+
+class AskElement(Message):
+    """Which instance of a mapped task has the ``index``-th of the values that were pushed under this key, in map order?"""
+
+    task_id: str
+    key: str
+    index: int
+
+
+class Element(Message, omit_defaults=False):
+    length: int  # how many were pushed
+    map_index: int | None  # null: there are fewer
+
+
+class AskPreviousRun(Message):
+    """When was the last successful run before this one?"""
+
+
+class PreviousRun(Message):
+    data_interval_start: str | None = None
+    data_interval_end: str | None = None
+    start_date: str | None = None
+    end_date: str | None = None
+
+
+class AskOnce(Message):
+    """What did this task instance store under this name, in this try or an earlier one, since it was cleared last?"""
+
+    name: str
+
+
+class Once(Message, omit_defaults=False):
+    key: str  # the same each time until it is forgotten: for systems outside that shall do a thing once
+    found: bool
+    value: Any = None  # in JSON's own types
+    secret: bool = False  # it holds a secret: the texts in it are masked in the log of the try that asks
+
+
+class SetOnce(Message):
+    """Store it. What is there already under this name stays, and is answered."""
+
+    name: str
+    value: Any = None  # in JSON's own types
+    secret: bool = False  # it holds a secret that the try was given
+
+
+class ForgetOnce(Message):
+    name: str
+
+
+class Rendered(Message):
+    """The template fields of this try as people may see them; the worker has masked them."""
+
+    fields: dict[str, str]
+
+
+class Done(Message):
+    """It is done."""
+
+
+QUESTIONS: dict[str, tuple[type[Message], type[Message]]] = {
+    "waited": (AskWaited, Waited),
+    "triggering_events": (AskTriggeringEvents, AssetEvents),
+    "inlet_events": (AskInletEvents, AssetEvents),
+    "states": (AskStates, States),
+    "trigger": (AskTrigger, Triggered),
+    "connection": (AskNamed, Found),
+    "variable": (AskNamed, Found),
+    "set_variable": (SetVariable, Done),
+    "delete_variable": (AskNamed, Done),
+    "previous_run": (AskPreviousRun, PreviousRun),
+    "element": (AskElement, Element),
+    "prior_run": (AskPriorRun, PriorRun),
+    "rendered": (Rendered, Done),
+    "once": (AskOnce, Once),
+    "set_once": (SetOnce, Once),
+    "forget_once": (ForgetOnce, Done),
+}
