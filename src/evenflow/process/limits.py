@@ -19,3 +19,13 @@ LOG_EAGER = 64 * 2**10  # so much is sent without delay
 LOG_HELD = 256 * 2**10  # unsent of one try; above it the pipe is not read, so the task waits for its log
 LOG_CHUNK = 256 * 2**10  # of one try in one request
 LOG_REQUEST = 4 * 2**20  # of all tries in one request; the API reads 16 MiB
+
+# -- claims ------------------------------------------------------------------------------------------------------------
+
+CLAIM_WAIT = 25.0  # below the 30 s that the API grants; proxies commonly cut a silent request after 60
+CLAIM_GRACE = 0.2  # an answer under way when a drain begins arrives within a round trip
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+
+REPORT_FAILURES = 5  # of the API at one report while it takes others; then it says only that, and its try or trigger fails
+REPORT_PAUSE = 1.0  # until such a report is sent again, alone

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import socket
 from collections.abc import Callable
-from typing import Protocol
+from importlib.metadata import version
+from typing import Any, Protocol
 
 import structlog
 
 from evenflow.core.lease import Lease
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
+from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered, ServiceKind
 
 RETRY_S = 0.5  # after a beat without an answer: some twenty tries before a lease lapses
 LEAVE_TIMEOUT_S = 2.0  # for the farewell; without it the lease says the same, later
@@ -27,6 +30,11 @@ class ServiceApi(Protocol):
     async def register(self, message: Register) -> Registered: ...
 
     async def beat(self, service_id: int, message: Beat, *, patience_s: float | None = None) -> BeatAnswer: ...
+
+
+def identity(kind: ServiceKind, name: str, detail: dict[str, Any]) -> Register:
+    """Of this process, as a service."""
+    return Register(kind=kind, name=name, host=socket.gethostname(), pid=os.getpid(), version=version("evenflow"), detail=detail)
 
 
 class Presence:

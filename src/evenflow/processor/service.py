@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from collections import deque
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,9 +24,10 @@ from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.killpoints import KillPoint, reached
 from evenflow.process.environment import user_environment
+from evenflow.process.loops import Loops
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.patience import Patience
-from evenflow.process.presence import Presence
+from evenflow.process.presence import Presence, identity
 from evenflow.processor import limits
 from evenflow.processor.delivery import deliver
 from evenflow.processor.git import GitRepository
@@ -38,7 +37,7 @@ from evenflow.processor.sources import LocalFolder, Source
 from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.connections import env_name
 from evenflow.telemetry.vitals import Vitals
-from evenflow.wire.messages import Beat, BeatAnswer, FilesLease, LeasedFile, Register
+from evenflow.wire.messages import Beat, BeatAnswer, FilesLease, LeasedFile
 
 TEMPLATE_MODULE = "evenflow.processor.parse_process"
 TEMPLATE_TIMEOUT = 60.0  # importing Evenflow takes 0.1 s
@@ -73,7 +72,7 @@ class ProcessorService:
         self._parse_limits = parse_limits
         self._bundles: dict[str, WatchedBundle] = {}
         self._state: Literal["active", "draining"] = "active"
-        self._loops: list[asyncio.Task[None]] = []
+        self._loops = Loops()
         self._template: OwnedTemplate | None = None
         self._templating = asyncio.Lock()
         self._leasing = asyncio.Lock()
@@ -90,16 +89,13 @@ class ProcessorService:
             source.check()
         self._client = ExecutionClient(self._api_url, self._token)
         self._bundles = {source.name: WatchedBundle(source, self._client, self._news) for source in self._sources}
-        identity = Register(
-            kind="processor",
-            name=self.name,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            version=version("evenflow"),
-            detail=self._detail(),
-        )
         self._presence = Presence(
-            self._client, identity, beat=self._beat, answered=self._answered, lapsed=self._lapsed, lost=self._lost
+            self._client,
+            identity("processor", self.name, self._detail()),
+            beat=self._beat,
+            answered=self._answered,
+            lapsed=self._lapsed,
+            lost=self._lost,
         )
         self._lease = self.vitals.lease(LEASE_S)
         self.vitals.meter.family(FILES, self._count_files)
@@ -113,7 +109,7 @@ class ProcessorService:
         for bundle in self._bundles.values():
             loops |= bundle.loops()
         loops |= {f"parser {number}": self._parse() for number in range(limits.PARSERS)}
-        self._loops = [asyncio.create_task(loop, name=loop_name) for loop_name, loop in loops.items()]
+        self._loops.begin(loops)
 
     async def drain(self) -> None:
         self._state = "draining"
@@ -122,18 +118,14 @@ class ProcessorService:
         await self._idle.wait()
 
     async def stop(self) -> None:
-        for loop in self._loops:
-            loop.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
+        await self._loops.end()
         if self._template is not None:
             await self._template.close()
         await self._presence.leave()
         await self._client.close()
 
     async def failed(self) -> BaseException:
-        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
-        ended = done.pop()
-        return ended.exception() or RuntimeError(f"{ended.get_name()} ended by itself.")
+        return await self._loops.failed()
 
     # -- presence
 
@@ -141,8 +133,7 @@ class ProcessorService:
         return Beat(state=self._state, detail=self._detail())
 
     def _detail(self) -> dict[str, Any]:
-        where = {"metrics": self.vitals.address} if self.vitals.address else {}
-        return {**where, "bundles": [bundle.state() for bundle in self._bundles.values()]}
+        return {**self.vitals.detail, "bundles": [bundle.state() for bundle in self._bundles.values()]}
 
     def _count_files(self) -> list[tuple[tuple[str], float]]:
         return [((name,), len(bundle.scan.files)) for name, bundle in self._bundles.items()]

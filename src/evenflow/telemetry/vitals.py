@@ -84,6 +84,11 @@ class Vitals:
         self.meter.gauge(SERVICE_LIVE, lambda: float(self.live().ok))
         self.meter.gauge(SERVICE_READY, lambda: float(self.ready().ok))
 
+    @property
+    def detail(self) -> dict[str, str]:
+        """What a service tells the control plane of it."""
+        return {"metrics": self.address} if self.address else {}
+
     def loop(self, name: str, within_s: float = LIVE_WITHIN_S) -> Pulse:
         """Of a loop of this service: to be beaten in each of its turns. It has begun now."""
         pulse = Pulse(name, within_s, "its last turn")

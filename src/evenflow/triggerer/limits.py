@@ -5,8 +5,6 @@ from __future__ import annotations
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 CAPACITY = 10_000  # triggers at once: some 100 MB, and a burst of all their events is reported within a second or two
-CLAIM_WAIT = 25.0  # below the 30 s that the API grants; proxies commonly cut a silent request after 60
-CLAIM_GRACE = 0.2  # an answer under way when a drain begins arrives within a round trip
 CLAIM = 1_000  # triggers in one answer, as many as the API gives
 CLAIMS_KNOWN = 200_000  # that began here: an answer that comes late, or again, is a minute old at most
 
@@ -26,7 +24,6 @@ STACK = 20  # frames of where a trigger blocks, the innermost
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 FLUSH = 1.0  # that an event waits for its trigger's last lines to be stored; lines that come later are refused
-LOGS_HELD = 8 * 2**20  # of a host, that its triggerer has not read: it is some milliseconds behind, or stands still
 LOGS_HELD = 8 * 2**20  # of a host, that its triggerer has not read: it is some milliseconds behind, or stands still
 LINE = 64 * 2**10  # of what a host prints that belongs to no trigger, in this service's own log
 RESTARTS_TOLD = 100  # triggers of a host that died, up to which each task's log says so

@@ -1,20 +1,19 @@
 """Reports on their way to the control plane: at once when nothing is in flight, else with the next batch.
 
-What became of a trigger stays here until it is acknowledged, however long the API is away.
+What became of a trigger stays here until it is acknowledged, however long the API is away; an event that the API cannot take is
+replaced by a failure that says so.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
 import structlog
 
-from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.killpoints import KillPoint, reached
+from evenflow.process.courier import Courier, Entry
 from evenflow.process.patience import Patience
 from evenflow.triggerer import limits
 from evenflow.wire.triggers import TriggerReport, TriggerReports, TriggerReportsAnswer
@@ -26,20 +25,14 @@ class TriggerReportApi(Protocol):
     async def report_triggers(self, message: TriggerReports) -> TriggerReportsAnswer: ...
 
 
-@dataclass(slots=True, eq=False)
-class _Entry:
-    epoch: int
-    report: TriggerReport
-    at: float  # when it happened, by the loop's clock
-
-
 class Reporter:
     """``acknowledged`` is told how long each event took, in seconds."""
 
     def __init__(self, api: TriggerReportApi, acknowledged: Callable[[float], None]) -> None:
-        self._api, self._acknowledged = api, acknowledged
+        self._api, self._told = api, acknowledged
+        self._courier = Courier(self._post, acknowledged=self._acknowledged, refused=self._refused, spoiled=self._replace)
         self._loop = asyncio.get_running_loop()
-        self._entries: dict[_Entry, None] = {}  # the oldest first
+        self._entries: dict[Entry[TriggerReport], None] = {}  # the oldest first
         self._wake = asyncio.Event()
         self._patience = Patience()
         self._delivered = asyncio.Event()
@@ -52,7 +45,7 @@ class Reporter:
 
     def add(self, epoch: int, report: TriggerReport, at: float | None = None) -> None:
         """``at``: when it happened, by the loop's clock; else now."""
-        self._entries[_Entry(epoch, report, self._loop.time() if at is None else at)] = None
+        self._entries[Entry(epoch, report, self._loop.time() if at is None else at)] = None
         self._delivered.clear()
         self._wake.set()
 
@@ -66,59 +59,47 @@ class Reporter:
             await self._wake.wait()
             self._wake.clear()
             while batch := self._take():
-                if await self._send(batch):
+                if await self._courier.send(batch):
                     self._patience.renew()
                 else:
                     await self._patience.wait()
-            self._delivered.set()
+            if self._entries:
+                pause = min(entry.not_before for entry in self._entries) - self._loop.time()
+                self._loop.call_later(max(0.0, pause), self._wake.set)
+            else:
+                self._delivered.set()
 
-    def _take(self) -> list[_Entry]:
-        batch: list[_Entry] = []
-        size = 0
+    def _take(self) -> list[Entry[TriggerReport]]:
+        batch: list[Entry[TriggerReport]] = []
+        size, now = 0, self._loop.time()
         for entry in self._entries:
+            if entry.not_before > now:
+                continue
             size += len(entry.report.event or b"")
             if len(batch) >= limits.REPORTS or (batch and size > limits.REPORTS_SIZE):
                 break
             batch.append(entry)
         return batch
 
-    async def _send(self, batch: list[_Entry]) -> bool:
-        """Whether the batch is done with: stored, or refused for good."""
-        now = self._loop.time()
-        for entry in batch:
-            entry.report.age_s = now - entry.at
-        try:
-            answer = await self._api.report_triggers(TriggerReports(reports=[entry.report for entry in batch]))
-        except ApiUnavailable as error:
-            log.warning("reports wait for the API", reports=len(self._entries), reason=str(error))
-            return False
-        except ApiRefused as error:
-            return await self._split(batch, error)
+    async def _post(self, reports: list[TriggerReport]) -> TriggerReportsAnswer:
+        answer = await self._api.report_triggers(TriggerReports(reports=reports))
         reached(KillPoint.EVENTS_ACKNOWLEDGED)
-        refused = dict(zip(answer.refused_at, answer.refused, strict=True))
-        now = self._loop.time()
-        for position, entry in enumerate(batch):
-            if position in refused:
-                self._refused(entry, refused[position])
-            else:
-                del self._entries[entry]
-                if entry.report.event is not None:
-                    self._acknowledged(now - entry.at)
-        return True
+        return answer
 
-    async def _split(self, batch: list[_Entry], error: ApiRefused) -> bool:
-        """A whole batch was refused: one report must not keep others from arriving."""
-        if error.status >= 500 or error.status in (401, 403):  # not about these reports
-            log.warning("reports refused", reports=len(self._entries), reason=str(error))
-            return False
-        if len(batch) > 1:
-            return all([await self._send([entry]) for entry in batch])
-        self._refused(batch[0], str(error))
-        return True
-
-    def _refused(self, entry: _Entry, reason: str) -> None:
-        """An event that cannot be stored is a failure of its trigger; what else is refused is of a claim that is over."""
+    def _acknowledged(self, entry: Entry[TriggerReport]) -> None:
         del self._entries[entry]
-        log.error("report refused", epoch=entry.epoch, reason=reason)
         if entry.report.event is not None:
-            self.add(entry.epoch, msgspec.structs.replace(entry.report, event=None, error=reason), entry.at)
+            self._told(self._loop.time() - entry.at)
+
+    def _refused(self, entry: Entry[TriggerReport], reason: str) -> None:
+        """An event that cannot be stored is a failure of its trigger; what else is refused is of a claim that is over."""
+        if entry.report.event is None:
+            log.error("report refused", epoch=entry.epoch, reason=reason)
+            del self._entries[entry]
+        else:
+            self._replace(entry, reason)
+
+    def _replace(self, entry: Entry[TriggerReport], reason: str) -> None:
+        """A failure that says nothing but why it says no more."""
+        log.error("report replaced", epoch=entry.epoch, reason=reason)
+        entry.report = TriggerReport(token=entry.report.token, error=reason)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,10 +16,12 @@ from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
 from evenflow.process import prctl
+from evenflow.process.claiming import Claiming
 from evenflow.process.code_cache import CodeCache
 from evenflow.process.environment import user_environment
 from evenflow.process.log_shipper import LogShipper
-from evenflow.process.presence import Presence
+from evenflow.process.loops import Loops
+from evenflow.process.presence import Presence, identity
 from evenflow.process.templates import TemplatePool
 from evenflow.sdk.masking import masker_of
 from evenflow.telemetry.vitals import Vitals
@@ -31,7 +31,7 @@ from evenflow.triggerer.hosts import Hosts
 from evenflow.triggerer.in_hand import TriggersInHand
 from evenflow.triggerer.questions import Questions
 from evenflow.triggerer.reporter import Reporter
-from evenflow.wire.messages import Beat, BeatAnswer, Register
+from evenflow.wire.messages import Beat, BeatAnswer
 from evenflow.wire.triggers import TriggersAnswer
 
 HOST_PROCESS = "evenflow.triggerer.host_process"
@@ -62,8 +62,7 @@ class TriggererService:
         self._capacity, self._queues = capacity, queues
         self.vitals = vitals or Vitals(Teller.TRIGGERER, name)
         self._state: Literal["active", "draining"] = "active"
-        self._loops: list[asyncio.Task[None]] = []
-        self._claiming: asyncio.Task[None] | None = None
+        self._loops = Loops()
         self._frozen = False
 
     async def start(self) -> None:
@@ -89,12 +88,13 @@ class TriggererService:
         self._claims = Claims(self._client, self._queues, self._in_hand, self._claim_answered)
         self._presence = Presence(
             self._lifeline,
-            self._identity(),
+            identity("triggerer", self.name, self._detail()),
             beat=self._beat,
             answered=self._beat_answered,
             lapsed=self._lapsed,
             lost=self._lost,
         )
+        self._claiming = Claiming(self._presence, self._run_claims)
         self._lease = self.vitals.lease(LEASE_S)
         self._measure()
         try:
@@ -107,22 +107,23 @@ class TriggererService:
             "presence": self._presence.keep(),
             "reports": self._reporter.run(),
             "logs": self._logs.run(),
-            "claims": self._claim(),
+            "claims": self._claiming.keep(),
         }
-        self._loops = [asyncio.create_task(loop, name=loop_name) for loop_name, loop in loops.items()]
+        self._loops.begin(loops)
 
     async def drain(self) -> None:
         """Its triggers are given back, and go on elsewhere at once."""
         self._state = "draining"
         self.vitals.draining = True
         await self._presence.beat_now()
-        await self._claims.drain()
+        await self._claims.polls.drain()
         await self._in_hand.give_back()
         await self._reporter.delivered()
         await self._logs.shipped()
 
     async def stop(self) -> None:
-        self._halt_claims()
+        self._claims.polls.halt()
+        self._claiming.drop()
         self._in_hand.abandon()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.LAST_WORDS):
@@ -132,29 +133,15 @@ class TriggererService:
         await self._templates.close()
         await self._presence.leave()  # not before its triggers are over: from now on others run them
         self._questions.close()
-        for loop in self._loops:
-            loop.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
+        await self._loops.end()
         await self._close()
 
     async def failed(self) -> BaseException:
-        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
-        ended = done.pop()
-        return ended.exception() or RuntimeError(f"{ended.get_name()} ended by itself.")
+        return await self._loops.failed()
 
     async def _close(self) -> None:
         await self._client.close()
         await self._lifeline.close()
-
-    def _identity(self) -> Register:
-        return Register(
-            kind="triggerer",
-            name=self.name,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            version=version("evenflow"),
-            detail=self._detail(),
-        )
 
     def _measure(self) -> None:
         meter, in_hand = self.vitals.meter, self._in_hand
@@ -164,8 +151,7 @@ class TriggererService:
         meter.gauge(metrics.TRIGGERER_UNACKNOWLEDGED, lambda: len(self._reporter.unacknowledged))
 
     def _detail(self) -> dict[str, Any]:
-        where = {"metrics": self.vitals.address} if self.vitals.address else {}
-        return {**where, "capacity": self._capacity, "queues": self._queues, "running": self._in_hand.count}
+        return {**self.vitals.detail, "capacity": self._capacity, "queues": self._queues, "running": self._in_hand.count}
 
     # -- beats
 
@@ -196,24 +182,13 @@ class TriggererService:
         """R-CS7: the triggers are others', so none may go on here."""
         log.warning("ending all triggers", triggers=self._in_hand.count)
         self._in_hand.abandon()
-        if self._claiming is not None:
-            self._claiming.cancel()
+        self._claiming.drop()
 
     # -- claims
 
-    async def _claim(self) -> None:
-        while True:
-            service_id = await self._presence.joined()
-            await self._in_hand.hosts.gone()  # of a registration before: no trigger runs twice
-            self._claiming = asyncio.create_task(self._claims.run(service_id), name="claims")
-            try:
-                await asyncio.wait({self._claiming})
-            finally:
-                self._claiming.cancel()
-            if not self._claiming.cancelled():
-                self._claiming.result()
-                break
-        await asyncio.Event().wait()  # drained; only a failure may end a loop
+    async def _run_claims(self, service_id: int) -> None:
+        await self._in_hand.hosts.gone()  # of a registration before: no trigger runs twice
+        await self._claims.run(service_id)
 
     def _claim_answered(self, answer: TriggersAnswer) -> None:
         if self._presence.holds:
@@ -232,9 +207,4 @@ class TriggererService:
         if self._state == "active":
             log.info("told to drain", triggerer=self.name)
             self._state = "draining"
-            self._claims.halt()
-
-    def _halt_claims(self) -> None:
-        self._claims.halt()
-        if self._claiming is not None:
-            self._claiming.cancel()
+            self._claims.polls.halt()

@@ -29,10 +29,13 @@ class Refusal(Message):
 # -- services ----------------------------------------------------------------------------------------------------------
 
 
+ServiceKind = Literal["worker", "processor", "triggerer"]
+
+
 class Register(Message):
     """POST /services"""
 
-    kind: Literal["worker", "processor", "triggerer"]
+    kind: ServiceKind
     name: str
     host: str
     pid: int

@@ -7,19 +7,13 @@ waiting finds this worker however long its ordinary slots are busy (R-DQ3).
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-import structlog
-
-from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.process.patience import Patience
+from evenflow.process.claiming import Polls
+from evenflow.process.limits import CLAIM_WAIT
 from evenflow.wire.messages import Claim, ClaimAnswer
-from evenflow.worker import limits
 from evenflow.worker.tries import Tries
-
-log = structlog.get_logger(__name__)
 
 
 class ClaimApi(Protocol):
@@ -30,10 +24,9 @@ class Claims:
     """``answered`` hears every answer; the assignments in it are this worker's from then on."""
 
     def __init__(self, api: ClaimApi, queues: list[str], tries: Tries, answered: Callable[[ClaimAnswer], None]) -> None:
-        self._api, self._queues, self._tries, self._answered = api, queues, tries, answered
-        self._polls: dict[asyncio.Future[ClaimAnswer], Claim] = {}
+        self._queues, self._tries, self._answered = queues, tries, answered
+        self.polls = Polls(api.claim)
         self._heard = asyncio.Event()
-        self._draining = asyncio.Event()
 
     async def run(self, service_id: int, *, returns: bool) -> None:
         """Claim until drained; ``returns``: the API knows what they are. Raises :class:`ApiRefused` when this worker may not claim.
@@ -48,27 +41,15 @@ class Claims:
             for loop in loops:
                 loop.cancel()
 
-    async def drain(self) -> None:
-        """Claim no more. The control plane must know it first: then an answer with work is under way already, or never will be."""
-        self._draining.set()
-        if polls := set(self._polls):
-            await asyncio.wait(polls, timeout=limits.CLAIM_GRACE)
-            for poll in polls:
-                poll.cancel()
-
-    def halt(self) -> None:
-        """Ask for nothing new; an answer that is under way is still heard."""
-        self._draining.set()
-
     async def _ask_for_work(self, service_id: int, *, returns: bool) -> None:
-        while not self._draining.is_set():
+        while not self.polls.draining.is_set():
             await self._tries.room.wait()
             await self._ask(service_id, lambda: self._room(returns=returns))
 
     async def _ask_for_returns(self, service_id: int) -> None:
-        drained = asyncio.ensure_future(self._draining.wait())
+        drained = asyncio.ensure_future(self.polls.draining.wait())
         try:
-            while not self._draining.is_set():
+            while not self.polls.draining.is_set():
                 await _first(self._tries.returns_only, drained)
                 if self._unasked > 0:
                     await self._ask(service_id, lambda: (0, max(self._unasked, 1)))
@@ -85,48 +66,25 @@ class Claims:
     @property
     def _unasked(self) -> int:
         """Free slots of either kind that no poll has asked to fill."""
-        asked = sum(claim.slots + (claim.resume_slots or 0) for claim in self._polls.values())
+        asked = sum(claim.slots + (claim.resume_slots or 0) for claim in self.polls.under_way)
         return self._tries.free + self._tries.spare - asked
 
     async def _ask(self, service_id: int, room: Callable[[], tuple[int, int | None]]) -> None:
-        """One claim, asked until it is answered: the same key again, for it may have been heard."""
-        request_key, patience = uuid.uuid4().hex, Patience()
-        while not self._draining.is_set():
+        def claim(request_key: str) -> Claim:
             slots, resume_slots = room()
-            claim = Claim(
+            return Claim(
                 service_id=service_id,
                 request_key=request_key,
                 slots=slots,
                 resume_slots=resume_slots,
                 queues=self._queues,
-                wait_s=limits.CLAIM_WAIT,
+                wait_s=CLAIM_WAIT,
             )
-            answer = await self._answer_to(claim)
-            if answer is not None:
-                self._answered(answer)
-                self._heard.set()
-                break
-            await patience.wait()
 
-    async def _answer_to(self, claim: Claim) -> ClaimAnswer | None:
-        """The answer, or none, and then the same question should be asked again."""
-        poll = asyncio.ensure_future(self._api.claim(claim))
-        self._polls[poll] = claim
-        try:
-            return await poll
-        except ApiUnavailable as error:
-            log.warning("claims wait for the API", reason=str(error))
-        except ApiRefused as error:
-            if error.status < 500:
-                raise
-            log.warning("claim refused", reason=str(error))
-        except asyncio.CancelledError:
-            poll.cancel()
-            if not self._draining.is_set():
-                raise
-        finally:
-            del self._polls[poll]
-        return None
+        answer = await self.polls.answer(claim)
+        if answer is not None:
+            self._answered(answer)
+            self._heard.set()
 
 
 async def _first(event: asyncio.Event, other: asyncio.Future[Literal[True]]) -> None:

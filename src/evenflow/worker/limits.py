@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-# -- claims ------------------------------------------------------------------------------------------------------------
-
-CLAIM_WAIT = 25.0  # below the 30 s that the API grants; proxies commonly cut a silent request after 60
-CLAIM_GRACE = 0.2  # an answer under way when a drain begins arrives within a round trip
-
 # -- tries -------------------------------------------------------------------------------------------------------------
 
 TERM_GRACE = 5.0  # from SIGTERM to SIGKILL: time to clean up, little enough that a slot is not held for nothing
@@ -21,8 +16,6 @@ STARTED_DELAY = 0.1  # "running" shows within 1 s; most short tasks end before a
 # -- reports -----------------------------------------------------------------------------------------------------------
 
 REPORTS = 500  # in one request: 20 ms of work for the database
-REPORT_FAILURES = 5  # of the API at one exit while it takes others; then the exit says only that, and its try fails
-REPORT_PAUSE = 1.0  # until such an exit is sent again, alone
 REPORTS_SIZE = 8 * 2**20  # of results in one request; the API reads 16 MiB
 
 # -- progress ----------------------------------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,14 +17,16 @@ from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.process import prctl
+from evenflow.process.claiming import Claiming
 from evenflow.process.code_cache import CodeCache
 from evenflow.process.environment import user_environment
 from evenflow.process.log_shipper import LogShipper
-from evenflow.process.presence import Presence
+from evenflow.process.loops import Loops
+from evenflow.process.presence import Presence, identity
 from evenflow.process.templates import TemplatePool
 from evenflow.sdk.masking import masker_of
 from evenflow.telemetry.vitals import Vitals
-from evenflow.wire.messages import Beat, BeatAnswer, ClaimAnswer, Register
+from evenflow.wire.messages import Beat, BeatAnswer, ClaimAnswer
 from evenflow.wire.versions import RETURNS_WIRE
 from evenflow.worker import limits
 from evenflow.worker.attempt import Tools
@@ -69,8 +69,7 @@ class WorkerService:
         self._slots, self._resume_slots, self._queues = slots, resume_slots, queues
         self.vitals = vitals or Vitals(Teller.WORKER, name)
         self._state: Literal["active", "draining"] = "active"
-        self._loops: list[asyncio.Task[None]] = []
-        self._claiming: asyncio.Task[None] | None = None
+        self._loops = Loops()
 
     async def start(self) -> None:
         prctl.adopt_orphans()
@@ -97,12 +96,13 @@ class WorkerService:
         self._claims = Claims(self._client, self._queues, self._tries, self._claim_answered)
         self._presence = Presence(
             self._lifeline,
-            self._identity(),
+            identity("worker", self.name, self._detail()),
             beat=self._beat,
             answered=self._beat_answered,
             lapsed=self._lapsed,
             lost=self._lost,
         )
+        self._claiming = Claiming(self._presence, self._run_claims)
         self._lease = self.vitals.lease(LEASE_S)
         self._measure()
         try:
@@ -115,21 +115,22 @@ class WorkerService:
             "presence": self._presence.keep(),
             "reports": self._reporter.run(),
             "logs": self._logs.run(),
-            "claims": self._claim(),
+            "claims": self._claiming.keep(),
         }
-        self._loops = [asyncio.create_task(loop, name=loop_name) for loop_name, loop in loops.items()]
+        self._loops.begin(loops)
 
     async def drain(self) -> None:
         self._state = "draining"
         self.vitals.draining = True
         await self._presence.beat_now()
-        await self._claims.drain()
+        await self._claims.polls.drain()
         await self._tries.over()
         await self._reporter.delivered()
         await self._logs.shipped()
 
     async def stop(self) -> None:
-        self._halt_claims()
+        self._claims.polls.halt()
+        self._claiming.drop()
         self._tries.abandon_all()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.LAST_WORDS):
@@ -138,29 +139,15 @@ class WorkerService:
                 await self._logs.shipped()
         await self._templates.close()
         await self._presence.leave()
-        for loop in self._loops:
-            loop.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
+        await self._loops.end()
         await self._close()
 
     async def failed(self) -> BaseException:
-        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
-        ended = done.pop()
-        return ended.exception() or RuntimeError(f"{ended.get_name()} ended by itself.")
+        return await self._loops.failed()
 
     async def _close(self) -> None:
         await self._client.close()
         await self._lifeline.close()
-
-    def _identity(self) -> Register:
-        return Register(
-            kind="worker",
-            name=self.name,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            version=version("evenflow"),
-            detail=self._detail(),
-        )
 
     def _measure(self) -> None:
         meter, tries = self.vitals.meter, self._tries
@@ -172,9 +159,8 @@ class WorkerService:
         meter.gauge(metrics.WORKER_LOG_BYTES, lambda: self._logs.held)
 
     def _detail(self) -> dict[str, Any]:
-        where = {"metrics": self.vitals.address} if self.vitals.address else {}
         slots = {"slots": self._slots, "resume_slots": self._resume_slots, "running": len(self._tries.epochs)}
-        return {**where, **slots, "queues": self._queues}
+        return {**self.vitals.detail, **slots, "queues": self._queues}
 
     # -- beats
 
@@ -205,24 +191,12 @@ class WorkerService:
         """R-CS7: the tries are others', so none may go on here."""
         log.warning("killing all tries", tries=len(self._tries.epochs))
         self._tries.abandon_all()
-        if self._claiming is not None:
-            self._claiming.cancel()
+        self._claiming.drop()
 
     # -- claims
 
-    async def _claim(self) -> None:
-        while True:
-            service_id = await self._presence.joined()
-            returns = self._presence.wire >= RETURNS_WIRE
-            self._claiming = asyncio.create_task(self._claims.run(service_id, returns=returns), name="claims")
-            try:
-                await asyncio.wait({self._claiming})
-            finally:
-                self._claiming.cancel()
-            if not self._claiming.cancelled():
-                self._claiming.result()
-                break
-        await asyncio.Event().wait()  # drained; only a failure may end a loop
+    async def _run_claims(self, service_id: int) -> None:
+        await self._claims.run(service_id, returns=self._presence.wire >= RETURNS_WIRE)
 
     def _claim_answered(self, answer: ClaimAnswer) -> None:
         if answer.assignments:
@@ -242,9 +216,4 @@ class WorkerService:
         if self._state == "active":
             log.info("told to drain", worker=self.name)
             self._state = "draining"
-            self._claims.halt()
-
-    def _halt_claims(self) -> None:
-        self._claims.halt()
-        if self._claiming is not None:
-            self._claiming.cancel()
+            self._claims.polls.halt()

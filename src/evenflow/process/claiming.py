@@ -1,0 +1,103 @@
+"""Claims for work: long polls, of which none is dropped while its answer may bring some, under one registration after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.process import limits
+from evenflow.process.patience import Patience
+from evenflow.process.presence import Presence
+
+Q = TypeVar("Q")  # a claim
+A = TypeVar("A")  # its answer
+
+log = structlog.get_logger(__name__)
+
+
+class Polls(Generic[Q, A]):
+    """Claims under way, each asked by ``ask``."""
+
+    def __init__(self, ask: Callable[[Q], Coroutine[Any, Any, A]]) -> None:
+        self._ask = ask
+        self._under_way: dict[asyncio.Future[A], Q] = {}
+        self.draining = asyncio.Event()  # when it is set, nothing new is asked
+
+    @property
+    def under_way(self) -> list[Q]:
+        return list(self._under_way.values())
+
+    async def answer(self, claim: Callable[[str], Q]) -> A | None:
+        """The answer to one claim, or none when this service drains. It is made anew, with the same request key, until it is
+        answered: it may have been heard. Raises :class:`ApiRefused` when this service may not claim.
+        """
+        request_key, patience = uuid.uuid4().hex, Patience()
+        while not self.draining.is_set():
+            answer = await self._once(claim(request_key))
+            if answer is not None:
+                return answer
+            await patience.wait()
+        return None
+
+    async def drain(self) -> None:
+        """Claim no more. The control plane must know it first: then an answer with work is under way already, or never will be."""
+        self.draining.set()
+        if polls := set(self._under_way):
+            await asyncio.wait(polls, timeout=limits.CLAIM_GRACE)
+            for poll in polls:
+                poll.cancel()
+
+    def halt(self) -> None:
+        """Ask for nothing new; an answer that is under way is still heard."""
+        self.draining.set()
+
+    async def _once(self, claim: Q) -> A | None:
+        poll = asyncio.ensure_future(self._ask(claim))
+        self._under_way[poll] = claim
+        try:
+            return await poll
+        except ApiUnavailable as error:
+            log.warning("claims wait for the API", reason=str(error))
+        except ApiRefused as error:
+            if error.status < 500:
+                raise
+            log.warning("claim refused", reason=str(error))
+        except asyncio.CancelledError:
+            poll.cancel()
+            if not self.draining.is_set():
+                raise
+        finally:
+            del self._under_way[poll]
+        return None
+
+
+class Claiming:
+    """``run`` claims for a service id until it is drained; it begins anew under each registration."""
+
+    def __init__(self, presence: Presence, run: Callable[[int], Coroutine[Any, Any, None]]) -> None:
+        self._presence, self._run = presence, run
+        self._running: asyncio.Task[None] | None = None
+
+    async def keep(self) -> None:
+        """For ever: only a failure may end a loop of a service."""
+        while True:
+            service_id = await self._presence.joined()
+            self._running = asyncio.create_task(self._run(service_id), name="claims")
+            try:
+                await asyncio.wait({self._running})
+            finally:
+                self._running.cancel()
+            if not self._running.cancelled():
+                self._running.result()
+                break
+        await asyncio.Event().wait()  # drained
+
+    def drop(self) -> None:
+        """The registration is over, and so is what was claimed under it."""
+        if self._running is not None:
+            self._running.cancel()
