@@ -20,9 +20,10 @@ from evenflow.core.model import DagSpec
 from evenflow.scheduler.advance import Progress
 from evenflow.store.audit import audit
 from tests.crashes.ledger import Ledger, Process
+from tests.crashes.registered import Clock, Conn
 from tests.crashes.schedulers import Doom, Manner, Scheduler
 from tests.crashes.triggerers import Running, Triggerer
-from tests.crashes.workers import Clock, Conn, Worker
+from tests.crashes.workers import Worker
 from tests.scheduler.workloads import random_dag
 
 STATEMENTS = 40  # that a turn may have: a doom above the real number spares it
@@ -99,13 +100,13 @@ class Story:
         self.ledger, self.clock = Ledger(), Clock()
         self.sent: list[str] = []
         self.workers = [
-            Worker(api, self.clock, self.ledger, self._judge, self.r.randint(1, 4), self.r, self.sent)
+            Worker(api, self.clock, self.r, self.sent, self.ledger, self._judge, self.r.randint(1, 4))
             for _ in range(self.r.randint(1, 3))
         ]
         self.triggers, self.told = Running(), list[str]()
         self.silent: Triggerer | None = None  # whom nobody hears, while its triggers run on
         self.triggerers = [
-            Triggerer(api, self.clock, self.triggers, lambda: self.waits.random() < FAILING, self.waits, self.told)
+            Triggerer(api, self.clock, self.waits, self.told, self.triggers, lambda: self.waits.random() < FAILING)
             for _ in range(self.waits.randint(1, 2))
         ]
         self.specs = [self._dag(number) for number in range(self.r.randint(1, 2))]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from evenflow.core.lease import Lease
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.store import services, triggers
 from evenflow.store.triggers import ClaimedTrigger, TriggerClaim, TriggerKey
-from tests.crashes.workers import Answer, Clock, Conn, event_of
+from tests.crashes.registered import Registered
+from tests.crashes.workers import event_of
 
 CAPACITY = 100
 LOST_AFTER_S = 10.0  # as the API says
@@ -40,26 +39,18 @@ class Running:
 
 
 @dataclass(eq=False, slots=True)
-class Triggerer:
-    """``fails`` says whether a trigger fails this time; ``told`` is all that was ever told, for those who tell it again. What its
-    lease does not cover any more it ends, and gives back later.
-    """
+class Triggerer(Registered):
+    """``fails`` says whether a trigger fails this time. What its lease does not cover any more it ends, and gives back later."""
 
-    conn: Conn
-    clock: Clock
+    kind = "triggerer"
+
     running: Running
     fails: Callable[[], bool]
-    r: random.Random
-    told: list[str]
-    service_id: int | None = None
-    lease: Lease = field(default_factory=Lease)
     runs: dict[int, TriggerKey] = field(default_factory=dict)
     had: set[tuple[int, int]] = field(default_factory=set)
     events: dict[int, TriggerKey] = field(default_factory=dict)  # not acknowledged
     failed: list[TriggerKey] = field(default_factory=list)  # and these
     given_back: list[TriggerKey] = field(default_factory=list)
-    key: str = ""
-    answers: list[Answer] = field(default_factory=list)
 
     def look_at_clock(self) -> None:
         if self.service_id is not None and self.runs and not self.lease.holds(self.clock.now()):
@@ -91,19 +82,9 @@ class Triggerer:
         self.failed.clear()
         self.given_back.clear()
         self.had.clear()
-        self._forget_registration()
-
-    def _forget_registration(self) -> None:
-        self.service_id, self.lease = None, Lease()
-        self.answers.clear()
+        self.forget_registration()
 
     # -- with the API
-
-    async def register(self) -> None:
-        sent = self.clock.now()
-        self.service_id = await services.register(self.conn, kind="triggerer", name="t", host="h", pid=1, version="0", detail={})
-        self.key = uuid.uuid4().hex
-        self.lease.renew(sent, LEASE_S)
 
     async def leave(self) -> None:
         self.given_back += self._end(list(self.runs))
@@ -119,12 +100,12 @@ class Triggerer:
         listed = [*self.runs, *self.events, *(key.epoch for key in (*self.failed, *self.given_back))]
         if await services.beat(self.conn, service_id=service_id, kind="triggerer") is None:
             self._end(list(self.runs))
-            self._forget_registration()
+            self.forget_registration()
             return
         if api_dies:
             return
         stop = await triggers.compare_listed(self.conn, service_id=service_id, epochs=listed, lost_after_s=LOST_AFTER_S)
-        self._answered(lambda: self._hear_beat(service_id, sent, stop), late=late, patience=BEAT_S)
+        self.answered(lambda: self._hear_beat(service_id, sent, stop), late=late, patience=BEAT_S)
 
     async def claim(self, *, api_dies: bool = False, late: bool = False) -> None:
         self.look_at_clock()
@@ -136,7 +117,7 @@ class Triggerer:
             self.conn, service_id=service_id, claim_key=key, capacity=CAPACITY, queues=["default"], lease_s=LEASE_S
         )
         if not api_dies:
-            self._answered(lambda: self._hear_claim(service_id, key, found), late=late, patience=PATIENCE_S, key=key)
+            self.answered(lambda: self._hear_claim(service_id, key, found), late=late, patience=PATIENCE_S, key=key)
 
     async def report(self, *, api_dies: bool = False) -> None:
         """All that is not acknowledged; ``api_dies`` before it stores them, or before it says so."""
@@ -151,8 +132,8 @@ class Triggerer:
         if back:
             await triggers.give_back(self.conn, back)
         if rows:
-            self.told.append(json.dumps(rows))
-            await self.tell_again(self.told[-1])
+            self.sent.append(json.dumps(rows))
+            await self.tell_again(self.sent[-1])
         if not api_dies:
             for key in events:
                 self.events.pop(key.epoch, None)
@@ -162,20 +143,6 @@ class Triggerer:
     async def tell_again(self, events: str) -> None:
         """A copy of what became of triggers, whoever's."""
         await triggers.insert_events(self.conn, events)
-
-    def hear(self) -> None:
-        """An answer that was on its way, if somebody still waits for it."""
-        self.look_at_clock()
-        if self.answers:
-            answer = self.answers.pop(self.r.randrange(len(self.answers)))
-            if self.clock.now() < answer.expires:
-                answer.hear()
-
-    def _answered(self, hear: Callable[[], None], *, late: bool, patience: float, key: str = "") -> None:
-        if late:
-            self.answers.append(Answer(hear, self.clock.now() + patience, key))
-        else:
-            hear()
 
     def _hear_beat(self, service_id: int, sent: float, stop: list[int]) -> None:
         if service_id == self.service_id:
@@ -188,7 +155,7 @@ class Triggerer:
         self.key = uuid.uuid4().hex
         if found.state != "active":
             self._end(list(self.runs))
-            self._forget_registration()
+            self.forget_registration()
             return
         for row in found.triggers:
             self._accept(row)

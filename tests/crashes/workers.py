@@ -6,62 +6,32 @@ from __future__ import annotations
 
 import base64
 import json
-import random
-import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import psycopg
-
-from evenflow.core.lease import Lease
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.store import dispatch, services
 from tests.crashes.ledger import Ledger, Process, TaskKey
+from tests.crashes.registered import Registered
 
-Conn = psycopg.AsyncConnection[Any]
 RESEND_AFTER_S = 2.0  # as the API says
 
 
-class Clock:
-    """Time by monotonic clocks, which goes on by itself and as the story says."""
-
-    def __init__(self) -> None:
-        self.added = 0.0
-
-    def now(self) -> float:
-        return time.monotonic() + self.added
-
-
 @dataclass(slots=True)
-class Answer:
-    """Of the API, on its way. ``expires``: when nobody waits for it any more."""
+class Worker(Registered):
+    """``judge`` says how a process will end."""
 
-    hear: Callable[[], None]
-    expires: float
-    key: str = ""  # of the claim
+    kind = "worker"
 
-
-@dataclass(slots=True)
-class Worker:
-    """``judge`` says how a process will end; ``sent`` are all reports that it ever sent, for those who send them again."""
-
-    conn: Conn
-    clock: Clock
     ledger: Ledger
     judge: Callable[[Process], str]
     slots: int
-    r: random.Random
-    sent: list[str]
-    service_id: int | None = None
-    lease: Lease = field(default_factory=Lease)
     frozen: bool = False
     running: dict[int, Process] = field(default_factory=dict)
     had: set[int] = field(default_factory=set)
     exits: dict[int, tuple[Process, str]] = field(default_factory=dict)
-    key: str = ""
-    answers: list[Answer] = field(default_factory=list)
 
     # -- by itself
 
@@ -92,24 +62,18 @@ class Worker:
         self._kill(list(self.running))
         self.exits.clear()
         self.had.clear()
-        self._forget_registration()
+        self._forget()
 
     def _kill(self, epochs: Iterable[int]) -> None:
         for epoch in epochs:
             if (process := self.running.pop(epoch, None)) is not None:
                 self.ledger.kill(process)
 
-    def _forget_registration(self) -> None:
-        self.service_id, self.frozen, self.lease = None, False, Lease()
-        self.answers.clear()
+    def _forget(self) -> None:
+        self.frozen = False
+        self.forget_registration()
 
     # -- with the API
-
-    async def register(self) -> None:
-        sent = self.clock.now()
-        self.service_id = await services.register(self.conn, kind="worker", name="w", host="h", pid=1, version="0", detail={})
-        self.key = uuid.uuid4().hex
-        self.lease.renew(sent, LEASE_S)
 
     async def leave(self) -> None:
         self._kill(list(self.running))
@@ -132,7 +96,7 @@ class Worker:
         difference = await dispatch.compare_listed(self.conn, service_id=service_id, epochs=listed, resend_after_s=RESEND_AFTER_S)
         again = await dispatch.read_tries(self.conn, service_id=service_id, epochs=difference.resend)
         if not api_dies:
-            self._answered(lambda: self._hear_beat(service_id, sent, difference, again), late=late, patience=BEAT_S)
+            self.answered(lambda: self._hear_beat(service_id, sent, difference, again), late=late, patience=BEAT_S)
 
     async def claim(self, *, api_dies: bool = False, late: bool = False) -> None:
         self.look_at_clock()
@@ -145,7 +109,7 @@ class Worker:
             self.conn, service_id=service_id, claim_key=key, slots=room, returns=room, queues=["default"], lease_s=LEASE_S
         )
         if not api_dies:
-            self._answered(lambda: self._hear_claim(service_id, key, result), late=late, patience=25.0)
+            self.answered(lambda: self._hear_claim(service_id, key, result), late=late, patience=25.0)
 
     async def report(self, *, api_dies: bool = False, starts: bool = False) -> None:
         """All that is not acknowledged; ``api_dies`` before it stores them, or before it says so."""
@@ -166,20 +130,6 @@ class Worker:
     async def resend(self, reports: str) -> None:
         """A copy of what was reported, by whoever."""
         await dispatch.insert_reports(self.conn, reports)
-
-    def hear(self) -> None:
-        """An answer that was on its way, if somebody still waits for it."""
-        self.look_at_clock()
-        if self.answers:
-            answer = self.answers.pop(self.r.randrange(len(self.answers)))
-            if self.clock.now() < answer.expires:
-                answer.hear()
-
-    def _answered(self, hear: Callable[[], None], *, late: bool, patience: float) -> None:
-        if late:
-            self.answers.append(Answer(hear, self.clock.now() + patience))
-        else:
-            hear()
 
     def _hear_beat(
         self, service_id: int, sent: float, difference: dispatch.ListDifference, again: list[dispatch.ClaimedTry]
@@ -226,7 +176,7 @@ class Worker:
 
     def _given_up(self) -> None:
         self._kill(list(self.running))
-        self._forget_registration()
+        self._forget()
 
 
 def event_of(epoch: int) -> bytes:

@@ -16,81 +16,69 @@ from typing import Any
 STEP_S = 0.05  # between two lines of a task that works: what a revoked try may do unseen
 
 
-class Entry:
-    """The lines of one execution."""
+class Execution:
+    """Of something that must not run twice at once: ``of`` names it, and is in each of its lines."""
+
+    def __init__(self, file: str, lock: str, of: dict[str, Any]) -> None:
+        folder = Path(os.environ["CHAOS_LEDGER"])
+        self._of = {**of, "pid": os.getpid()}
+        self._lines = os.open(folder / file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._lock = os.open(folder / "locks" / lock.replace("/", "_"), os.O_RDWR | os.O_CREAT, 0o644)
+
+    def begin(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = int(os.pread(self._lock, 20, 0) or b"0")
+            state = state_of(holder)
+            if state not in "TtZX":
+                self.write("overlap", holder=holder, state=state)
+        os.pwrite(self._lock, b"%-20d" % os.getpid(), 0)
+        self.write("begin")
+
+    def write(self, what: str, **more: Any) -> None:
+        os.write(self._lines, json.dumps({"what": what, "at": time.monotonic(), **self._of, **more}).encode() + b"\n")
+
+    def close(self) -> None:
+        os.close(self._lock)
+        os.close(self._lines)
+
+
+class Entry(Execution):
+    """The lines of a task."""
 
     def __init__(self, ti: Any) -> None:
-        folder = Path(os.environ["CHAOS_LEDGER"])
-        self._of = {
+        of = {
             "dag": ti.dag_id,
             "run": ti.run_id,
             "task": ti.task_id,
             "map": ti.map_index,
             "try": ti.try_number,
             "epoch": ti.epoch,
-            "pid": os.getpid(),
         }
-        self._lines = os.open(folder / "ledger.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        name = f"{ti.dag_id}.{ti.run_id}.{ti.task_id}.{ti.map_index}".replace("/", "_")
-        self._lock = os.open(folder / "locks" / name, os.O_RDWR | os.O_CREAT, 0o644)
-
-    def begin(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = int(os.pread(self._lock, 20, 0) or b"0")
-            state = state_of(holder)
-            if state not in "TtZX":
-                self._write("overlap", holder=holder, state=state)
-        os.pwrite(self._lock, b"%-20d" % os.getpid(), 0)
-        self._write("begin")
+        super().__init__("ledger.jsonl", f"{ti.dag_id}.{ti.run_id}.{ti.task_id}.{ti.map_index}", of)
 
     def work(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, STEP_S))
-            self._write("step")
+            self.write("step")
 
     def end(self, how: str = "end", **more: Any) -> None:
-        self._write(how, **more)
-
-    def _write(self, what: str, **more: Any) -> None:
-        os.write(self._lines, json.dumps({"what": what, "at": time.monotonic(), **self._of, **more}).encode() + b"\n")
+        self.write(how, **more)
 
 
-class Bell:
-    """The lines of one execution of a trigger. ``of`` names the deferral that it is for."""
+class Bell(Execution):
+    """The lines of a trigger. ``of`` names the deferral that it is for."""
 
     def __init__(self, of: str) -> None:
-        folder = Path(os.environ["CHAOS_LEDGER"])
-        self._of = of
-        self._lines = os.open(folder / "triggers.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        self._lock = os.open(folder / "locks" / f"bell.{of}".replace("/", "_"), os.O_RDWR | os.O_CREAT, 0o644)
-
-    def begin(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = int(os.pread(self._lock, 20, 0) or b"0")
-            state = state_of(holder)
-            if state not in "TtZX":
-                self._write("overlap", holder=holder, state=state)
-        os.pwrite(self._lock, b"%-20d" % os.getpid(), 0)
-        self._write("begin")
+        super().__init__("triggers.jsonl", f"bell.{of}", {"of": of})
 
     def step(self) -> None:
-        self._write("step")
+        self.write("step")
 
     def end(self) -> None:
-        self._write("fires")
-
-    def close(self) -> None:
-        os.close(self._lock)
-        os.close(self._lines)
-
-    def _write(self, what: str, **more: Any) -> None:
-        line = {"what": what, "at": time.monotonic(), "of": self._of, "pid": os.getpid(), **more}
-        os.write(self._lines, json.dumps(line).encode() + b"\n")
+        self.write("fires")
 
 
 def state_of(pid: int) -> str:
