@@ -35,6 +35,7 @@ class BashOperator(BaseOperator):
     operator_name = "bash"
     template_fields: ClassVar[Sequence[str]] = ("bash_command", "env", "cwd")
     template_ext: ClassVar[Sequence[str]] = (".sh", ".bash")
+    preloaded = ("subprocess",)
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class BashFunctionOperator(PythonOperator):
 
     operator_name = "bash"
     template_fields: ClassVar[Sequence[str]] = ("op_args", "op_kwargs", "env", "cwd")
+    preloaded = ("subprocess",)
 
     def __init__(
         self,

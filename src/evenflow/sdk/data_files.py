@@ -7,15 +7,13 @@ below the root of the bundle travels.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evenflow.errors import DagError
 from evenflow.sdk.limits import MAX_DATA_BYTES, MAX_DATA_FILES
-from evenflow.sdk.mapping import MappedOperator
-from evenflow.sdk.operators import BaseOperator
-from evenflow.sdk.templates import is_template
+from evenflow.sdk.templates import is_template, texts
 
 if TYPE_CHECKING:
     from evenflow.sdk.dag import DAG
@@ -84,10 +82,8 @@ def _templates(dag: DAG, root: Path) -> set[str]:
     """What the template fields of the tasks name, found as it will be found when they are rendered."""
     search = _Search(dag, root)
     for task in dag.tasks.values():
-        if isinstance(task, MappedOperator):
-            search.look(_texts((task.shared, task.inputs)), tuple(task.template_ext))
-        elif isinstance(task, BaseOperator):
-            search.look(_texts([getattr(task, field, None) for field in task.template_fields]), tuple(task.template_ext))
+        values, endings = task.templates()
+        search.look(texts(values), endings)
     return search.paths
 
 
@@ -140,14 +136,3 @@ def _below(root: Path, path: Path) -> str | None:
     """The path below ``root``, however it is written; None for what is not there."""
     relative = os.path.relpath(os.path.normpath(path), root)
     return None if relative.startswith("..") else Path(relative).as_posix()
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for item in value:
-            yield from _texts(item)

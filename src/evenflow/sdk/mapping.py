@@ -68,7 +68,11 @@ class MappedOperator(Task):
     def preloads(self) -> tuple[str, ...]:
         from evenflow.sdk.operators import FOR_ASYNC
 
-        return (*(self._kind.preloaded if self.shared.get("deferrable") else ()), *(FOR_ASYNC if self._is_async else ()))
+        modules = self._kind.modules_of_tries(bool(self.shared.get("deferrable")))
+        return (*modules, *(FOR_ASYNC if self._is_async else ()))
+
+    def templates(self) -> tuple[Any, tuple[str, ...]]:
+        return (self.shared, self.inputs), tuple(self.template_ext)
 
     def while_deferred(self) -> dict[str, str] | None:
         return super().while_deferred() or self._kind.released_by_default(bool(self.shared.get("deferrable")))

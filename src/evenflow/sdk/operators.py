@@ -49,7 +49,8 @@ class BaseOperator(Task, metaclass=_Registering):
     operator_name: ClassVar[str] = ""  # what people see as the kind of the task; the class name if empty
     template_fields: ClassVar[Sequence[str]] = ()
     template_ext: ClassVar[Sequence[str]] = ()  # of files, e.g. (".sql",)
-    preloaded: ClassVar[tuple[str, ...]] = ()  # modules that tries of a deferrable one import
+    preloaded: ClassVar[tuple[str, ...]] = ()  # modules that its tries import
+    preloaded_to_defer: ClassVar[tuple[str, ...]] = ()  # and those of a deferrable one
     releases_while_deferred: ClassVar[Mapping[str, str] | None] = None  # where the task says nothing
 
     def __init__(
@@ -97,8 +98,15 @@ class BaseOperator(Task, metaclass=_Registering):
     def stops_work(self) -> bool:
         return super().stops_work() or self.overrides_on_kill()
 
+    @classmethod
+    def modules_of_tries(cls, deferrable: bool) -> tuple[str, ...]:
+        return cls.preloaded + (cls.preloaded_to_defer if deferrable else ())
+
     def preloads(self) -> tuple[str, ...]:
-        return self.preloaded if getattr(self, "deferrable", False) else ()
+        return self.modules_of_tries(getattr(self, "deferrable", False))
+
+    def templates(self) -> tuple[Any, tuple[str, ...]]:
+        return [getattr(self, field, None) for field in self.template_fields], tuple(self.template_ext)
 
     def while_deferred(self) -> dict[str, str] | None:
         return super().while_deferred() or self.released_by_default(getattr(self, "deferrable", False))

@@ -32,7 +32,7 @@ class TriggerDagRunOperator(BaseOperator):
     """
 
     operator_name = "trigger_dag_run"
-    preloaded = ("evenflow.triggers.external",)
+    preloaded_to_defer = ("evenflow.triggers.external",)
     template_fields: ClassVar[Sequence[str]] = ("trigger_dag_id", "trigger_run_id", "logical_date", "conf")
 
     def __init__(
@@ -176,7 +176,7 @@ class ExternalTaskSensor(BaseSensorOperator):
     """
 
     operator_name = "sensor"
-    preloaded = ("evenflow.triggers.external",)
+    preloaded_to_defer = ("evenflow.triggers.external",)
     template_fields: ClassVar[Sequence[str]] = (
         "external_dag_id",
         "external_task_id",

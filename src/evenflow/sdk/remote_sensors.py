@@ -30,7 +30,7 @@ class HttpSensor(BaseSensorOperator):
     """
 
     operator_name = "sensor"
-    preloaded = ("evenflow.triggers.http", "aiohttp")
+    preloaded_to_defer = ("evenflow.triggers.http", "aiohttp")
     template_fields: ClassVar[Sequence[str]] = ("path", "request_params", "headers")
 
     def __init__(
@@ -110,7 +110,7 @@ class SqlSensor(BaseSensorOperator):
     """
 
     operator_name = "sensor"
-    preloaded = ("evenflow.triggers.sql",)
+    preloaded_to_defer = ("evenflow.triggers.sql",)
     template_fields: ClassVar[Sequence[str]] = ("sql", "parameters")
     template_ext: ClassVar[Sequence[str]] = (".sql", ".hql")
 

@@ -26,7 +26,7 @@ class FileSensor(BaseSensorOperator):
     """
 
     operator_name = "sensor"
-    preloaded = ("evenflow.triggers.file",)
+    preloaded_to_defer = ("evenflow.triggers.file",)
     template_fields: ClassVar[Sequence[str]] = ("filepath",)
 
     def __init__(

@@ -100,6 +100,10 @@ class Task(Dependency):
         """Modules that its tries would import each for itself: loaded once, by the process that they are forked from."""
         return ()
 
+    def templates(self) -> tuple[Any, tuple[str, ...]]:
+        """What may hold templates, however deep, and the endings of names of files that are some."""
+        return (), ()
+
     @property
     def output(self) -> XComArg:
         """The result of the task, for others to use as an argument."""

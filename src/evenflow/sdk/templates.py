@@ -30,6 +30,20 @@ def is_template(text: str) -> bool:
     return "{{" in text or "{%" in text
 
 
+def texts(values: Any, *, keys: bool = False) -> Iterator[str]:
+    """All strings inside, however deep; those that are keys too, if asked for."""
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, Mapping):
+        for key, value in values.items():
+            if keys:
+                yield from texts(key, keys=True)
+            yield from texts(value, keys=keys)
+    elif isinstance(values, (list, tuple, set, frozenset)):
+        for value in values:
+            yield from texts(value, keys=keys)
+
+
 class Renderer:
     """Renders the fields of one task. ``pull`` gives the value of a reference; ``data`` the arguments of a mapped instance, and
     those that the author wrote, from which they were taken.
@@ -100,8 +114,8 @@ class Renderer:
         """
         if self._data is None:
             values, written = self._find_data()
-            known = {id(each): each for each in _strings(values)}
-            own = list(_strings(written))
+            known = {id(each): each for each in texts(values, keys=True)}
+            own = list(texts(written, keys=True))
             self._data = known.keys() - set(map(id, own))
             if any("{" in known[each] for each in self._data):
                 self._authors = set(own)
@@ -214,18 +228,6 @@ def _beyond_template(error: Exception) -> TracebackType | None:
 
 _IN_TEMPLATE = "<template>"  # as Jinja calls the file of a text
 _NOT_AUTHORS = ("evenflow.sdk.", "jinja2.")
-
-
-def _strings(values: Any) -> Iterator[str]:
-    if isinstance(values, str):
-        yield values
-    elif isinstance(values, Mapping):
-        for key, value in values.items():
-            yield from _strings(key)
-            yield from _strings(value)
-    elif isinstance(values, (list, tuple, set, frozenset)):
-        for value in values:
-            yield from _strings(value)
 
 
 def _rebuilt(old: tuple[Any, ...], items: list[Any]) -> Any:
