@@ -174,7 +174,7 @@ def drain(s: Strike, kind: Kind) -> None:
 def die_at(s: Strike, point: KillPoint, *, signum: int = signal.SIGKILL) -> None:
     """A new service is to die at a point, or to stop there for longer than its lease."""
     kind = Kind(point.partition("-")[0])
-    death = Death(point, s.rng.choice((1, 1, 2, 3, 5) if _often(point) else (1,)), signum)
+    death = Death(point, s.rng.choice(_times(point)), signum)
     if kind is Kind.PROCESSOR:
         replaced = s.choose(kind)  # there is something to load only for the first who looks
         s.cluster.remove(replaced)
@@ -187,11 +187,12 @@ def die_at(s: Strike, point: KillPoint, *, signum: int = signal.SIGKILL) -> None
         return f"{point} {signum:d}" in _read(s.cluster)
 
     deadline, waves = time.monotonic() + 30.0, 0
+    more, every_s = (("waiting",), 4) if kind is Kind.TRIGGERER else (("chain", "flaky", "long"), 8)
     while not dead() and time.monotonic() < deadline:
         s.last(0.3)
-        if s.load.insist() and waves < 3 and time.monotonic() > deadline - 25 + 8 * waves:
+        if s.load.insist() and time.monotonic() > deadline - 25 + every_s * waves:
             waves += 1
-            s.load.wave(("chain", "flaky", "long"))
+            s.load.wave(more)
     if not dead():
         raise AssertionError(f"{member.name} did not come by {point} {death.nth} times in 30 s")
     s.struck_at = time.monotonic()
@@ -201,9 +202,12 @@ def die_at(s: Strike, point: KillPoint, *, signum: int = signal.SIGKILL) -> None
         os.kill(pid, signal.SIGCONT)
 
 
-def _often(point: KillPoint) -> bool:
+def _times(point: KillPoint) -> tuple[int, ...]:
+    """Which time that a service comes by it may be. A triggerer does with many triggers at once."""
     rare = (KillPoint.LEASES_LAPSED, KillPoint.LOSSES_REPORTED, KillPoint.SCHEDULE_INSERTED, KillPoint.RESULT_STORED)
-    return point not in rare and not point.startswith(("processor", "api-version"))
+    if point in rare or point.startswith(("processor", "api-version")):
+        return (1,)
+    return (1, 1, 2) if point.startswith("triggerer") else (1, 1, 2, 3, 5)
 
 
 def _provoke(s: Strike, point: KillPoint) -> None:
