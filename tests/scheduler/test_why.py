@@ -325,6 +325,27 @@ async def test_a_dispatch_without_a_worker(asking: Asking) -> None:
     assert (running.worker, running.host) == ("w", "h")
 
 
+async def test_a_return_may_have_slots_that_first_starts_may_not(asking: Asking) -> None:
+    """R-ST10, R-DQ3: a worker with all of its ordinary slots busy and one for returns free is no reason for these to wait."""
+    world = asking.world
+    world.conn.execute(
+        """update service set detail = '{"queues": ["default"], "slots": 1, "resume_slots": 1}' where kind = 'worker'"""
+    )
+    world.add_dag(dag(*five()))
+    run = world.trigger("d")
+    world.advance()
+    world.defer(world.claim(1))
+    world.advance()
+    world.claim(1)
+    world.fire(run, 4)
+    world.advance()
+    back, new = await asking.reason(run, "t5"), await asking.reason(run, "t3")
+    assert isinstance(back, AwaitsWorker)
+    assert isinstance(new, AwaitsWorker)
+    assert (back.returns, back.ahead, back.slots, back.busy) == (True, 0, 2, 1)
+    assert (new.returns, new.slots, new.busy) == (False, 1, 1)
+
+
 async def test_a_retry_and_an_end(asking: Asking) -> None:
     """R-ST10: when the next try is due, and what came of the last one."""
     world = asking.world

@@ -179,7 +179,8 @@ def _worker(reason: x.AwaitsWorker) -> Told:
         return Told(f"No worker that serves the queue {reason.queue} is alive.", [line, since], start)
     workers = "1 worker serves" if reason.workers == 1 else f"{reason.workers} workers serve"
     busy = f"{reason.busy} of {counted(reason.slots, 'slot')} {'is' if reason.busy == 1 else 'are'} busy"
-    sentence = f"It waits for a worker: {workers} the queue {reason.queue}, and {busy}."
+    begin = "It is back from waiting, and waits for a worker" if reason.returns else "It waits for a worker"
+    sentence = f"{begin}: {workers} the queue {reason.queue}, and {busy}{', those for returns included' if reason.returns else ''}."
     return Told(sentence, [line, since], shlex.join(["evenflow", "worker", "--queues", reason.queue]))
 
 

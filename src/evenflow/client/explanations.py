@@ -58,6 +58,7 @@ class NoScheduler(Answer, tag_field="kind", tag="no_scheduler"):
 class AwaitsWorker(Answer, tag_field="kind", tag="awaits_worker"):
     queue: str
     since: datetime
+    returns: bool
     ahead: int
     counted: bool
     workers: int

@@ -12,6 +12,7 @@ from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RunState, Task
 from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, Reason, Why
 from evenflow.errors import DagNotFound, ParamError
 from evenflow.store.columns import numbers
+from evenflow.store.dispatch import RETURN
 from evenflow.store.instant import Conn, Row, one_instant, read
 from evenflow.store.line import explain_limits
 from evenflow.store.operations import Key, key_columns
@@ -99,10 +100,11 @@ async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[Reason]:
     if row["worker"] is not None:
         return [why.Running(since=row["claimed_at"], worker=row["worker"], host=row["host"])]
     params = {name: row[name] for name in ("queue", "class", "priority", "epoch")}
-    (queue,) = await read(conn, "why/read_queue", {**params, "counted": LINE_COUNTED, "lease_s": LEASE_S})
+    returns = row["class"] == RETURN
+    (queue,) = await read(conn, "why/read_queue", {**params, "returns": returns, "counted": LINE_COUNTED, "lease_s": LEASE_S})
     frozen = await holding_tries(conn, row["dag_id"], graph.spec.tasks[row["task_index"]].pool, row["queue"])
     counted = queue["ahead"] < LINE_COUNTED
-    return [*frozen, why.AwaitsWorker(queue=row["queue"], since=row["granted_at"], counted=counted, **queue)]
+    return [*frozen, why.AwaitsWorker(queue=row["queue"], since=row["granted_at"], returns=returns, counted=counted, **queue)]
 
 
 async def _run_queued(conn: Conn, row: Row) -> list[Reason]:

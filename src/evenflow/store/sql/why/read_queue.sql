@@ -1,4 +1,5 @@
--- How many dispatches of a queue are claimed before this one, and which workers serve the queue.
+-- How many dispatches of a queue are claimed before this one, and which workers serve the queue. Those that return take the slots for
+-- returns, too, when all others are busy.
 select (select count(*)::int
         from (
             select from dispatch
@@ -6,8 +7,11 @@ select (select count(*)::int
               and (class < %(class)s or class = %(class)s and (priority > %(priority)s or priority = %(priority)s and epoch < %(epoch)s))
             limit %(counted)s
         ) as before) as ahead,
-       count(*)::int as workers, coalesce(sum((s.detail ->> 'slots')::int), 0)::int as slots, coalesce(sum(b.busy), 0)::int as busy
+       count(*)::int as workers, coalesce(sum(r.slots), 0)::int as slots, coalesce(sum(least(b.busy, r.slots)), 0)::int as busy
 from service s
+cross join lateral (
+    select (s.detail ->> 'slots')::int + case when %(returns)s then coalesce((s.detail ->> 'resume_slots')::int, 0) else 0 end as slots
+) as r
 cross join lateral (select count(*)::int as busy from dispatch where dispatch.worker_id = s.service_id) as b
 where s.kind = 'worker' and s.state = 'active' and s.beat_at > now() - make_interval(secs => %(lease_s)s)
   and s.detail -> 'queues' ? %(queue)s
