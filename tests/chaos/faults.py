@@ -91,9 +91,11 @@ class Strike:
         return member
 
     def choose_waiting(self) -> Member:
-        """A triggerer that has triggers in hand."""
+        """A triggerer that has triggers in hand: those of what was triggered before may have fired already."""
+        self.load.wave(("waiting",))
 
         def waiting() -> Member | None:
+            self.load.insist()
             member = self.choose(Kind.TRIGGERER)
             return member if self.cluster.one(TRIGGERS_IN_HAND, member.name) else None
 
