@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from census import bronze, charts, gold, listing, quality, tables
@@ -40,6 +41,13 @@ EDGES = {  # (source, target): does it run on import?
     ("other", "shop"): True,
 }
 
+# To compile a plan takes longer than to run it over eight files.
+UNCOMPILED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+}
+
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
@@ -52,7 +60,7 @@ def test_the_census_of_a_small_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         for name, text in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-    monkeypatch.delenv("EVENFLOW_CONN_SPARK_DEFAULT", raising=False)
+    monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", f"spark-local://?{urlencode(UNCOMPILED)}")
     monkeypatch.setattr(listing, "find_roots", lambda extra: roots)
     monkeypatch.setattr(quality, "MOST_BAD", 0.2)  # one of eight is broken
     monkeypatch.setattr(bronze, "BATCHES", 2)
@@ -138,7 +146,10 @@ def test_a_limit_reads_a_sample_that_is_the_same_each_time(tmp_path: Path, monke
         (tmp_path / "root").mkdir(exist_ok=True)
         (tmp_path / "root" / f"m{number}.py").write_text("")
     listing.write_shard(tmp_path, [listing.Root(str(tmp_path / "root"), "packages", 0)], 0, 1)
-    conf = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # as the tasks have it
+    conf = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        **UNCOMPILED,
+    }  # Java's as the tasks have it
     samples = []
     with session_for(Connection.parse("local", "local[1]"), app_name="sample", conf=conf, progress=lambda *_: None) as spark:
         for _ in range(2):

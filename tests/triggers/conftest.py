@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
@@ -98,9 +99,11 @@ class serving:
                 status, said = reply(Asked(self.command, self.path, dict(self.headers), body))
                 data = said if isinstance(said, bytes) else json.dumps(said).encode()
                 self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
+                if status != HTTPStatus.NO_CONTENT:
+                    self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(data)
+                if status != HTTPStatus.NO_CONTENT and self.command != "HEAD":
+                    self.wfile.write(data)
 
             do_POST = do_HEAD = do_GET
 
