@@ -31,9 +31,13 @@ _FAST = {
     "log_min_duration_statement": "-1",
 }
 
+# JVMs that live for seconds: to compile thoroughly what runs so briefly takes longer than to run it.
+_SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
+        os.environ.setdefault("JDK_JAVA_OPTIONS", _SHORT_LIVED_JAVA)
         # Not pytest's own directory: that is 0700, and the server may run as another user.
         directory = Path(tempfile.mkdtemp(prefix="evenflow-tests-"))
         directory.chmod(0o755)
