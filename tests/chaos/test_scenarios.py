@@ -30,8 +30,8 @@ def server() -> Iterator[ChaosServer]:
 
 
 @pytest.fixture
-def play(server: ChaosServer) -> Iterator[Play]:
-    """Runs a scenario with these faults, and expects that nothing is wrong afterwards."""
+def play(server: ChaosServer) -> Play:
+    """Runs a scenario with these faults, and expects that nothing is wrong afterwards; else its logs stay."""
     home = Path(tempfile.mkdtemp(prefix="evenflow-chaos-"))
     home.chmod(0o755)
 
@@ -39,10 +39,10 @@ def play(server: ChaosServer) -> Iterator[Play]:
         sizes = {Kind.API: apis, Kind.SCHEDULER: schedulers, Kind.PROCESSOR: 1, Kind.WORKER: 2, Kind.TRIGGERER: 2}
         outcome = run(Plan(seed, sizes, faults), server, home)
         assert outcome.wrong == [], f"its logs are in {home}"
+        shutil.rmtree(home)
         return outcome
 
-    yield run_one
-    shutil.rmtree(home, ignore_errors=True)
+    return run_one
 
 
 def test_every_seed_stands_for_the_same_scenario_each_time() -> None:

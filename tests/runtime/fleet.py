@@ -162,9 +162,11 @@ class Fleet:
         return [(int(pid), float(at)) for pid, at in (line.split() for line in lines)]
 
     def run_long(self) -> int:
-        """A run of the long task, which works; the run's key."""
+        """A run of the long task, which works, and whose start is known; the run's key."""
         run_key = self.trigger("long")
         until(lambda: self.ledger, "the task's work")
+        state = "select state::text from task_instance where run_key = %s"
+        until(lambda: self.ask(state, run_key) == "running", "the report of its start")
         return run_key
 
     def goes_on(self, within_s: float = DEADLINE_S) -> float:

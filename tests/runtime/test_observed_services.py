@@ -152,7 +152,7 @@ def test_every_metric_is_told_by_whom_the_documentation_says(up: RunningEvenflow
 
 
 def test_every_service_says_that_it_is_live_and_ready(up: RunningEvenflow) -> None:
-    assert len(targets(up)) == 4
+    assert len(targets(up)) == 5
     for address in targets(up):
         for question in ("live", "ready"):
             status, body = get(f"http://{address}/health/{question}")
@@ -185,14 +185,14 @@ def test_a_worker_that_is_killed_becomes_unhealthy_everywhere(
     up: RunningEvenflow, statsd: StatsDServer, extra_worker: psutil.Process
 ) -> None:
     """R-HA4: after 2n+1 missed beats, and not much later, in ``/health``, ``status``, Prometheus and StatsD."""
-    assert len(targets(up)) == 5
+    assert len(targets(up)) == 6
     extra_worker.send_signal(signal.SIGKILL)
     killed = time.monotonic()
     until(lambda: not healthy(up, "extra"))
     took = time.monotonic() - killed
     assert LEASE_S - BEAT_S - 1 < took < LEASE_S + 6
     assert json.loads(get(f"{up.api_url}/health")[1])["status"] == "degraded"
-    assert len(targets(up)) == 4
+    assert len(targets(up)) == 5
     states = {service["name"]: service for service in evenflow_json(up.home, "status")["services"]}
     assert not states["extra"]["healthy"]
     api = up.api_url.removeprefix("http://")

