@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.process import limits
-from evenflow.process.templates import DagFile
-from evenflow.worker.service import WorkerService
+from evenflow.process.code_cache import CodeCache
+from evenflow.process.owned_template import OwnedTemplate
+from evenflow.process.templates import DagFile, TemplatePool
+from evenflow.wire.code import archive_hash, pack
+from evenflow.worker.service import TASK_PROCESS, WorkerService
 from tests.worker.conftest import StartWorker
 from tests.worker.world import World, number_in, runs, until, wait_for
 
@@ -59,6 +64,39 @@ async def test_a_file_that_hangs_while_it_is_imported(world: World, worker: Work
     assert ended["outcome"] == "cannot_start"
     assert ended["reason"].startswith("cannot import DAG file dag.py: it was not loaded after 1 s")
     assert 'dag.py", line 3' in await world.logged(epoch, "Fatal Python error: Aborted")
+
+
+async def test_who_comes_at_the_moment_when_a_template_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks for one that is loaded to be loaded: that would return at once, and find it missing, for ever."""
+    files = {"dag.py": b""}
+    file = DagFile(archive_hash(files), "dag.py")
+
+    class Code:
+        async def get_code(self, code_hash: str) -> bytes:
+            return pack(files)
+
+    pool = TemplatePool(TASK_PROCESS, CodeCache(tmp_path / "code", Code()), os.environ)
+    start, comers, loads = OwnedTemplate.start, [], 0
+
+    async def come() -> None:
+        nonlocal loads
+        while pool.ready(file) is None:
+            loads += 1
+            assert loads < 3
+            await pool.load(file)
+
+    async def start_as_another_comes(*args: Any, **kwargs: Any) -> OwnedTemplate:
+        template = await start(*args, **kwargs)
+        comers.append(asyncio.create_task(come()))  # whose turn is next
+        return template
+
+    monkeypatch.setattr(OwnedTemplate, "start", start_as_another_comes)
+    try:
+        await pool.load(file)
+        await asyncio.gather(*comers)
+        assert (len(comers), loads) == (1, 0)
+    finally:
+        await pool.close()
 
 
 async def test_a_burst_meets_a_broken_file_once(world: World, start_worker: StartWorker, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class TemplatePool:
         self._loop = asyncio.get_running_loop()
         self._templates: dict[DagFile, OwnedTemplate] = {}
         self._used_at: dict[DagFile, float] = {}
-        self._loading: dict[DagFile, asyncio.Task[OwnedTemplate]] = {}
+        self._loading: dict[DagFile, asyncio.Task[None]] = {}  # those that failed of late, too
         self._turn = asyncio.Semaphore(limits.LOADS_AT_ONCE)
         self._until = self._loop.time()  # children may run
         self._closing: set[asyncio.Task[None]] = set()
@@ -63,8 +63,8 @@ class TemplatePool:
         """Make the file's template ready. Raises :class:`CannotLoad`; several callers share one attempt and its failure."""
         loading = self._loading.get(file)
         if loading is None:
-            loading = self._loading[file] = self._loop.create_task(self._start(file))
-            loading.add_done_callback(lambda done: self._loaded(file, done))
+            loading = self._loading[file] = self._loop.create_task(self._load(file))
+            loading.add_done_callback(lambda done: self._keep_failure(file, done))
         await asyncio.shield(loading)
 
     def lease(self, until: float) -> None:
@@ -90,6 +90,15 @@ class TemplatePool:
         self._templates.clear()
         await asyncio.gather(*self._loading.values(), *self._closing, return_exceptions=True)
 
+    async def _load(self, file: DagFile) -> None:
+        template = await self._start(file)
+        # Nobody may find the load done and the template not there yet: who asks again would get no further, nor let others.
+        del self._loading[file]
+        self._templates[file] = template
+        template.lease(self._until)
+        self._used_at[file] = self._loop.time()
+        self.end_idle()
+
     async def _start(self, file: DagFile) -> OwnedTemplate:
         try:
             root = "" if file == NO_FILE else str(await self._fetch(file))
@@ -112,17 +121,11 @@ class TemplatePool:
                 log.warning("code waits for the API", file=file.file, reason=str(error))
                 await patience.wait()
 
-    def _loaded(self, file: DagFile, loading: asyncio.Task[OwnedTemplate]) -> None:
+    def _keep_failure(self, file: DagFile, loading: asyncio.Task[None]) -> None:
         if loading.cancelled():
             del self._loading[file]
         elif loading.exception() is not None:
             self._loop.call_later(limits.FAILURE_KEPT, self._loading.pop, file, None)
-        else:
-            del self._loading[file]
-            template = self._templates[file] = loading.result()
-            template.lease(self._until)
-            self._used_at[file] = self._loop.time()
-            self.end_idle()
 
     def _end(self, template: OwnedTemplate) -> None:
         closing = self._loop.create_task(template.close())
