@@ -256,6 +256,7 @@ class Cluster:
             for member in members:
                 assert member.process is not None
                 if (code := member.process.wait(20)) != 0:
+                    member.process.send_signal(signal.SIGABRT)  # its log will say where it is
                     wrong.append(f"{member.name} was told to end: {'it did not' if code is None else f'exit code {code}'}")
         return wrong + [f"left behind: {process.pid} {' '.join(process.cmdline())[:100]}" for process in self.leftovers()]
 

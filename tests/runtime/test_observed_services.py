@@ -13,9 +13,9 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -161,50 +161,57 @@ def test_every_service_says_that_it_is_live_and_ready(up: RunningEvenflow) -> No
     assert (status, json.loads(body)["status"]) == (200, "healthy")
 
 
+class Extra(NamedTuple):
+    """A worker beside those of ``up``, so that nobody starts it again."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
 @pytest.fixture
-def extra_worker(up: RunningEvenflow) -> Iterator[psutil.Process]:
-    """Beside those of ``up``, so that nobody starts it again; ready."""
+def extra(up: RunningEvenflow, request: pytest.FixtureRequest) -> Iterator[Extra]:
+    """Ready, and of another name than the one before, which may seem healthy for a while."""
+    name = f"extra-{request.node.name.removeprefix('test_')}"
     token = evenflow_json(up.home, "tokens", "create", "worker")["token"]
     settings = {"EVENFLOW_API_URL": up.api_url, "EVENFLOW_TOKEN": token}
-    log = up.home / "extra.log"
+    log = up.home / f"{name}.log"
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "evenflow", "worker", "--name", "extra", "--queues", "other"]
+        command = [sys.executable, "-m", "evenflow", "worker", "--name", name, "--queues", "other"]
         process = subprocess.Popen(
             command, env={**environment(up.home), **settings}, cwd=up.home, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
     try:
-        until(lambda: process.poll() is not None or healthy(up, "extra"))
+        until(lambda: process.poll() is not None or healthy(up, name))
         assert process.poll() is None, log.read_text()
-        yield psutil.Process(process.pid)
+        yield Extra(name, process, log)
     finally:
         process.kill()
         process.wait()
 
 
-def test_a_worker_that_is_killed_becomes_unhealthy_everywhere(
-    up: RunningEvenflow, statsd: StatsDServer, extra_worker: psutil.Process
-) -> None:
+def test_a_worker_that_is_killed_becomes_unhealthy_everywhere(up: RunningEvenflow, statsd: StatsDServer, extra: Extra) -> None:
     """R-HA4: after 2n+1 missed beats, and not much later, in ``/health``, ``status``, Prometheus and StatsD."""
     assert len(targets(up)) == 6
-    extra_worker.send_signal(signal.SIGKILL)
+    extra.process.kill()
     killed = time.monotonic()
-    until(lambda: not healthy(up, "extra"))
+    until(lambda: not healthy(up, extra.name))
     took = time.monotonic() - killed
     assert LEASE_S - BEAT_S - 1 < took < LEASE_S + 6
     assert json.loads(get(f"{up.api_url}/health")[1])["status"] == "degraded"
     assert len(targets(up)) == 5
     states = {service["name"]: service for service in evenflow_json(up.home, "status")["services"]}
-    assert not states["extra"]["healthy"]
+    assert not states[extra.name]["healthy"]
     api = up.api_url.removeprefix("http://")
     samples = {labels["name"]: value for labels, value in scrape(api)["evenflow_service_healthy"]}
-    assert (samples["extra"], samples["worker-1"]) == (0, 1)
-    until(lambda: "evenflow.service_healthy.worker.extra:0|g" in list(statsd.lines))
+    assert (samples[extra.name], samples["worker-1"]) == (0, 1)
+    until(lambda: f"evenflow.service_healthy.worker.{extra.name}:0|g" in list(statsd.lines))
 
 
-def test_a_worker_without_its_api_is_live_and_not_ready(up: RunningEvenflow, extra_worker: psutil.Process) -> None:
+def test_a_worker_without_its_api_is_live_and_not_ready(up: RunningEvenflow, extra: Extra) -> None:
     """It is to be left alone: it goes on by itself."""
     status = up.evenflow("status", "--json")
-    (address,) = [s["detail"]["metrics"] for s in json.loads(status.stdout)["services"] if s["name"] == "extra" and s["healthy"]]
+    (address,) = [s["detail"]["metrics"] for s in json.loads(status.stdout)["services"] if s["name"] == extra.name and s["healthy"]]
     api = next(child for child in up.children() if child.cmdline()[-1] == "api")
     os.kill(api.pid, signal.SIGSTOP)
     try:
@@ -215,6 +222,15 @@ def test_a_worker_without_its_api_is_live_and_not_ready(up: RunningEvenflow, ext
     finally:
         os.kill(api.pid, signal.SIGCONT)
     until(lambda: get(f"http://{address}/health/ready")[0] == 200)
+
+
+def test_a_service_that_hangs_can_be_asked_where(up: RunningEvenflow, extra: Extra) -> None:
+    """SIGABRT needs no event loop that turns."""
+    extra.process.send_signal(signal.SIGABRT)
+    extra.process.wait(30)
+    log = extra.log.read_text()
+    assert "Fatal Python error: Aborted" in log
+    assert "selectors.py" in log
 
 
 def test_a_fixed_port_that_is_taken_is_named(up: RunningEvenflow) -> None:

@@ -7,6 +7,7 @@ service needs: five of these on one machine are common, and what each of them do
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import os
 import sys
@@ -28,6 +29,7 @@ log = logging.getLogger("evenflow.service")
 
 def main() -> int:
     bind_to_parent()
+    faulthandler.enable()  # SIGABRT: says where every thread is, and ends
     kind = Kind(sys.argv[1])
     settings = ServiceSettings.from_environment(os.environ)
     configure_logging(settings.log_level, settings.log_format)
