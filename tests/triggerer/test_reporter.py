@@ -9,9 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.process import limits as process_limits
-from evenflow.process import patience
-from evenflow.triggerer import limits
+from evenflow.process import limits, patience
 from evenflow.triggerer.reporter import Reporter
 from evenflow.wire.triggers import TriggerReport, TriggerReports, TriggerReportsAnswer
 from tests.worker.world import until
@@ -41,7 +39,7 @@ class FakeReports:
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeReports:
     monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(process_limits, "REPORT_PAUSE", 0.01)
+    monkeypatch.setattr(limits, "REPORT_PAUSE", 0.01)
     return FakeReports()
 
 

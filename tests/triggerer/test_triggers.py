@@ -157,11 +157,11 @@ async def test_an_end_that_comes_while_the_last_lines_are_stored_changes_nothing
 ) -> None:
     stored, waits = asyncio.Event(), asyncio.Event()
 
-    async def flushed(_: LogStream) -> None:
+    async def shipped(_: LogStream) -> None:
         waits.set()
         await stored.wait()
 
-    monkeypatch.setattr(LogStream, "flushed", flushed)
+    monkeypatch.setattr(LogStream, "shipped", shipped)
     epoch = world.waits("evenflow_dag_dag.Says", source=SAYS, text="x")
     await asyncio.wait_for(waits.wait(), 30)
     triggerer._in_hand.stop([epoch])

@@ -9,10 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.process import limits as process_limits
-from evenflow.process import patience
+from evenflow.process import limits, patience
 from evenflow.wire.messages import Defer, Report, Reports, ReportsAnswer
-from evenflow.worker import limits
 from evenflow.worker.reporter import Reporter
 from tests.worker.world import until
 
@@ -153,7 +151,7 @@ async def test_an_exit_at_which_the_api_fails_holds_up_no_other_and_fails_in_the
     api: FakeReports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-HA13: and its try is not left without an end."""
-    monkeypatch.setattr(process_limits, "REPORT_PAUSE", 0.01)
+    monkeypatch.setattr(limits, "REPORT_PAUSE", 0.01)
     api.defect = "bad"
     async with reporting(api) as reporter:
         reporter.exited(0, an_exit("bad", b"1"))

@@ -1,13 +1,13 @@
 """Reports of one kind, brought to the control plane in batches. One of them must not keep the others from arriving.
 
 What makes a whole batch refused is found by sending its reports one by one. A report at which the API fails again and again while
-it takes others waits apart, and after some attempts its owner makes another one of it, which says so.
+it takes others waits apart, and after some attempts it is replaced by one that says so.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -15,6 +15,7 @@ import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.process import limits
+from evenflow.process.patience import Patience
 
 log = structlog.get_logger(__name__)
 
@@ -44,24 +45,87 @@ class Entry(Generic[R]):
     taken_before: int | None = None  # reports that the API had taken when it last failed at this one
 
 
-class Courier(Generic[R]):
-    """``post`` sends a batch; ``acknowledged`` hears of each that is stored, ``refused`` of each that never will be, and why, and
-    ``spoiled`` of one that the API has failed at :data:`~evenflow.process.limits.REPORT_FAILURES` times.
-    """
+class Courier(ABC, Generic[R]):
+    """What is kept is sent until it is stored, or never will be: at once if nothing is in flight, else with the next batch."""
 
-    def __init__(
-        self,
-        post: Callable[[list[R]], Awaitable[Stored]],
-        *,
-        acknowledged: Callable[[Entry[R]], None],
-        refused: Callable[[Entry[R], str], None],
-        spoiled: Callable[[Entry[R], str], None],
-    ) -> None:
-        self._post, self._acknowledged, self._refused, self._spoiled = post, acknowledged, refused, spoiled
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._kept: dict[Entry[R], None] = {}  # the oldest first
+        self._wake = asyncio.Event()
+        self._patience = Patience()
         self._taken = 0  # reports that the API has taken
+        self._delivered = asyncio.Event()
+        self._delivered.set()
 
-    async def send(self, batch: list[Entry[R]]) -> bool:
+    @abstractmethod
+    async def _post(self, reports: list[R]) -> Stored: ...
+
+    @abstractmethod
+    def _size(self, report: R) -> int:
+        """Of what a batch may hold so many bytes of."""
+
+    @abstractmethod
+    def _says_more(self, report: R) -> bool:
+        """Than :meth:`_instead` would."""
+
+    @abstractmethod
+    def _instead(self, report: R, reason: str) -> R:
+        """One that says nothing but why it says no more."""
+
+    def _ahead(self) -> list[Entry[R]]:
+        """What is sent before what is kept, and is not kept itself."""
+        return []
+
+    def _not_sent(self, batch: list[Entry[R]]) -> None:
+        """The API is away."""
+
+    def _acknowledged(self, entry: Entry[R]) -> None:
+        self._kept.pop(entry, None)
+
+    @property
+    def unacknowledged(self) -> list[int]:
+        """Epochs of which the control plane may not know what is kept here."""
+        return [entry.epoch for entry in self._kept]
+
+    async def delivered(self) -> None:
+        """Returns when nothing is kept any more."""
+        await self._delivered.wait()
+
+    async def run(self) -> None:
+        """Send for ever."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            batch = self._take()
+            if batch and not await self._send(batch):
+                self._not_sent(batch)
+                await self._patience.wait()
+            else:
+                self._patience.renew()
+            if self._kept:
+                pause = min(entry.not_before for entry in self._kept) - self._loop.time()
+                self._loop.call_later(max(0.0, pause), self._wake.set)
+            else:
+                self._delivered.set()
+
+    def _keep(self, entry: Entry[R]) -> None:
+        self._kept[entry] = None
+        self._delivered.clear()
+        self._wake.set()
+
+    def _take(self) -> list[Entry[R]]:
+        """The next batch."""
+        batch, size, now = self._ahead(), 0, self._loop.time()
+        for entry in self._kept:
+            if entry.not_before > now:
+                continue
+            size += self._size(entry.report)
+            if len(batch) >= limits.REPORTS or (batch and size > limits.REPORTS_SIZE):
+                break
+            batch.append(entry)
+        return batch
+
+    async def _send(self, batch: list[Entry[R]]) -> bool:
         """Whether the batch is done with for now: stored, refused, or set apart. If not, the API is away."""
         now = self._loop.time()
         for entry in batch:
@@ -69,7 +133,7 @@ class Courier(Generic[R]):
         try:
             answer = await self._post([entry.report for entry in batch])
         except ApiUnavailable as error:
-            log.warning("reports wait for the API", reports=len(batch), reason=str(error))
+            log.warning("reports wait for the API", kept=len(self._kept), reason=str(error))
             return False
         except ApiRefused as error:
             return await self._split(batch, error)
@@ -84,10 +148,10 @@ class Courier(Generic[R]):
 
     async def _split(self, batch: list[Entry[R]], error: ApiRefused) -> bool:
         if error.status > 500 or error.status in (401, 403):  # not about these reports
-            log.warning("reports refused", reports=len(batch), reason=str(error))
+            log.warning("reports refused", kept=len(self._kept), reason=str(error))
             return False
         if len(batch) > 1:
-            return all([await self.send([entry]) for entry in batch])
+            return all([await self._send([entry]) for entry in batch])
         if error.status == 500:
             return self._failed(batch[0], str(error))
         self._refused(batch[0], str(error))
@@ -102,5 +166,17 @@ class Courier(Generic[R]):
         entry.failures += 1
         entry.not_before = self._loop.time() + limits.REPORT_PAUSE
         if entry.failures == limits.REPORT_FAILURES:
-            self._spoiled(entry, f"the API failed {entry.failures} times at what it reported: {reason}")
+            self._replace(entry, f"the API failed {entry.failures} times at what it reported: {reason}")
         return True
+
+    def _refused(self, entry: Entry[R], reason: str) -> None:
+        if self._says_more(entry.report):
+            self._replace(entry, reason)
+        else:
+            log.error("report refused", epoch=entry.epoch, reason=reason)
+            self._kept.pop(entry, None)
+
+    def _replace(self, entry: Entry[R], reason: str) -> None:
+        if entry in self._kept:
+            log.error("report replaced", epoch=entry.epoch, reason=reason)
+            entry.report = self._instead(entry.report, reason)

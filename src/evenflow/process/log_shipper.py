@@ -33,8 +33,7 @@ class LogStream:
         self._offset = 0  # stored by the API
         self._held = bytearray()  # from there on
         self._full = self._closed = self._refused = False
-        self._emptied: asyncio.Future[None] | None = None  # of who waits for it
-        self._empty: asyncio.Event | None = None  # of who waits until nothing is held
+        self._emptied: asyncio.Event | None = None  # of who waits for it
 
     def write(self, data: bytes) -> None:
         if not self._refused:
@@ -49,22 +48,16 @@ class LogStream:
             self._shipper.news(self, eager=True)
 
     async def shipped(self) -> None:
-        """Returns when all that was written so far is stored or refused."""
-        if self._held:
-            self._empty = self._empty or asyncio.Event()
-            await self._empty.wait()
+        """Returns when all that was written is stored or refused."""
+        while self._held:
+            self._emptied = self._emptied or asyncio.Event()
+            await self._emptied.wait()
 
     def discard(self) -> None:
         """The API does not want this log."""
         self._refused = True
         self._held.clear()
         self._tell_full()
-
-    async def flushed(self) -> None:
-        """Returns when all that was written is stored or refused."""
-        while self._held:
-            self._emptied = self._emptied or asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._emptied)
 
     @property
     def held(self) -> int:
@@ -97,11 +90,8 @@ class LogStream:
 
     def _tell_full(self) -> None:
         if not self._held and self._emptied is not None:
-            self._emptied.set_result(None)
+            self._emptied.set()
             self._emptied = None
-        if self._empty is not None and not self._held:
-            self._empty.set()
-            self._empty = None
         full = len(self._held) >= (limits.LOG_EAGER if self._full else limits.LOG_HELD)
         if full is not self._full:
             self._full = full

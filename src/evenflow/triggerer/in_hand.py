@@ -158,7 +158,7 @@ class TriggersInHand:
     async def _report_flushed(self, trigger: Trigger, report: TriggerReport, at: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.FLUSH):
-                await trigger.flushed()
+                await trigger.log_shipped()
         self._reporter.add(trigger.epoch, report, at)
         self._forget(trigger)
 

@@ -28,11 +28,6 @@ LOGS_HELD = 8 * 2**20  # of a host, that its triggerer has not read: it is some 
 LINE = 64 * 2**10  # of what a host prints that belongs to no trigger, in this service's own log
 RESTARTS_TOLD = 100  # triggers of a host that died, up to which each task's log says so
 
-# -- reports -----------------------------------------------------------------------------------------------------------
-
-REPORTS = 500  # in one request: 20 ms of work for the database
-REPORTS_SIZE = 8 * 2**20  # of events in one request; the API reads 16 MiB
-
 # -- the end -----------------------------------------------------------------------------------------------------------
 
 DRAIN = 10.0  # for triggers to stop and clean up; what has not is stopped by the end of its process

@@ -92,10 +92,10 @@ class Trigger:
         assert self._file_log is not None
         return bool(self._file_log.held)
 
-    async def flushed(self) -> None:
-        """Returns when all of its log is stored or refused."""
-        if self._file_log is not None:
-            await self._file_log.flushed()
+    async def log_shipped(self) -> None:
+        """After the close of its log: returns when all of it is stored or refused."""
+        if self._log is not None:
+            await self._log.shipped()
 
     # -- its secrets
 

@@ -13,11 +13,6 @@ EPOCHS_KNOWN = 10_000  # that began here: an assignment that comes again is a mi
 FROZEN = 3_600.0  # an outage of an hour loses nothing; a try that stands for longer only holds memory, and has lost its connections
 STARTED_DELAY = 0.1  # "running" shows within 1 s; most short tasks end before and need no report of their start
 
-# -- reports -----------------------------------------------------------------------------------------------------------
-
-REPORTS = 500  # in one request: 20 ms of work for the database
-REPORTS_SIZE = 8 * 2**20  # of results in one request; the API reads 16 MiB
-
 # -- progress ----------------------------------------------------------------------------------------------------------
 
 PROGRESS_PAUSE = 0.25  # between two of one try: people see no difference, the database does
