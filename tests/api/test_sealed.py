@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -90,8 +92,24 @@ async def test_rotation_strands_nothing_that_waits(rest: RestClient, world: Worl
         "insert into once_value (run_key, task_index, map_index, name, sealed, epoch) values (%s, 0, -1, 'a', %s, 1)",
         [run, vault.seal("kept")],
     )
+    for kind, path in (
+        ("exit", '{"outcome": "deferred", "defer": {"queue": "q", "sealed": %s}}'),
+        ("event", '{"what": "event", "event": %s}'),
+    ):
+        text = json.dumps(base64.b64encode(vault.seal(f"{kind} in quarantine")).decode())
+        world.db.execute(
+            "insert into report (run_key, kind, epoch, payload, held) values (%s, %s, 9, %s, true)", [run, kind, path % text]
+        )
     for _ in range(3):
         await rest.rotate_secrets()
+    reports = world.db.execute(
+        "select payload #>> '{defer,sealed}', payload ->> 'event', payload from report order by report_id"
+    ).fetchall()
+    assert [vault.open("it", base64.b64decode(seal or event)) for seal, event, _ in reports] == [
+        "exit in quarantine",
+        "event in quarantine",
+    ]
+    assert reports[0][2]["defer"]["queue"] == "q"
     rows = world.db.execute("select sealed, event from deferral order by map_index").fetchall()
     assert [[vault.open("it", seal) for seal in row if seal] for row in rows] == [["said", "event"], ["said"]]
     assert vault.open("it", world.one("select sealed from once_value")) == "kept"

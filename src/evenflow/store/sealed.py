@@ -15,6 +15,7 @@ from evenflow.store.sql import sql
 Conn = AsyncConnection[Any]
 Kind = Literal["connection", "variable"]
 LOOKS = 2  # at what waits while keys change
+RESEAL = {"deferral": "sealed/reseal_deferral", "once": "sealed/reseal_once", "report": "sealed/reseal_report"}
 CANARY = "evenflow"  # its name, and what is sealed in it
 
 
@@ -91,7 +92,8 @@ async def delete_unused_canary(conn: Conn) -> None:
 
 
 async def reseal_waiting(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -> None:
-    """What tries said that wait or have returned, and what tasks store once, sealed anew by ``seal_anew(name, sealed)``.
+    """What tries said that wait or have returned, or whose report is in quarantine, and what tasks store once, sealed anew by
+    ``seal_anew(name, sealed)``.
 
     A row at a time, so that no scheduler waits for more than one. What changes meanwhile is looked at again: it may have been
     sealed by another API process that did not know the new key yet.
@@ -102,7 +104,8 @@ async def reseal_waiting(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -
             if done.issuperset(_seals(row)):
                 continue
             source, run_key, task_index, map_index, name, old, old_event = row
-            what = f"What task {task_index} of run {run_key} keeps"
+            owner = "a report" if source == "report" else f"task {task_index}"
+            what = f"What {owner} of run {run_key} keeps"
             new = {seal: seal if seal in done else seal_anew(what, seal) for seal in _seals(row)}
             names = {
                 "run_key": run_key,
@@ -114,7 +117,7 @@ async def reseal_waiting(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -
                 "old_event": old_event,
                 "new_event": None if old_event is None else new[bytes(old_event)],
             }
-            await conn.execute(sql("sealed/reseal_deferral") if source == "deferral" else sql("sealed/reseal_once"), names)
+            await conn.execute(sql(RESEAL[source]), names)
             done |= set(new.values())
 
 
