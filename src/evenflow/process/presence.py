@@ -60,6 +60,7 @@ class Presence:
         self._joined = asyncio.Event()
         self._hurry = asyncio.Event()
         self._expiry: asyncio.TimerHandle | None = None
+        self._left = False
 
     async def join(self) -> None:
         """Register. Raises :class:`ApiUnavailable` and :class:`ApiRefused`."""
@@ -93,12 +94,13 @@ class Presence:
 
     async def keep(self) -> None:
         """Beat for ever, and register again when that is needed. Raises :class:`ApiRefused` when the token is not good any more."""
-        while True:
+        while not self._left:
             self._hurry.clear()
             pause = await (self._beat() if self._joined.is_set() else self._join_again())
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._hurry.wait()
+        await asyncio.Event().wait()  # only a failure may end a loop of a service
 
     async def beat_now(self) -> None:
         """One beat out of turn, for a state that others should know; without an answer the next one in turn will do."""
@@ -115,7 +117,8 @@ class Presence:
             self._lost()
 
     async def leave(self) -> None:
-        """Say that this service ends, so that nobody waits for its lease."""
+        """Say that this service ends, so that nobody waits for its lease. From now on it does not register anew."""
+        self._left = True
         if self._expiry is not None:
             self._expiry.cancel()
         if self._registered is not None and self._joined.is_set():
@@ -152,6 +155,11 @@ class Presence:
         try:
             await self.join()
         except ApiUnavailable:
+            return RETRY_S
+        except ApiRefused as error:
+            if error.status < 500:
+                raise
+            log.warning("registration refused", reason=str(error))
             return RETRY_S
         assert self._registered is not None
         log.info("registered anew", service_id=self._registered.service_id)
