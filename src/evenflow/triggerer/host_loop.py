@@ -9,6 +9,7 @@ import json
 import traceback
 from typing import Any
 
+from evenflow.core.limits import MAX_REASON
 from evenflow.errors import ApiRefused, TriggerEnded
 from evenflow.process.frames import Header, Link
 from evenflow.sdk import lookup, xcom
@@ -96,7 +97,8 @@ class HostLoop:
         key = job["key"]
         context = contextvars.copy_context()
         context.run(CURRENT.set, key)
-        self._tasks[key] = self._loop.create_task(self._run(key, job), context=context)
+        task = self._tasks[key] = self._loop.create_task(self._run(key, job), context=context)
+        task.add_done_callback(lambda _: self._ended(key))
 
     async def _run(self, key: int, job: dict[str, Any]) -> None:
         trigger: BaseTrigger | None = None
@@ -118,6 +120,11 @@ class HostLoop:
             await self._clean_up(trigger)
             self._tell(key, told)
         del self._tasks[key]
+
+    def _ended(self, key: int) -> None:
+        """One that is stopped before its first step never takes it, and says nothing itself."""
+        if self._tasks.pop(key, None) is not None:
+            self._tell(key, ({"stopped": key}, b""))
 
     def _tell(self, key: int, told: tuple[Header, bytes]) -> None:
         self._output.end(key)
@@ -157,4 +164,4 @@ async def _event(trigger: BaseTrigger, path: str) -> bytes:
 
 
 def _summary(error: BaseException) -> str:
-    return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:MAX_REASON]

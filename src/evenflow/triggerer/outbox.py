@@ -26,7 +26,7 @@ class Outbox:
 
     def send_log(self, key: int, lines: bytes) -> None:
         with self._news:
-            if self._held > limits.LOGS_HELD:
+            if self._held + len(lines) > limits.LOGS_HELD:
                 self._lost += len(lines)
                 return
             if self._lost:
