@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,9 @@ from evenflow.api.garbage import delete_some
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.store.connect import open_pool
 from evenflow.wire.objects import ObjectStorage
-from tests.worker.world import World
+from evenflow.worker import limits
+from evenflow.worker.service import WorkerService
+from tests.worker.world import World, until
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -57,6 +62,52 @@ async def test_a_large_value_goes_and_comes_by_object_storage(world: World, tmp_
     left = [file.name for file in (tmp_path / "xcom").iterdir()]
     assert left == [world.one("select object from xcom where task_index = 0 and key = 'return_value'")]
     assert world.one("select count(*) from xcom_garbage") == 0
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Object storage stands still until it is set, or the test is over."""
+    moves, write = threading.Event(), ObjectStorage.write
+
+    def wait(storage: ObjectStorage, name: str, data: bytes) -> None:
+        moves.wait()
+        write(storage, name, data)
+
+    monkeypatch.setattr(ObjectStorage, "write", wait)
+    yield moves
+    moves.set()
+
+
+BIG = "return 'x' * 300_000"
+
+
+async def test_a_timeout_counts_while_object_storage_stands_still(world: World, still: threading.Event, tmp_path: Path) -> None:
+    """R-CS6: the slot is free again, and what is stored in the end is deleted: nothing refers to it."""
+    epoch = world.task(BIG, execution_timeout=0.5)
+    ended = await world.exit_of(epoch)
+    assert (ended["outcome"], ended["reason"]) == ("failed", "execution_timeout of 0.5 s exceeded")
+    folder = tmp_path / "xcom"
+    still.set()
+    await until(lambda: folder.is_dir() and not any(folder.iterdir()), "the object is gone")
+
+
+async def test_object_storage_that_does_not_answer_fails_the_try(
+    world: World, still: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "STORAGE", 0.2)
+    ended = await world.exit_of(world.task(BIG))
+    assert ended["outcome"] == "failed"
+    assert "could not be stored in" in ended["reason"]
+    assert "did not answer within" in ended["reason"]
+
+
+async def test_a_service_ends_while_object_storage_stands_still(
+    world: World, worker: WorkerService, still: threading.Event
+) -> None:
+    world.task(BIG)
+    await until(lambda: any(thread.name == "object storage" for thread in threading.enumerate()), "it is being stored")
+    await asyncio.wait_for(worker.stop(), 20)
+    assert all(thread.daemon for thread in threading.enumerate() if thread.name == "object storage")
 
 
 async def test_what_is_larger_than_anything_may_be_is_refused(world: World) -> None:

@@ -21,7 +21,7 @@ from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.templates import CannotLoad, DagFile, TemplatePool
 from evenflow.sdk.masking import Masker
 from evenflow.sdk.xcomarg import RETURN_VALUE
-from evenflow.wire.messages import AssetChange, Assignment, Defer, Report, StoredObject
+from evenflow.wire.messages import AssetChange, Assignment, Defer, Outcome, Report, StoredObject
 from evenflow.worker import limits
 from evenflow.worker.memory import MemoryWatch
 from evenflow.worker.proxy import TryApi, TryProxy
@@ -59,6 +59,7 @@ class Attempt:
         self._masker = tools.masker.copy()
         self._values = TryValues(tools.values, assignment.epoch)
         self._settling: asyncio.Task[None] | None = None  # what is to be done between its end and the report of it
+        self._storing: Verdict | None = None  # a success whose large result is not in object storage yet
         self._log = MaskedLog(tools.logs.open(assignment.token, self._log_is_full), self._masker)
         self._proxy: TryProxy | None = None
         self._child: OwnedChild | None = None
@@ -89,7 +90,9 @@ class Attempt:
         """End the process group: SIGTERM, after a grace SIGKILL. The exit is reported with ``reason``. Again is no harm."""
         if self._ended_for is None:
             self._ended_for = reason
-            if self._child is not None:
+            if self._storing is not None:
+                self._store_no_more("failed", reason)
+            elif self._child is not None:
                 self._child.send_signal(signal.SIGTERM)
                 self._timers.after(limits.TERM_GRACE, self._kill_unless_it_cleans_up)
                 self._timers.after(limits.CLEAN_UP_GRACE, self._kill)
@@ -114,7 +117,9 @@ class Attempt:
         """End it at once, through no fault of its own."""
         self._given_up = self._ended_for is None
         self._ended_for = self._ended_for or reason
-        if self._child is not None:
+        if self._storing is not None:
+            self._store_no_more("lost", reason)
+        elif self._child is not None:
             self._kill()
         elif self._loading is not None:
             self._loading.cancel()
@@ -124,7 +129,9 @@ class Attempt:
         """The try is not this worker's any more: kill it at once and say nothing."""
         self._abandoned = True
         self._tools.reporter.abandon(self.epoch)
-        if self._child is not None:
+        if self._storing is not None:
+            self._store_no_more("lost", None)
+        elif self._child is not None:
             self._kill()
         elif self._loading is not None:
             self._loading.cancel()
@@ -221,6 +228,7 @@ class Attempt:
 
     def _conclude(self, verdict: Verdict) -> None:
         if verdict.result is not None and self._tools.values.is_large(verdict.result) and not self._abandoned:
+            self._storing = verdict
             self._settling = self._loop.create_task(self._store_result(verdict, verdict.result))
         elif verdict.defer is not None and not self._abandoned:
             self._settling = self._loop.create_task(self._store_log(verdict, verdict.defer))
@@ -235,9 +243,14 @@ class Attempt:
             self._report(replace(verdict, outcome="failed", reason=str(error), result=None))
         else:
             reached(KillPoint.RESULT_STORED)
-            if self._abandoned and push.stored is not None:
-                await self._values.discard(push.stored)
             self._report(replace(verdict, result=push.value), push.stored, secret=push.secret)
+
+    def _store_no_more(self, outcome: Outcome, reason: str | None) -> None:
+        """Nobody waits for object storage, which may never answer."""
+        assert self._settling is not None
+        assert self._storing is not None
+        self._settling.cancel()
+        self._report(Verdict(outcome, reason, exit_code=self._storing.exit_code))
 
     async def _store_log(self, verdict: Verdict, defer: Defer) -> None:
         """A deferral is reported when its log is stored: what its trigger and its return log comes after that, and once it has

@@ -11,6 +11,8 @@ CLEAN_UP = 300.0  # of a try that is made for on_kill alone: nobody waits for it
 LOG_STORED = 2.0  # how long a deferral waits for its log to be stored, so that what its trigger logs comes after it
 EPOCHS_KNOWN = 10_000  # that began here: an assignment that comes again is a minute old at most
 FROZEN = 3_600.0  # an outage of an hour loses nothing; a try that stands for longer only holds memory, and has lost its connections
+STORAGE = 120.0  # for a value to or from object storage: 32 MiB take a minute on a slow line
+STORAGE_CALLS = 8  # at once: on a network that is slow they wait, and each has a value in memory
 STARTED_DELAY = 0.1  # "running" shows within 1 s; most short tasks end before and need no report of their start
 
 # -- progress ----------------------------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Mapping
+from functools import partial
 
 from evenflow.errors import XComError
 from evenflow.sdk.limits import MAX_XCOM_BYTES
@@ -12,8 +14,11 @@ from evenflow.sdk.masking import Masker
 from evenflow.sdk.xcom import mapped_length
 from evenflow.wire.messages import StoredObject, XComPush, XComValue
 from evenflow.wire.objects import ObjectStorage, new_name
+from evenflow.worker import limits
+from evenflow.worker.storage_threads import StorageThreads
 
 NULL = b"null"
+_SILENT = f"it did not answer within {limits.STORAGE:g} s. Check EVENFLOW_XCOM_URL and the network of this worker."
 
 
 class Values:
@@ -21,6 +26,7 @@ class Values:
 
     def __init__(self, storage: ObjectStorage, inline: int) -> None:
         self._storage, self._inline = storage, inline
+        self._threads = StorageThreads(limits.STORAGE_CALLS)
 
     def is_large(self, value: bytes) -> bool:
         return len(value) > self._inline
@@ -29,7 +35,10 @@ class Values:
         """Raises :class:`XComError` when it cannot be stored."""
         stored = StoredObject(name=new_name(epoch), size=len(value))
         try:
-            stored.length = await asyncio.to_thread(self._write, stored.name, value)
+            async with asyncio.timeout(limits.STORAGE):
+                stored.length = await self._threads.run(self._write, stored.name, value, undo=partial(self._delete, stored.name))
+        except TimeoutError:
+            raise XComError(f"{what} has {len(value):,} bytes and could not be stored in {self._storage.url}: {_SILENT}") from None
         except Exception as error:  # whatever a file system raises
             raise XComError(
                 f"{what} has {len(value):,} bytes and could not be stored in {self._storage.url}: {type(error).__name__}: {error}. "
@@ -39,17 +48,19 @@ class Values:
 
     async def discard(self, stored: StoredObject) -> None:
         """No row will refer to it."""
-        try:
-            await asyncio.to_thread(self._storage.delete, stored.name)
-        except Exception:  # it stays, and costs space only
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limits.STORAGE):
+                await self._threads.run(self._delete, stored.name)
 
     async def fetch(self, value: XComValue, what: str) -> bytes:
         """The whole JSON. Raises :class:`XComError`."""
         if value.stored is None and not value.stored_items:
             return value.value or NULL
         try:
-            return await asyncio.to_thread(self._read, value)
+            async with asyncio.timeout(limits.STORAGE):
+                return await self._threads.run(self._read, value)
+        except TimeoutError:
+            raise XComError(f"{what} could not be read from {self._storage.url}: {_SILENT}") from None
         except Exception as error:
             raise XComError(
                 f"{what} could not be read from {self._storage.url}: {type(error).__name__}: {error}. All workers need the same "
@@ -60,6 +71,10 @@ class Values:
         length = mapped_length(json.loads(value))
         self._storage.write(name, value)
         return length
+
+    def _delete(self, name: str) -> None:
+        with contextlib.suppress(Exception):  # whatever a file system raises: it stays, and costs space only
+            self._storage.delete(name)
 
     def _read(self, value: XComValue) -> bytes:
         if value.stored is not None:

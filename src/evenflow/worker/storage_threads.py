@@ -1,0 +1,49 @@
+"""Threads for calls that may never return, as a network file system that is away keeps them: nobody waits for such a thread, not
+even the end of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class StorageThreads:
+    """At most ``count`` calls at once; one that hangs keeps its turn."""
+
+    def __init__(self, count: int) -> None:
+        self._turns = asyncio.Semaphore(count)
+
+    async def run(self, function: Callable[..., T], *args: object, undo: Callable[[], None] | None = None) -> T:
+        """What ``function`` answers or raises. Whoever waits no longer is cancelled; the call goes on, and ``undo`` follows it."""
+        await self._turns.acquire()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+
+        def settle(set_it: Callable[[], None]) -> None:
+            self._turns.release()
+            if not answer.done():
+                set_it()
+            elif undo is not None:
+                _start(undo)
+
+        def call() -> None:
+            try:
+                found = partial(answer.set_result, function(*args))
+            except BaseException as error:
+                found = partial(answer.set_exception, error)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(settle, found)
+
+        _start(call)
+        return await answer
+
+
+def _start(call: Callable[[], None]) -> None:
+    threading.Thread(target=call, name="object storage", daemon=True).start()
