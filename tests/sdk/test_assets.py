@@ -103,7 +103,19 @@ def test_what_it_may_not_say() -> None:
     def large(outlet_events: Any = None) -> None:
         outlet_events[A].extra["n"] = "x" * 20_000
 
-    for body, words in ((unknown, "is no outlet"), (no_json, "is not JSON"), (large, "above the limit")):
+    def long_number(outlet_events: Any = None) -> None:
+        outlet_events[A].extra["n"] = -(2**64)
+
+    def no_unicode(outlet_events: Any = None) -> None:
+        outlet_events[A].extra["n"] = "caf\udce9.csv"
+
+    for body, words in (
+        (unknown, "is no outlet"),
+        (no_json, "cannot be stored as JSON: Object of type object"),
+        (long_number, "has more than 64 bits; make it a string"),
+        (no_unicode, "surrogates not allowed"),
+        (large, "above the limit"),
+    ):
         result = told(body)
         assert result.outcome == "failed"
         assert words in result.reason

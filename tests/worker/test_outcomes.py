@@ -37,6 +37,35 @@ async def test_an_exception_fails_the_try(world: World) -> None:
     assert "dag.py" in await world.logged(epoch, "FileNotFoundError: [Errno 2]")
 
 
+async def test_an_exception_that_quotes_what_is_no_unicode(world: World) -> None:
+    """As file names may be."""
+    ended = await world.exit_of(world.task("raise ValueError('caf\\udce9.csv')"))
+    assert ended["reason"] == "ValueError: caf\\udce9.csv"
+
+
+async def test_questions_that_cannot_be_asked_are_answered(world: World) -> None:
+    """The task hears what is wrong with each, and goes on."""
+    epoch = world.task(
+        """
+        from evenflow.errors import ApiRefused
+        heard = []
+        for arguments in ({"dag_id": "d", "conf": {"n": 2**70}}, {"dag_id": "d", "conf": {"n": float("nan")}}, {"dag_id": 7}):
+            try:
+                ti.control.ask("trigger", arguments)
+            except ApiRefused as error:
+                heard.append(str(error))
+        ti.progress("half way", 0.5, 1)
+        return heard
+        """
+    )
+    ended = await world.exit_of(epoch)
+    assert ended["outcome"] == "success", ended
+    too_long, no_json, no_name = world.xcom(epoch)
+    assert "cannot be told to the API" in too_long
+    assert "asked in another way" in no_json
+    assert "asked in another way" in no_name
+
+
 @pytest.mark.parametrize(
     ("error", "outcome"), [("TaskSkipped('nothing new')", "skipped"), ("TaskFailedForGood('bad input')", "failed_for_good")]
 )

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.process import limits, patience
-from evenflow.wire.messages import Defer, Report, Reports, ReportsAnswer
+from evenflow.wire.messages import AssetChange, Defer, Report, Reports, ReportsAnswer
 from evenflow.worker.reporter import Reporter
 from tests.worker.world import until
 
@@ -177,3 +178,14 @@ async def test_an_api_that_fails_at_everything_loses_no_exit(api: FakeReports) -
     assert sorted((report.token, report.outcome, report.result) for report in api.stored) == [
         (str(n), "success", b"1") for n in range(3)
     ]
+
+
+async def test_what_no_message_can_carry_is_refused_before_it_is_sent() -> None:
+    """So that the courier finds out whose it is, and no loop of a worker ends because of what a task has said."""
+    client = ExecutionClient("http://127.0.0.1:9", "t")
+    for extra in ({"id": 2**70}, {"file": "caf\udce9.csv"}):
+        change = AssetChange(asset="orders", uri="orders", extra=extra, alias=None)
+        with pytest.raises(ApiRefused, match="cannot be told") as refused:
+            await client.report(Reports(reports=[Report(token="a", kind="exit", outcome="success", produced=[change])]))
+        assert refused.value.status == 422
+    await client.close()

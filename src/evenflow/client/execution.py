@@ -1,7 +1,8 @@
 """The execution API for processes that run user code: one method a message.
 
 Every request may be sent again without harm, so all of them are while the API does not answer. They raise :class:`ApiUnavailable`
-when it stays away, :class:`StaleEpoch` when a try is over, and :class:`ApiRefused` with the API's own words for anything else.
+when it stays away, :class:`StaleEpoch` when a try is over, and :class:`ApiRefused` with the API's own words for anything else, or
+with ours for what cannot be written as a message.
 """
 
 from __future__ import annotations
@@ -168,10 +169,14 @@ class ExecutionClient:
         self, path: str, message: m.Message, *, token: str | None, waits_s: float = 0.0, patience_s: float | None = None
     ) -> Response:
         shown = token or self._credential.own
+        try:
+            body = _encode(message)
+        except (UnicodeError, OverflowError, TypeError) as error:  # as MessagePack has no integers above 64 bits, and only UTF-8
+            raise ApiRefused(422, f"This cannot be told to the API: {error}") from None
         response = await self._http.request(
             "POST",
             f"{m.SCHEMA}{path}",
-            body=_encode(message),
+            body=body,
             content_type=m.CONTENT_TYPE,
             token=shown,
             waits_s=waits_s,

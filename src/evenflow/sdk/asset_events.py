@@ -80,15 +80,24 @@ class OutletEvents(Mapping[Any, OutletEvent]):
             raise BadArgument(f"The task made {len(told):,} asset events; the limit is {MAX_ASSET_EVENTS:,} a try.")
         for each in told:
             try:
-                size = len(json.dumps(each["extra"], allow_nan=False).encode())
+                text = json.dumps(each["extra"], allow_nan=False, ensure_ascii=False)
+                size = len(text.encode())
+                json.loads(text, parse_int=_int64)
             except (TypeError, ValueError) as error:
-                raise BadArgument(f"The extra of the event of asset {each['asset']!r} is not JSON: {error}.") from None
+                raise BadArgument(f"The extra of the event of asset {each['asset']!r} cannot be stored as JSON: {error}.") from None
             if size > MAX_ASSET_EXTRA_BYTES:
                 raise BadArgument(
                     f"The extra of the event of asset {each['asset']!r} is {size:,} bytes as JSON, above the limit of "
                     f"{MAX_ASSET_EXTRA_BYTES:,}. Write it to storage and put its path there."
                 )
         return told
+
+
+def _int64(digits: str) -> int:
+    """Raises :class:`ValueError` for what messages and databases cannot hold."""
+    if not -(2**63) <= (number := int(digits)) < 2**63:
+        raise ValueError(f"{digits} has more than 64 bits; make it a string")
+    return number
 
 
 class TriggeringAssetEvents(Mapping[Asset, list[AssetEvent]]):

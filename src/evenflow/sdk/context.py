@@ -194,8 +194,8 @@ class TaskInstance:
         Kept(self.task_id, self.control).forget(name)
 
     def progress(self, label: str, done: int, total: int, **detail: Any) -> None:
-        """Shows people how far the try is; the newest replaces the one before."""
-        self.report_progress(label, done, total, detail)
+        """Shows people how far the try is, in whole steps; the newest replaces the one before."""
+        self.report_progress(str(label), int(done), int(total), detail)
 
 
 class Context(dict[str, Any]):

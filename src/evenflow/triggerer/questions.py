@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 import msgspec
 
-from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
+from evenflow.errors import ApiRefused
 from evenflow.process.answered_secrets import secrets_of
+from evenflow.process.asking import QuestionApi, ask_patiently, read_question
 from evenflow.process.frames import Header
-from evenflow.process.patience import Patience
 from evenflow.triggerer.trigger import Trigger
 from evenflow.wire.messages import Message
-from evenflow.wire.questions import QUESTIONS
 from evenflow.wire.triggers import TRIGGER_QUESTIONS
-
-
-class QuestionApi(Protocol):
-    async def ask(self, token: str, question: str, message: Message) -> Message: ...
 
 
 class Questions:
@@ -30,7 +24,6 @@ class Questions:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def serve(self, trigger: Trigger, question: str, body: bytes, answer: Callable[[Header, bytes], None]) -> None:
-        """Raises :class:`ValueError` for a question that is no text of a question."""
         if question not in TRIGGER_QUESTIONS:
             known = ", ".join(TRIGGER_QUESTIONS)
             answer(
@@ -38,11 +31,9 @@ class Questions:
             )
             return
         try:
-            message = msgspec.json.decode(body, type=QUESTIONS[question][0])
-        except msgspec.ValidationError as error:
-            answer(
-                {"error": f"The question {question!r} was asked in another way than it is answered: {error}.", "status": 400}, b""
-            )
+            message = read_question(question, body)
+        except ApiRefused as error:
+            answer({"error": str(error), "status": error.status}, b"")
             return
         task = asyncio.get_running_loop().create_task(self._ask(trigger, question, message, answer))
         self._tasks.add(task)
@@ -53,16 +44,10 @@ class Questions:
             task.cancel()
 
     async def _ask(self, trigger: Trigger, question: str, message: Message, answer: Callable[[Header, bytes], None]) -> None:
-        patience = Patience()
-        while True:
-            try:
-                found = await self._api.ask(trigger.assignment.token, question, message)
-            except ApiUnavailable:  # the trigger waits with us, until the API is back or the lease is over
-                await patience.wait()
-            except ApiRefused as error:
-                return answer({"error": str(error), "status": error.status}, b"")
-            except StaleEpoch as error:
-                return answer({"error": str(error), "status": 409}, b"")
-            else:
-                trigger.learn(secrets_of(question, message, found))
-                return answer({}, msgspec.json.encode(found))
+        try:
+            found = await ask_patiently(self._api, trigger.assignment.token, question, message)
+        except ApiRefused as error:
+            answer({"error": str(error), "status": error.status}, b"")
+        else:
+            trigger.learn(secrets_of(question, message, found))
+            answer({}, msgspec.json.encode(found))

@@ -12,6 +12,7 @@ import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
 from evenflow.process.answered_secrets import secrets_of
+from evenflow.process.asking import QuestionApi, ask_patiently, read_question
 from evenflow.process.frames import Header
 from evenflow.process.patience import Patience
 from evenflow.sdk.masking import Masker, texts_in
@@ -23,14 +24,12 @@ from evenflow.worker.values import TryValues
 log = structlog.get_logger(__name__)
 
 
-class TryApi(Protocol):
+class TryApi(QuestionApi, Protocol):
     async def push_xcom(self, token: str, message: XComPush) -> None: ...
 
     async def pull_xcom(self, token: str, message: XComPull) -> XComValue: ...
 
     async def send_progress(self, token: str, message: Progress) -> None: ...
-
-    async def ask(self, token: str, question: str, message: Message) -> Message: ...
 
 
 class TryProxy:
@@ -49,21 +48,14 @@ class TryProxy:
         match header:
             case {"ask": "pull", "task_id": str() as task_id, "key": str() as key, "map_index": int() | None as map_index}:
                 pull = XComPull(task_id=task_id, key=key, map_index=map_index, run_id=header.get("run_id"))
-                self._spawn(self._pull(pull))
+                self._spawn(self._answered(self._pull(pull)))
             case {"ask": "push", "key": str() as key}:
-                self._spawn(self._push(key, body))
+                self._spawn(self._answered(self._push(key, body)))
             case {"ask": "control", "question": "mask"}:
                 self._masker.add(_texts(json.loads(body)))
                 self._answer({}, b"{}")
             case {"ask": "control", "question": str() as question} if question in QUESTIONS:
-                message = msgspec.json.decode(body, type=QUESTIONS[question][0])
-                if isinstance(message, Rendered):
-                    message = Rendered(fields=self._masker.mask_value(message.fields))
-                if isinstance(message, SetOnce):
-                    message.secret = self._masker.finds_in(msgspec.json.encode(message.value))
-                if isinstance(message, SetVariable) and message.description is not None:
-                    message.description = self._masker.mask_text(message.description)
-                self._spawn(self._ask(question, message))
+                self._spawn(self._answered(self._control(question, body)))
             case {
                 "tell": "progress",
                 "label": str() as label,
@@ -88,6 +80,14 @@ class TryProxy:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _answered(self, work: Coroutine[Any, Any, None]) -> None:
+        """Whatever happens: the process of the try would wait for ever."""
+        try:
+            await work
+        except Exception as error:
+            log.exception("a question of a try cannot be answered")
+            self._answer({"error": f"The worker failed at this question; its log says where: {error!r:.300}", "status": 500}, b"")
 
     async def _pull(self, question: XComPull) -> None:
         patience = Patience()
@@ -126,20 +126,26 @@ class TryProxy:
             else:
                 return self._answer({}, b"")
 
-    async def _ask(self, question: str, message: Message) -> None:
-        patience = Patience()
-        while True:
-            try:
-                answer = await self._api.ask(self._token, question, message)
-            except ApiUnavailable:
-                await patience.wait()
-            except ApiRefused as error:
-                return self._answer({"error": str(error), "status": error.status}, b"")
-            except StaleEpoch as error:
-                return self._answer({"error": str(error), "status": 409}, b"")
-            else:
-                self._learn(question, message, answer)
-                return self._answer({}, msgspec.json.encode(answer))
+    async def _control(self, question: str, body: bytes) -> None:
+        try:
+            message = self._shown(read_question(question, body))
+            answer = await ask_patiently(self._api, self._token, question, message)
+        except ApiRefused as error:
+            self._answer({"error": str(error), "status": error.status}, b"")
+        else:
+            self._learn(question, message, answer)
+            self._answer({}, msgspec.json.encode(answer))
+
+    def _shown(self, message: Message) -> Message:
+        """What people will see of it is masked, and what is secret is marked so."""
+        match message:
+            case Rendered():
+                return Rendered(fields=self._masker.mask_value(message.fields))
+            case SetOnce():
+                message.secret = self._masker.finds_in(msgspec.json.encode(message.value))
+            case SetVariable(description=str() as description):
+                message.description = self._masker.mask_text(description)
+        return message
 
     def _learn(self, question: str, message: Message, answer: Message) -> None:
         """The secrets of an answer are known before the try has it."""

@@ -1,0 +1,37 @@
+"""Questions of user code, brought to the control plane with tokens that user code never sees."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
+from evenflow.process.patience import Patience
+from evenflow.wire.messages import Message
+from evenflow.wire.questions import QUESTIONS
+
+
+class QuestionApi(Protocol):
+    async def ask(self, token: str, question: str, message: Message) -> Message: ...
+
+
+def read_question(question: str, body: bytes) -> Message:
+    """One of ``QUESTIONS``, from its JSON. Raises :class:`ApiRefused` for what the control plane would not understand."""
+    try:
+        message: Message = msgspec.json.decode(body, type=QUESTIONS[question][0])
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise ApiRefused(400, f"The question {question!r} was asked in another way than it is answered: {error}.") from None
+    return message
+
+
+async def ask_patiently(api: QuestionApi, token: str, question: str, message: Message) -> Message:
+    """The answer, when the API is there to give it. Raises :class:`ApiRefused`, with status 409 when who asks is over."""
+    patience = Patience()
+    while True:
+        try:
+            return await api.ask(token, question, message)
+        except ApiUnavailable:  # user code waits with us, until the API is back or the lease is over
+            await patience.wait()
+        except StaleEpoch as error:
+            raise ApiRefused(409, str(error)) from None
