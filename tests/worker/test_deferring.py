@@ -188,6 +188,68 @@ def started(to: Path) -> str:
     return f"open({str(to)!r}, 'w').write(f'{{os.getpid()}}.')"
 
 
+async def test_a_return_that_is_killed_while_its_file_loads_stops_what_is_outside(
+    world: World, worker: WorkerService, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    """R-DQ9. On a worker that has not loaded it yet; nothing of the task but its on_kill runs."""
+    loads, goes_on, resumed, stopped = (tmp_path / name for name in ("loads", "goes-on", "resumed", "stopped"))
+    slow = f"""
+    if os.path.exists({str(goes_on)!r}):
+        open({str(loads)!r}, "w").close()
+        while os.path.exists({str(goes_on)!r}):
+            time.sleep(0.01)
+    """
+    epoch = job(world, resume=started(resumed), more=killed(stopped) + slow)
+    await deferred(world, epoch)
+    await worker.stop()
+    goes_on.touch()
+    other = await start_worker()
+    fresh = world.comes_back(epoch)
+    await until(loads.exists, "the file is being loaded")
+    world.ask_to_kill(fresh)
+    await until(lambda: other._tries._attempts[fresh]._ended_for, "the worker knows")
+    goes_on.unlink()
+    ended = await world.exit_of(fresh)
+    assert (ended["outcome"], ended["reason"]) == ("failed", "ended on request")
+    assert number_in(stopped)
+    assert not resumed.exists()
+
+
+@pytest.mark.parametrize("how", ["kill", "timeout"])
+async def test_a_return_that_is_ended_before_it_resumes_stops_what_is_outside(
+    world: World, worker: WorkerService, tmp_path: Path, how: str
+) -> None:
+    """R-DQ9. Its process is there, and has not come by the method that goes on; then it is too late for its own on_kill."""
+    made, again, stopped = tmp_path / "made", tmp_path / "again", tmp_path / "stopped"
+    hangs = f"""
+    template_fields = ("x",)
+
+    @property
+    def x(self):
+        if os.path.exists({str(again)!r}):
+            os.unlink({str(again)!r})
+            open({str(made)!r}, "w").write(f"{{os.getpid()}}.")
+            time.sleep(600)
+
+    @x.setter
+    def x(self, value):
+        pass
+    """
+    limit = {"execution_timeout": 30.0} if how == "timeout" else {}
+    epoch = job(world, resume="time.sleep(600)", more=killed(stopped) + hangs, **limit)
+    await deferred(world, epoch)
+    if how == "kill":
+        again.touch()
+    fresh = world.comes_back(epoch, began_s=31.0 if how == "timeout" else 1.0)
+    if how == "kill":
+        await until(lambda: number_in(made), "its process")
+        world.ask_to_kill(fresh)
+    ended = await world.exit_of(fresh)
+    assert ended["outcome"] == "failed"
+    assert ended["reason"] == ("ended on request" if how == "kill" else "execution_timeout of 30 s exceeded")
+    assert number_in(stopped) not in (0, number_in(made))
+
+
 async def test_a_kill_runs_on_kill_in_the_process_of_the_try(world: World, worker: WorkerService, tmp_path: Path) -> None:
     """R-DQ9: what was started outside is stopped."""
     epoch = job(world, execute=f"{started(tmp_path / 'pid')}\ntime.sleep(600)", more=killed(tmp_path / "killed"))

@@ -70,6 +70,8 @@ class Attempt:
         self._said: Verdict | None = None
         self._ended_for: str | None = None
         self._cleans_up = False  # its process said that it stops what it has started outside
+        self._spoke = False  # its process has said what became of it
+        self._ended_first: Exit | None = None  # how the process ended after which another one stops what is outside
         self._abandoned = False
         self._given_up = False
 
@@ -80,7 +82,7 @@ class Attempt:
     def begin(self) -> None:
         file = DagFile(self.assignment.code_hash, self.assignment.file, self.assignment.default_timezone)
         template = self._tools.templates.ready(file)
-        if template is not None:
+        if template is not None and self._tools.going.is_set():
             self._fork(template)
         else:
             self._timers.after(limits.START_WITHIN, self._come_too_late)
@@ -96,7 +98,7 @@ class Attempt:
                 self._child.send_signal(signal.SIGTERM)
                 self._timers.after(limits.TERM_GRACE, self._kill_unless_it_cleans_up)
                 self._timers.after(limits.CLEAN_UP_GRACE, self._kill)
-            elif self._loading is not None:
+            elif self._loading is not None and not self._owes_clean_up:
                 self._loading.cancel()
                 self._conclude(Verdict("failed", f"{reason}, before it was started"))
 
@@ -115,7 +117,7 @@ class Attempt:
 
     def give_up(self, reason: str) -> None:
         """End it at once, through no fault of its own."""
-        self._given_up = self._ended_for is None
+        self._given_up = self._ended_for is None or self._owes_clean_up
         self._ended_for = self._ended_for or reason
         if self._storing is not None:
             self._store_no_more("lost", reason)
@@ -140,10 +142,13 @@ class Attempt:
     # -- its process
 
     def started(self, pid: int) -> None:
-        self._started_at = self._loop.time()
-        self._tools.reporter.started(self.epoch, self.assignment.token)
+        if self._started_at is None:
+            self._started_at = self._loop.time()
+            self._tools.reporter.started(self.epoch, self.assignment.token)
         resumed, timeout = self.assignment.resumed, self.assignment.execution_timeout
-        if resumed is not None and resumed.purpose == "clean_up":
+        if self._ended_for is not None:
+            self._timers.after(limits.CLEAN_UP, self._kill)
+        elif resumed is not None and resumed.purpose == "clean_up":
             self._timers.after(limits.CLEAN_UP, lambda: self.end(f"on_kill took longer than {limits.CLEAN_UP:g} s"))
         elif timeout is not None:
             left = timeout if resumed is None else max(timeout - resumed.spent_s, 0.0)
@@ -151,7 +156,7 @@ class Attempt:
 
     def frame(self, header: Header, body: bytes) -> None:
         if header.get("tell") == "result":
-            said = read_result(header, body)
+            said, self._spoke = read_result(header, body), True
             if self._ended_for is None or said.defer is not None:
                 self._said = said  # else it came too late: the reason of its end stands; what it waits for is never lost (R-DQ9)
             return
@@ -168,14 +173,37 @@ class Attempt:
         self._log.write(data)
 
     def exited(self, end: Exit) -> None:
-        if self._started_at is None and self._ended_for is None:
+        if self._started_at is None and (self._ended_for is None or self._owes_clean_up):
             self._conclude(Verdict("cannot_start", end.lost))
             return
+        if self._owes_clean_up and self._ended_first is None:
+            self._ended_first = end
+            self._clean_up()
+            return
+        if self._owes_clean_up and end.lost:
+            self._conclude(Verdict("lost", end.lost))
+            return
+        end = self._ended_first or end
         evidence = self._tools.memory.evidence() if end.status == -signal.SIGKILL else None
         verdict = judge(self._said, end, ended_for=self._ended_for, out_of_memory=evidence)
         self._conclude(replace(verdict, outcome="lost") if self._given_up and self._said is None else verdict)
 
     # -- inside
+
+    @property
+    def _owes_clean_up(self) -> bool:
+        """It has waited for something outside, and is ended before its process could go on with it, or stop it (R-DQ9)."""
+        resumed, ended = self.assignment.resumed, self._ended_for is not None and not self._given_up and not self._abandoned
+        return ended and resumed is not None and resumed.purpose != "clean_up" and not self._spoke and not self._cleans_up
+
+    def _clean_up(self) -> None:
+        """In another process, as for a try that is ended while it is deferred."""
+        self._note("another process stops what it has started outside")
+        if self._proxy is not None:
+            self._proxy.close()
+        self._timers.end()
+        self._child, self._proxy, self._timers = None, None, Timers()
+        self.begin()
 
     async def _begin_cold(self, file: DagFile) -> None:
         try:
@@ -193,6 +221,8 @@ class Attempt:
         job = {name: msgspec.to_builtins(getattr(self.assignment, name)) for name in _JOB_FIELDS}
         if self.assignment.resumed is not None:
             self._masker.add(self.assignment.resumed.secrets)
+        if self._owes_clean_up:
+            job["resumed"] |= {"purpose": "clean_up", "reason": self._ended_for}
         job["api_url"] = self._tools.api_url
         reached(KillPoint.TRY_FORKING)
         try:
@@ -218,7 +248,7 @@ class Attempt:
                 self._child.resume_output()
 
     def _come_too_late(self) -> None:
-        if self._child is None and self._loading is not None and self._ended_for is None:
+        if self._child is None and self._loading is not None and (self._ended_for is None or self._owes_clean_up):
             self._loading.cancel()
             self._conclude(Verdict("cannot_start", f"it was not started within {limits.START_WITHIN:g} s of its assignment"))
 
