@@ -319,6 +319,10 @@ class NotAllowed(EvenflowError):
     """A token does not allow what was asked for."""
 
 
+class KeyNotKnownYet(EvenflowError):
+    """A token was signed with a newer key than this API process has read from the database."""
+
+
 class JavaNotFound(EvenflowError):
     """Spark needs a Java runtime and none that fits was found."""
 

@@ -6,14 +6,17 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import aiohttp
 import jwt
 import pytest
 from starlette.routing import Route
 
+from evenflow.api import reports, triggers
 from evenflow.api import tokens as tokens_module
 from evenflow.api.execution.app import execution_routes
+from evenflow.api.refusals import refusal
 from evenflow.api.tokens import (
     SERVICE_KINDS,
     SERVICE_TTL_S,
@@ -28,9 +31,11 @@ from evenflow.api.tokens import (
     verify,
 )
 from evenflow.client.execution import ExecutionClient
-from evenflow.errors import ApiRefused, NotAllowed, StaleEpoch
+from evenflow.client.http import RETRIED
+from evenflow.errors import ApiRefused, KeyNotKnownYet, NotAllowed, StaleEpoch
 from evenflow.store.tokens import KeyState
 from evenflow.wire import messages as m
+from evenflow.wire.triggers import TriggerReport
 from tests.api.world import World
 from tests.apis import running_api
 from tests.tokens import fleet_token, key_state, service_token
@@ -65,7 +70,7 @@ def test_tokens_that_are_not_good() -> None:
     later = time.time() + 60
     bad = {
         "signed with another key": mint(replace(KEYS, keys={1: b"x" * 32}), FleetToken("worker"), ttl=60),
-        "of a key that is gone": mint(replace(KEYS, keys={2: KEY}), FleetToken("worker"), ttl=60),
+        "of a key that is gone": mint(replace(KEYS, keys={0: KEY}), FleetToken("worker"), ttl=60),
         "no token": "nonsense",
         "for ever": forged(good),
         "not signed": forged({**good, "exp": later}, "", "none"),
@@ -82,6 +87,19 @@ def test_tokens_that_are_not_good() -> None:
         verify(KEYS, mint(KEYS, TRY, ttl=-1))
     with pytest.raises(NotAllowed, match="kind that this Evenflow does not know"):
         verify(KEYS, forged({"k": "king", "exp": later}))
+
+
+async def test_nothing_is_refused_for_good_because_of_a_key_that_is_not_read_yet() -> None:
+    """Another API signs with it already. Reports come again: a success must not become a failure, nor an exit be forgotten."""
+    newer = replace(KEYS, keys={1: KEY, 2: b"y" * 32})
+    of_try = m.Report(token=mint(newer, TRY, ttl=60), kind="exit", outcome="success")
+    of_trigger = TriggerReport(token=mint(newer, TRIGGER, ttl=60), event=b"1")
+    nowhere: Any = None
+    with pytest.raises(KeyNotKnownYet, match="signed with key 2, and this API has read keys up to 1"):
+        await reports.store(nowhere, Tokens(KEYS), nowhere, [of_try])
+    with pytest.raises(KeyNotKnownYet) as refused:
+        await triggers.store(nowhere, Tokens(KEYS), nowhere, [of_trigger])
+    assert refusal(refused.value).status in RETRIED
 
 
 def test_one_of_before_keys_had_numbers_is_good_with_the_first_key() -> None:

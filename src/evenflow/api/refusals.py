@@ -11,6 +11,7 @@ from evenflow.errors import (
     DagError,
     DagNotFound,
     EvenflowError,
+    KeyNotKnownYet,
     NotAllowed,
     ParamError,
     SecretsError,
@@ -52,6 +53,7 @@ def too_large(what: str, limit: int) -> Refused:
 _KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
     (Forbidden, 403, "forbidden"),
     (NotAllowed, 401, "unauthorized"),
+    (KeyNotKnownYet, 503, "key_not_known_yet"),
     (StaleEpoch, 409, "stale_epoch"),
     (XComTooLarge, 413, "too_large"),
     (XComError, 422, "bad_value"),

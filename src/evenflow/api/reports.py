@@ -13,7 +13,7 @@ from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
 from evenflow.core.limits import MAX_REASON
-from evenflow.errors import EvenflowError, NotAllowed, XComError, XComTooLarge
+from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, XComError, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
 from evenflow.sdk.limits import MAX_XCOM_BYTES
 from evenflow.store import dispatch
@@ -57,6 +57,8 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
     for position, report in enumerate(reports):
         try:
             rows.append((position, _checked(tokens, vault, report)))
+        except KeyNotKnownYet:  # of all of them: who reports comes again in a moment, and nothing is refused for good
+            raise
         except EvenflowError as error:
             refused[position] = str(error)
     if rows:

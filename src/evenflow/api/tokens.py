@@ -23,7 +23,7 @@ from typing import Any, Literal, assert_never
 import jwt
 import msgspec
 
-from evenflow.errors import NotAllowed
+from evenflow.errors import KeyNotKnownYet, NotAllowed
 from evenflow.store.tokens import KeyState
 
 ServiceKind = Literal["worker", "processor", "triggerer"]
@@ -127,7 +127,9 @@ def mint(state: KeyState, token: Token, *, ttl: float) -> str:
 
 
 def verify(state: KeyState, text: str) -> Token:
-    """What ``text`` stands for. Raises :class:`NotAllowed` when it is no token of ours, or not good any more."""
+    """What ``text`` stands for. Raises :class:`NotAllowed` when it is no token of ours, or not good any more, and
+    :class:`KeyNotKnownYet`.
+    """
     return _verified(state, text).token
 
 
@@ -222,6 +224,11 @@ def _header(key_id: int) -> bytes:
 def _verified(state: KeyState, text: str) -> _Verified:
     try:
         key_id = int(jwt.get_unverified_header(text).get("kid", FIRST_KEY))
+        if key_id > (newest := max(state.keys)):
+            raise KeyNotKnownYet(
+                f"The token was signed with key {key_id}, and this API has read keys up to {newest}. It reads new ones within "
+                "moments; if this goes on, the token is another Evenflow's."
+            )
         claims = jwt.decode(text, state.keys[key_id], algorithms=[_ALGORITHM], options={"require": ["exp"]})
     except jwt.ExpiredSignatureError:
         raise NotAllowed(_EXPIRED) from None

@@ -22,7 +22,7 @@ from evenflow.api.versions import Versions
 from evenflow.core.limits import LEASE_S, MAX_REASON, SWEEP_S
 from evenflow.core.metrics import TRIGGER_WAIT
 from evenflow.core.observation import Meter
-from evenflow.errors import EvenflowError, NotAllowed, SecretsError, XComError
+from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import triggers
 from evenflow.store.connect import AsyncPool
@@ -213,6 +213,8 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
                 given_back.append(key)
             else:
                 failed[key] = report
+        except KeyNotKnownYet:  # as of the reports of tries
+            raise
         except EvenflowError as error:
             refused[position] = str(error)
     async with pool.connection() as conn:
