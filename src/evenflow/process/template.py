@@ -33,12 +33,13 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from evenflow.errors import EvenflowError
 from evenflow.process import prctl
-from evenflow.process.child import BLOCKED_IN_TEMPLATE, Run, run_child
+from evenflow.process.child import BLOCKED_IN_TEMPLATE, FAILED_OUTSIDE_USER_CODE, Run, run_child
 from evenflow.process.frames import Header, Link
 from evenflow.process.freezing import Freezer
 
@@ -74,7 +75,7 @@ def serve_template(prepare: Callable[[Header], T], run: Callable[[T, Header, Lin
     try:
         prepared = prepare(json.loads(owner.recv(MESSAGE_LIMIT)))
     except NotPrepared as error:
-        _send(owner, {"failed": str(error)[:SUMMARY_LIMIT], "trace": error.trace[-TRACE_LIMIT:]})
+        owner.send(_packed({"failed": str(error)[:SUMMARY_LIMIT], "trace": error.trace[-TRACE_LIMIT:]}))
         os._exit(1)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
@@ -95,6 +96,16 @@ class _Template:
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def serve(self) -> NoReturn:
+        try:
+            self._serve()
+        except BaseException:  # whatever it is, nothing is left behind
+            if os.getpid() != self._pid:  # a child that got no further than its fork
+                os._exit(FAILED_OUTSIDE_USER_CODE)
+            traceback.print_exc()
+        finally:
+            self._end(1)
+
+    def _serve(self) -> NoReturn:
         prctl.adopt_orphans()
         signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_IN_TEMPLATE)  # the owner decides: its end is this process's end
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -184,25 +195,34 @@ class _Template:
 
     def _tell(self, message: Header) -> None:
         try:
-            _send(self._owner, message)
+            self._owner.send(_packed(message))
         except (BrokenPipeError, ConnectionResetError):
             self._end()
 
-    def _end(self) -> NoReturn:
-        for pid in self._keys:
-            if self._freezer.holds:
-                self._freezer.kill(pid)
-            _signal_group(pid, signal.SIGKILL)
-        os._exit(0)
+    def _end(self, code: int = 0) -> NoReturn:
+        try:
+            for pid in self._keys:
+                with contextlib.suppress(OSError):  # another user's by now, or too many files are open: the next may still be ended
+                    if self._freezer.holds:
+                        self._freezer.kill(pid)
+                with contextlib.suppress(OSError):
+                    _signal_group(pid, signal.SIGKILL)
+        finally:
+            os._exit(code)
 
 
-def _send(owner: socket.socket, message: Header) -> None:
-    owner.send(json.dumps(message, separators=(",", ":")).encode())
+def _packed(message: Header) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode()
 
 
 def _receive(owner: socket.socket) -> tuple[bytes, list[int]]:
+    """No data is the end of the socket."""
     fds = array.array("i")
-    data, ancillary, _, _ = owner.recvmsg(MESSAGE_LIMIT, socket.CMSG_SPACE(_FDS_PER_FORK * fds.itemsize), socket.MSG_CMSG_CLOEXEC)
+    size = socket.CMSG_SPACE(_FDS_PER_FORK * fds.itemsize)
+    try:
+        data, ancillary, _, _ = owner.recvmsg(MESSAGE_LIMIT, size, socket.MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:  # the owner died with messages unread
+        return b"", []
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds.frombytes(content[: len(content) - len(content) % fds.itemsize])

@@ -1,0 +1,108 @@
+"""Templates and their owners: whatever becomes of one of them, the other does what is left to do, and nothing stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from evenflow.process.exits import Exit
+from evenflow.process.frames import Header
+from evenflow.process.owned_template import OwnedTemplate
+from tests.worker.world import number_in, runs, until, wait_for
+
+MODULE = """
+from evenflow.process.template import serve_template
+
+def run(prepared, job, link):
+    exec(job["do"])
+    return {}, b""
+
+serve_template(lambda config: None, run)
+"""
+StartTemplate = Callable[[], Awaitable[OwnedTemplate]]
+
+
+class Heard:
+    """What an owner heard of a child."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.printed = b""
+        self.end: Exit | None = None
+
+    def started(self, pid: int) -> None:
+        self.pid = pid
+
+    def frame(self, header: Header, body: bytes) -> None:
+        pass
+
+    def output(self, data: bytes) -> None:
+        self.printed += data
+
+    def exited(self, end: Exit) -> None:
+        self.end = end
+
+
+def begin(template: OwnedTemplate, do: str) -> Heard:
+    heard = Heard()
+    template.begin({"do": do}, heard)
+    return heard
+
+
+@pytest.fixture
+async def start_template(tmp_path: Path) -> AsyncIterator[StartTemplate]:
+    """Starts templates whose children do what they are told; they are closed after the test."""
+    (tmp_path / "obedient.py").write_text(MODULE)
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    async with AsyncExitStack() as stack:
+
+        async def start() -> OwnedTemplate:
+            template = await OwnedTemplate.start("obedient", {}, env=env, load_timeout_s=30)
+            stack.push_async_callback(template.close)
+            return template
+
+        yield start
+
+
+def unread(template: OwnedTemplate) -> bool:
+    try:
+        return bool(template._socket.recv(1, socket.MSG_PEEK))
+    except BlockingIOError:
+        return False
+
+
+@pytest.mark.parametrize("end", ["killed with a message unread", "says what no owner says"])
+async def test_a_template_that_loses_its_owner_leaves_nothing(start_template: StartTemplate, tmp_path: Path, end: str) -> None:
+    """Also what its tries have started: it outlives them unless somebody ends it."""
+    template = await start_template()
+    pids = tmp_path / "pids"
+    begin(
+        template,
+        "import subprocess, time\n"
+        "sleep = subprocess.Popen(['sleep', '600'])\n"
+        f"open({str(pids)!r}, 'w').write(f'{{sleep.pid}}.')\n"
+        "time.sleep(600)",
+    )
+    left = await until(lambda: number_in(pids), "the program of a try")
+    short = begin(template, wait_for(tmp_path / "go"))
+    await until(lambda: short.pid, "another try")
+    loop = asyncio.get_running_loop()
+    loop.remove_reader(template._pidfd)  # as one that is dead it hears nothing, and so ends nothing itself
+    loop.remove_reader(template._socket)
+    try:
+        if end.startswith("killed"):
+            (tmp_path / "go").touch()
+            await until(lambda: unread(template), "a message")
+            template._socket.close()
+        else:
+            template._socket.send(b"nonsense")
+        await until(lambda: not runs(template.pid), "the end of the template")
+        await until(lambda: not runs(left), "the end of the program")
+    finally:
+        loop.add_reader(template._pidfd, template._die)
