@@ -8,7 +8,9 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from evenflow.process.exits import Exit
@@ -70,6 +72,20 @@ async def start_template(tmp_path: Path) -> AsyncIterator[StartTemplate]:
         yield start
 
 
+@pytest.fixture
+def narrow_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few messages fill them."""
+    pair = socket.socketpair
+
+    def narrow(*args: Any) -> tuple[socket.socket, socket.socket]:
+        ends = pair(*args)
+        for end in ends:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # the kernel makes it its least
+        return ends
+
+    monkeypatch.setattr(socket, "socketpair", narrow)
+
+
 def unread(template: OwnedTemplate) -> bool:
     try:
         return bool(template._socket.recv(1, socket.MSG_PEEK))
@@ -106,3 +122,23 @@ async def test_a_template_that_loses_its_owner_leaves_nothing(start_template: St
         await until(lambda: not runs(left), "the end of the program")
     finally:
         loop.add_reader(template._pidfd, template._die)
+
+
+async def test_an_owner_that_reads_nothing_does_not_stop_its_template(
+    narrow_sockets: None, start_template: StartTemplate, tmp_path: Path
+) -> None:
+    """It goes on to reap, and to freeze when the lease is over; later it says all that it could not say."""
+    template = await start_template()
+    long = begin(template, wait_for(tmp_path / "never"))
+    short = [begin(template, wait_for(tmp_path / "go")) for _ in range(20)]
+    await until(lambda: long.pid and all(heard.pid for heard in short), "all processes")
+    loop = asyncio.get_running_loop()
+    loop.remove_reader(template._socket)
+    (tmp_path / "go").touch()
+    await until(lambda: not any(psutil.pid_exists(heard.pid) for heard in short), "the end of the short ones")
+    template.lease(loop.time())
+    await until(lambda: psutil.Process(long.pid).status() == psutil.STATUS_STOPPED, "the stop of the long one")
+    loop.add_reader(template._socket, template._read)
+    await until(lambda: all(heard.end for heard in short), "the news of the short ones")
+    assert {heard.end.status for heard in short if heard.end} == {0}
+    assert long.end is None

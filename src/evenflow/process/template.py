@@ -34,6 +34,7 @@ import socket
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
@@ -93,6 +94,8 @@ class _Template:
         self._dying: set[int] = set()  # sessions of ended children that may have orphans left
         self._freezer = Freezer(self._pid)
         self._until: float | None = None  # children may run; None: for ever
+        self._outbox: deque[bytes] = deque()  # what the owner does not read yet: one that is stopped must not stop this process
+        self._poll = select.poll()
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def serve(self) -> NoReturn:
@@ -113,16 +116,18 @@ class _Template:
         prctl.die_with_parent(0)  # from here on, the end of the socket says it
         gc.collect()
         gc.freeze()  # the collector of a child must not touch, and so copy, what it shares
-        poll = select.poll()
-        poll.register(self._owner, select.POLLIN)
-        poll.register(self._wake_read, select.POLLIN)
+        self._poll.register(self._owner, select.POLLIN)
+        self._poll.register(self._wake_read, select.POLLIN)
         self._tell({"ready": True})
         while True:
-            for fd, _ in poll.poll(self._patience_ms()):
+            for fd, events in self._poll.poll(self._patience_ms()):
                 if fd == self._wake_read:
                     os.read(self._wake_read, 512)
                     self._reap()
-                else:
+                    continue
+                if events & select.POLLOUT:
+                    self._write()
+                if events & ~select.POLLOUT:
                     self._obey()
             if self._until is not None and time.monotonic() >= self._until:
                 self._freezer.freeze(self._keys)
@@ -194,10 +199,20 @@ class _Template:
         self._dying = seen
 
     def _tell(self, message: Header) -> None:
+        self._outbox.append(_packed(message))
+        if len(self._outbox) == 1:
+            self._write()
+
+    def _write(self) -> None:
         try:
-            self._owner.send(_packed(message))
+            while self._outbox:
+                self._owner.send(self._outbox[0], socket.MSG_DONTWAIT)
+                self._outbox.popleft()
+        except BlockingIOError:
+            pass
         except (BrokenPipeError, ConnectionResetError):
             self._end()
+        self._poll.modify(self._owner, select.POLLIN | (select.POLLOUT if self._outbox else 0))
 
     def _end(self, code: int = 0) -> NoReturn:
         try:
