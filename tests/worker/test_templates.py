@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -142,3 +143,15 @@ async def test_an_owner_that_reads_nothing_does_not_stop_its_template(
     await until(lambda: all(heard.end for heard in short), "the news of the short ones")
     assert {heard.end.status for heard in short if heard.end} == {0}
     assert long.end is None
+
+
+async def test_forks_that_were_never_sent_keep_no_descriptors(narrow_sockets: None, start_template: StartTemplate) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    template = await start_template()
+    await until(lambda: template._spare and template._spare.pid, "the spare process")
+    os.kill(template.pid, signal.SIGSTOP)
+    begun = [begin(template, "pass") for _ in range(20)]
+    assert len(template._outbox) > 5
+    os.kill(template.pid, signal.SIGKILL)
+    await until(lambda: all(heard.end for heard in begun), "the end of all")
+    assert len(os.listdir("/proc/self/fd")) == before

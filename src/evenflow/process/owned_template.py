@@ -205,6 +205,10 @@ class OwnedTemplate:
             self._loop.remove_reader(self._socket)
             self._loop.remove_writer(self._socket)
             self._socket.close()
+            for _, descriptors in self._outbox:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            self._outbox.clear()
 
     def _read_output(self) -> bool:
         try:
