@@ -66,6 +66,21 @@ async def test_a_file_that_hangs_while_it_is_imported(world: World, worker: Work
     assert 'dag.py", line 3' in await world.logged(epoch, "Fatal Python error: Aborted")
 
 
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("b'caf\\xe9.csv'.decode('utf-8', 'surrogateescape')", "caf\\udce9.csv"),  # as the name of a file that is not UTF-8
+        ("'\\u6f22' * 20000 + ' is the end'", "\u6f22 is the end"),  # longer than a message of the template may be
+    ],
+)
+async def test_an_error_in_any_writing(world: World, worker: WorkerService, message: str, shown: str) -> None:
+    epoch = world.task("pass", head=f"raise ValueError({message})\n")
+    ended = await world.exit_of(epoch)
+    assert ended["outcome"] == "cannot_start"
+    assert ended["reason"].startswith("cannot import DAG file dag.py: ValueError: ")
+    await world.logged(epoch, shown)
+
+
 async def test_who_comes_at_the_moment_when_a_template_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks for one that is loaded to be loaded: that would return at once, and find it missing, for ever."""
     files = {"dag.py": b""}

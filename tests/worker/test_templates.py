@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ import pytest
 from evenflow.process.exits import Exit
 from evenflow.process.frames import Header
 from evenflow.process.owned_template import OwnedTemplate
+from evenflow.process.template import MESSAGE_LIMIT, SUMMARY_LIMIT, _failure
 from tests.worker.world import number_in, runs, until, wait_for
 
 MODULE = """
@@ -155,3 +157,15 @@ async def test_forks_that_were_never_sent_keep_no_descriptors(narrow_sockets: No
     os.kill(template.pid, signal.SIGKILL)
     await until(lambda: all(heard.end for heard in begun), "the end of all")
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("character", ["a", "\n", "\u6f22", "\udce9", "\U0001f680"])
+def test_a_failure_fits_into_a_message(character: str) -> None:
+    """Its trace loses its beginning, no more of it than must be, and a reason of any length is no harm."""
+    for summary in ("s", character * 2 * SUMMARY_LIMIT):
+        message = _failure(summary, "the beginning" + character * 20_000 + "the end")
+        assert len(message) <= MESSAGE_LIMIT
+        said = json.loads(message)
+        assert said["failed"] == summary[:SUMMARY_LIMIT]
+        assert said["trace"].endswith(character * 1000 + "the end")
+        assert len(message) > MESSAGE_LIMIT - 12 or len(said["trace"]) == 16384

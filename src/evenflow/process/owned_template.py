@@ -98,8 +98,8 @@ class OwnedTemplate:
         await self.close()
         if self._ready.done():
             failure = self._ready.result()
-            self._printed += failure["trace"].encode()
-            return str(failure["failed"])
+            self._printed += failure["trace"].encode(errors="backslashreplace")  # a file's name may be in it that is no text
+            return str(failure["failed"]).encode(errors="backslashreplace").decode()
         return describe_exit(self._ended.result())
 
     @property

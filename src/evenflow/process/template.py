@@ -48,10 +48,11 @@ T = TypeVar("T")
 
 MESSAGE_LIMIT = 65536  # well under the smallest default socket buffer; only load failures come near it
 SUMMARY_LIMIT = 4096  # a line for people
-TRACE_LIMIT = 16384  # characters of a load failure's traceback, its end kept; JSON may take twice that
+TRACE_LIMIT = 16384  # characters of a load failure's traceback, its end kept
 LOOK_AGAIN_S = 5.0  # at what is frozen: nothing in it can run, but somebody else may have let it go on
 
 _FDS_PER_FORK = 2
+_ESCAPED = 12  # bytes that JSON takes for a character at most: \ud83d\ude80
 
 
 class NotPrepared(EvenflowError):
@@ -76,7 +77,7 @@ def serve_template(prepare: Callable[[Header], T], run: Callable[[T, Header, Lin
     try:
         prepared = prepare(json.loads(owner.recv(MESSAGE_LIMIT)))
     except NotPrepared as error:
-        owner.send(_packed({"failed": str(error)[:SUMMARY_LIMIT], "trace": error.trace[-TRACE_LIMIT:]}))
+        owner.send(_failure(str(error), error.trace))
         os._exit(1)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
@@ -228,6 +229,14 @@ class _Template:
 
 def _packed(message: Header) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode()
+
+
+def _failure(summary: str, trace: str) -> bytes:
+    """The message fits, whatever it is written in: else the trace loses more of its beginning."""
+    summary, trace = summary[:SUMMARY_LIMIT], trace[-TRACE_LIMIT:]
+    while (over := len(message := _packed({"failed": summary, "trace": trace})) - MESSAGE_LIMIT) > 0:
+        trace = trace[-(-over // _ESCAPED) :]  # so many characters are too many in any case
+    return message
 
 
 def _receive(owner: socket.socket) -> tuple[bytes, list[int]]:
