@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.process import limits
@@ -79,6 +80,20 @@ async def test_an_error_in_any_writing(world: World, worker: WorkerService, mess
     assert ended["outcome"] == "cannot_start"
     assert ended["reason"].startswith("cannot import DAG file dag.py: ValueError: ")
     await world.logged(epoch, shown)
+
+
+async def test_an_error_of_the_worker_itself(world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The try does not wait for what never comes, and the worker's log says more."""
+
+    async def fetch(self: CodeCache, code_hash: str) -> Path:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(CodeCache, "fetch", fetch)
+    with capture_logs() as logs:
+        ended = await world.exit_of(world.task("pass"))
+    assert [entry["file"] for entry in logs if entry.get("exc_info")] == ["dag.py"]
+    assert ended["outcome"] == "cannot_start"
+    assert ended["reason"] == "cannot load DAG file dag.py: RuntimeError: can't start new thread"
 
 
 async def test_who_comes_at_the_moment_when_a_template_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

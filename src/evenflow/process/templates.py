@@ -110,6 +110,9 @@ class TemplatePool:
             raise CannotLoad(reason, error.output) from error
         except (ApiRefused, CodeArchiveError, OSError) as error:
             raise CannotLoad(f"cannot get the code of {file.file} (version {file.code_hash[:12]}): {error}") from error
+        except Exception as error:  # nobody expects it, and yet tries wait for an answer
+            log.exception("a DAG file cannot be loaded", file=file.file)
+            raise CannotLoad(f"cannot load DAG file {file.file}: {type(error).__name__}: {error}") from error
 
     async def _fetch(self, file: DagFile) -> Path:
         """Waits while the API is away: its tries would find it away elsewhere, too."""
