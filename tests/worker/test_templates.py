@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -15,11 +16,14 @@ from typing import Any
 import psutil
 import pytest
 
+from evenflow.process import limits
 from evenflow.process.exits import Exit
 from evenflow.process.frames import Header
+from evenflow.process.orphans import reap_adopted
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.template import MESSAGE_LIMIT, SUMMARY_LIMIT, _failure
-from tests.worker.world import number_in, runs, until, wait_for
+from evenflow.worker.service import WorkerService
+from tests.worker.world import World, number_in, runs, until, wait_for
 
 MODULE = """
 from evenflow.process.template import serve_template
@@ -96,6 +100,12 @@ def unread(template: OwnedTemplate) -> bool:
         return False
 
 
+def wait_without_collecting(*pids: int) -> None:
+    """Nor can the event loop do so meanwhile."""
+    for pid in pids:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
 @pytest.mark.parametrize("end", ["killed with a message unread", "says what no owner says"])
 async def test_a_template_that_loses_its_owner_leaves_nothing(start_template: StartTemplate, tmp_path: Path, end: str) -> None:
     """Also what its tries have started: it outlives them unless somebody ends it."""
@@ -169,3 +179,33 @@ def test_a_failure_fits_into_a_message(character: str) -> None:
         assert said["failed"] == summary[:SUMMARY_LIMIT]
         assert said["trace"].endswith(character * 1000 + "the end")
         assert len(message) > MESSAGE_LIMIT - 12 or len(said["trace"]) == 16384
+
+
+async def test_what_outlived_its_template_is_collected(
+    world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that left by setsid may stay for years; when it ends nobody else waits for it."""
+    epoch = world.task("import subprocess\nreturn subprocess.Popen(['sleep', '600'], start_new_session=True).pid")
+    await world.exit_of(epoch)
+    left = world.xcom(epoch)
+    monkeypatch.setattr(limits, "IDLE_TEMPLATE", -1.0)
+    worker._templates.end_idle()
+    await until(lambda: psutil.Process(left).ppid() == os.getpid(), "its adoption")
+    os.kill(left, signal.SIGKILL)
+    await until(lambda: not runs(left), "its end")
+    await worker._presence.beat_now()
+    assert not psutil.pid_exists(left)
+
+
+async def test_what_somebody_waits_for_is_not_collected(start_template: StartTemplate) -> None:
+    template = await start_template()
+    heard = begin(template, "import time; time.sleep(600)")
+    program = await asyncio.to_thread(subprocess.Popen, ["false"])
+    os.kill(template.pid, signal.SIGKILL)
+    wait_without_collecting(template.pid, program.pid)
+    reap_adopted(OwnedTemplate.pids)
+    assert program.poll() == 1
+    await until(lambda: heard.end, "the news")
+    assert heard.end is not None
+    assert "killed by SIGKILL" in str(heard.end.lost)
+    assert template.pid not in OwnedTemplate.pids

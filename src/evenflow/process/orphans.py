@@ -1,4 +1,4 @@
-"""What is left of tries whose template died before it could clean up. Rare, so it may look at every process of the host."""
+"""What tries leave behind: killed when their template died before it could do so, collected when it was let go and has ended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 REAP_EVERY_S = 0.1
@@ -14,7 +14,9 @@ REAP_ROUNDS = 50  # 5 s in all: a killed process that is a zombie no earlier han
 
 
 def end_orphans(leaders: Iterable[int]) -> None:
-    """Kill everything in the sessions of these dead or dying leaders, and collect what of it has become a child of this process."""
+    """Kill everything in the sessions of these dead or dying leaders, and collect what of it has become a child of this process.
+    Rare, so it may look at every process of the host.
+    """
     sessions = set(leaders)
     if not sessions:
         return
@@ -24,6 +26,28 @@ def end_orphans(leaders: Iterable[int]) -> None:
             if session in sessions:
                 os.kill(int(stat.parent.name), signal.SIGKILL)
     _reap(sessions, REAP_ROUNDS)
+
+
+def reap_adopted(templates: Collection[int]) -> None:
+    """Collect what has ended of the processes that outlived their try and then its template. Call it now and then.
+
+    For whatever else ends somebody waits. What this process starts stays in its session, but for its templates, and no process of a
+    try can come into that.
+    """
+    session = os.getsid(0)
+    for pid in _children():
+        if pid not in templates:
+            with contextlib.suppress(OSError):  # another thread has just waited for it
+                if os.getsid(pid) != session:
+                    os.waitpid(pid, os.WNOHANG)
+
+
+def _children() -> list[int]:
+    found = []
+    for file in Path("/proc/self/task").glob("*/children"):  # none on a kernel without CONFIG_PROC_CHILDREN
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            found += [int(pid) for pid in file.read_text().split()]
+    return found
 
 
 def _reap(groups: set[int], rounds: int) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from evenflow.errors import EvenflowError
 from evenflow.process.exits import Exit, describe_exit
@@ -37,6 +37,8 @@ class TemplateFailed(EvenflowError):
 class OwnedTemplate:
     """Use :meth:`start`. ``children`` counts the living; ``alive`` is false once no child can be forked any more."""
 
+    pids: ClassVar[set[int]] = set()  # of all templates of this process; nobody else may wait for them
+
     def __init__(self, module: str, env: Mapping[str, str], memory_limit: int | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._memory_limit = memory_limit
@@ -54,6 +56,7 @@ class OwnedTemplate:
                 start_new_session=True,  # Ctrl-C in a terminal is for the owner
             )
         self.pid = self._process.pid
+        self.pids.add(self.pid)
         self.alive = True
         self._closing = False
         self._ready: asyncio.Future[Header] = self._loop.create_future()
@@ -232,6 +235,7 @@ class OwnedTemplate:
         self._loop.remove_reader(self._output)
         os.close(self._output)
         end = Exit(self._process.wait())
+        self.pids.discard(self.pid)
         children, self._children, self._spare = self._children, {}, None
         end_orphans([child.pid for child in children.values() if child.pid is not None])
         how = "ended by its owner" if self._closing else describe_exit(end)

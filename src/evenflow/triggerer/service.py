@@ -21,6 +21,8 @@ from evenflow.process.code_cache import CodeCache
 from evenflow.process.environment import user_environment
 from evenflow.process.log_shipper import LogShipper
 from evenflow.process.loops import Loops
+from evenflow.process.orphans import reap_adopted
+from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.presence import Presence, identity
 from evenflow.process.templates import TemplatePool
 from evenflow.sdk.masking import masker_of
@@ -168,6 +170,7 @@ class TriggererService:
         if not self._frozen:
             self._in_hand.hosts.look()
         self._templates.end_idle()
+        reap_adopted(OwnedTemplate.pids)
         if answer.state == "draining":
             self._told_to_drain()
 

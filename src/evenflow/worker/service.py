@@ -22,6 +22,8 @@ from evenflow.process.code_cache import CodeCache
 from evenflow.process.environment import user_environment
 from evenflow.process.log_shipper import LogShipper
 from evenflow.process.loops import Loops
+from evenflow.process.orphans import reap_adopted
+from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.presence import Presence, identity
 from evenflow.process.templates import TemplatePool
 from evenflow.sdk.masking import masker_of
@@ -172,6 +174,7 @@ class WorkerService:
         self._lease.beat()
         self._memory.look()
         self._templates.end_idle()
+        reap_adopted(OwnedTemplate.pids)
         self._tries.revoke(answer.revoked)
         self._templates.lease(until)
         if self._presence.holds:
