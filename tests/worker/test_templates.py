@@ -20,6 +20,7 @@ from evenflow.process import limits
 from evenflow.process.exits import Exit
 from evenflow.process.frames import Header
 from evenflow.process.orphans import reap_adopted
+from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.template import MESSAGE_LIMIT, SUMMARY_LIMIT, _failure
 from evenflow.worker.service import WorkerService
@@ -209,3 +210,29 @@ async def test_what_somebody_waits_for_is_not_collected(start_template: StartTem
     assert heard.end is not None
     assert "killed by SIGKILL" in str(heard.end.lost)
     assert template.pid not in OwnedTemplate.pids
+
+
+async def test_what_a_try_left_may_write_for_ever() -> None:
+    """After the end of the try itself nobody listens for long."""
+    control, their_control = socket.socketpair()
+    output, their_output = os.pipe2(os.O_CLOEXEC)
+    control.setblocking(False)
+    os.set_blocking(output, False)
+
+    class Endless(Heard):
+        def output(self, data: bytes) -> None:
+            super().output(data)
+            assert len(self.printed) < 4 * limits.LAST_OUTPUT
+            os.write(their_output, data)
+
+    heard = Endless()
+    try:
+        child = OwnedChild(control, output, lambda signum: None)
+        child.begin({}, heard)
+        os.write(their_output, b"y\n" * 20_000)
+        child.on_exited(Exit(0))
+        assert heard.end == Exit(0)
+        assert len(heard.printed) >= limits.LAST_OUTPUT
+    finally:
+        os.close(their_output)
+        their_control.close()

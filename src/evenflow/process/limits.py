@@ -17,6 +17,7 @@ LOG_DELAY = 0.2  # a line shows at once to a person, and a chatty task is not a 
 MASK_WAIT = 2.0  # for the rest of what may be a secret: programs flush a line at once, and a prompt still shows soon
 LOG_EAGER = 64 * 2**10  # so much is sent without delay
 LOG_HELD = 256 * 2**10  # unsent of one try; above it the pipe is not read, so the task waits for its log
+LAST_OUTPUT = 2**20  # read after the end of a process: a pipe holds no more, and what was left running may write for ever
 LOG_CHUNK = 256 * 2**10  # of one try in one request
 LOG_REQUEST = 4 * 2**20  # of all tries in one request; the API reads 16 MiB
 

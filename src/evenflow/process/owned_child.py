@@ -10,8 +10,9 @@ import socket
 from collections.abc import Callable
 from typing import Protocol
 
+from evenflow.process import limits
 from evenflow.process.exits import Exit
-from evenflow.process.frames import FrameBuffer, FrameTooLarge, Header, pack_frame
+from evenflow.process.frames import FRAME_LIMIT, FrameBuffer, FrameTooLarge, Header, pack_frame
 
 _READ_SIZE = 65536  # what a pipe holds
 
@@ -77,9 +78,9 @@ class OwnedChild:
             self._events.started(pid)
 
     def on_exited(self, end: Exit) -> None:
-        """The process is dead: hand on what it had still written, then its end."""
-        while self._read_control() or self._read_output():
-            pass
+        """The process is dead: hand on what it had still written, then its end. What it left running may write for ever."""
+        _exhaust(self._read_control, FRAME_LIMIT)
+        _exhaust(self._read_output, limits.LAST_OUTPUT)
         self._close_control()
         self._close_output()
         if self._events is not None:
@@ -87,18 +88,18 @@ class OwnedChild:
 
     # -- the two descriptors
 
-    def _read_control(self) -> bool:
+    def _read_control(self) -> int:
         if self._control.fileno() < 0 or self._events is None:
-            return False
+            return 0
         try:
             data = self._control.recv(_READ_SIZE)
         except BlockingIOError:
-            return False
+            return 0
         except ConnectionResetError:
             data = b""
         if not data:
             self._close_control()
-            return False
+            return 0
         try:
             for header, body in self._frames.feed(data):
                 self._events.frame(header, body)
@@ -106,21 +107,21 @@ class OwnedChild:
             self._fault = f"the process sent its worker something that is no message: {error}"
             self._close_control()
             self.send_signal(signal.SIGKILL)
-            return False
-        return True
+            return 0
+        return len(data)
 
-    def _read_output(self) -> bool:
+    def _read_output(self) -> int:
         if self._output < 0 or self._events is None:
-            return False
+            return 0
         try:
             data = os.read(self._output, _READ_SIZE)
         except BlockingIOError:
-            return False
+            return 0
         if not data:
             self._close_output()
-            return False
+            return 0
         self._events.output(data)
-        return True
+        return len(data)
 
     def _write(self) -> None:
         try:
@@ -147,3 +148,9 @@ class OwnedChild:
             with contextlib.suppress(OSError):
                 os.close(self._output)
             self._output = -1
+
+
+def _exhaust(read: Callable[[], int], at_most: int) -> None:
+    """``read`` says how much it has read: nothing when nothing is left."""
+    while at_most > 0 and (size := read()):
+        at_most -= size
