@@ -275,6 +275,39 @@ def test_execution_timeout_counts_waiting(world: World) -> None:
     world.audit()
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_a_timeout_of_waiting_is_about_nothing_that_waits_for_its_retry(world: World, together: bool) -> None:
+    """The retry keeps the epoch of the deferral, and so that deferral's other timer is not void by its epoch."""
+    run, _ = begin(world, dag(task(execution_timeout=60.0, retries=2, retry_delay=3600.0)), timeout_s=65.0)
+    if not together:
+        let_pass(world, "execution_timeout")
+        world.advance()
+        assert world.states(run) == {"wait": "up_for_retry"}
+    world.conn.execute("update timer set due_at = now() - interval '1 s' where kind = 'execution_timeout'")
+    let_pass(world, "trigger_timeout")
+    world.advance()
+    assert world.states(run) == {"wait": "up_for_retry"}, "retry_delay is not over"
+    assert world.conn.execute("select kind from timer").fetchall() == [("retry",)]
+    assert events(world, run).count("retry") == 1
+    world.audit()
+    let_pass(world, "retry")
+    world.advance()
+    (t,) = world.claim()
+    assert t.try_number == 2
+    world.audit()
+
+
+def test_a_timeout_of_waiting_and_a_retry_that_are_due_together_start_one_try(world: World) -> None:
+    run, _ = begin(world, dag(task(execution_timeout=60.0, retries=2, retry_delay=65.0)), timeout_s=120.0)
+    let_pass(world, "execution_timeout")
+    world.advance()
+    world.conn.execute("update timer set due_at = now()")
+    world.advance()
+    assert [t.try_number for t in world.claim()] == [2]
+    assert events(world, run).count("grant") == 2
+    world.audit()
+
+
 def test_execution_timeout_with_something_to_stop(world: World) -> None:
     run, _ = begin(world, dag(task(execution_timeout=60.0, retries=1, cleans_up=True)))
     let_pass(world, "execution_timeout")

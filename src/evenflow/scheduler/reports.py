@@ -89,7 +89,7 @@ def apply_timers(batch: Batch, timers: Iterable[TakenTimer]) -> None:
     for timer in timers:
         if timer.kind in TIMEOUTS:
             waits.append(timer)
-        if timer.state in (TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE):
+        elif timer.state in (TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE):
             item = batch.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
             if item.state != timer.state:
                 continue  # a cancel in this very transaction
