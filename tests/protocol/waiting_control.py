@@ -188,7 +188,7 @@ def _taken(task: Task, said: Said, rules: Any) -> TakenReport:
 
 
 def _timer(task: Task) -> TakenTimer:
-    return TakenTimer("trigger_timeout", *KEY, task.state, task.epoch, 1, 0.0)
+    return TakenTimer("trigger_timeout", *KEY, task.state, task.epoch, 1, 0.0, is_void=False)
 
 
 @cache

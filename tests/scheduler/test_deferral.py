@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from evenflow.core.limits import TIMERS_PER_TURN
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.why import AwaitsEvent, FullLimit, Reason
+from evenflow.scheduler.advance import advance
 from evenflow.store import why
 from evenflow.store.connect import open_pool
 from evenflow.store.dispatch import FIRST_START, RETURN
@@ -305,6 +307,31 @@ def test_a_timeout_of_waiting_and_a_retry_that_are_due_together_start_one_try(wo
     world.advance()
     assert [t.try_number for t in world.claim()] == [2]
     assert events(world, run).count("grant") == 2
+    world.audit()
+
+
+@pytest.mark.parametrize("void", [False, True])
+def test_a_burst_of_timeouts_is_taken_in_parts(world: World, void: bool) -> None:
+    """The oldest first, and the next turn follows at once, also when none of them means anything any more."""
+    rest = 7
+    world.add_dag(dag(task(mapping=Mapping(inputs=(MapInput(length=TIMERS_PER_TURN + rest),))), max_active_tasks=None))
+    world.set_limit("pool", "default_pool", TIMERS_PER_TURN + rest)
+    run = world.trigger("d")
+    world.advance()
+    world.defer(world.claim(), timeout_s=60.0)
+    world.advance()
+    world.conn.execute(
+        "update timer set due_at = now() - map_index * interval '1 s', epoch = case when %s then 0 else epoch end", [void]
+    )
+    first = advance(world.conn, world.catalog)
+    assert (len(first.direct_returns), first.again) == (0 if void else TIMERS_PER_TURN, True)
+    left = world.conn.execute("select map_index from timer order by 1").fetchall()
+    assert left == [(i,) for i in range(rest)], "those that are due last"
+    second = advance(world.conn, world.catalog)
+    assert (len(second.direct_returns), second.again) == (0 if void else rest, False)
+    assert world.conn.execute("select count(*) from timer").fetchone() == (0,)
+    waiting = "select count(*) from task_instance where run_key = %s and state = 'deferred'"
+    assert world.conn.execute(waiting, [run]).fetchone() == (TIMERS_PER_TURN + rest if void else 0,)
     world.audit()
 
 

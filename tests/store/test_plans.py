@@ -172,7 +172,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
     return {
         "inbox/lock_runs": {"limit": 200, "reports": 4000, "changes": 10, "helps_after": 1.0, "share": 1000},
         "inbox/take_reports": {"run_keys": run_keys, "lead": True, "limit": 1000, "changes": 10},
-        "inbox/take_timers": {"run_keys": run_keys},
+        "inbox/take_timers": {"run_keys": run_keys, "limit": 500},
         "selection/read_heads": {"limits": limits, "released": ones, "closed": [], "closed_queues": [], **ahead},
         "selection/read_parked": {"limits": limits, **ahead},
         "selection/read_limits": {"limits": limits},

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_PER_TURN, RUNS_PER_TURN
+from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.batch import Batch, Item, Run
@@ -172,7 +172,8 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
         return 0, 0, False
     run_keys = [row.run_key for row in locked]
     taken = inbox.take_reports(batch.conn, run_keys, lead=lead, limit=batch.scope.reports)
-    timers = inbox.take_timers(batch.conn, run_keys).all() if turn.timers else []
+    due = inbox.take_timers(batch.conn, run_keys).all() if turn.timers else []
+    timers = [timer for timer in due if not timer.is_void]
     reports = batch.scope.taken = taken.all()
     batch.catalog.load_versions(batch.conn, (row.version_key for row in locked))
     cancels = {r.run_key: r for r in reports if r.kind == "cancel"}
@@ -213,7 +214,8 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
     apply_timers(batch, [t for t in timers if (t.run_key, t.task_index, t.map_index) not in batch.voided] if operations else timers)
     propagate(batch, expansions, indexes)
     changes = len(cancels) + len(operations)
-    return len(reports), stale, bool(operations) or changes == CHANGES_PER_TURN or len(reports) == REPORTS_PER_TURN
+    is_full = changes == CHANGES_PER_TURN or len(reports) == REPORTS_PER_TURN or len(due) == TIMERS_PER_TURN
+    return len(reports), stale, bool(operations) or is_full
 
 
 def _count_down(batch: Batch) -> Rows[runs.RunStanding] | None:

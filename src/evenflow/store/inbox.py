@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_PER_TURN, REPORTS_SEEN
+from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_PER_TURN, REPORTS_SEEN, TIMERS_PER_TURN
 from evenflow.store.columns import numbers, texts
 from evenflow.store.rows import Conn, Rows, execute, row_of
 
@@ -73,6 +73,7 @@ class TakenTimer(NamedTuple):
     epoch: int
     try_number: int
     due_at_s: float  # seconds since 1970
+    is_void: bool  # what it is about has moved on
 
 
 def try_executor(conn: Conn) -> Rows[tuple[bool]]:
@@ -105,7 +106,9 @@ def take_reports(conn: Conn, run_keys: list[int], *, lead: bool, limit: int) -> 
 
 
 def take_timers(conn: Conn, run_keys: list[int]) -> Rows[TakenTimer]:
-    return Rows(execute(conn, "inbox/take_timers", {"run_keys": numbers(run_keys)}), row_of(TakenTimer))
+    """Those that are due, the oldest first, at most :data:`TIMERS_PER_TURN`; the rest stays for the next transaction."""
+    params = {"run_keys": numbers(run_keys), "limit": TIMERS_PER_TURN}
+    return Rows(execute(conn, "inbox/take_timers", params), row_of(TakenTimer))
 
 
 def next_due(conn: Conn) -> float | None:

@@ -579,7 +579,7 @@ create table timer (
     epoch       bigint not null,                             -- void when the task has moved on
     held        boolean not null default false               -- its run is in quarantine
 );
-create index timer_due on timer (due_at) where not held;                                                     -- inbox/lock_runs, inbox/next_due
+create index timer_due on timer (due_at) where not held;                                                     -- inbox/lock_runs, inbox/take_timers, inbox/next_due
 create index timer_of_run on timer (run_key);                                                                -- inbox/take_timers
 
 -- What is set aside because handling it raised an exception, until an operator releases it; what belongs to DAGs also until their next version.
