@@ -171,6 +171,29 @@ def test_what_its_ended_tries_held_is_free_for_others(world: Any, turns: Any) ->
     world.audit()
 
 
+@pytest.mark.parametrize("outcome", ["cannot_start", "lost"])
+def test_a_try_that_is_sent_again_keeps_what_it_holds(world: Any, turns: Any, outcome: str) -> None:
+    """R-ST1: its worker says that it is lost, while nobody may decide about its run."""
+    world.set_limit("pool", "small", 1)
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="small"),)))
+    poisoned = world.trigger("d", priority=1)
+    turns()
+    tries = world.claim()
+    corrupt(world, poisoned)
+    turns()
+    other = world.trigger("d")
+    world.report(tries, outcome, reason="it was frozen for too long")
+    turns()
+    assert (world.states(other)["a"], world.used("pool", "small")) == ("scheduled", 1)
+    world.audit()
+    cure(world, poisoned)
+    release(world, poisoned)
+    turns()
+    assert world.conn.execute("select run_key, pool_slots from dispatch").fetchall() == [(poisoned, 1)]
+    assert (world.states(other)["a"], world.used("pool", "small")) == ("scheduled", 1)
+    world.audit()
+
+
 def test_its_ready_tasks_do_not_start_and_keep_nobody_waiting(world: Any, turns: Any) -> None:
     world.set_limit("pool", "small", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(f"t{n}", pool="small") for n in range(3)), max_active_tasks=2))
