@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,7 +13,10 @@ from evenflow.core.operations import Only, Operation
 from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
+from evenflow.scheduler.batch import Batch
+from evenflow.store.connect import connect
 from evenflow.store.operations import request
+from evenflow.store.rows import execute
 
 CLEAR = TaskEvent.CLEAR
 
@@ -189,6 +193,79 @@ def test_a_try_that_no_worker_has_is_over_at_once(world: Any) -> None:
     world.advance()
     operate(world, run, TaskEvent.MARK_SUCCESS, "a")
     assert world.states(run) == {"a": "success", "b": "queued", "c": "queued", "e": "none"}
+
+
+class ClaimsMeanwhile:
+    """A worker that claims on a connection of its own, at the moment when a turn deletes dispatches."""
+
+    def __init__(self, url: str, worker: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._url, self._worker = url, worker
+        self.given: list[int] = []
+        end = Batch.end_dispatches
+
+        def claim_first(batch: Batch) -> None:
+            self.given += self.claim("meanwhile")
+            end(batch)
+
+        monkeypatch.setattr(Batch, "end_dispatches", claim_first)
+
+    def claim(self, key: str) -> list[int]:
+        """The epochs that it is given for a claim of this key."""
+        params = {"service_id": self._worker, "claim_key": key, "slots": 9, "returns": 9, "queues": ["default"], "lease_s": 600}
+        with connect(self._url, name="api") as conn:
+            return [row[5] for row in execute(conn, "dispatch/claim", params) if row[5] is not None]
+
+
+@pytest.mark.parametrize("returns", [False, True])
+@pytest.mark.parametrize("event", ["clear", "mark_success", "cancel"])
+def test_no_worker_claims_what_is_being_ended(
+    world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch, event: str, returns: bool
+) -> None:
+    """R-CS7, R-CS8: else its process would run beside that of the next try."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("a", cleans_up=True),)))
+    run = world.trigger("d")
+    world.advance()
+    if returns:
+        world.defer(world.claim())
+        world.advance()
+        world.fire(run)
+        world.advance()
+    with monkeypatch.context() as patched:
+        worker = ClaimsMeanwhile(database_url, world.worker, patched)
+        if event == "cancel":
+            world.cancel(run)
+        else:
+            request(world.conn, [run], Operation(event=TaskEvent(event), actor="ann", tasks=("a",)))
+        advance(world.conn, world.catalog)
+    assert worker.given == []
+    world.advance()
+    world.audit()
+    wanted = 1 if returns or event == "clear" else 0  # a clean-up, or the next try
+    assert len(world.claim()) == wanted
+
+
+@pytest.mark.parametrize("event", ["clear", "cancel"])
+def test_what_is_just_being_claimed_is_its_workers(world: Any, database_url: str, event: str) -> None:
+    """The turn waits until the claim has committed, and kills."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),)))
+    run = world.trigger("d")
+    world.advance()
+    ((epoch,),) = world.conn.execute("select epoch from dispatch").fetchall()
+    if event == "cancel":
+        world.cancel(run)
+    else:
+        request(world.conn, [run], Operation(event=CLEAR, actor="ann", tasks=("a",)))
+    waits = "select from pg_locks where pid = %s and not granted"
+    with connect(database_url, name="api") as api, connect(database_url, name="eye") as eye, ThreadPoolExecutor(1) as threads:
+        with api.transaction():
+            api.execute("update dispatch set worker_id = %s, claimed_at = now()", [world.worker])
+            turn = threads.submit(advance, world.conn, world.catalog)
+            while not turn.done() and eye.execute(waits, [world.conn.info.backend_pid]).fetchone() is None:
+                pass
+            assert not turn.done()
+        turn.result(10)
+    assert world.conn.execute("select epoch, worker_id, kill from dispatch").fetchall() == [(epoch, world.worker, True)]
+    world.audit()
 
 
 def test_what_waits_in_a_lane_leaves_it(world: Any) -> None:

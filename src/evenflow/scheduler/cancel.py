@@ -37,7 +37,7 @@ def stop_run(batch: Batch, failed: Item) -> None:
 def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
     """Comes before the reports of the same transaction, with ``run`` already marked as cancelled. Costs the size of the run, once.
 
-    A worker that claims a try just as its dispatch is deleted here learns from its next beat that the try is void.
+    What waits for a worker is locked before anything is decided about it, so that no worker claims it meanwhile.
     """
     conn = batch.conn
     if state is RunState.QUEUED:
@@ -51,8 +51,8 @@ def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
     runs.mark_cancelled(conn, run.run_key, actor)
     run.cancelled_by = actor
     batch.run_events.append((run.run_key, "cancel_requested", "running", actor))
-    batch.wake(row[0] for row in selection.delete_run_lanes(conn, run.run_key).all())
     rows = tasks.read_unfinished(conn, run.run_key).all()
+    batch.wake(row[0] for row in selection.delete_run_lanes(conn, run.run_key).all())
     waits = _waits(run, rows)
     held = past.forget_gates(conn, run.run_key) if run.graph.past else set()
     deferred = [(run.run_key, row.task_index, row.map_index) for row in rows if row.has_deferred]
