@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from evenflow.api import claims
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused
 from evenflow.wire import messages as m
@@ -24,6 +25,12 @@ def claim(
     return m.Claim(
         service_id=worker, request_key=key, slots=slots, resume_slots=resume_slots, queues=queues or ["default"], wait_s=wait_s
     )
+
+
+@pytest.fixture
+def without_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For an API that starts after it."""
+    monkeypatch.setattr(claims, "SWEEP_S", 3600.0)
 
 
 async def until_waiting(world: World, api, number: int) -> None:
@@ -279,7 +286,7 @@ async def test_a_worker_of_the_release_before_gets_no_returns(client: ExecutionC
     assert [a.epoch for a in answer.assignments] == [1]
 
 
-async def test_who_waits_for_returns_only_is_woken_by_returns_only(client, worker: int, world: World, api) -> None:
+async def test_who_waits_for_returns_only_is_woken_by_returns_only(without_sweeps, client, worker: int, world: World, api) -> None:
     """R-DQ3, and where nothing is deferred it costs nothing: no look at the database is made for it."""
     attempts = []
     attempt = api._claims._attempt
@@ -305,6 +312,57 @@ async def test_who_waits_for_returns_only_is_woken_by_returns_only(client, worke
         world.db.execute("notify returns")
     assert [a.epoch for a in (await waiting).assignments] == [2]
     assert time.monotonic() - begun < 0.9, "by the notification, not by the sweep"
+
+
+async def test_a_return_that_comes_while_a_worker_joins_the_line_is_found(without_sweeps, client, worker, world, api) -> None:
+    """R-DQ1: its own attempt is too old to see it, and the line was served before it stood there."""
+    run = world.run(world.version())
+    served = asyncio.Event()
+    attempt, serve_line = api._claims._attempt, api._claims._serve_line
+
+    async def late(conn: object, message: m.Claim) -> m.ClaimAnswer:
+        api._claims._attempt = attempt
+        answer = await attempt(conn, message)
+        world.dispatch(run, 1, resume=True, notify=False)
+        world.db.execute("notify returns")
+        await served.wait()
+        return answer
+
+    async def seen(line: list[object]) -> None:
+        await serve_line(line)
+        served.set()
+
+    api._claims._attempt, api._claims._serve_line = late, seen
+    answer = await asyncio.wait_for(client.claim(claim(worker, slots=0, resume_slots=1, wait_s=30)), 5)
+    assert [a.epoch for a in answer.assignments] == [1]
+
+
+async def test_a_look_that_fails_forgets_no_return(without_sweeps, client, worker: int, world: World, api) -> None:
+    waiting = asyncio.create_task(client.claim(claim(worker, slots=0, resume_slots=1, wait_s=30)))
+    await until_waiting(world, api, 1)
+    serve_line = api._claims._serve_line
+
+    async def broken(line: list[object]) -> None:
+        api._claims._serve_line = serve_line
+        api._claims.wake()  # by a first start
+        raise OSError("no connection")
+
+    api._claims._serve_line = broken
+    world.dispatch(world.run(world.version()), 1, resume=True, notify=False)
+    world.db.execute("notify returns")
+    assert [a.epoch for a in (await asyncio.wait_for(waiting, 5)).assignments] == [1]
+
+
+async def test_the_sweep_finds_returns_however_much_else_is_announced(client, worker: int, world: World, api) -> None:
+    waiting = asyncio.create_task(client.claim(claim(worker, slots=0, resume_slots=1, wait_s=30)))
+    await until_waiting(world, api, 1)
+    world.dispatch(world.run(world.version()), 1, resume=True, notify=False)
+    deadline = time.monotonic() + 5
+    while not waiting.done():
+        assert time.monotonic() < deadline
+        api._claims.wake()
+        await asyncio.sleep(0.005)
+    assert [a.epoch for a in (await waiting).assignments] == [1]
 
 
 async def test_a_claim_for_returns_says_nothing_of_first_starts(client, world: World, api) -> None:

@@ -106,6 +106,18 @@ async def test_schedulers_and_workers_are_told(rest: RestClient, world: World, s
     assert {note.channel for note in world.db.notifies(timeout=5, stop_after=3)} == {"inbox", "dispatch", "returns"}
 
 
+@pytest.mark.parametrize("is_paused", [True, False])
+async def test_workers_are_told_when_a_plain_pause_or_its_end_thaws_a_dag(
+    rest: RestClient, world: World, sales: int, is_paused: bool
+) -> None:
+    """R-DQ7: returns of a frozen DAG wait for them."""
+    await rest.set_service_state("dag", "sales", "frozen")
+    for channel in ("dispatch", "returns"):
+        world.db.execute(f"listen {channel}")
+    await rest.set_paused("sales", is_paused)
+    assert {note.channel for note in world.db.notifies(timeout=5, stop_after=2)} == {"dispatch", "returns"}
+
+
 async def test_workers_that_drain_hide_no_work_from_others(
     client: ExecutionClient, rest: RestClient, world: World, api: object
 ) -> None:

@@ -13,6 +13,7 @@ Every answer carries the worker's kills, but only one that came up during the wa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -74,6 +75,7 @@ class Claims:
         self._line: dict[_Waiting, None] = {}  # in order of arrival
         self._signal = asyncio.Event()
         self._wakes = 0
+        self._return_wakes = 0
         self._returned = False  # a return was announced since the line was served
         self._closed = False
         self._held_until = 0.0  # by the loop's clock
@@ -86,6 +88,7 @@ class Claims:
     def wake(self, *, returned: bool = False) -> None:
         """There may be work; ``returned``: for those, too, who wait for returns only."""
         self._wakes += 1
+        self._return_wakes += returned
         self._returned |= returned
         self._signal.set()
 
@@ -95,15 +98,16 @@ class Claims:
 
     async def claim(self, claim: Claim, *, hung_up: Callable[[], Coroutine[Any, Any, None]]) -> ClaimAnswer:
         """Tries for a worker: at once, or as soon as there are some; none after ``wait_s`` or when the worker has ``hung_up``."""
-        wakes = self._wakes
+        wakes, return_wakes = self._wakes, self._return_wakes
         async with self._pool.connection() as conn:
             answer = await self._attempt(conn, claim)
         if _ends_wait(answer) or claim.wait_s <= 0 or self._closed:
             return answer
         waiting = _Waiting(claim, frozenset(answer.kill))
         self._line[waiting] = None
-        if wakes != self._wakes:
-            self._signal.set()  # what it announced may have come too late for the attempt
+        if wakes != self._wakes:  # what it announced may have come too late for the attempt, and those in line have been served
+            self._returned |= return_wakes != self._return_wakes
+            self._signal.set()
         expiry = asyncio.get_running_loop().call_later(min(claim.wait_s, CLAIM_WAIT), waiting.expire)
         hang_up = asyncio.create_task(hung_up())
         hang_up.add_done_callback(lambda _: waiting.expire())
@@ -121,17 +125,21 @@ class Claims:
             waiting.expire()
 
     async def serve(self) -> None:
+        clock = asyncio.get_running_loop().time
+        sweep_at = clock() + SWEEP_S
         while True:
-            try:
-                async with asyncio.timeout(SWEEP_S):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(sweep_at):
                     await self._signal.wait()
-            except TimeoutError:
-                self._returned = True  # nobody said so, but it may be
             self._signal.clear()
+            if clock() >= sweep_at:  # however often something else was announced since the last
+                sweep_at = clock() + SWEEP_S
+                self._returned = True  # nobody said so, but it may be
             returned, self._returned = self._returned, False
             try:
                 await self._serve_line([waiting for waiting in self._line if returned or waiting.claim.slots])
             except Exception as error:  # the next sweep tries again
+                self._returned |= returned
                 log.warning("could not look for work: %s", error)
 
     async def _serve_line(self, line: Sequence[_Waiting]) -> None:

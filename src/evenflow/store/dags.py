@@ -12,7 +12,7 @@ from psycopg.rows import args_row
 from evenflow.core.limits import LEASE_S
 from evenflow.core.timetable import Past
 from evenflow.store.columns import numbers
-from evenflow.store.notify import INBOX
+from evenflow.store.notify import DISPATCH, INBOX, RETURNS
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
@@ -225,6 +225,7 @@ async def set_paused(conn: Conn, dag_id: str, *, is_paused: bool, next_run: Next
         names = {"dag_id": dag_id, "is_paused": is_paused, "next_run_at": next_run.run_at, "next_logical": next_run.logical}
         await conn.execute(sql("dags/set_paused"), names)
         await notify(conn)
+        await conn.execute(sql("states/notify"), {"channels": [DISPATCH, RETURNS]})  # what was frozen there may be claimed
 
 
 async def insert_run(
