@@ -14,7 +14,7 @@ from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.drains import end_drains
 from evenflow.scheduler.schedules import create_scheduled
-from evenflow.store import inbox
+from evenflow.store import drains, inbox
 from evenflow.store.audit import find_startable_heads
 from evenflow.store.connect import connect
 from tests.hosts.fleet import until
@@ -353,6 +353,41 @@ def test_a_drain_waits_for_what_is_deferred(world: Any, kind: str, name: str, po
     end_drains(world.conn)
     assert events(world) == [(f"{kind}.drained", name)]
     world.audit()
+
+
+@pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
+@pytest.mark.parametrize("policy", ["hold", "release"])
+def test_a_drain_holds_up_no_starts(world: Any, database_url: str, kind: str, name: str, policy: str) -> None:
+    """R-ST5: the executor's lock is not asked for while something is in flight."""
+    run = run_of(world, task("a"))
+    world.conn.execute("update pool set while_deferred = %s", [policy])
+    world.defer(world.claim())
+    world.advance()
+    set_state(world, kind, name, "draining")
+    world.conn.execute("set lock_timeout = '100ms'")
+    with connect(database_url, name="turn") as turn, turn.transaction():
+        assert inbox.try_executor(turn).all() == [(True,)]
+        end_drains(world.conn)
+    world.fire(run)
+    world.drain()
+    end_drains(world.conn)
+    assert events(world) == [(f"{kind}.drained", name)]
+
+
+@pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
+def test_a_drain_is_judged_again_under_the_lock(world: Any, monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
+    """What has started since the look keeps it."""
+    run = run_of(world, task("a"))
+    world.defer(world.claim())
+    world.advance()
+    set_state(world, kind, name, "draining")
+    monkeypatch.setattr(drains, "find_drained", lambda _: [(kind, name)])
+    end_drains(world.conn)
+    assert state_of(world, kind, name) == ("draining", None)
+    world.fire(run)
+    world.drain()
+    end_drains(world.conn)
+    assert events(world) == [(f"{kind}.drained", name)]
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)

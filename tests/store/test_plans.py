@@ -382,6 +382,18 @@ def test_hot_statements_read_what_they_touch(database_url: str) -> None:
             check(conn, name, names)
 
 
+def test_a_drain_is_not_followed_by_reading_all_that_is_deferred(database_url: str) -> None:
+    with fill(database_url, history=1_000, lanes=10_000) as conn:
+        conn.execute("insert into service_state (kind, name, state, actor) values ('pool', 'default_pool', 'draining', 'ada')")
+        pages, rows = "explain (analyze, buffers, format json) ", sql("states/find_drained").decode()
+        assert conn.execute(rows).fetchall() == []
+        (((plan,),),) = conn.execute((pages + rows).encode()).fetchall()
+        read = plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
+        assert read <= PAGES_PER_ROW * N, json.dumps(plan)
+        conn.execute("delete from deferral")
+        assert conn.execute(rows).fetchall() == [("pool", "default_pool")]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_hot_statements_read_what_they_touch_with_five_million_finished(database_url: str) -> None:

@@ -12,11 +12,14 @@ log = logging.getLogger(__name__)
 
 
 def end_drains(conn: Conn) -> None:
-    """One look, which costs a probe while nothing drains."""
+    """One look, which costs a probe while nothing drains. Only for what it finds to be drained all starts wait."""
     if not drains.is_draining(conn):
         return
+    found = drains.find_drained(conn)
+    if not found:
+        return
     with conn.transaction():
-        ended = drains.end_drains(conn)
+        ended = drains.end_drains(conn, found)
         if ended:
             inbox.notify(conn, INBOX)
     for action, name in ended:

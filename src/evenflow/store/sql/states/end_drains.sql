@@ -1,7 +1,10 @@
--- Ends the drains of what has nothing in flight, and those whose deadline has come: what drained is paused, and an event says how. For who
--- has the executor's lock. NO KEY UPDATE: who changes the state of one waits, and finds it as it is then.
+-- Ends the drains of these objects that have nothing in flight, or whose deadline has come: what drained is paused, and an event says how. For
+-- who has the executor's lock, and only for what states/find_drained has found: it reads all that is deferred. NO KEY UPDATE: who changes the state of one waits, and finds it as it is then.
 with draining as materialized (
-    select kind, name, deadline <= now() as late from service_state where state = 'draining' for no key update
+    select kind, name, deadline <= now() as late
+    from service_state
+    where state = 'draining' and (kind, name) in (select * from unnest(%(kinds)s::text[], %(names)s::text[]))
+    for no key update
 ), waiting as materialized (
     select f.run_key, f.task_index
     from deferral f
