@@ -192,3 +192,6 @@ async def test_values_of_other_runs_of_the_dag(client: ExecutionClient, world: W
     assert await prior("k") == "own"
     with pytest.raises(ApiRefused, match="DAG 'sales' has no run 'nowhere' to pull from"):
         await client.pull_xcom(token, m.XComPull(task_id="extract", key="k", map_index=-1, run_id="nowhere"))
+    world.end(30)
+    with pytest.raises(StaleEpoch):
+        await prior("k")

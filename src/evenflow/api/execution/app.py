@@ -90,7 +90,7 @@ def _answers(pool: AsyncPool, tries: TryRoutes, versions: Versions, vault: Vault
 
     return {
         "element": tries.element,
-        "prior_run": tries.prior_run,
+        "prior_run": held(tries.prior_run),
         "connection": values.connection,
         "variable": values.variable,
         "set_variable": values.set_variable,
