@@ -23,9 +23,7 @@ MAX_REASON = 2_000  # characters of a reason: enough for a message, too little f
 RUNS_PER_TURN = 200  # runs whose reports one transaction applies: bounds its locks
 REPORTS_SEEN = 4_000  # of which the runs of one transaction are found: what three other schedulers hold is no obstacle
 REPORTS_PER_TURN = 1_000  # about 40 ms of work, so that nothing waits long for the next transaction
-TIMERS_PER_TURN = (
-    500  # due timers that one transaction applies, the oldest first: about 80 ms of work, for those of waiting tasks cost most
-)
+TIMERS_PER_TURN = 500  # due timers that one transaction applies: about 80 ms of work, for those of waiting tasks cost most
 CHANGES_PER_TURN = 10  # cancels and operations that one transaction applies: about 10 ms for each hundred task instances of its run
 NEW_RUNS_PER_TURN = 100  # runs created in one transaction
 NEW_RUNS_OF_DAG = 50  # of which one DAG may have so many, so that several share a transaction
