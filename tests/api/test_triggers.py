@@ -15,6 +15,7 @@ from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, StaleEpoch
+from evenflow.store.sql import sql
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
 from evenflow.wire.triggers import ClaimTriggers, TriggerReport, TriggerReports, TriggersAnswer
@@ -43,7 +44,14 @@ class Triggerer:
         return (await self.client.report_triggers(TriggerReports(reports=list(reports)))).refused
 
     async def beat(self, *epochs: int) -> list[int]:
+        """As triggerers of the release before do."""
         return (await self.client.beat(self.service_id, m.Beat(epochs=list(epochs)))).kill
+
+    async def beat_after(self, heard_at: float, asks: str, *epochs: int) -> float:
+        """Answers what the next beat says that it has heard."""
+        answer = await self.client.beat(self.service_id, m.Beat(epochs=list(epochs), heard_at=heard_at, asks=asks))
+        assert answer.at is not None
+        return answer.at
 
 
 NewTriggerer = Callable[[], Awaitable[Triggerer]]
@@ -115,6 +123,39 @@ async def test_what_a_triggerer_does_not_list_is_freed_unless_its_answer_may_be_
     assert await one.beat() == []
     assert (waiting.claimed(1), waiting.claimed(2)) == (False, True)
     assert [(g.epoch, g.claim) for g in (await two.claim("c")).assignments] == [(1, 2)]
+
+
+async def test_a_beat_that_comes_late_frees_nothing(
+    waiting: World, new_triggerer: NewTriggerer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-DQ9: it was sent before the answers were heard that brought what runs by now. A later one frees what it should list."""
+    monkeypatch.setattr(limits, "TRIGGER_LOST", 0.0)
+    one, two = await new_triggerer(), await new_triggerer()
+    waiting.waits(PATH, number=3, moment=1)
+    heard_at = await one.beat_after(0.0, "a")
+    await one.claim("a", capacity=1)
+    heard_later = await one.beat_after(heard_at, "a")
+    await one.claim("b", capacity=1)
+    await one.claim("c", capacity=1)
+    for late in (0.0, heard_at, heard_later):
+        await one.beat_after(late, "a")
+    assert [waiting.claimed(epoch) for epoch in (1, 2, 3)] == [True] * 3
+    heard_at = await one.beat_after(heard_later, "c", 1)
+    assert [waiting.claimed(epoch) for epoch in (1, 2, 3)] == [True] * 3, "they may have been claimed after it was sent"
+    await one.beat_after(heard_at, "c", 1)
+    assert [waiting.claimed(epoch) for epoch in (1, 2, 3)] == [True, False, True], "of the third the answer may be on its way"
+    assert [(g.epoch, g.claim) for g in (await two.claim("d")).assignments] == [(2, 2)]
+
+
+async def test_what_was_claimed_again_since_a_list_was_compared_stays(waiting: World, new_triggerer: NewTriggerer) -> None:
+    triggerer = await new_triggerer()
+    epoch = waiting.waits(PATH, moment=1)
+    (first,) = (await triggerer.claim("a")).assignments
+    await triggerer.report(TriggerReport(token=first.token, given_back=True))
+    await triggerer.claim("b")
+    lost = {"service_id": triggerer.service_id, "epochs": [epoch], "claims": [first.claim]}
+    waiting.db.execute(sql("triggers/release_lost"), lost)
+    assert waiting.claim_of(epoch) == (triggerer.service_id, 2, 0)
 
 
 async def test_word_of_an_earlier_claim_frees_nothing(waiting: World, new_triggerer: NewTriggerer) -> None:

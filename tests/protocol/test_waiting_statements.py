@@ -126,8 +126,11 @@ def test_what_a_beat_recovers_and_stops(stored: Stored, sampled: list[World]) ->
                         "service_id": SERVICES + s,
                         "epochs": f"{{{','.join(map(str, listed))}}}",
                         "lost_after_s": LOST_AFTER_S,
+                        "heard_at_s": None,
+                        "asks": None,
                     }
-                    found = dict(execute(stored.conn, "triggers/compare_listed", names).fetchall())
+                    rows = execute(stored.conn, "triggers/compare_listed", names).fetchall()
+                    found = {epoch: is_lost for epoch, is_lost, _ in rows}
                     own = row.epoch if row.holder == s and not row.purpose else None
                     told = any(said.what == "event" and said.epoch == row.epoch for said in state.task.inbox)
                     lost = {own: True} if own is not None and own not in listed and not told else {}

@@ -96,6 +96,20 @@ async def lost(world: World, database_url: str, service: str) -> None:
         watch_leases(conn)
 
 
+async def test_its_beats_say_what_it_has_heard(triggerer: TriggererService, world: World, tmp_path: Path) -> None:
+    """R-DQ9: so that one that comes late frees nothing that was claimed since."""
+    epoch = world.waits(WATCH, source=FILE_TRIGGER, path=str(tmp_path / "f"))
+    await until(lambda: begun(tmp_path / "f"), "it begins")
+    (claimed_at,) = world.db.execute("select extract(epoch from claimed_at)::float8 from deferral").fetchone() or ()
+    await triggerer._presence.beat_now()
+    beat = triggerer._beat()
+    assert beat.epochs == [epoch]
+    assert beat.heard_at is not None
+    assert beat.heard_at > claimed_at
+    await until(lambda: triggerer._claims.polls.under_way, "its next claim")
+    assert [claim.request_key for claim in triggerer._claims.polls.under_way] == [triggerer._beat().asks]
+
+
 @pytest.mark.slow
 async def test_triggers_of_a_killed_triggerer_go_on_elsewhere_after_its_lease(
     short_leases: None, api: ApiService, world: World, database_url: str, start_triggerer: StartTriggerer, tmp_path: Path

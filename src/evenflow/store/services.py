@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
@@ -11,6 +11,13 @@ from evenflow.store.migrate import SCHEMA_VERSION
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
+
+
+class Beaten(NamedTuple):
+    """A service after its beat. ``at_s``: when that was stored, in seconds since 1970."""
+
+    state: str
+    at_s: float
 
 
 async def register(conn: Conn, *, kind: str, name: str, host: str, pid: int, version: str, detail: dict[str, Any]) -> int:
@@ -24,8 +31,8 @@ async def register(conn: Conn, *, kind: str, name: str, host: str, pid: int, ver
 
 async def beat(
     conn: Conn, *, service_id: int, kind: str, state: str = "active", detail: dict[str, Any] | None = None
-) -> str | None:
-    """The state of the service after its beat; null when there is none such, or it was declared lost, or it had stopped."""
+) -> Beaten | None:
+    """None when there is no such service, or it was declared lost, or it had stopped."""
     names = {"service_id": service_id, "kind": kind, "state": state, "detail": json.dumps(detail or {})}
     row = await (await conn.execute(sql("services/beat"), names, prepare=True)).fetchone()
-    return None if row is None else str(row[0])
+    return None if row is None else Beaten(*row)

@@ -70,13 +70,30 @@ async def find_queues(conn: Conn) -> set[str]:
     return {queue for (queue,) in await (await conn.execute(sql("triggers/find_queues"), prepare=True)).fetchall()}
 
 
-async def compare_listed(conn: Conn, *, service_id: int, epochs: Iterable[int], lost_after_s: float) -> list[int]:
-    """Of the triggers that a triggerer lists, those to stop. What it has claimed and does not list is given back for it."""
-    names = {"service_id": service_id, "epochs": numbers(epochs), "lost_after_s": lost_after_s}
+async def compare_listed(
+    conn: Conn,
+    *,
+    service_id: int,
+    epochs: Iterable[int],
+    lost_after_s: float,
+    heard_at_s: float | None = None,
+    asks: str | None = None,
+) -> list[int]:
+    """Of the triggers that a triggerer lists, those to stop. What it has claimed and does not list is given back for it, unless the
+    list may be older than the claim: ``heard_at_s`` is a moment before it, and ``asks`` the key of its newest claim then.
+    """
+    names = {
+        "service_id": service_id,
+        "epochs": numbers(epochs),
+        "lost_after_s": lost_after_s,
+        "heard_at_s": heard_at_s,
+        "asks": asks,
+    }
     rows = await (await conn.execute(sql("triggers/compare_listed"), names, prepare=True)).fetchall()
-    if lost := [epoch for epoch, is_lost in rows if is_lost]:
-        await conn.execute(sql("triggers/release_lost"), {"service_id": service_id, "epochs": numbers(lost)})
-    return [epoch for epoch, is_lost in rows if not is_lost]
+    if lost := {epoch: claim for epoch, is_lost, claim in rows if is_lost}:
+        claims = {"epochs": numbers(lost), "claims": numbers(lost.values())}
+        await conn.execute(sql("triggers/release_lost"), {"service_id": service_id, **claims})
+    return [epoch for epoch, is_lost, _ in rows if not is_lost]
 
 
 async def insert_events(conn: Conn, events: str) -> None:

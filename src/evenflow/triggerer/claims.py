@@ -24,11 +24,13 @@ class Claims:
     ) -> None:
         self._queues, self._in_hand, self._answered = queues, in_hand, answered
         self.polls = Polls(api.claim_triggers)
+        self.asks: str | None = None  # the request key of the newest claim: only of that one an answer may be on its way
 
     async def run(self, service_id: int) -> None:
         """Claim until drained. Raises :class:`ApiRefused` when this service may not claim. Cancel it when the registration ends."""
 
         def claim(request_key: str) -> ClaimTriggers:
+            self.asks = request_key
             return ClaimTriggers(
                 service_id=service_id,
                 request_key=request_key,

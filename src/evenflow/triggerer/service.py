@@ -96,6 +96,7 @@ class TriggererService:
             lapsed=self._lapsed,
             lost=self._lost,
         )
+        self._heard_at = 0.0  # by the database's clock
         self._claiming = Claiming(self._presence, self._run_claims)
         self._lease = self.vitals.lease(LEASE_S)
         self._measure()
@@ -158,10 +159,12 @@ class TriggererService:
     # -- beats
 
     def _beat(self) -> Beat:
-        return Beat(state=self._state, epochs=[*self._in_hand.epochs, *self._reporter.unacknowledged], detail=self._detail())
+        epochs = [*self._in_hand.epochs, *self._reporter.unacknowledged]
+        return Beat(state=self._state, epochs=epochs, detail=self._detail(), heard_at=self._heard_at, asks=self._claims.asks)
 
     def _beat_answered(self, answer: BeatAnswer, until: float) -> None:
         self._lease.beat()
+        self._heard_at = self._heard_at if answer.at is None else answer.at
         self._in_hand.stop(answer.kill)
         self._templates.lease(until)
         if self._frozen and self._presence.holds:

@@ -59,6 +59,10 @@ class Beat(Message):
     state: Literal["active", "draining", "stopped"] = "active"
     epochs: list[int] = []  # worker: every try that it has, from claim until its exit report is acknowledged
     detail: dict[str, Any] = {}
+    heard_at: float | None = (
+        None  # triggerer: what the last answer that it has heard said of ``at``; 0: none yet; null: knows of no such
+    )
+    asks: str | None = None  # triggerer: the request key of its newest claim, of which it may not have heard yet
 
 
 class BeatAnswer(Message):
@@ -68,6 +72,7 @@ class BeatAnswer(Message):
     resend: list[Assignment] = []  # claimed by this worker and not listed
     state: Literal["active", "draining"] = "active"
     token: str | None = None  # to be used from now on: the one that was shown is half over, or its key is to go
+    at: float | None = None  # to a triggerer: when its beat was stored, in seconds since 1970 by the database's clock
 
 
 # -- tries -------------------------------------------------------------------------------------------------------------

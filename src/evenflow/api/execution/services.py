@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import Literal
 
 from evenflow.api import limits
 from evenflow.api.claims import Claims
@@ -47,14 +48,21 @@ class ServiceRoutes:
             listed, most = len(message.epochs), limits.LISTED_EPOCHS
             raise Refused(413, "too_large", f"A beat lists {listed:,} tries or triggers; the limit is {most:,}.")
         async with self._pool.connection() as conn:
-            state = await services.beat(conn, service_id=service_id, kind=kind, state=message.state, detail=message.detail)
-            if state is None:
+            beaten = await services.beat(conn, service_id=service_id, kind=kind, state=message.state, detail=message.detail)
+            if beaten is None:
                 return BeatAnswer(known=False)
             reached(KillPoint.BEAT_STORED)
-            answer = BeatAnswer(state="active" if state == "active" else "draining", token=self._tokens.renewed(call.bearer))
+            state: Literal["active", "draining"] = "active" if beaten.state == "active" else "draining"
+            answer = BeatAnswer(state=state, token=self._tokens.renewed(call.bearer))
             if kind == "triggerer":
+                answer.at = beaten.at_s
                 answer.kill = await triggers.compare_listed(
-                    conn, service_id=service_id, epochs=message.epochs, lost_after_s=limits.TRIGGER_LOST
+                    conn,
+                    service_id=service_id,
+                    epochs=message.epochs,
+                    lost_after_s=limits.TRIGGER_LOST,
+                    heard_at_s=None if message.heard_at is None else min(max(message.heard_at, 0.0), beaten.at_s),
+                    asks=message.asks,
                 )
             if kind != "worker":
                 return answer
