@@ -59,9 +59,7 @@ class Beat(Message):
     state: Literal["active", "draining", "stopped"] = "active"
     epochs: list[int] = []  # worker: every try that it has, from claim until its exit report is acknowledged
     detail: dict[str, Any] = {}
-    heard_at: float | None = (
-        None  # triggerer: what the last answer that it has heard said of ``at``; 0: none yet; null: knows of no such
-    )
+    heard_at: float | None = None  # triggerer: ``at`` of the last answer that it has heard; 0: none yet; null: knows of no such
     asks: str | None = None  # triggerer: the request key of its newest claim, of which it may not have heard yet
 
 
