@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from evenflow.scheduler.advance import advance
 from evenflow.scheduler.tally import Tally
 from evenflow.store import inbox
 from evenflow.store.connect import connect
-from evenflow.store.dispatch import RETURN
+from evenflow.store.dispatch import FIRST_START, RETURN
 from tests.scheduler.conftest import Try, World
 
 
@@ -28,9 +28,9 @@ def dag(*tasks: TaskSpec, dag_id: str = "d", **options: Any) -> DagSpec:
     return DagSpec(dag_id=dag_id, tasks=tasks, **options)
 
 
-def start(world: World, spec: DagSpec) -> int:
+def start(world: World, spec: DagSpec, **columns: Any) -> int:
     world.add_dag(spec)
-    run = world.trigger(spec.dag_id)
+    run = world.trigger(spec.dag_id, **columns)
     world.advance()
     return run
 
@@ -247,29 +247,74 @@ def test_direct_return_off(world: World) -> None:
     world.audit()
 
 
-def test_those_that_wait_longest_return_first(world: World) -> None:
+def queued_one_by_one(world: World, run: int, order: Sequence[int]) -> None:
+    """As if the tasks had been queued in this order, a microsecond after each other."""
+    for position, task_index in enumerate(order):
+        world.conn.execute(
+            "update deferral set ready_at = timestamptz '2026-01-01 00:00:00.123456 UTC' + %s * interval '1 us'"
+            " where run_key = %s and task_index = %s",
+            [position, run, task_index],
+        )
+
+
+def one_by_one(world: World) -> list[tuple[int, str, int]]:
+    """Run, task and class of what starts, while one may run at a time."""
+    order = []
+    world.resize("pool", "people", 1)
+    world.advance()
+    while tries := world.claim():
+        (t,) = tries
+        (its_class,) = world.conn.execute("select class from dispatch where epoch = %s", [t.epoch]).fetchone()
+        order.append((t.run_key, t.task_id, its_class))
+        world.audit()
+        world.report([t])
+        world.advance()
+    return order
+
+
+@pytest.mark.parametrize("lock", [True, False])
+@pytest.mark.parametrize("own_limit", [None, 2])
+def test_those_that_were_ready_first_return_first(world: World, database_url: str, lock: bool, own_limit: int | None) -> None:
+    """R-DQ5: each keeps its place, whichever trigger fires first, in one lane or several, together or one by one."""
     set_setting(world, "direct_return", False)
-    world.set_limit("pool", "people", 3)
-    tasks = [task(f"t{i}", pool="people", max_active_tis_per_dagrun=2) for i in range(3)]
+    world.set_limit("pool", "people", 5)
+    tasks = [task(f"t{i}", pool="people", max_active_tis_per_dagrun=own_limit) for i in range(5)]
     run = start(world, dag(*tasks))
     world.defer(world.claim())
     world.advance()
+    queued_one_by_one(world, run, (3, 1, 4, 2, 0))
     world.resize("pool", "people", 0)
-    for i in (2, 0, 1):
-        world.fire(run, i)
+    for fired in ((2,), (0, 4), (1, 3)):
+        for i in fired:
+            world.fire(run, i)
+        turn(world, database_url, lock)
         world.advance()
+    assert world.conn.execute("select count(*), sum(ready)::int from lane").fetchone() == (5, 5)
     world.audit()
-    order = []
-    for _ in range(3):
-        world.resize("pool", "people", 1)
-        world.advance()
-        (t,) = world.claim()
-        order.append(t.task_id)
-        world.report([t])
-        world.resize("pool", "people", 0)
-        world.advance()
-    assert order == ["t2", "t0", "t1"], "in the order of their lanes"
+    assert one_by_one(world) == [(run, f"t{i}", RETURN) for i in (3, 1, 4, 2, 0)]
     assert world.run_state(run) == "success"
+    world.audit()
+
+
+def test_returns_come_before_first_starts_of_older_runs(world: World) -> None:
+    """R-DQ5: of all runs of the DAG, those for dates in the remote past included."""
+    set_setting(world, "direct_return", False)
+    world.set_limit("pool", "people", 1)
+    new = start(world, dag(*(task(f"t{i}", pool="people") for i in range(2)), max_active_runs=None), run_after="2026-01-02 UTC")
+    (t,) = world.claim()
+    world.defer([t])
+    world.advance()
+    world.resize("pool", "people", 0)
+    old = [world.trigger("d", run_after=date) for date in ("2026-01-01 UTC", "0001-01-01 UTC")]
+    world.advance()
+    world.fire(new)
+    world.advance()
+    world.audit()
+    assert one_by_one(world) == [
+        (new, "t0", RETURN),
+        *((run, f"t{i}", FIRST_START) for run in (old[1], old[0]) for i in range(2)),
+        (new, "t1", FIRST_START),
+    ]
     world.audit()
 
 

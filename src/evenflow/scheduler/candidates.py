@@ -1,7 +1,9 @@
 """Lanes that live in memory: what became ready in this transaction. Only what does not start in the same transaction is stored.
 
-Deferred tasks that return in the ordinary way have lanes of their own. Their place in the order is that of the DAG's best task, and
-before all others of it: the last part of their order, which is the id when they are stored, is negative.
+Deferred tasks that return in the ordinary way have lanes of their own, one for each time at which such a task was first queued.
+Their place in the order is that of the DAG's best task, and there before all first starts, of whatever run: where those have the
+date of their run, returns have that time, moved back to before every date. The last part of their order, which is the id when they
+are stored, is negative.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ NEVER = 1 << 62  # in the place of the lane id in the order: after every lane th
 
 RETURNS_FROM = -(1 << 60)  # ids of stored lanes of returns count upwards from here
 NEWEST_RETURN = -(1 << 40)  # in the order: after all of these
+BEFORE_ALL_DATES_US = 4_000 * 365 * 86_400 * 1_000_000  # from now back to before the year 1, and not before PostgreSQL's first
 
-# run, node, priority, local limits, mapped task or UNMAPPED, whether exempt, whether of returns
-LaneKey = tuple[int, int, int, tuple[int, ...], int, bool, bool]
+# run, node, priority, local limits, mapped task or UNMAPPED, whether exempt, and of returns their date
+LaneKey = tuple[int, int, int, tuple[int, ...], int, bool, int | None]
 
 
 @dataclass(slots=True)
@@ -55,7 +58,7 @@ def group(batch: Batch) -> dict[LaneKey, Candidates]:
     batch.catalog.load_run_limits(batch.conn, {i.run_key for i in batch.ready} | {x.run_key for x in batch.expanded if x.lane})
     out: dict[LaneKey, Candidates] = {}
     for item in batch.ready:
-        candidates = _lane_of(batch, out, item.run_key, item.task_index, UNMAPPED, returns=item.key in batch.returning)
+        candidates = _lane_of(batch, out, item.run_key, item.task_index, UNMAPPED, queued_at_s=batch.returning.get(item.key))
         candidates.items.append(item)
         candidates.lane.ready += 1
     for expansion in batch.expanded:
@@ -72,22 +75,31 @@ def is_of_returns(lane: Lane) -> bool:
 
 
 def _lane_of(
-    batch: Batch, out: dict[LaneKey, Candidates], run_key: int, task_index: int, mapped: int, *, returns: bool = False
+    batch: Batch,
+    out: dict[LaneKey, Candidates],
+    run_key: int,
+    task_index: int,
+    mapped: int,
+    *,
+    queued_at_s: float | None = None,
 ) -> Candidates:
+    """``queued_at_s``: of what returns, when it was first queued."""
     run = batch.runs[run_key]
     place = batch.catalog.place(batch.conn, run.version, task_index)
-    if returns:
+    returned_us = None
+    if queued_at_s is not None:
         place = replace(place, priority=run.graph.top_priority, exempt=True)
+        returned_us = round(queued_at_s * 1e6) - BEFORE_ALL_DATES_US
     limits = batch.catalog.run_limits(run_key)
     local: tuple[int, ...] = ()
     if limits:
         names = ("",) if place.run_limit is None else (place.run_limit, "")
         local = tuple(limits[name] for name in names if name in limits)
-    key = (run_key, place.node.node_id, place.priority, local, mapped, place.exempt, returns)
+    key = (run_key, place.node.node_id, place.priority, local, mapped, place.exempt, returned_us)
     found = out.get(key)
     if found is None:
-        last = (NEWEST_RETURN if returns else NEVER) + len(out)
-        order = (-run.priority, -place.priority, run.run_after_us, last)
+        last = (NEVER if returned_us is None else NEWEST_RETURN) + len(out)
+        order = (-run.priority, -place.priority, run.run_after_us if returned_us is None else returned_us, last)
         parked_on = PAUSED if run.is_paused and not place.exempt else OPEN
         lane = Lane(-1 - len(out), place.node.node_id, order, local, 0, parked_on, exempt=place.exempt)
         found = out[key] = Candidates(run, place, lane, mapped=mapped)
@@ -113,7 +125,7 @@ def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
                 c.run.run_key,
                 c.run.priority,
                 c.place.priority,
-                c.run.run_after_us,
+                c.lane.order[2],
                 list(c.lane.locals),
                 c.lane.ready,
                 None if c.mapped == UNMAPPED else c.mapped,

@@ -10,7 +10,8 @@ void.
 It returns *directly*: to a worker, under a fresh epoch, in a class of its own before all first starts, with what it kept and what
 it takes again, and no limit is asked. That raises the use of limits without the executor's lock, as a release of less than nothing,
 which the holder of the lock folds. Where that is switched off, or fails, it returns in the *ordinary* way: it gives back what it
-kept and waits for all of it in a lane of returns, before the first starts of its DAG; there it keeps its place.
+kept and waits for all of it in a lane of returns, before the first starts of its DAG; there it keeps its place, which is that of
+the time at which its try was first queued.
 
 What ends from outside while it waits (an operator's mark or clear, the end of its run, its execution timeout) and has left work
 outside behind returns for its *clean-up* instead: a worker stops that work, and what was wanted happens when that has ended.

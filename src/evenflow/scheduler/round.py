@@ -177,7 +177,7 @@ class Round:
     def _join(self, rows: Iterable[StoredLane]) -> None:
         """Candidates that belong to a stored lane wait there; if it is among those loaded, they may start at once with it."""
         for row in rows:
-            key = (row.run_key, row.node_id, row.priority, tuple(row.locals), UNMAPPED, row.exempt, row.lane_id < 0)
+            key = (row.run_key, row.node_id, row.priority, tuple(row.locals), UNMAPPED, row.exempt, None)
             if row.task_index is None and key in self.candidates:
                 lane = self._adopt(row)
                 joining = self.candidates.pop(key)
@@ -244,4 +244,4 @@ class Round:
 
 
 def _may_join(c: Candidates) -> bool:
-    return c.mapped == UNMAPPED and not c.run.new
+    return c.mapped == UNMAPPED and not c.run.new and not lanes_in_memory.is_of_returns(c.lane)

@@ -459,7 +459,7 @@ create table lane (
     run_key         bigint not null,
     run_priority    int not null,
     priority        int not null,
-    run_after       timestamptz not null,
+    run_after       timestamptz not null,                    -- of returns a time before all dates
     locals          bigint[] not null,                       -- limits of its run, narrowest first
     parked_on       bigint not null default 0,               -- 0 open, -1 paused, -2 open and woken, -3 in quarantine, else a limit
     ready           int not null,                            -- rows in ready_task + untouched mapped instances

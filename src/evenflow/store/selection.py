@@ -19,7 +19,7 @@ class StoredLane(NamedTuple):
     run_key: int
     run_priority: int
     priority: int
-    run_after_us: int
+    run_after_us: int  # of returns a time before all dates
     locals: list[int]
     ready: int
     task_index: int | None  # the mapped task whose untouched instances it stands for
@@ -122,7 +122,7 @@ def find_waiting(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int]]:
 
 
 def find_lanes(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[StoredLane]:
-    """Lanes of these (run_key, node_id, priority)."""
+    """Lanes of these (run_key, node_id, priority), but for those of returns."""
     run_keys, nodes, priorities = zip(*keys, strict=True)
     params = {"run_keys": numbers(run_keys), "nodes": numbers(nodes), "priorities": numbers(priorities)}
     return Rows(execute(conn, "selection/find_lanes", params), row_of(StoredLane))

@@ -49,13 +49,13 @@ from (
         (select ready, locals from lane
          where parked_on = line.parked_on and queue_id = q.queue_id and node_id = rival.node_id and run_priority = %(run_priority)s
            and priority = %(priority)s
-           and run_after < to_timestamp(%(run_after_us)s::bigint / 1e6)
+           and run_after < to_timestamp(%(run_after_us)s::bigint / 1000000) + %(run_after_us)s::bigint %% 1000000 * interval '1 us'
          limit %(counted)s)
         union all
         (select ready, locals from lane
          where parked_on = line.parked_on and queue_id = q.queue_id and node_id = rival.node_id and run_priority = %(run_priority)s
            and priority = %(priority)s
-           and run_after = to_timestamp(%(run_after_us)s::bigint / 1e6) and lane_id < %(lane_id)s
+           and run_after = to_timestamp(%(run_after_us)s::bigint / 1000000) + %(run_after_us)s::bigint %% 1000000 * interval '1 us' and lane_id < %(lane_id)s
          limit %(counted)s)
     ) as b
     where not exists (
