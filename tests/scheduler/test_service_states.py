@@ -381,7 +381,7 @@ def test_a_drain_is_judged_again_under_the_lock(world: Any, monkeypatch: pytest.
     world.defer(world.claim())
     world.advance()
     set_state(world, kind, name, "draining")
-    monkeypatch.setattr(drains, "find_drained", lambda _: [(kind, name)])
+    monkeypatch.setattr(drains, "find_drained", lambda _: [(kind, name, False)])
     end_drains(world.conn)
     assert state_of(world, kind, name) == ("draining", None)
     world.fire(run)

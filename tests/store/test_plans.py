@@ -178,7 +178,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "selection/read_limits": {"limits": limits},
         "states/read_closures": {},
         "states/read_exempt": {"released": limits, "closed": [1], "closed_queues": ["default"], "limit": 1000},
-        "states/find_drains": {},
+        "states/find_drained": {},
         "states/count_runs": {"dag_id": "e"},
         "selection/find_waiting": {"limits": limits},
         "selection/find_lanes": {"run_keys": run_keys, "nodes": ones, "priorities": ones},
@@ -391,7 +391,7 @@ def test_a_drain_is_not_followed_by_reading_all_that_is_deferred(database_url: s
         read = plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
         assert read <= PAGES_PER_ROW * N, json.dumps(plan)
         conn.execute("delete from deferral")
-        assert conn.execute(rows).fetchall() == [("pool", "default_pool")]
+        assert conn.execute(rows).fetchall() == [("pool", "default_pool", False)]
 
 
 @pytest.mark.slow

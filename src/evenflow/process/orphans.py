@@ -9,6 +9,8 @@ import signal
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from evenflow.process.prctl import children
+
 REAP_EVERY_S = 0.1
 REAP_ROUNDS = 50  # 5 s in all: a killed process that is a zombie no earlier hangs in the kernel
 
@@ -35,19 +37,11 @@ def reap_adopted(templates: Collection[int]) -> None:
     try can come into that.
     """
     session = os.getsid(0)
-    for pid in _children():
+    for pid in children():
         if pid not in templates:
             with contextlib.suppress(OSError):  # another thread has just waited for it
                 if os.getsid(pid) != session:
                     os.waitpid(pid, os.WNOHANG)
-
-
-def _children() -> list[int]:
-    found = []
-    for file in Path("/proc/self/task").glob("*/children"):  # none on a kernel without CONFIG_PROC_CHILDREN
-        with contextlib.suppress(OSError):  # a thread that has just ended
-            found += [int(pid) for pid in file.read_text().split()]
-    return found
 
 
 def _reap(groups: set[int], rounds: int) -> None:

@@ -1,4 +1,4 @@
-"""The two Linux process controls that the standard library does not offer."""
+"""What Linux offers a process about its descendants, and the standard library does not."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ def die_with_parent(signum: int) -> None:
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent dies, in place of init."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children() -> list[int]:
+    """Of this process, by its main thread: those that it started there, and those that it adopted."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN: nothing can be done about those that were adopted
+        return []
 
 
 def _prctl(option: int, value: int) -> None:

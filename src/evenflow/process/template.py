@@ -191,7 +191,7 @@ class _Template:
         if not self._dying:
             return
         seen = set()
-        for pid in _children(self._pid):
+        for pid in prctl.children():
             if pid not in self._keys:
                 with contextlib.suppress(ProcessLookupError, PermissionError):  # gone, or another user's by now
                     if (session := os.getsid(pid)) in self._dying:
@@ -259,11 +259,3 @@ def _signal_group(leader: int, signum: int) -> None:
         os.killpg(leader, signum)
     except ProcessLookupError:
         os.kill(leader, signum)
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        with open(f"/proc/self/task/{pid}/children") as file:
-            return [int(child) for child in file.read().split()]
-    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN: process groups alone are cleaned up
-        return []

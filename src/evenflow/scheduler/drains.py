@@ -12,14 +12,11 @@ log = logging.getLogger(__name__)
 
 
 def end_drains(conn: Conn) -> None:
-    """One look, which costs a probe while nothing drains. Only for what it finds to be drained all starts wait."""
-    if not drains.is_draining(conn):
-        return
-    found = drains.find_drained(conn)
-    if not found:
+    """One look. Only when it finds something to be drained, all starts wait while that is judged again."""
+    if not drains.find_drained(conn):
         return
     with conn.transaction():
-        ended = drains.end_drains(conn, found)
+        ended = drains.end_drains(conn)
         if ended:
             inbox.notify(conn, INBOX)
     for action, name in ended:

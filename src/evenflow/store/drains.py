@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from evenflow.core.service_states import DRAINED, GAVE_UP
 from evenflow.store.columns import texts
 from evenflow.store.inbox import EXECUTOR_LOCK
 from evenflow.store.rows import Conn, execute
 
-Object = tuple[str, str]  # (kind, name)
 
-
-def is_draining(conn: Conn) -> bool:
-    """Whether anything drains."""
-    return execute(conn, "states/find_drains").fetchone() is not None
-
-
-def find_drained(conn: Conn) -> list[Object]:
-    """What seems to have nothing in flight any more, and what has drained until its deadline. Keeps nobody waiting."""
+def find_drained(conn: Conn) -> list[tuple[str, str, bool]]:
+    """(kind, name, whether anything is in flight) of what seems to have nothing in flight any more, and of what has drained until
+    its deadline. Keeps nobody waiting, and costs a probe while nothing drains.
+    """
     return execute(conn, "states/find_drained").fetchall()
 
 
-def end_drains(conn: Conn, found: Sequence[Object]) -> list[tuple[str, str]]:
-    """Pauses those of ``found`` of which that is so; answers (action, object) of the events. Within a transaction of its own."""
+def end_drains(conn: Conn) -> list[tuple[str, str]]:
+    """Pauses what is drained; answers (action, object) of the events. Within a transaction of its own, in which nothing starts."""
     execute(conn, "states/await_executor", {"executor": EXECUTOR_LOCK})
-    kinds, names = zip(*found, strict=True)
-    params = {"kinds": texts(kinds), "names": texts(names), "drained": DRAINED, "gave_up": GAVE_UP}
+    judged = execute(conn, "states/find_drained").fetchall()
+    params = {
+        "kinds": texts(kind for kind, _, _ in judged),
+        "names": texts(name for _, name, _ in judged),
+        "in_flight": [in_flight for _, _, in_flight in judged],
+        "drained": DRAINED,
+        "gave_up": GAVE_UP,
+    }
     return execute(conn, "states/end_drains", params).fetchall()

@@ -304,8 +304,8 @@ class Attempt:
                     outcome=verdict.outcome,
                     ran_s=None if self._started_at is None else self._loop.time() - self._started_at,
                     exit_code=verdict.exit_code,
-                    reason=None if verdict.reason is None else self._masker.mask_text(verdict.reason),
-                    error_types=verdict.error_types,
+                    reason=None if verdict.reason is None else self._masker.mask_text(_sayable(verdict.reason)),
+                    error_types=[_sayable(name) for name in verdict.error_types],
                     result=verdict.result,
                     stored=stored,
                     secret=secret or (verdict.result is not None and self._masker.finds_in(verdict.result)),
@@ -327,3 +327,8 @@ class Attempt:
             self._proxy.close()
         self._log.close()
         self._on_end(self)
+
+
+def _sayable(text: str) -> str:
+    """An error may quote file names and the like that are no Unicode, and no message can carry that."""
+    return text.encode(errors="backslashreplace").decode()

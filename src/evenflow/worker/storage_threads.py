@@ -11,17 +11,30 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
+from evenflow.worker import limits
+
 T = TypeVar("T")
 
 
 class StorageThreads:
-    """At most ``count`` calls at once; one that hangs keeps its turn."""
+    """At most :data:`~evenflow.worker.limits.STORAGE_CALLS` at once; one that hangs keeps its turn."""
 
-    def __init__(self, count: int) -> None:
-        self._turns = asyncio.Semaphore(count)
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(limits.STORAGE_CALLS)
 
     async def run(self, function: Callable[..., T], *args: object, undo: Callable[[], None] | None = None) -> T:
-        """What ``function`` answers or raises. Whoever waits no longer is cancelled; the call goes on, and ``undo`` follows it."""
+        """What ``function`` answers or raises, or :class:`TimeoutError` after :data:`~evenflow.worker.limits.STORAGE`. A call for
+        which nobody waits any longer goes on, and ``undo`` follows it.
+        """
+        try:
+            async with asyncio.timeout(limits.STORAGE) as within:
+                return await self._call(function, args, undo)
+        except TimeoutError:
+            if within.expired():
+                raise TimeoutError(f"it did not answer within {limits.STORAGE:g} s") from None
+            raise
+
+    async def _call(self, function: Callable[..., T], args: tuple[object, ...], undo: Callable[[], None] | None) -> T:
         await self._turns.acquire()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 from collections.abc import Mapping
@@ -14,11 +13,9 @@ from evenflow.sdk.masking import Masker
 from evenflow.sdk.xcom import mapped_length
 from evenflow.wire.messages import StoredObject, XComPush, XComValue
 from evenflow.wire.objects import ObjectStorage, new_name
-from evenflow.worker import limits
 from evenflow.worker.storage_threads import StorageThreads
 
 NULL = b"null"
-_SILENT = f"it did not answer within {limits.STORAGE:g} s. Check EVENFLOW_XCOM_URL and the network of this worker."
 
 
 class Values:
@@ -26,7 +23,7 @@ class Values:
 
     def __init__(self, storage: ObjectStorage, inline: int) -> None:
         self._storage, self._inline = storage, inline
-        self._threads = StorageThreads(limits.STORAGE_CALLS)
+        self._threads = StorageThreads()
 
     def is_large(self, value: bytes) -> bool:
         return len(value) > self._inline
@@ -35,10 +32,7 @@ class Values:
         """Raises :class:`XComError` when it cannot be stored."""
         stored = StoredObject(name=new_name(epoch), size=len(value))
         try:
-            async with asyncio.timeout(limits.STORAGE):
-                stored.length = await self._threads.run(self._write, stored.name, value, undo=partial(self._delete, stored.name))
-        except TimeoutError:
-            raise XComError(f"{what} has {len(value):,} bytes and could not be stored in {self._storage.url}: {_SILENT}") from None
+            stored.length = await self._threads.run(self._write, stored.name, value, undo=partial(self._delete, stored.name))
         except Exception as error:  # whatever a file system raises
             raise XComError(
                 f"{what} has {len(value):,} bytes and could not be stored in {self._storage.url}: {type(error).__name__}: {error}. "
@@ -49,18 +43,14 @@ class Values:
     async def discard(self, stored: StoredObject) -> None:
         """No row will refer to it."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(limits.STORAGE):
-                await self._threads.run(self._delete, stored.name)
+            await self._threads.run(self._delete, stored.name)
 
     async def fetch(self, value: XComValue, what: str) -> bytes:
         """The whole JSON. Raises :class:`XComError`."""
         if value.stored is None and not value.stored_items:
             return value.value or NULL
         try:
-            async with asyncio.timeout(limits.STORAGE):
-                return await self._threads.run(self._read, value)
-        except TimeoutError:
-            raise XComError(f"{what} could not be read from {self._storage.url}: {_SILENT}") from None
+            return await self._threads.run(self._read, value)
         except Exception as error:
             raise XComError(
                 f"{what} could not be read from {self._storage.url}: {type(error).__name__}: {error}. All workers need the same "

@@ -45,19 +45,14 @@ def read_result(header: Header, body: bytes) -> Verdict:
         raise ValueError("only a deferred try says what it waits for")
     return Verdict(
         said.outcome,
-        None if said.reason is None else _sayable(said.reason),
-        [_sayable(name) for name in said.error_types],
+        said.reason,
+        said.error_types,
         result=body or None,
         delay_s=said.delay_s,
         produced=said.produced,
         skip=said.skip,
         defer=said.defer,
     )
-
-
-def _sayable(text: str) -> str:
-    """An exception may quote file names and the like that are no Unicode, and no message can carry that."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def judge(said: Verdict | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None) -> Verdict:

@@ -1,2 +1,0 @@
--- Something that drains, if anything does.
-select kind, name from service_state where state = 'draining' limit 1
