@@ -245,6 +245,15 @@ class DatabaseNotMigrated(EvenflowError):
         self.found, self.needed = found, needed
 
 
+class DatabaseOfDevelopment(EvenflowError):
+    def __init__(self) -> None:
+        super().__init__(
+            "The database was made by another development version of Evenflow, whose tables differ; between those nothing is "
+            "migrated. Begin with an empty one: name another with EVENFLOW_DATABASE_URL, or, when it is the embedded one, stop "
+            "Evenflow and delete the folder .evenflow/postgres."
+        )
+
+
 class DatabaseTooNew(EvenflowError):
     def __init__(self, found: int, *, needed: int, known: int) -> None:
         super().__init__(

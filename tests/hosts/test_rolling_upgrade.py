@@ -60,6 +60,7 @@ def next_release(directory: Path) -> Path:
     package = directory / "next" / "evenflow"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
     migrations = package / "store" / "migrations"
+    migrations.mkdir(exist_ok=True)
     more = "".join(f"alter table {table} add column more int;\n" for table in ("dag_run", "dispatch", "report"))
     (migrations / f"{SCHEMA_VERSION + 1:04}_more.sql").write_text(f"-- More.\n{more}")
     less = f"-- Less.\n-- works from: {SCHEMA_VERSION + 1}\nalter table dag_run drop column more;\n"

@@ -11,10 +11,27 @@ import psycopg
 import pytest
 
 from evenflow.core.states import RunState, TaskState
-from evenflow.errors import ContractNeeded, DatabaseNotMigrated, DatabaseTooNew, MigrationBlocked, OldServicesRun
+from evenflow.errors import (
+    ContractNeeded,
+    DatabaseNotMigrated,
+    DatabaseOfDevelopment,
+    DatabaseTooNew,
+    MigrationBlocked,
+    OldServicesRun,
+)
 from evenflow.store import migrate as migrating
 from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.migrate import OLDEST_SCHEMA, SCHEMA_VERSION, Migration, Steps, check, migrate, migrations, read_schema
+from evenflow.store.migrate import (
+    FIRST_SCHEMA,
+    OLDEST_SCHEMA,
+    SCHEMA_VERSION,
+    Migration,
+    Steps,
+    check,
+    migrate,
+    migrations,
+    read_schema,
+)
 
 # Everything that a schema consists of, as text, whatever its object ids are.
 CATALOG = {
@@ -62,8 +79,19 @@ def test_migrations_reach_schema_sql(db: psycopg.Connection[Any], empty_database
         assert reached[what] == expected[what], f"{what} differ: write a migration that makes what schema.sql says"
 
 
-def test_versions_run_from_one_without_a_gap() -> None:
-    assert [migration.version for migration in migrations()] == list(range(1, SCHEMA_VERSION + 1))
+def test_versions_run_from_the_first_without_a_gap() -> None:
+    assert [migration.version for migration in migrations()] == list(range(FIRST_SCHEMA, SCHEMA_VERSION + 1))
+
+
+def test_a_database_of_another_development_version_is_refused(db: psycopg.Connection[Any]) -> None:
+    """Its tables may differ in anything: it is neither used nor changed."""
+    db.execute("update schema_version set name = 'initial_of_another_day'")
+    for use in (check, migrate):
+        with pytest.raises(DatabaseOfDevelopment, match=r"stop Evenflow and delete the folder \.evenflow/postgres"):
+            use(db)
+    db.execute("update schema_version set version = 5")
+    with pytest.raises(DatabaseOfDevelopment):
+        check(db)
 
 
 def test_enums_are_those_of_the_state_machine(db: psycopg.Connection[Any]) -> None:

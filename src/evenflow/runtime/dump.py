@@ -20,10 +20,9 @@ from typing import IO
 from evenflow.errors import DumpError
 from evenflow.runtime.postgres_programs import PostgresPrograms, connection_arguments, find_dump_programs
 from evenflow.store.connect import UNBOUNDED, connect, redacted
-from evenflow.store.migrate import SCHEMA_VERSION, Steps, migrate
+from evenflow.store.migrate import SCHEMA_VERSION, Steps, migrate, migrations
 from evenflow.store.replacement import NOT_DUMPED, examine, script
 
-FIRST_SCHEMA = 4  # the first with incarnations
 Progress = Callable[[str], None]  # hears the name of each table
 
 _SAID = re.compile(r'(?:dumping contents of|processing data for) table "(?:public\.)?([^"]+)"')
@@ -100,7 +99,8 @@ def _version_in(programs: PostgresPrograms, file: Path) -> int:
     if done.returncode != 0:
         raise DumpError(f"{file} is no dump that can be read: {_last_line(done.stderr)}")
     rows = done.stdout.partition("FROM stdin;\n")[2].partition("\\.\n")[0]
-    version = max((int(row.split("\t")[0]) for row in rows.splitlines()), default=0)
+    names = {int(version): name for version, name, *_ in (row.split("\t") for row in rows.splitlines())}
+    version = max(names, default=0)
     if version == 0:
         raise DumpError(f"{file} is no dump of an Evenflow database: it has no schema_version.")
     if version > SCHEMA_VERSION:
@@ -108,8 +108,8 @@ def _version_in(programs: PostgresPrograms, file: Path) -> int:
             f"{file} is of schema version {version}, newer than the {SCHEMA_VERSION} that this Evenflow knows. Upgrade Evenflow "
             "on this host."
         )
-    if version < FIRST_SCHEMA:
-        raise DumpError(f"{file} is of schema version {version}. Restore it with the release that it was made with, then upgrade.")
+    if names[min(names)] != migrations()[0].name:
+        raise DumpError(f"{file} is of another development version of Evenflow. Restore it with the one that it was made with.")
     return version
 
 

@@ -1,4 +1,7 @@
-"""Numbered SQL files bring a database to the schema that this Evenflow needs. All of them together equal ``schema.sql``.
+"""An empty database gets ``schema.sql``; numbered SQL files bring on one that is there, and together they reach ``schema.sql``.
+
+Until the first release ``schema.sql`` alone exists, and is edited in place: a database that another text of it made is refused. The
+release freezes that text as the first of the numbered files.
 
 Releases overlap while a system is upgraded, so most migrations only *expand*: what older programs know stays as it was, and they go
 on. A migration that takes something away *contracts*. It begins with a line ``-- works from: N``: from then on a program must know
@@ -11,6 +14,7 @@ a lock for an instant only, and tries again: a running system does not notice.
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 import time
@@ -24,10 +28,18 @@ from typing import Any, NamedTuple
 import psycopg
 
 from evenflow.core.limits import LEASE_S
-from evenflow.errors import ContractNeeded, DatabaseNotMigrated, DatabaseTooNew, MigrationBlocked, OldServicesRun
+from evenflow.errors import (
+    ContractNeeded,
+    DatabaseNotMigrated,
+    DatabaseOfDevelopment,
+    DatabaseTooNew,
+    MigrationBlocked,
+    OldServicesRun,
+)
 from evenflow.store.sql import sql
 
-OLDEST_SCHEMA = 5  # on which this release works
+FIRST_SCHEMA = 6  # what schema.sql is; those before were of development
+OLDEST_SCHEMA = 6  # on which this release works
 
 LOCK_TIMEOUT_MS = 500  # under the second after which PostgreSQL looks for deadlocks: it is the migration that gives way
 ATTEMPTS = 60  # about a minute: longer than any transaction of ours may last
@@ -64,19 +76,24 @@ class Migrated(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """Of a database. ``works_from``: what a program has to know to work on it."""
+    """Of a database. ``works_from``: what a program has to know to work on it; ``began_as``: the name of its first migration."""
 
     version: int = 0
     works_from: int = 0
+    began_as: str = ""
 
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """All that exist, oldest first; versions run from 1 without a gap (a test holds that)."""
-    directory = files("evenflow.store") / "migrations"
-    matches = [match for file in directory.iterdir() if (match := _FILE_NAME.fullmatch(file.name))]
+    """All that exist, oldest first; versions run from ``FIRST_SCHEMA`` without a gap (a test holds that)."""
+    store = files("evenflow.store")
+    schema = (store / "schema.sql").read_bytes()
+    first = Migration(FIRST_SCHEMA, f"initial_{hashlib.sha256(schema).hexdigest()[:12]}", 0, schema)
+    directory = store / "migrations"
+    names = [file.name for file in directory.iterdir()] if directory.is_dir() else []
+    matches = [match for name in names if (match := _FILE_NAME.fullmatch(name))]
     found = [_read(int(match["version"]), match["name"], (directory / match.string).read_bytes()) for match in matches]
-    return tuple(sorted(found, key=lambda migration: migration.version))
+    return (first, *sorted(found, key=lambda migration: migration.version))
 
 
 def _read(version: int, name: str, statements: bytes) -> Migration:
@@ -97,7 +114,7 @@ def migrate(conn: psycopg.Connection[Any], steps: Steps = Steps.EXPAND, *, pause
     conn.execute(sql("schema/lock_migrations"))
     try:
         found = read_schema(conn)
-        _refuse_newer(found)
+        _refuse_foreign(found)
         if found.version == 0:
             steps = Steps.ALONE
         applied: list[Migration] = []
@@ -135,12 +152,14 @@ def read_schema(conn: psycopg.Connection[Any]) -> Schema:
 
 
 def _judge(found: Schema) -> None:
-    if found.version < OLDEST_SCHEMA:
+    if found.version == 0 or FIRST_SCHEMA <= found.version < OLDEST_SCHEMA:
         raise DatabaseNotMigrated(found.version, OLDEST_SCHEMA)
-    _refuse_newer(found)
+    _refuse_foreign(found)
 
 
-def _refuse_newer(found: Schema) -> None:
+def _refuse_foreign(found: Schema) -> None:
+    if found.version and found.began_as != migrations()[0].name:
+        raise DatabaseOfDevelopment
     if found.works_from > SCHEMA_VERSION:
         raise DatabaseTooNew(found.version, needed=found.works_from, known=SCHEMA_VERSION)
 
