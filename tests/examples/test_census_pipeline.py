@@ -80,8 +80,8 @@ def test_the_census_of_a_small_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def only_the_first_task_needs_a_second_try(run: RunOutcome) -> None:
     tries = {task.task_id: task.tries for task in run.tasks}
     assert [task_id for task_id, count in tries.items() if count > 1] == ["open_lake"]
-    assert len(run.dag.tasks) >= 8
-    assert [task_id for task_id, task in run.dag.tasks.items() if task.is_mapped] == ["list_files", "publish.draw_charts"]
+    assert len(run.dag.task_dict) >= 8
+    assert [task_id for task_id, task in run.dag.task_dict.items() if task.is_mapped] == ["list_files", "publish.draw_charts"]
 
 
 def bronze_counts_bad_files(run: RunOutcome, lake: Path) -> None:

@@ -378,7 +378,7 @@ def built(spec: model.DagSpec, script: Any) -> DAG:
                 made = End(index=i, script=script, **options)
             made.is_setup, made.is_teardown, made.on_failure_fail_dagrun = each.setup, each.teardown, each.on_failure_fail_dagrun
             for source in each.upstream:
-                dag.tasks[f"t{source}"] >> made
+                dag.task_dict[f"t{source}"] >> made
     return dag
 
 

@@ -186,7 +186,7 @@ def _define(function: Callable[..., Any], options: dict[str, Any]) -> Asset:
 
 def declared(dag: DAG) -> Iterator[Asset | AssetAlias]:
     """Everything that the tasks of a DAG name."""
-    for task in dag.tasks.values():
+    for task in dag.task_dict.values():
         yield from task.task_settings.outlets
         yield from task.task_settings.inlets
 

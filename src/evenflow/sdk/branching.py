@@ -112,7 +112,7 @@ def task_indexes(dag: DAG, task_ids: Iterable[str]) -> list[int]:
     """Ascending."""
     if not task_ids:
         return []
-    index_of = {task_id: index for index, task_id in enumerate(dag.tasks)}
+    index_of = {task_id: index for index, task_id in enumerate(dag.task_dict)}
     return sorted(index_of[task_id] for task_id in task_ids)
 
 
@@ -132,7 +132,7 @@ class _Downstream:
 
     def __init__(self, task: Task) -> None:
         self.task, self.dag = task, task.dag
-        names = list(self.dag.tasks)
+        names = list(self.dag.task_dict)
         self.targets: dict[str, list[str]] = {name: [] for name in names}
         for name, sources in zip(names, upstream_indexes(self.dag), strict=True):
             for source in sources:
@@ -160,7 +160,7 @@ class _Downstream:
                 return members
         own = self.task.task_id
         there_are = ", ".join(map(repr, self.targets[own])) or "none"
-        if name in self.dag.tasks or name in self.dag.groups:
+        if name in self.dag.task_dict or name in self.dag.groups:
             cure = f"which is not directly downstream of it. Connect it, {own!r} >> {name!r}, or return one of: {there_are}."
         else:
             cure = f"and there is no such task. Return one of: {there_are}."
@@ -177,7 +177,7 @@ class _Downstream:
         return reached
 
     def _workers(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if not self.dag.tasks[name].is_teardown]
+        return [name for name in names if not self.dag.task_dict[name].is_teardown]
 
 
 def listed(chosen: Chosen) -> list[str]:

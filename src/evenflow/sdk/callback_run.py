@@ -56,7 +56,7 @@ def run_callback(dag: DAG, ctx: TryContext, called: CallbackContext, channel: Ch
 
 
 def _call(dag: DAG, ctx: TryContext, called: CallbackContext, channel: Channel, function: Any) -> None:
-    task = dag.get_task(ctx.task_id) if ctx.task_id else next(iter(dag.tasks.values()))
+    task = dag.get_task(ctx.task_id) if ctx.task_id else next(iter(dag.task_dict.values()))
     values = Values(task, ctx, channel)
     times = {"started_at": called.started_at, "ended_at": called.ended_at}
     context: Context = context_of(dag, task, ctx, values, channel, **times)

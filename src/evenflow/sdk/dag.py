@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, Unpack, ov
 
 from evenflow.errors import BadArgument, DagTooLarge, DuplicateId
 from evenflow.sdk import scope
+from evenflow.sdk.airflow_settings import DAG_OPTIONS, is_harmless
+from evenflow.sdk.assignments import is_own_affair, refuse, refuse_fixed
 from evenflow.sdk.deadlines import DeadlineAlert, checked_deadlines
 from evenflow.sdk.edges import Dependency
 from evenflow.sdk.graph import check_edge_count
 from evenflow.sdk.limits import MAX_TASKS
 from evenflow.sdk.options import check_id
 from evenflow.sdk.params import Param, ParamRef
-from evenflow.sdk.spec import Header, compile_spec, spec_of_header
+from evenflow.sdk.spec import DAG_OPTION_NAMES, Header, compile_spec, option_of_dag, spec_of_header
 from evenflow.sdk.task import Task
 from evenflow.sdk.taskgroup import TaskGroup
 
@@ -70,27 +72,75 @@ class DagOptions(TypedDict, total=False):
 
 
 class DAG:
-    """A workflow. Tasks that are defined inside ``with DAG("name", ...):`` belong to it."""
+    """A workflow. Tasks that are defined inside ``with DAG("name", ...):`` belong to it. Its options can be read and assigned by
+    name, as in ``dag.doc_md = __doc__``, as long as the file is being loaded.
+    """
+
+    options: dict[str, Any]
+    header: Header
+    default_args: dict[str, Any]
+    template_searchpath: list[str]
+    data_files: list[str]
+    user_defined_macros: dict[str, Any]
+    user_defined_filters: dict[str, Callable[..., Any]]
+    render_template_as_native_obj: bool
+    deadlines: tuple[DeadlineAlert, ...]
 
     def __init__(self, dag_id: str, **options: Unpack[DagOptions]) -> None:
         self.dag_id = check_id("DAG", dag_id)
-        self.options = dict(options)
-        self.header: Header = spec_of_header(self.dag_id, self.options)
-        self.default_args: dict[str, Any] = self.header.default_args
+        self._take(options)
         self.file: Path | None = None  # that it was loaded from
-        searched = options.get("template_searchpath") or ()
-        self.template_searchpath = [os.fspath(p) for p in ([searched] if isinstance(searched, (str, os.PathLike)) else searched)]
-        self.data_files = [os.fspath(path) for path in options.get("data_files") or ()]
-        self.user_defined_macros = dict(options.get("user_defined_macros") or {})
-        self.user_defined_filters = dict(options.get("user_defined_filters") or {})
-        self.render_template_as_native_obj = bool(options.get("render_template_as_native_obj"))
-        self.deadlines = checked_deadlines(options.get("deadline") or (), f"DAG {self.dag_id!r}")
-        self.tasks: dict[str, Task] = {}
+        self.task_dict: dict[str, Task] = {}
         self.groups: dict[str, TaskGroup] = {}
         self.group_edges: list[tuple[Dependency, Dependency]] = []
         self._task_edges = 0
         self._next_suffix: dict[str, int] = {}
         scope.announce(self)
+
+    def _take(self, options: Mapping[str, Any]) -> None:
+        """Raises :class:`DagError` and leaves everything as it was when they make no sense."""
+        header = spec_of_header(self.dag_id, options)
+        searched = options.get("template_searchpath") or ()
+        self.__dict__.update(
+            options=dict(options),
+            header=header,
+            default_args=header.default_args,
+            template_searchpath=[os.fspath(p) for p in ([searched] if isinstance(searched, (str, os.PathLike)) else searched)],
+            data_files=[os.fspath(path) for path in options.get("data_files") or ()],
+            user_defined_macros=dict(options.get("user_defined_macros") or {}),
+            user_defined_filters=dict(options.get("user_defined_filters") or {}),
+            render_template_as_native_obj=bool(options.get("render_template_as_native_obj")),
+            deadlines=checked_deadlines(options.get("deadline") or (), f"DAG {self.dag_id!r}"),
+        )
+
+    if not TYPE_CHECKING:  # or a type checker would take any attribute for one of ours
+
+        def __getattr__(self, name: str) -> Any:
+            if name in DAG_OPTION_NAMES and "header" in self.__dict__:
+                return option_of_dag(self.header.spec, self.options, name)
+            raise AttributeError(f"DAG {self.__dict__.get('dag_id')!r} has no attribute {name!r}", name=name, obj=self)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Raises :class:`BadSetting` for what would change nothing."""
+            if is_own_affair(self) or name == "file":
+                object.__setattr__(self, name, value)
+            else:
+                self._assign(name, value, f"DAG {self.dag_id!r}")
+
+    def _assign(self, name: str, value: Any, where: str) -> None:
+        if name == "default_args" and self.task_dict:
+            refuse_fixed(where, name, value, "It counts for tasks that are made after it: say DAG(..., default_args=...).")
+        elif name in DAG_OPTION_NAMES:
+            self._take({**self.options, name: value})
+        elif not is_harmless(DAG_OPTIONS, name, value, where):
+            if hasattr(self, name):
+                refuse_fixed(where, name, value)
+            refuse(where, name, DAG_OPTION_NAMES)
+
+    @property
+    def tasks(self) -> list[Task]:
+        """All of them, in the order in which they were made."""
+        return list(self.task_dict.values())
 
     @property
     def folder(self) -> Path | None:
@@ -102,14 +152,14 @@ class DAG:
 
     @property
     def task_ids(self) -> list[str]:
-        return list(self.tasks)
+        return list(self.task_dict)
 
     def get_task(self, task_id: str) -> Task:
         """Raises :class:`BadArgument` naming the tasks that there are."""
         try:
-            return self.tasks[task_id]
+            return self.task_dict[task_id]
         except KeyError:
-            raise BadArgument(f"DAG {self.dag_id!r} has no task {task_id!r}. It has: {_few(self.tasks)}.") from None
+            raise BadArgument(f"DAG {self.dag_id!r} has no task {task_id!r}. It has: {_few(self.task_dict)}.") from None
 
     def param(self, name: str) -> Any:
         """A reference to the value that a parameter has in the run, to be given to tasks as an argument."""
@@ -119,12 +169,12 @@ class DAG:
 
     def add_task(self, task: Task) -> None:
         self._refuse_taken(task.task_id, "Give one of them another task_id.")
-        if len(self.tasks) >= MAX_TASKS:
+        if len(self.task_dict) >= MAX_TASKS:
             raise DagTooLarge(
                 f"DAG {self.dag_id!r} has more than {MAX_TASKS:,} tasks. Map one task over a list with .expand(), or split the DAG."
             )
         check_id("task", task.task_id, f"DAG {self.dag_id!r}")
-        self.tasks[task.task_id] = task
+        self.task_dict[task.task_id] = task
         if task.task_group is not None:
             for group in task.task_group.ancestry():
                 group.tasks.append(task)
@@ -151,10 +201,10 @@ class DAG:
 
     def free_id(self, wanted: str) -> str:
         """``wanted``, or with ``__1``, ``__2``, ... behind it when it is taken, as for a function that is called more than once."""
-        if wanted not in self.tasks and wanted not in self.groups:
+        if wanted not in self.task_dict and wanted not in self.groups:
             return wanted
         number = self._next_suffix.get(wanted, 1)
-        while f"{wanted}__{number}" in self.tasks or f"{wanted}__{number}" in self.groups:
+        while f"{wanted}__{number}" in self.task_dict or f"{wanted}__{number}" in self.groups:
             number += 1
         self._next_suffix[wanted] = number + 1
         return f"{wanted}__{number}"
@@ -189,8 +239,8 @@ class DAG:
         )
 
     def _refuse_taken(self, wanted: str, cure: str) -> None:
-        if wanted in self.tasks or wanted in self.groups:
-            kind = "task" if wanted in self.tasks else "task group"
+        if wanted in self.task_dict or wanted in self.groups:
+            kind = "task" if wanted in self.task_dict else "task group"
             raise DuplicateId(f"DAG {self.dag_id!r} already has a {kind} {wanted!r}. {cure}")
 
     def __enter__(self) -> Self:
@@ -215,6 +265,14 @@ class DagFunction(Generic[P]):
         self.dag_id: str = dag_id or str(getattr(function, "__name__", "dag"))
         self.options = options
         functools.update_wrapper(self, function)
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in DAG_OPTION_NAMES and not is_own_affair(self):
+                cure = f"Say @dag({name}=...), or assign it to what the call makes: made = {self.dag_id}(); made.{name} = ..."
+                refuse(f"The function {self.dag_id}() makes DAGs and is none", name, (), cure)
+            object.__setattr__(self, name, value)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> DAG:
         import inspect

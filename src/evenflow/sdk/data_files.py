@@ -81,7 +81,7 @@ def _walk(root: Path, path: str) -> Iterator[str]:
 def _templates(dag: DAG, root: Path) -> set[str]:
     """What the template fields of the tasks name, found as it will be found when they are rendered."""
     search = _Search(dag, root)
-    for task in dag.tasks.values():
+    for task in dag.task_dict.values():
         values, endings = task.templates()
         search.look(texts(values), endings)
     return search.paths

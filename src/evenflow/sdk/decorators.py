@@ -7,10 +7,11 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Concatenate, Generic, ParamSpec, Required, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Required, TypeVar, Unpack, overload
 
 from evenflow.errors import BadArgument, WrongDag
 from evenflow.sdk import scope
+from evenflow.sdk.assignments import is_own_affair, refuse
 from evenflow.sdk.bash import SKIP_EXIT_CODE, BashFunctionOperator
 from evenflow.sdk.branching import BranchPythonOperator, Chosen, ShortCircuitOperator
 from evenflow.sdk.conditions import Condition, Guard, guard_all, guarding
@@ -80,6 +81,16 @@ class TaskFunction(Generic[P, R]):
         self.role: Role | None = None
         self.guards: tuple[Guard, ...] = ()
         functools.update_wrapper(self, function)
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in OPTION_NAMES and not is_own_affair(self):
+                said = self.function.__name__
+                refuse(
+                    f"{said}() with @task", name, (), f"Say @task({name}=...), or {said}.override({name}=...)(...) for one call."
+                )
+            object.__setattr__(self, name, value)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> XComArg:
         """Adds a task that calls the function with these arguments, which may hold results of other tasks."""

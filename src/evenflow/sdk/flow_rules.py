@@ -16,7 +16,7 @@ _BEFORE_A_FAILURE = (TriggerRule.ALL_SUCCESS, TriggerRule.ALL_DONE_SETUP_SUCCESS
 
 def check_flow(dag: DAG, upstream: Sequence[Sequence[int]]) -> None:
     """Raises :class:`BadSetting`."""
-    tasks = list(dag.tasks.values())
+    tasks = list(dag.task_dict.values())
     for task, sources in zip(tasks, upstream, strict=True):
         rule = task.task_settings.trigger_rule
         if task.is_teardown:

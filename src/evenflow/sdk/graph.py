@@ -21,7 +21,7 @@ def upstream_indexes(dag: DAG) -> list[list[int]]:
     An edge between groups is resolved after all edges inside them: the roots and leaves of a group depend on edges between two of
     its tasks only, and such an edge has its closest common group further in.
     """
-    upstream = {task_id: set(task.upstream_tasks) for task_id, task in dag.tasks.items()}
+    upstream = {task_id: set(task.upstream_tasks) for task_id, task in dag.task_dict.items()}
     edges = sum(map(len, upstream.values()))
     ends = _GroupEnds(upstream)
     for first, second in sorted(dag.group_edges, key=lambda edge: -_common_depth(*edge)):
@@ -30,7 +30,7 @@ def upstream_indexes(dag: DAG) -> list[list[int]]:
             edges += len(sources - upstream[target])
             check_edge_count(dag.dag_id, edges)
             upstream[target] |= sources
-    index_of = {task_id: index for index, task_id in enumerate(dag.tasks)}
+    index_of = {task_id: index for index, task_id in enumerate(dag.task_dict)}
     return [sorted(index_of[source] for source in sources) for sources in upstream.values()]
 
 
@@ -59,7 +59,7 @@ class _GroupEnds:
                     "dependency would be "
                     "lost. Add a task, e.g. EmptyOperator(task_id='nothing_to_do'), or remove the group."
                 )
-            tasks = end.dag.tasks
+            tasks = end.dag.task_dict
             work = [member for member in members if not tasks[member].is_teardown]
             waited_for = {source for member in work for source in self.upstream[member]}
             torn_down = {source for member in members for source in self.upstream[member] if member not in work}

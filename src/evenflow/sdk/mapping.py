@@ -59,6 +59,10 @@ class MappedOperator(Task):
     def is_mapped(self) -> bool:
         return True
 
+    def has_attribute(self, name: str) -> bool:
+        """Of the operator that each instance makes anew nothing is here to be assigned."""
+        return hasattr(Task, name)
+
     def stops_work(self) -> bool:
         return super().stops_work() or self._kind.overrides_on_kill()
 
@@ -74,8 +78,8 @@ class MappedOperator(Task):
     def templates(self) -> tuple[Any, tuple[str, ...]]:
         return (self.shared, self.inputs), tuple(self.template_ext)
 
-    def while_deferred(self) -> dict[str, str] | None:
-        return super().while_deferred() or self._kind.released_by_default(bool(self.shared.get("deferrable")))
+    def held_while_deferred(self) -> dict[str, str] | None:
+        return super().held_while_deferred() or self._kind.released_by_default(bool(self.shared.get("deferrable")))
 
     @property
     def inputs(self) -> dict[str, Any]:

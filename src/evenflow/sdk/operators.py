@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Unpack
 from evenflow.errors import BadArgument, TaskDeferred
 from evenflow.sdk import scope
 from evenflow.sdk.deferring import Returned, go_on
+from evenflow.sdk.edges import connect
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
+from evenflow.sdk.references import references
 from evenflow.sdk.signature import Signature
 from evenflow.sdk.task import Task
 
@@ -108,8 +110,8 @@ class BaseOperator(Task, metaclass=_Registering):
     def templates(self) -> tuple[Any, tuple[str, ...]]:
         return [getattr(self, field, None) for field in self.template_fields], tuple(self.template_ext)
 
-    def while_deferred(self) -> dict[str, str] | None:
-        return super().while_deferred() or self.released_by_default(getattr(self, "deferrable", False))
+    def held_while_deferred(self) -> dict[str, str] | None:
+        return super().held_while_deferred() or self.released_by_default(getattr(self, "deferrable", False))
 
     @classmethod
     def released_by_default(cls, deferrable: bool) -> dict[str, str] | None:
@@ -117,7 +119,16 @@ class BaseOperator(Task, metaclass=_Registering):
         return dict(cls.releases_while_deferred) if deferrable and cls.releases_while_deferred else None
 
     def make_instance(self, arguments: Mapping[str, Any]) -> BaseOperator:
-        return copy.copy(self)
+        instance = copy.copy(self)
+        instance.__dict__.pop("is_made", None)
+        return instance
+
+    def _check_assigned(self, name: str, value: Any) -> None:
+        super()._check_assigned(name, value)
+        if name in self.template_fields:
+            for reference in references([value]):
+                for source in reference.sources():
+                    connect(source, self)
 
     @classmethod
     def partial(cls, *, task_id: str, **arguments: Any) -> Partial:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypedDict
 
@@ -103,7 +103,8 @@ class Settings:
 
 DISPLAY_NAME = f"a string of 1 to {MAX_DISPLAY_NAME} printable characters"
 
-OPTION_NAMES = frozenset(TaskOptions.__annotations__) | TASK_SETTINGS.keys()
+OWN_OPTIONS = frozenset(TaskOptions.__annotations__)
+OPTION_NAMES = OWN_OPTIONS | TASK_SETTINGS.keys()
 
 
 def check_options(options: Mapping[str, Any], where: str) -> Settings:
@@ -112,16 +113,28 @@ def check_options(options: Mapping[str, Any], where: str) -> Settings:
     """
     values: dict[str, Any] = {}
     for name, value in options.items():
-        check = _CHECKS.get(name)
-        if check is None:
-            if is_harmless(TASK_SETTINGS, name, value, where):
-                continue
+        if name in _CHECKS:
+            values[_FIELDS.get(name, name)] = _checked(name, value, where)
+        elif not is_harmless(TASK_SETTINGS, name, value, where):
             raise BadSetting(f"{where}: there is no setting {name!r}. {_suggestion(name, _CHECKS)}")
-        try:
-            values[_FIELDS.get(name, name)] = check(value)
-        except _Refused as refused:
-            raise BadSetting(f"{where}: {name} must be {refused}, not {value!r}.") from None
     return Settings(**values)
+
+
+def changed(settings: Settings, name: str, value: Any, where: str) -> Settings:
+    """With one option given another value. Raises :class:`BadSetting` as :func:`check_options` does."""
+    return replace(settings, **{_FIELDS.get(name, name): _checked(name, value, where)})
+
+
+def option_of(settings: Settings, name: str) -> Any:
+    """What an option is, by its name for authors."""
+    return getattr(settings, _FIELDS.get(name, name))
+
+
+def _checked(name: str, value: Any, where: str) -> Any:
+    try:
+        return _CHECKS[name](value)
+    except _Refused as refused:
+        raise BadSetting(f"{where}: {name} must be {refused}, not {value!r}.") from None
 
 
 def is_display_name(text: str) -> bool:

@@ -16,7 +16,7 @@ WITH_TEMPLATES = ("evenflow.sdk.jinja", "jinja2._identifier")
 
 def preload(dags: Iterable[DAG]) -> None:
     """Loads what tasks of these import when they are tried. What cannot be imported is told by the try that needs it."""
-    for name in dict.fromkeys(name for dag in dags for task in dag.tasks.values() for name in _modules(task)):
+    for name in dict.fromkeys(name for dag in dags for task in dag.task_dict.values() for name in _modules(task)):
         with suppress(ImportError):
             importlib.import_module(name)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core.callbacks import OF_DAGS
@@ -144,6 +145,19 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
 }
 
 
+DAG_OPTION_NAMES = frozenset(_OPTIONS)
+_FIELDS = {"doc_md": "doc", "dag_display_name": "display_name"}
+_AS_GIVEN = ("schedule", "start_date", "end_date", "default_args")
+
+
+def option_of_dag(spec: DagSpec, options: Mapping[str, Any], name: str) -> Any:
+    """What an option is, by its name for authors: nothing that could be changed in place, for that would not count."""
+    if name == "params":
+        return MappingProxyType({each: param.default for each, param in spec.params.items()})
+    field = _FIELDS.get(name, name)
+    return options.get(name) if name in _AS_GIVEN or not hasattr(spec, field) else getattr(spec, field)
+
+
 def _limit(given: Mapping[str, Any], name: str, where: str) -> int | None:
     value: int | None = given.get(name, DagSpec.__dataclass_fields__[name].default)
     if value is not None and value < 1:
@@ -254,7 +268,7 @@ def compile_spec(dag: DAG) -> DagSpec:
     import dataclasses
 
     upstream = upstream_indexes(dag)
-    tasks = list(dag.tasks.values())
+    tasks = list(dag.task_dict.values())
     check_flow(dag, upstream)
     order = topological_order(dag.dag_id, dag.task_ids, upstream)
     weights = effective_weights(
@@ -319,7 +333,7 @@ def _task_spec(
         outlet_aliases=tuple(outlet.name for outlet in settings.outlets if isinstance(outlet, AssetAlias)),
         inlets=tuple(inlet.name for inlet in settings.inlets),
         callbacks=callbacks.declared_by_task(task),
-        while_deferred=task.while_deferred(),
+        while_deferred=task.held_while_deferred(),
         cleans_up=task.cleans_up(),
         execution_timeout_counts_waiting=settings.execution_timeout_counts_waiting,
     )

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import WrongDag
 from evenflow.sdk import scope, setup_teardown
+from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless
+from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
 from evenflow.sdk.edges import Dependency, connect
-from evenflow.sdk.options import check_id, check_options
+from evenflow.sdk.options import OPTION_NAMES, OWN_OPTIONS, Settings, changed, check_id, check_options, option_of
 from evenflow.sdk.xcomarg import XComArg, references
 
 if TYPE_CHECKING:
@@ -25,13 +27,16 @@ if TYPE_CHECKING:
 class Task(Dependency):
     """A task of a DAG. Its ``task_id`` has the prefixes of the groups that it is in.
 
-    It belongs to the DAG and the group whose ``with`` (or decorated function) is open, unless they are given.
+    It belongs to the DAG and the group whose ``with`` (or decorated function) is open, unless they are given. Its settings can be
+    read and assigned by name, as in ``load.retries = 3``, as long as the file is being loaded.
     """
 
     is_empty: ClassVar[bool] = False  # no code to run
     is_setup = False
     is_teardown = False
     on_failure_fail_dagrun = False  # of a teardown: when it fails, the run does
+    is_made = False  # it has joined its DAG; a try's own copy is free again
+    task_settings: Settings
 
     def __init__(
         self, *, task_id: str, operator: str, dag: DAG | None, group: TaskGroup | None, options: Mapping[str, Any]
@@ -40,6 +45,8 @@ class Task(Dependency):
         self.mapped_items: set[str] = set()  # items of its result that other tasks map over
         self.upstream_tasks: dict[str, Task] = {}
         self.downstream_tasks: dict[str, Task] = {}
+        early = {name: self.__dict__.pop(name) for name in list(self.__dict__) if name in OWN_OPTIONS}  # assigned before this call
+        options = {**early, **options}
         if scope.is_detached():
             self.task_id = task_id
             self.task_settings = check_options(options, f"Task {task_id!r}")
@@ -63,7 +70,33 @@ class Task(Dependency):
             )
         self.task_id = self.task_group.child_id(task_id) if self.task_group else task_id
         defaults = {**dag.default_args, **(self.task_group.default_args if self.task_group else {})}
-        self.task_settings = check_options({**defaults, **options}, f"DAG {dag.dag_id!r}, task {self.task_id!r}")
+        self.task_settings = check_options({**defaults, **options}, self.qualified_name)
+
+    if not TYPE_CHECKING:  # or a type checker would take any attribute for one of ours
+
+        def __getattr__(self, name: str) -> Any:
+            if name in OWN_OPTIONS and "task_settings" in self.__dict__:
+                return option_of(self.task_settings, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Raises :class:`BadSetting` for what would change nothing, unless the task keeps it for itself."""
+            if name in OWN_OPTIONS and "task_settings" in self.__dict__:
+                value, name = changed(self.task_settings, name, value, named(self)), "task_settings"
+            elif self.is_made and not is_own_affair(self):
+                self._check_assigned(name, value)
+            object.__setattr__(self, name, value)
+
+    def _check_assigned(self, name: str, value: Any) -> None:
+        if name in _FIXED:
+            if getattr(self, name) is not value:
+                refuse_fixed(named(self), name, value)
+        elif not self.has_attribute(name) and name not in LOOKS and not is_harmless(TASK_SETTINGS, name, value, named(self)):
+            refuse(named(self), name, [*OPTION_NAMES, *vars(self)])
+
+    def has_attribute(self, name: str) -> bool:
+        """Whether a try of it would see what is assigned to ``name``."""
+        return name in self.__dict__ or hasattr(type(self), name)
 
     @property
     def mapped_group(self) -> TaskGroup | None:
@@ -92,7 +125,7 @@ class Task(Dependency):
         """Whether that may be so while it is deferred, too."""
         return self.stops_work()
 
-    def while_deferred(self) -> dict[str, str] | None:
+    def held_while_deferred(self) -> dict[str, str] | None:
         """What it holds or releases while it is deferred, where it says so."""
         return self.task_settings.while_deferred
 
@@ -150,6 +183,7 @@ class Task(Dependency):
         for reference in references(arguments):
             for source in reference.sources():
                 connect(source, self)
+        self.is_made = True
 
     def to_mapping(self, index_of: Mapping[str, int]) -> model.Mapping | None:
         """How it is expanded, ``index_of`` giving the task index of a task id; None when it is not."""
@@ -161,3 +195,11 @@ class Task(Dependency):
 
     def __repr__(self) -> str:
         return f"<task {self.task_id!r}>"
+
+
+_FIXED = frozenset({"task_id", "dag", "task_group", "task_type", "task_settings", "upstream_tasks", "downstream_tasks", "is_made"})
+
+
+def named(task: Task) -> str:
+    """As :attr:`Task.qualified_name`, also of an instance that is in no DAG."""
+    return task.qualified_name if "dag" in task.__dict__ else f"Task {task.task_id!r}"

@@ -7,11 +7,12 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, cast, overload
 
-from evenflow.errors import BadArgument, BadMapping, WrongDag
+from evenflow.errors import BadArgument, BadMapping, BadSetting, WrongDag
 from evenflow.sdk import scope
+from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
 from evenflow.sdk.edges import Dependency, connect
 from evenflow.sdk.expansion import UNPACKED, Expansion
-from evenflow.sdk.options import check_id
+from evenflow.sdk.options import check_id, check_options
 from evenflow.sdk.references import Reference, references
 from evenflow.sdk.signature import Signature
 
@@ -66,6 +67,36 @@ class TaskGroup(Dependency):
         dag.add_group(self)
         for source in references_of(expansion):
             connect(source, self)
+
+    if not TYPE_CHECKING:  # or a type checker would take any attribute for one of ours
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Raises :class:`BadSetting` for what would change nothing."""
+            if not is_own_affair(self):
+                self._check_assigned(name, value)
+            object.__setattr__(self, name, value)
+
+    def _check_assigned(self, name: str, value: Any) -> None:
+        where = f"DAG {self.dag.dag_id!r}, task group {self.group_id!r}"
+        if name == "tooltip":
+            if not isinstance(value, str):
+                raise BadSetting(f"{where}: tooltip must be a string, not {value!r}.")
+        elif name == "default_args" and not self.tasks:
+            check_options(value, f"{where}, default_args")
+        elif hasattr(self, name):
+            refuse_fixed(where, name, value)
+        elif name not in LOOKS:
+            refuse(where, name, ("tooltip", "default_args"))
+
+    def __iter__(self) -> Iterator[Task]:
+        """Its tasks, and those of the groups inside."""
+        return iter(self.tasks)
+
+    @property
+    def children(self) -> dict[str, Task | TaskGroup]:
+        """The tasks and groups directly inside, by id."""
+        tasks = {task.task_id: task for task in self.tasks if task.task_group is self}
+        return {**tasks, **{name: group for name, group in self.dag.groups.items() if group.parent is self}}
 
     def _refuse_nesting(self) -> None:
         outer = next((group for group in self.ancestry() if group is not self and group.expansion is not None), None)

@@ -33,11 +33,11 @@ class RunOutcome:
     @property
     def states(self) -> dict[str, TaskState | list[TaskState]]:
         """By task id; of a mapped task the list for its instances."""
-        ends: dict[str, list[TaskOutcome]] = {task_id: [] for task_id in self.dag.tasks}
+        ends: dict[str, list[TaskOutcome]] = {task_id: [] for task_id in self.dag.task_dict}
         for end in self.tasks:
             ends[end.task_id].append(end)
         found: dict[str, TaskState | list[TaskState]] = {}
-        for task_id, task in self.dag.tasks.items():
+        for task_id, task in self.dag.task_dict.items():
             states = [end.state for end in sorted(ends[task_id], key=lambda end: end.map_index)]
             found[task_id] = states if task.is_mapped else states[0]
         return found

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenflow.errors import BadArgument
+from evenflow.sdk.assignments import is_own_affair, refuse
 from evenflow.sdk.edges import Dependency
 from evenflow.sdk.references import Reference, references, resolve
 from evenflow.sdk.sequences import Combinable
@@ -33,6 +34,13 @@ class XComArg(Dependency, Combinable):
         self.dag = task.dag
         self.key = key
         self.path = path
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not is_own_affair(self):
+                refuse(repr(self), name, (), f"It belongs to the task: say .operator.{name} = ..., or @task({name}=...).")
+            object.__setattr__(self, name, value)
 
     @property
     def operator(self) -> Task:

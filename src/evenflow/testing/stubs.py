@@ -48,9 +48,11 @@ class Stubs:
 
     def task(self, task_id: str, map_index: int | None) -> Task:
         """Raises :class:`BadArgument` when there is no such task, or it has no such instances."""
-        if task_id not in self._dag.tasks:
-            raise BadArgument(f"DAG {self._dag.dag_id!r} has no task {task_id!r} to stub. {_suggestion(task_id, self._dag.tasks)}")
-        task = self._dag.tasks[task_id]
+        if task_id not in self._dag.task_dict:
+            raise BadArgument(
+                f"DAG {self._dag.dag_id!r} has no task {task_id!r} to stub. {_suggestion(task_id, self._dag.task_dict)}"
+            )
+        task = self._dag.task_dict[task_id]
         if map_index is not None and (map_index < 0 or not task.is_mapped):
             cure = "Give a number from 0 on." if task.is_mapped else "It is not mapped: leave map_index out."
             raise BadArgument(f"There is no instance {map_index} of task {task_id!r} to stub. {cure}")

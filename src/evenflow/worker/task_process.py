@@ -58,7 +58,7 @@ def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
     dag = loaded.dags.get(job["dag_id"])
     callback = job.get("callback")
     of_dag = callback is not None and not job["task_id"]
-    if dag is None or not (of_dag or job["task_id"] in dag.tasks):
+    if dag is None or not (of_dag or job["task_id"] in dag.task_dict):
         what = f"DAG {job['dag_id']!r}" if dag is None else f"task {job['task_id']!r} of DAG {job['dag_id']!r}"
         reason = f"{job['file']} does not define {what} on this worker; a DAG file must define the same DAGs wherever it is loaded"
         return {"tell": "result", "outcome": "cannot_start", "reason": reason, "error_types": []}, b""
