@@ -46,6 +46,7 @@ _TASK_OPTIONS = {
     "max_active_tis_per_dagrun": "How many instances may run at once in one run: a limit for mapped tasks.",
     "doc": "Prose, for people.",
     "doc_md": "The same as `doc`.",
+    "params": "Values that it reads as `params`, beside those of the DAG: a dict of values or `Param(...)`.",
     "depends_on_past": "Waits until its own instances in the run before have ended well.",
     "wait_for_downstream": "And those directly downstream of it.",
     "on_failure_callback": "Called when it has failed for good.",
@@ -89,7 +90,12 @@ def _default(value: Any) -> str:
 def _describe(name: str, value: Any) -> str:
     parts = [f"### `{name}`"]
     if isinstance(value, type) and issubclass(value, enum.Enum):
-        return "\n\n".join([*parts, "One of " + ", ".join(f"`{member}`" for member in value) + "."])
+        return "\n\n".join([*parts, "One of " + ", ".join(f"`{m.name if issubclass(value, int) else m}`" for m in value) + "."])
+    if isinstance(value, ModuleType):
+        functions = [
+            f"`{each}{signature_of(member)}`" for each, member in vars(value).items() if inspect.getmodule(member) is value
+        ]
+        return "\n\n".join([*parts, prose(inspect.getdoc(value) or ""), "It has " + ", ".join(functions) + "."])
     if not (isinstance(value, type) and issubclass(value, (dict, Exception))):
         parts.append(
             f"```text\n{_broken(name, signature_of(vars(value).get('__init__', value) if isinstance(value, type) else value))}\n```"

@@ -17,6 +17,7 @@ from evenflow.errors import (
     TriggerFailed,
     XComError,
 )
+from evenflow.sdk import timezone
 from evenflow.sdk.asset_events import AssetEvent
 from evenflow.sdk.assets import Asset, AssetAlias, AssetAll, AssetAny, AssetOrTimeSchedule, asset
 from evenflow.sdk.awaiting import wait_for
@@ -34,7 +35,7 @@ from evenflow.sdk.context import Context, TaskInstance, get_current_context
 from evenflow.sdk.dag import DAG, dag
 from evenflow.sdk.deadlines import DeadlineAlert, DeadlineReference
 from evenflow.sdk.decorators import task
-from evenflow.sdk.edges import chain, chain_linear, cross_downstream
+from evenflow.sdk.edges import Label, chain, chain_linear, cross_downstream
 from evenflow.sdk.isolated_tasks import (
     BranchExternalPythonOperator,
     BranchPythonVirtualenvOperator,
@@ -43,6 +44,7 @@ from evenflow.sdk.isolated_tasks import (
 )
 from evenflow.sdk.mail import send_email
 from evenflow.sdk.masking import mask_secret
+from evenflow.sdk.named_values import State, WeekDay
 from evenflow.sdk.notifiers import BaseNotifier, EmailNotifier, WebhookNotifier
 from evenflow.sdk.operators import BaseOperator, EmptyOperator, PythonOperator
 from evenflow.sdk.other_runs import ExternalTaskSensor, TriggerDagRunOperator
@@ -116,6 +118,7 @@ __all__ = [
     "ExternalTaskSensor",
     "FileSensor",
     "HttpSensor",
+    "Label",
     "LatestOnlyOperator",
     "MultipleCronTriggerTimetable",
     "Param",
@@ -129,6 +132,7 @@ __all__ = [
     "ShortCircuitOperator",
     "SkipMixin",
     "SqlSensor",
+    "State",
     "SyncCallback",
     "TaskDeferralTimeout",
     "TaskDeferred",
@@ -147,6 +151,7 @@ __all__ = [
     "TriggerRule",
     "Variable",
     "WebhookNotifier",
+    "WeekDay",
     "WeightRule",
     "XComArg",
     "XComError",
@@ -163,5 +168,6 @@ __all__ = [
     "task",
     "task_group",
     "teardown",
+    "timezone",
     "wait_for",
 ]

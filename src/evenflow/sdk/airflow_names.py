@@ -4,33 +4,130 @@ at "cannot import name".
 
 from __future__ import annotations
 
+_ASSETS_FROM_OUTSIDE = "Say that the asset has changed with: evenflow assets emit NAME, or POST /api/v1/assets/events."
+_PARTITIONS = "Evenflow has no partitions of assets: give each part an asset of its own, or its name in the event's extra."
+_PLUGINS = "Evenflow loads no plugins: put what DAG files share into a module beside them."
+_TIMETABLES = "Schedules are cron expressions, the timetables that there are, and EventsTimetable for dates of your own."
+_PEOPLE = "Evenflow has no tasks that ask a person: end the DAG there, and trigger the one that goes on."
+_DATABASE = "Tasks do not reach the database: ask the context, or the REST API."
+_STATE_STORE = "What tries keep for those after them is ti.once(...); what runs keep is a Variable."
+_CLIENT = "Evenflow has no providers: call the system's own client in a function with @task; get_connection has the secrets."
+_COMMAND = "Evenflow has no providers: call the system's own command in a function with @task.bash, or its client with @task."
+_MAIL = "Tell people with a callback: WebhookNotifier(...), EmailNotifier(...), or a BaseNotifier of your own."
+
+_SHARED = {
+    _ASSETS_FROM_OUTSIDE: ("AssetWatcher", "BaseEventTrigger", "DirectoryFileDeleteTrigger", "FileDeleteTrigger"),
+    _PARTITIONS: (
+        "AllowedKeyMapper",
+        "ChainMapper",
+        "CronPartitionTimetable",
+        "DayWindow",
+        "FanOutMapper",
+        "FixedKeyMapper",
+        "HourWindow",
+        "IdentityMapper",
+        "MinimumCount",
+        "MonthWindow",
+        "PartitionMapper",
+        "PartitionedAssetTimetable",
+        "PartitionedAtRuntime",
+        "ProductMapper",
+        "QuarterWindow",
+        "RollupMapper",
+        "SegmentWindow",
+        "StartOfDayMapper",
+        "StartOfHourMapper",
+        "StartOfMonthMapper",
+        "StartOfQuarterMapper",
+        "StartOfWeekMapper",
+        "StartOfYearMapper",
+        "WaitForAll",
+        "WeekWindow",
+        "Window",
+        "YearWindow",
+    ),
+    _PLUGINS: ("AirflowPlugin", "hookimpl", "lineage"),
+    _TIMETABLES: ("DagRunInfo", "DataInterval", "TimeRestriction", "Timetable"),
+    _PEOPLE: ("ApprovalOperator", "HITLBranchOperator", "HITLEntryOperator", "HITLOperator", "HITLTrigger"),
+    _DATABASE: ("DagBag", "DagModel", "DagNotFound", "DagRun", "RuntimeTaskInstance", "XCom", "create_session", "provide_session"),
+    _STATE_STORE: ("NEVER_EXPIRE",),
+    _CLIENT: (
+        "AirbyteTriggerSyncOperator",
+        "BigQueryInsertJobOperator",
+        "EcsRunTaskOperator",
+        "EmrAddStepsOperator",
+        "HttpHook",
+        "HttpOperator",
+        "MySqlHook",
+        "PostgresHook",
+        "PostgresOperator",
+        "S3Hook",
+        "SFTPHook",
+        "SFTPOperator",
+        "SQLExecuteQueryOperator",
+        "SSHHook",
+        "SSHOperator",
+        "SimpleHttpOperator",
+        "SnowflakeOperator",
+    ),
+    _COMMAND: ("DockerOperator", "KubernetesPodOperator", "SparkSubmitOperator"),
+    _MAIL: ("SlackAPIPostOperator", "SlackNotifier", "SlackWebhookHook", "SlackWebhookOperator", "SmtpNotifier"),
+}
+
 CURES = {
+    **{name: cure for cure, names in _SHARED.items() for name in names},
+    "AssetAccessControl": "Who may do what is said by tokens: evenflow tokens create.",
     "AssetSensor": "Schedule the DAG by the asset: schedule=Asset(...).",
-    "AssetWatcher": "Say that the asset has changed with: evenflow assets emit NAME, or POST /api/v1/assets/events.",
     "BaseAsyncOperator": "Write an async def with @task, or self.defer(...) in execute().",
-    "BaseEventTrigger": "Say that the asset has changed with: evenflow assets emit NAME, or POST /api/v1/assets/events.",
     "BaseOperatorLink": "Leave it out.",
+    "BaseXCom": "Large results go to object storage by themselves.",
     "BranchDateTimeOperator": "Write a function with @task.branch.",
     "BranchDayOfWeekOperator": "Write a function with @task.branch.",
+    "BranchMixIn": "Subclass BaseBranchOperator.",
     "Dataset": "It is Asset, as in Airflow 3.",
     "DateTimeSensorAsync": "Write DateTimeSensor(..., deferrable=True).",
     "DummyOperator": "It is EmptyOperator, as in Airflow 3.",
-    "EdgeModifier": "Leave it out.",
+    "EdgeModifier": "It is Label.",
     "EmailOperator": "Call send_email in a function with @task.",
     "ExternalTaskMarker": "Leave it out; clear the run of the other DAG too.",
-    "Label": "Leave it out: a >> b.",
     "Metadata": "Write outlet_events[asset].extra = {...} in the task.",
     "ObjectStoragePath": "Use fsspec in the task; large results go to object storage by themselves.",
-    "SimpleHttpOperator": "Call the service in a function with @task.",
+    "ParamsDict": "The params of a run are a dict.",
+    "PriorityWeightStrategy": "Say weight_rule=, one of those that WeightRule has.",
+    "ResumableJobMixin": "Keep the job's id with ti.once(...), and wait for it with self.defer(...).",
+    "RetryDecision": "Say retry_policy=ExceptionRetryPolicy(rules=[RetryRule(...)]).",
+    "RetryPolicy": "Say retry_policy=ExceptionRetryPolicy(rules=[RetryRule(...)]).",
     "StartTriggerArgs": "Call self.defer(...) in execute(): a worker needs milliseconds for it.",
+    "SubDagOperator": "Use a TaskGroup.",
     "TaskFailedEvent": "Yield TriggerEvent, and raise in the method that goes on.",
     "TaskSkippedEvent": "Yield TriggerEvent, and raise TaskSkipped in the method that goes on.",
     "TaskSuccessEvent": "Yield TriggerEvent, and return in the method that goes on.",
     "TimeDeltaSensorAsync": "Write TimeDeltaSensor(..., deferrable=True).",
     "TimeSensorAsync": "Write TimeSensor(..., deferrable=True).",
+    "apply_defaults": "Leave it out, as in Airflow 2.",
+    "conf": "Read the environment or a Variable; what Evenflow's own settings are says: evenflow settings list.",
     "days_ago": "Write a fixed date: start_date=datetime(2026, 1, 1).",
     "get_parsing_context": "Leave it out.",
     "literal": "Pass the text through a task or a param: only what stands in the DAG file is a template.",
+    "macros": "Templates have macros; in Python use datetime.",
+    "trigger_dag": "Use TriggerDagRunOperator, or POST /api/v1/dags/DAG/runs.",
+}
+
+_POD = "Run the pod by its command: @task.bash and kubectl run; or a worker in the cluster, with a queue= of its own."
+_PYTHON = "Call its client in a function with @task, or run it in an environment of its own with @task.virtualenv."
+
+MISSING_DECORATORS = {
+    "agent": _PYTHON,
+    "docker": "Run the image by its command: @task.bash and docker run.",
+    "docker_cmd": "Run the image by its command: @task.bash and docker run.",
+    "kubernetes": _POD,
+    "kubernetes_cmd": _POD,
+    "llm": _PYTHON,
+    "llm_branch": _PYTHON,
+    "pyspark": "It is @task.spark, whose function takes spark as its first parameter.",
+    "snowpark": _PYTHON,
+    "sql": "Call the database's driver in a function with @task, with get_connection.",
+    "stub": "Tasks in other languages are commands: @task.bash.",
 }
 
 

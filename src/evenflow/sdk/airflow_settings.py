@@ -18,16 +18,16 @@ class Foreign(NamedTuple):
 
 
 _MAIL = "Mail is sent by a callback: on_failure_callback=EmailNotifier(to=[...])."
+_DATA = "Arguments and results are data and need no serializer: leave it out."
 _DATES = "A task runs when its DAG does: give the date to the DAG."
 
 TASK_SETTINGS = {
     "owner": Foreign("", None),  # the DAG's is shown
-    "email": Foreign("", None),  # the address alone sends nothing
+    "email": Foreign(_MAIL, (None, "", [], ())),
     "email_on_failure": Foreign(_MAIL, (False, None)),
     "email_on_retry": Foreign(_MAIL.replace("failure", "retry"), (False, None)),
     "ignore_first_depends_on_past": Foreign("A first run has no past, and waits for none.", (True, None)),
     "wait_for_past_depends_before_skipping": Foreign("Leave it out: a task is skipped at once.", (False, None)),
-    "multiple_outputs": Foreign("Leave it out: items of a result are result['name'].", (False, None)),
     "executor_config": Foreign("Where a task runs is said by executor= and queue=.", ({}, None)),
     "run_as_user": Foreign("Tasks run as their worker does: start one as this user, and name it by queue=.", (None,)),
     "resources": Foreign("How much runs at once is said by pool= and pool_slots=.", ({}, None)),
@@ -41,6 +41,13 @@ TASK_SETTINGS = {
     "doc_json": Foreign("Say doc=.", (None,)),
     "sla": Foreign("Say deadline= for the DAG, or execution_timeout=.", (None,)),
     "task_concurrency": Foreign("Say max_active_tis_per_dag=.", (None,)),
+    "template_ext": Foreign(
+        "Say templates_exts= for a function; in an operator of your own template_ext is an attribute of the class."
+    ),
+    "serializer": Foreign(_DATA, ("pickle", None)),
+    "use_dill": Foreign(_DATA, (False, None)),
+    "expect_airflow": Foreign("", None),  # Airflow would warn where it is not installed
+    "use_airflow_context": Foreign("Name the entries of the context that the function needs as its parameters.", (False, None)),
     "provide_context": Foreign("Leave it out: arguments named after entries of the context get them.", (None,)),
 }
 
@@ -65,6 +72,16 @@ def is_harmless(known: Mapping[str, Foreign], name: str, value: Any, where: str)
     foreign = known.get(name)
     if foreign is None:
         return False
-    if foreign.harmless is None or any(value is each or (each == {} and value == {}) for each in foreign.harmless):
+    if foreign.harmless is None or any(type(value) is type(each) and value == each for each in foreign.harmless):
         return True
     raise BadSetting(f"{where}: Evenflow has no {name} as Airflow has. {foreign.cure}")
+
+
+def sends_no_mail(options: Mapping[str, Any]) -> bool:
+    """Whether an address among the ``options`` may be left unheeded: Airflow would send nothing there either, or callbacks tell.
+
+    In Airflow an address alone is enough: mail on failure and on retry are on unless they are turned off.
+    """
+    told = (options.get("on_failure_callback"), options.get("on_retry_callback"))
+    off = (options.get("email_on_failure"), options.get("email_on_retry"))
+    return any(told) or off == (False, False)

@@ -55,11 +55,41 @@ class OutletEvent:
             yield {"asset": self.outlet.name, "uri": self.outlet.uri, "extra": self.extra, "alias": None}
 
 
-class OutletEvents(Mapping[Any, OutletEvent]):
+class _ByName:
+    """Assets and aliases of a task found by what they are called, as well as by themselves."""
+
+    _kind = ""
+
+    def _named_ones(self) -> Iterable[Asset | AssetAlias]:
+        raise NotImplementedError
+
+    def _named(self, kind: type[Asset] | type[AssetAlias], **said: str | None) -> Any:
+        wanted = {name: value for name, value in said.items() if value is not None}
+        for each in self._named_ones():
+            if wanted and isinstance(each, kind) and all(getattr(each, name) == value for name, value in wanted.items()):
+                return each
+        shown = ", ".join(f"{name}={value!r}" for name, value in wanted.items())
+        raise BadArgument(
+            f"{kind.__name__}({shown}) is no {self._kind} of this task. Add it: {self._kind}s=[{kind.__name__}({shown})]"
+        )
+
+
+class OutletEvents(_ByName, Mapping[Any, OutletEvent]):
     """``outlet_events`` in the context, by outlet."""
+
+    _kind = "outlet"
 
     def __init__(self, outlets: Iterable[Asset | AssetAlias]) -> None:
         self._events = {outlet: OutletEvent(outlet) for outlet in outlets}
+
+    def _named_ones(self) -> Iterable[Asset | AssetAlias]:
+        return self._events
+
+    def for_asset(self, *, name: str | None = None, uri: str | None = None) -> OutletEvent:
+        return self[self._named(Asset, name=name, uri=uri)]
+
+    def for_asset_alias(self, *, name: str) -> OutletEvent:
+        return self[self._named(AssetAlias, name=name)]
 
     def __getitem__(self, outlet: Any) -> OutletEvent:
         try:
@@ -123,12 +153,23 @@ class TriggeringAssetEvents(Mapping[Asset, list[AssetEvent]]):
         return len(self._events)
 
 
-class InletEvents(Mapping[Any, list[AssetEvent]]):
+class InletEvents(_ByName, Mapping[Any, list[AssetEvent]]):
     """``inlet_events`` in the context: the newest events of each inlet, the oldest of them first; asked for when looked at."""
+
+    _kind = "inlet"
 
     def __init__(self, inlets: Iterable[Asset | AssetAlias], control: Control) -> None:
         self._inlets, self._control = tuple(inlets), control
         self._known: dict[Any, list[AssetEvent]] = {}
+
+    def _named_ones(self) -> Iterable[Asset | AssetAlias]:
+        return self._inlets
+
+    def for_asset(self, *, name: str | None = None, uri: str | None = None) -> list[AssetEvent]:
+        return self[self._named(Asset, name=name, uri=uri)]
+
+    def for_asset_alias(self, *, name: str) -> list[AssetEvent]:
+        return self[self._named(AssetAlias, name=name)]
 
     def __getitem__(self, inlet: Any) -> list[AssetEvent]:
         if inlet not in self._inlets:

@@ -36,9 +36,11 @@ CONTEXT_KEYS = frozenset(
         "ds_nodash",
         "expanded_ti_count",
         "inlet_events",
+        "inlets",
         "logical_date",
         "macros",
         "outlet_events",
+        "outlets",
         "params",
         "prev_data_interval_end_success",
         "prev_data_interval_start_success",
@@ -58,6 +60,33 @@ CONTEXT_KEYS = frozenset(
         "var",
     }
 )
+
+_DATE = "Use logical_date, or what macros makes of it."
+
+MISSING_ENTRIES = {  # of Airflow's, with what to do instead
+    "asset_state_store": "Keep what tasks need next time in a Variable.",
+    "conf": "Use params, a Variable or the environment.",
+    "execution_date": "It is logical_date, as in Airflow 3.",
+    "map_index_template": "Instances are named by their index.",
+    "next_ds": _DATE,
+    "next_ds_nodash": _DATE,
+    "next_execution_date": "Use data_interval_end.",
+    "partition_date": "There are no partitions of assets.",
+    "partition_key": "There are no partitions of assets.",
+    "prev_ds": _DATE,
+    "prev_ds_nodash": _DATE,
+    "prev_execution_date": "Use prev_data_interval_start_success.",
+    "prev_execution_date_success": "Use prev_data_interval_start_success.",
+    "start_date": "Use ti.start_date.",
+    "task_reschedule_count": "Use ti.try_number.",
+    "task_state_store": "What tries keep for those after them is ti.once(...).",
+    "tomorrow_ds": _DATE,
+    "tomorrow_ds_nodash": _DATE,
+    "triggering_dataset_events": "It is triggering_asset_events, as in Airflow 3.",
+    "try_number": "Use ti.try_number.",
+    "yesterday_ds": _DATE,
+    "yesterday_ds_nodash": _DATE,
+}
 
 
 class XComs(Protocol):
@@ -223,7 +252,8 @@ class Context(dict[str, Any]):
         if key in self.lazy_keys and self.lazy is not None:
             self[key] = self.lazy(key)
             return self[key]
-        raise KeyError(f"The context has no {key!r}; it has: {', '.join(sorted(self))}.")
+        cure = f" {MISSING_ENTRIES[key]}" if key in MISSING_ENTRIES else ""
+        raise KeyError(f"The context has no {key!r}; it has: {', '.join(sorted(self))}.{cure}")
 
 
 def make_context(
@@ -256,10 +286,12 @@ def make_context(
         ds_nodash=date.strftime("%Y%m%d"),
         expanded_ti_count=map_length,
         inlet_events=InletEvents(task.task_settings.inlets, instance.control),
+        inlets=list(task.task_settings.inlets),
         logical_date=run.logical_date,
         macros=MACROS,
         outlet_events=OutletEvents(task.task_settings.outlets),
-        params=RunParams(params),
+        outlets=list(task.task_settings.outlets),
+        params=RunParams({**(task.task_settings.params or {}), **params}),
         run_id=run.run_id,
         task=task,
         task_instance=instance,

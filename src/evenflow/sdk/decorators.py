@@ -7,10 +7,12 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Required, TypeVar, Unpack, overload
 
 from evenflow.errors import BadArgument, WrongDag
 from evenflow.sdk import scope
+from evenflow.sdk.airflow_names import MISSING_DECORATORS
 from evenflow.sdk.assignments import is_own_affair, refuse
 from evenflow.sdk.bash import SKIP_EXIT_CODE, BashFunctionOperator
 from evenflow.sdk.branching import BranchPythonOperator, Chosen, ShortCircuitOperator
@@ -27,7 +29,7 @@ from evenflow.sdk.operators import BaseOperator, PythonOperator, is_async
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
 from evenflow.sdk.sensors import POKE_INTERVAL_S, TIMEOUT_S, PythonSensor
 from evenflow.sdk.setup_teardown import Role
-from evenflow.sdk.signature import Signature
+from evenflow.sdk.signature import Signature, returns_mapping
 from evenflow.sdk.spark_task import DEFAULT_CONNECTION, SparkOperator
 from evenflow.sdk.xcomarg import XComArg
 
@@ -37,6 +39,8 @@ R = TypeVar("R")
 
 class _Options(TaskOptions, total=False):
     task_id: str
+    templates_dict: Mapping[str, Any] | None
+    templates_exts: Sequence[str] | None
 
 
 class _ProcessOptions(_Options, total=False):
@@ -97,7 +101,13 @@ class TaskFunction(Generic[P, R]):
         operator = self.operator(
             task_id=self._task_id(), python_callable=self.guarded, op_args=args, op_kwargs=kwargs, **self._options()
         )
+        operator.returns_dict = self.returns_dict
         return self._in_role(operator.output)
+
+    @functools.cached_property
+    def returns_dict(self) -> bool:
+        """Whether the function is annotated so: ``-> dict``, ``-> Mapping[str, int]``, a ``TypedDict``."""
+        return returns_mapping(self.function)
 
     def override(self, **options: Any) -> TaskFunction[P, R]:
         """The same function with other settings, e.g. ``load.override(task_id="load_late", retries=5)(...)``."""
@@ -210,7 +220,9 @@ class PartialFunction:
             unpack=unpack,
             kind=decorated.operator,
             is_async=is_async(decorated.function),
+            template_ext=own.get("templates_exts") or (),
         )
+        mapped_task.returns_dict = decorated.returns_dict
         return decorated._in_role(mapped_task.output)
 
 
@@ -224,6 +236,24 @@ class TaskDecorator:
     def __call__(self, function: Any = None, /, **options: Any) -> Any:
         """Makes a Python function a task."""
         return _decorate(PythonOperator, function, options)
+
+    @overload
+    def python(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
+    @overload
+    def python(self, function: None = None, /, **options: Unpack[_Options]) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
+    def python(self, function: Any = None, /, **options: Any) -> Any:
+        """The same as ``@task``."""
+        return _decorate(PythonOperator, function, options)
+
+    if not TYPE_CHECKING:  # or a type checker would take any name for one of ours
+
+        def __getattr__(self, name: str) -> Any:
+            cure = MISSING_DECORATORS.get(name)
+            if cure is None:
+                kinds = [kind for kind in vars(TaskDecorator) if not kind.startswith("_")]
+                close = get_close_matches(name, kinds, n=1)
+                cure = f"Did you mean @task.{close[0]}?" if close else f"There are: {', '.join(kinds)}."
+            raise AttributeError(f"There is no @task.{name}. {cure}")
 
     @overload
     def bash(self, function: Callable[P, str], /) -> TaskFunction[P, str]: ...

@@ -28,11 +28,11 @@ class Dependency:
         """The task or group whose edges these are."""
         return self
 
-    def set_downstream(self, other: Connectable) -> None:
+    def set_downstream(self, other: Connectable, edge_modifier: Label | None = None) -> None:
         """``other`` waits for this."""
         connect(self, other)
 
-    def set_upstream(self, other: Connectable) -> None:
+    def set_upstream(self, other: Connectable, edge_modifier: Label | None = None) -> None:
         """This waits for ``other``."""
         connect(other, self)
 
@@ -53,10 +53,37 @@ class Dependency:
         return self
 
 
+class Label(Dependency):
+    """What an edge of a drawn graph would say, between two ends: ``small >> Label("rows < 10") >> load``.
+
+    The ends are connected as without it. Nothing that Evenflow shows draws it.
+    """
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self._before: list[Dependency] = []
+        self._after: list[Dependency] = []
+
+    def join(self, end: Dependency, *, upstream: bool) -> None:
+        """One of its ends is known; each before it is connected with each behind it."""
+        (self._before if upstream else self._after).append(end)
+        for other in self._after if upstream else self._before:
+            connect(*((end, other) if upstream else (other, end)))
+
+    def __repr__(self) -> str:
+        return f"Label({self.label!r})"
+
+
 def connect(upstream: Connectable, downstream: Connectable) -> None:
     """Every endpoint of ``downstream`` waits for every endpoint of ``upstream``; an edge that exists already is no error."""
     for first in _endpoints(upstream):
         for second in _endpoints(downstream):
+            if isinstance(first, Label):
+                first.join(second, upstream=False)
+                continue
+            if isinstance(second, Label):
+                second.join(first, upstream=True)
+                continue
             if first.dag is not second.dag:
                 raise WrongDag(
                     f"{first!r} belongs to DAG {first.dag.dag_id!r} and {second!r} to DAG {second.dag.dag_id!r}: "

@@ -87,7 +87,7 @@ class ExternalPythonOperator(_IsolatedOperator):
     """Runs the function in the Python at the path ``python``, which the worker's host has."""
 
     operator_name = "external_python"
-    template_fields: ClassVar[Sequence[str]] = ("op_args", "op_kwargs", "env_vars", "python_path")
+    template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs", "env_vars", "python_path")
 
     def __init__(self, *, task_id: str, python: str | os.PathLike[str], **arguments: Any) -> None:
         super().__init__(task_id=task_id, **arguments)
@@ -112,7 +112,7 @@ class PythonVirtualenvOperator(_IsolatedOperator):
     """
 
     operator_name = "virtualenv"
-    template_fields: ClassVar[Sequence[str]] = ("op_args", "op_kwargs", "env_vars", "requirements")
+    template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs", "env_vars", "requirements")
 
     def __init__(
         self,

@@ -51,6 +51,7 @@ class BaseOperator(Task, metaclass=_Registering):
     operator_name: ClassVar[str] = ""  # what people see as the kind of the task; the class name if empty
     template_fields: ClassVar[Sequence[str]] = ()
     template_ext: ClassVar[Sequence[str]] = ()  # of files, e.g. (".sql",)
+    template_ext_in_dicts: ClassVar[bool] = False  # whether values of dicts may be such names, too
     preloaded: ClassVar[tuple[str, ...]] = ()  # modules that its tries import
     preloaded_to_defer: ClassVar[tuple[str, ...]] = ()  # and those of a deferrable one
     releases_while_deferred: ClassVar[Mapping[str, str] | None] = None  # where the task says nothing
@@ -210,11 +211,13 @@ class PythonOperator(BaseOperator):
     """Calls ``python_callable(*op_args, **op_kwargs)``.
 
     A parameter of the function that is named after an entry of the context (``ds``, ``ti``, ``params``, ...) and is not given gets
-    that entry; a function with ``**kwargs`` gets them all. ``templates_dict`` is rendered and is an entry of the context.
+    that entry; a function with ``**kwargs`` gets them all. ``templates_dict`` is rendered and is an entry of the context. Strings
+    that end with one of ``templates_exts`` name files of templates.
     """
 
     operator_name = "python"
     template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs")
+    template_ext_in_dicts = True
     injected: ClassVar[frozenset[str]] = frozenset()  # parameters that the operator itself fills in
     takes_async: ClassVar[bool] = True  # functions that are `async def`
 
@@ -226,6 +229,7 @@ class PythonOperator(BaseOperator):
         op_args: Sequence[Any] = (),
         op_kwargs: Mapping[str, Any] | None = None,
         templates_dict: Mapping[str, Any] | None = None,
+        templates_exts: Sequence[str] | None = None,
         dag: DAG | None = None,
         task_group: TaskGroup | None = None,
         **options: Unpack[TaskOptions],
@@ -235,6 +239,8 @@ class PythonOperator(BaseOperator):
             raise BadArgument(f"{self.qualified_name}: python_callable must be a function, not {python_callable!r}.")
         self.python_callable = python_callable
         self.templates_dict = None if templates_dict is None else dict(templates_dict)
+        if templates_exts:
+            self.template_ext = tuple(templates_exts)  # type: ignore[misc]  # of this task alone
         self.signature = Signature.of(python_callable, self.injected)
         if scope.is_detached():
             self.op_args, self.op_kwargs = tuple(op_args), dict(op_kwargs or {})

@@ -17,9 +17,10 @@ from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import INT32_MAX, INT32_MIN, WeightRule
 from evenflow.errors import BadId, BadSetting
 from evenflow.sdk import callbacks
-from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless
+from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless, sends_no_mail
 from evenflow.sdk.assets import Asset, AssetAlias, checked_assets
 from evenflow.sdk.limits import MAX_DISPLAY_NAME, MAX_ID_LENGTH, MAX_RETRIES
+from evenflow.sdk.params import params_to_spec
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy
 
 
@@ -51,6 +52,8 @@ class TaskOptions(TypedDict, total=False):
     doc: str
     doc_md: str
     do_xcom_push: bool  # whether its result is kept, for other tasks
+    multiple_outputs: bool | None  # its result is a dict, whose items others may pull by key
+    params: Mapping[str, Any]  # of this task alone, beside those of the DAG: defaults, or Param(...)
     outlets: Sequence[Asset | AssetAlias]  # its success is an event of each
     inlets: Sequence[Asset | AssetAlias]  # whose events it may read
     on_execute_callback: callbacks.Functions  # in the process of the try, before it
@@ -91,6 +94,8 @@ class Settings:
     display_name: str = ""
     doc: str = ""
     do_xcom_push: bool = True
+    multiple_outputs: bool | None = None
+    params: dict[str, Any] | None = None
     outlets: tuple[Asset | AssetAlias, ...] = ()
     inlets: tuple[Asset | AssetAlias, ...] = ()
     on_execute_callback: tuple[callbacks.Function, ...] = ()
@@ -115,6 +120,8 @@ def check_options(options: Mapping[str, Any], where: str) -> Settings:
     for name, value in options.items():
         if name in _CHECKS:
             values[_FIELDS.get(name, name)] = _checked(name, value, where)
+        elif name == "email" and sends_no_mail(options):
+            continue
         elif not is_harmless(TASK_SETTINGS, name, value, where):
             raise BadSetting(f"{where}: there is no setting {name!r}. {_suggestion(name, _CHECKS)}")
     return Settings(**values)
@@ -273,6 +280,24 @@ def _policy(value: Any) -> tuple[RetryRule, ...]:
         raise _Refused(f"a policy without errors ({error})") from None
 
 
+def _params(value: Any) -> dict[str, Any] | None:
+    """The values: nobody gives a run others."""
+    if not isinstance(value, (Mapping, type(None))):
+        raise _Refused("a dict of values or Param(...)")
+    try:
+        specs = params_to_spec(value or {}, "params")
+    except BadSetting as error:
+        raise _Refused(f"values without errors ({error})") from None
+    required = [name for name, param in specs.items() if param.required]
+    if required:
+        raise _Refused(f"values, and {required[0]!r} has none: declare it for the DAG if a run is to be given it")
+    return {name: param.default for name, param in specs.items()} or None
+
+
+def _doc(value: Any) -> str:
+    return "" if value is None else _text(value)
+
+
 def _while_deferred(value: Any) -> dict[str, str] | None:
     if value is None:
         return None
@@ -310,9 +335,11 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "max_active_tis_per_dag": _optional(_integer(1)),
     "max_active_tis_per_dagrun": _optional(_integer(1)),
     "task_display_name": _display_name,
-    "doc": _text,
-    "doc_md": _text,
+    "doc": _doc,
+    "doc_md": _doc,
     "do_xcom_push": _flag,
+    "multiple_outputs": _optional(_flag),
+    "params": _params,
     "outlets": _assets,
     "inlets": _assets,
     **dict.fromkeys((*OF_TASKS, "on_kill_callback"), _functions),

@@ -20,7 +20,7 @@ class Param:
     ``Param(5, type="integer", minimum=1)``; without a default it must be given when a run is triggered.
     """
 
-    def __init__(self, default: Any = _MISSING, *, description: str = "", **schema: Any) -> None:
+    def __init__(self, default: Any = _MISSING, description: str = "", **schema: Any) -> None:
         self.default = default
         self.description = description
         self.schema = schema

@@ -181,11 +181,17 @@ class _Deferred(TaskDeferred):
 def result_text(task: Task, result: Any, channel: Channel) -> bytes | None:
     """A result as JSON, None of None. Those of its items that other tasks map over are pushed."""
     what = f"The result of task {task.task_id!r}"
+    if task.task_settings.multiple_outputs and result is not None and not _has_names(result):
+        raise XComError(f"{what} must be a dict with strings as keys, for multiple_outputs is set; it is {result!r:.80}.")
     encoded = xcom.encode(result, what)
     text = None if encoded is None else xcom.to_json(encoded, what)
     for item in sorted(task.mapped_items):
         channel.xcom_push(item_key(item), _item_of(result, encoded, item, task.task_id))
     return text
+
+
+def _has_names(result: Any) -> bool:
+    return isinstance(result, Mapping) and all(isinstance(name, str) for name in result)
 
 
 def _data_of(task: Task, arguments: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -269,9 +275,26 @@ class Values:
 
     def prior_run(self, task_id: str, key: str, map_index: int) -> str | None:
         run_id: str | None = self.channel.ask("prior_run", {"task_id": task_id, "key": key, "map_index": map_index})["run_id"]
+        if run_id is None and self._has_outputs(task_id, key):
+            return self.prior_run(task_id, RETURN_VALUE, map_index)
         return run_id
 
     def pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
+        """What was pushed under ``key``; else, of a task with multiple outputs, that item of its result."""
+        found, value = self._pushed(task_id, key, map_index, run_id)
+        if found or not self._has_outputs(task_id, key):
+            return found, value
+        found, result = self._pushed(task_id, RETURN_VALUE, map_index, run_id)
+        if map_index is None:
+            items = [each[key] for each in result or () if isinstance(each, dict) and key in each]
+            return bool(items), items
+        return (True, result[key]) if found and isinstance(result, dict) and key in result else (False, None)
+
+    def _has_outputs(self, task_id: str, key: str) -> bool:
+        source = self.task.dag.task_dict.get(task_id)
+        return key != RETURN_VALUE and source is not None and bool(source.has_outputs)
+
+    def _pushed(self, task_id: str, key: str, map_index: int | None, run_id: str | None) -> tuple[bool, Any]:
         found, encoded = self.channel.xcom_pull(task_id, key, map_index, run_id)
         return found, xcom.decode(encoded, f"The XCom {key!r} of task {task_id!r}") if found else None
 

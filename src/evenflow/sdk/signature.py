@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType
-from typing import Any
+from typing import Any, get_origin
 
 from evenflow.errors import BadArgument
-from evenflow.sdk.context import CONTEXT_KEYS
+from evenflow.sdk.context import CONTEXT_KEYS, MISSING_ENTRIES
 
 _CACHED_FUNCTIONS = 1024  # a DAG calls few functions many times, and reading a signature is a third of the cost of defining a task
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -58,7 +58,15 @@ class Signature:
             if p.name not in bound.arguments and p.default is p.empty and p.name not in CONTEXT_KEYS and not _is_variadic(p)
         ]
         if missing:
-            raise BadArgument(f"{where}: {self.function}() needs {_listed(missing)}. {self._takes()}")
+            cure = MISSING_ENTRIES.get(missing[0])
+            hint = f"The context has no {missing[0]!r}. {cure}" if cure else self._takes()
+            raise BadArgument(f"{where}: {self.function}() needs {_listed(missing)}. {hint}")
+        for p in self.parameters.parameters.values():
+            if p.name in MISSING_ENTRIES and p.default is None and p.name not in bound.arguments:
+                raise BadArgument(
+                    f"{where}: {self.function}() has the parameter {p.name!r}, which Airflow would fill in and Evenflow does not. "
+                    f"{MISSING_ENTRIES[p.name]} If it is your own, give it a value or another name."
+                )
         if any(p.kind is p.VAR_POSITIONAL or p.kind is p.POSITIONAL_ONLY for p in self.parameters.parameters.values()):
             return bound.args, bound.kwargs
         by_name = dict(bound.arguments)
@@ -100,6 +108,18 @@ class Signature:
         assert self.parameters is not None
         names = [p.name for p in self.parameters.parameters.values() if p.name not in CONTEXT_KEYS]
         return f"It takes: {', '.join(names)}." if names else "It takes no arguments."
+
+
+def returns_mapping(function: Callable[..., Any]) -> bool:
+    """Whether it says so: its annotation is a kind of ``Mapping``. One that cannot be read here says nothing."""
+    said = getattr(function, "__annotations__", {}).get("return")
+    if isinstance(said, str):
+        try:
+            said = eval(said, getattr(function, "__globals__", {}))  # what typing.get_type_hints does, for this annotation alone
+        except Exception:
+            return False
+    kind = get_origin(said) or said
+    return isinstance(kind, type) and issubclass(kind, Mapping)
 
 
 def _of_callable(function: Callable[..., Any]) -> inspect.Signature | None:

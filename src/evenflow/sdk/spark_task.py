@@ -28,7 +28,7 @@ class SparkOperator(PythonOperator):
 
     operator_name = "spark"
     injected = frozenset({"spark"})
-    template_fields: ClassVar[Sequence[str]] = ("op_args", "op_kwargs", "conf")
+    template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs", "conf")
 
     def __init__(
         self,
@@ -37,6 +37,8 @@ class SparkOperator(PythonOperator):
         python_callable: Callable[..., Any],
         op_args: Sequence[Any] = (),
         op_kwargs: Mapping[str, Any] | None = None,
+        templates_dict: Mapping[str, Any] | None = None,
+        templates_exts: Sequence[str] | None = None,
         conn_id: str = DEFAULT_CONNECTION,
         app_name: str | None = None,
         conf: Mapping[str, str] | None = None,
@@ -49,6 +51,8 @@ class SparkOperator(PythonOperator):
             python_callable=python_callable,
             op_args=op_args,
             op_kwargs=op_kwargs,
+            templates_dict=templates_dict,
+            templates_exts=templates_exts,
             dag=dag,
             task_group=task_group,
             **options,

@@ -35,6 +35,7 @@ class Task(Dependency):
     is_setup = False
     is_teardown = False
     on_failure_fail_dagrun = False  # of a teardown: when it fails, the run does
+    returns_dict = False  # as its function says, so that items of the result can be pulled by key
     is_made = False  # it has joined its DAG; a try's own copy is free again
     task_settings: Settings
 
@@ -136,6 +137,12 @@ class Task(Dependency):
     def templates(self) -> tuple[Any, tuple[str, ...]]:
         """What may hold templates, however deep, and the endings of names of files that are some."""
         return (), ()
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether items of its result are to be had under their keys, as in Airflow: it says so, or its function returns a dict."""
+        said = self.task_settings.multiple_outputs
+        return self.returns_dict if said is None else said
 
     @property
     def output(self) -> XComArg:

@@ -62,21 +62,25 @@ class Renderer:
     def render_fields(self, operator: BaseOperator) -> None:
         """Replaces the template fields of ``operator``. Raises :class:`TemplateError` naming the field and what is wrong."""
         for field in operator.template_fields:
-            setattr(operator, field, self.render(getattr(operator, field), field, tuple(operator.template_ext)))
+            endings = tuple(operator.template_ext)
+            setattr(operator, field, self.render(getattr(operator, field), field, endings, in_dicts=operator.template_ext_in_dicts))
 
-    def render(self, value: Any, field: str, endings: Sequence[str] = ()) -> Any:
-        """``value`` with all in it that is a reference or a template replaced; the very same object when nothing is."""
+    def render(self, value: Any, field: str, endings: Sequence[str] = (), *, in_dicts: bool = False) -> Any:
+        """``value`` with all in it that is a reference or a template replaced; the very same object when nothing is. ``endings``
+        are of names of files; ``in_dicts`` there are such names, too.
+        """
         if isinstance(value, Reference):
             return self.pull(value)
         if isinstance(value, str):
             return self._render_text(value, field, endings)
         if isinstance(value, (list, tuple)):
-            items = [self.render(item, field, endings) for item in value]
+            items = [self.render(item, field, endings, in_dicts=in_dicts) for item in value]
             if all(new is old for new, old in zip(items, value, strict=True)):
                 return value
             return items if isinstance(value, list) else _rebuilt(value, items)
         if isinstance(value, dict):
-            values = {key: self.render(item, field) for key, item in value.items()}
+            deeper = endings if in_dicts else ()
+            values = {key: self.render(item, field, deeper, in_dicts=in_dicts) for key, item in value.items()}
             return values if any(values[key] is not value[key] for key in value) else value
         if isinstance(value, (set, frozenset)) and any(isinstance(item, str) and is_template(item) for item in value):
             return type(value)(self.render(item, field) for item in value)
