@@ -11,6 +11,7 @@ import pytest
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, DeadlineSpec, RetryRule, Schedule, TaskSpec
+from evenflow.scheduler.schedules import create_scheduled
 from evenflow.wire import messages as m
 from evenflow.wire.code import pack
 from tests.api.world import CODE, CODE_HASH, SPEC, World
@@ -298,11 +299,8 @@ async def test_a_schedule_says_when_the_next_run_is_due(processor: ExecutionClie
     due, logical = world.one("select next_run_at, next_logical from dag where dag_id = 'one'")
     assert due - logical == timedelta(hours=1)
     assert timedelta(0) <= datetime.now(UTC) - due < timedelta(hours=1), "the newest interval that has ended"
-    version = world.one("select version_key from dag where dag_id = 'one'")
-    world.db.execute(
-        "insert into dag_run (dag_id, run_id, version_key, run_type, logical_date) values ('one', 's', %s, 'scheduled', %s)",
-        [version, logical],
-    )
+    create_scheduled(world.db)
+    world.db.execute("delete from dag_run")  # as retention and people do
     await see(processor, a="2")
     await parsed(processor, "a", "2", dataclasses.replace(hourly, description="x"))
     goes_on = logical + timedelta(hours=1)
@@ -310,6 +308,35 @@ async def test_a_schedule_says_when_the_next_run_is_due(processor: ExecutionClie
     await see(processor, a="3")
     await parsed(processor, "a", "3", ONE)
     assert world.one("select next_run_at, next_logical from dag where dag_id = 'one'") == (None, None)
+
+
+async def test_a_dag_that_comes_back_goes_on_where_it_was(
+    processor: ExecutionClient, world: World, api_url: str, operator_token: str
+) -> None:
+    """R-HA20: its file was gone for a while, people paused it, and the default time zone is another one."""
+    hourly = dataclasses.replace(ONE, schedule=Schedule(kind="cron", cron="0 * * * *", trigger=True))
+    await see(processor, a="1")
+    await parsed(processor, "a", "1", hourly)
+    world.db.execute("update dag set next_run_at = now() - interval '1 hour', first_seen_at = now() - interval '1 day'")
+    create_scheduled(world.db)
+    made = world.one("select logical_date from dag_run where dag_id = 'one'")
+    world.db.execute("delete from dag_run")
+    query = "select last_logical, next_logical - last_logical from dag where dag_id = 'one'"
+    await see(processor)
+    await see(processor, a="2")
+    await parsed(processor, "a", "2", hourly)
+    assert world.all(query) == [(made, timedelta(hours=1))]
+    async with RestClient(api_url, operator_token) as rest:
+        await rest.set_paused("one", True)
+        await rest.set_paused("one", False)
+        assert world.all(query) == [(made, timedelta(hours=1))]
+        await rest.set_setting("default_timezone", "Asia/Kolkata")
+    indian = dataclasses.replace(hourly, default_timezone="Asia/Kolkata")
+    indian = dataclasses.replace(indian, schedule=dataclasses.replace(hourly.schedule, timezone="Asia/Kolkata"))
+    assert (await parsed(processor, "a", "2", indian)).errors == []
+    assert world.all(query) == [(made, timedelta(minutes=30))], "the ticks of that zone are half an hour apart from the others"
+    create_scheduled(world.db)
+    assert world.one("select count(*) from dag_run where dag_id = 'one' and logical_date <= %s", made) == 0
 
 
 async def test_limits_follow_the_newest_version(processor: ExecutionClient, world: World) -> None:

@@ -274,3 +274,11 @@ def test_a_run_by_hand_covers_the_newest_interval() -> None:
     assert manual_interval(spec, at("2026-01-05T12:00Z")) == (at("2026-01-04T00:00Z"), at("2026-01-05T00:00Z"))
     spec = DagSpec(dag_id="d", tasks=(), schedule=trigger("@daily"))
     assert manual_interval(spec, at("2026-01-05T12:00Z")) == (at("2026-01-05T12:00Z"), at("2026-01-05T12:00Z"))
+
+
+def test_a_schedule_that_becomes_continuous_has_no_date_twice() -> None:
+    """The tick that was run last is the end of its own data interval, and a continuous run begins where that ended."""
+    tick, now = at("2026-01-05T00:00Z"), at("2026-01-05T12:00Z")
+    run = next_run(Schedule(kind="continuous"), None, None, tick, False, now, after_end=tick)
+    assert run is not None
+    assert run.logical_date == tick + timedelta(microseconds=1)

@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
+from evenflow.scheduler.retention import delete_before
 from evenflow.scheduler.schedules import RUNS_WAITING, create_scheduled
+from evenflow.store.schedules import NextRun, set_next
 
 TASK = TaskSpec(task_id="a", operator="python")
 HOUR = timedelta(hours=1)
@@ -75,6 +77,78 @@ def test_a_logical_date_that_is_taken_is_passed_over(world: Any) -> None:
     types = world.conn.execute("select run_type from dag_run order by logical_date").fetchall()
     assert types == [("scheduled",), ("manual",), ("scheduled",)]
     assert world.conn.execute("select next_run_at from dag where dag_id = 'd'").fetchone() == (None,)
+
+
+def forgotten(world: Any) -> list[datetime]:
+    """The runs end, and retention deletes them; answers their dates."""
+    dates = logicals(world)
+    world.conn.execute("update dag_run set state = 'success', ended_at = now()")
+    delete_before(world.conn, datetime.now(UTC) + HOUR)
+    assert logicals(world) == []
+    world.conn.execute("update dag set next_run_at = now()")
+    return dates
+
+
+def test_retention_does_not_make_the_first_dates_run_again(world: Any) -> None:
+    """R-HA20: what was scheduled last is remembered by the DAG, not by its runs."""
+    start = (datetime.now(UTC) - timedelta(days=150)).isoformat()
+    due(world, schedule=Schedule(kind="cron", cron="@monthly", trigger=True), start_date=start, catchup=True)
+    create_scheduled(world.conn)
+    assert len(forgotten(world)) >= 4
+    create_scheduled(world.conn)
+    assert logicals(world) == []
+
+
+def test_retention_does_not_make_the_newest_date_run_again(world: Any) -> None:
+    """R-HA20."""
+    due(world, schedule=Schedule(kind="cron", cron="@monthly", trigger=True), start_date="2020-01-01T00:00:00+00:00")
+    create_scheduled(world.conn)
+    assert len(forgotten(world)) == 1
+    create_scheduled(world.conn)
+    assert logicals(world) == []
+
+
+def test_once_is_once_when_its_run_is_gone(world: Any) -> None:
+    """R-HA20."""
+    due(world, schedule=Schedule(kind="once"))
+    create_scheduled(world.conn)
+    assert len(forgotten(world)) == 1
+    create_scheduled(world.conn)
+    assert logicals(world) == []
+
+
+def test_a_continuous_dag_goes_on_where_its_last_run_ended_when_that_is_gone(world: Any) -> None:
+    """R-HA20."""
+    due(world, schedule=Schedule(kind="continuous"), start_date="2020-01-01T00:00:00+00:00")
+    create_scheduled(world.conn)
+    (end,) = world.conn.execute("select data_interval_end from dag_run").fetchone()
+    forgotten(world)
+    create_scheduled(world.conn)
+    assert logicals(world) == [end]
+
+
+def test_dates_that_other_runs_have_are_passed_over_once(world: Any) -> None:
+    """R-HA20: more of them than may wait are in nobody's way."""
+    first = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - 70 * HOUR
+    due(world, schedule=Schedule(kind="cron", cron="@hourly", trigger=True), start_date=first.isoformat(), catchup=True)
+    for n in range(3 * RUNS_WAITING):
+        world.trigger("d", logical_date=first + n * HOUR)
+    for _ in range(4):
+        create_scheduled(world.conn)
+    dates = world.conn.execute("select logical_date from dag_run where run_type = 'scheduled' order by run_key").fetchall()
+    assert dates == [(first + n * HOUR,) for n in range(3 * RUNS_WAITING, 4 * RUNS_WAITING)]
+
+
+def test_what_was_scheduled_never_goes_back(world: Any) -> None:
+    """R-HA20."""
+    due(world, schedule=Schedule(kind="cron", cron="@hourly"))
+    query = "select last_logical, last_interval_end from dag where dag_id = 'd'"
+    create_scheduled(world.conn)
+    known = world.conn.execute(query).fetchone()
+    assert known[1] - known[0] == HOUR
+    for past in (None, known[0] - HOUR):
+        set_next(world.conn, [NextRun("d", None, None, past, past)])
+        assert world.conn.execute(query).fetchone() == known
 
 
 def test_a_dag_that_cannot_be_planned_stands_in_nobodys_way(world: Any) -> None:

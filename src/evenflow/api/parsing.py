@@ -121,6 +121,7 @@ async def _store_version(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> 
 
 
 async def _store_dag(conn: dags.Conn, spec: DagSpec, version_key: int, parsed: ParsedFile) -> None:
+    past, now = await dags.lock_schedule(conn, spec.dag_id)
     await dags.upsert(
         conn,
         dag_id=spec.dag_id,
@@ -128,7 +129,7 @@ async def _store_dag(conn: dags.Conn, spec: DagSpec, version_key: int, parsed: P
         bundle=parsed.bundle,
         file=parsed.file,
         is_paused=spec.is_paused_upon_creation,
-        next_run=upcoming_run(spec, await dags.last_scheduled(conn, spec.dag_id)),
+        next_run=upcoming_run(spec, past, now),
     )
     await assets.register(conn, spec.assets)
     await assets.set_consumer(conn, spec.dag_id, set(leaves(spec.schedule.assets)) if spec.schedule.assets is not None else ())

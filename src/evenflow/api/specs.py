@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 
 import msgspec
@@ -58,9 +58,11 @@ def parsed_date(spec: DagSpec, name: str, text: str | None) -> datetime | None:
     return moment
 
 
-def upcoming_run(spec: DagSpec, past: Past) -> NextRun:
-    """The next scheduled run of a DAG with this past."""
-    run = next_of(spec, past, datetime.now(UTC))
+def upcoming_run(spec: DagSpec, past: Past, now: datetime) -> NextRun:
+    """The next scheduled run of a DAG with this past. ``now`` is by the database's clock, as it is for those who make the run: by
+    another clock that is ahead, a date would be passed over.
+    """
+    run = next_of(spec, past, now)
     return NextRun(None, None) if run is None else NextRun(run.run_after, run.logical_date)
 
 

@@ -52,7 +52,9 @@ class Run(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What was before the next run: the last scheduled one, if there was one, and when the DAG was seen for the first time."""
+    """What was before the next run: the last one that was scheduled, if there was one, whatever became of it since; and when the
+    DAG was seen for the first time.
+    """
 
     logical_date: datetime | None = None
     interval_end: datetime | None = None
@@ -89,6 +91,7 @@ def next_run(
             return None if tick is None or _is_later(tick, end_date) else _exact(tick.astimezone(UTC))
         case "continuous":
             begin = after_end or after or start_date or known_since or now
+            begin = begin if after is None else max(begin, after + _INSTANT)  # that of a tick of another schedule is empty
             begin, end = begin.astimezone(UTC), max(begin + _INSTANT, now).astimezone(UTC)  # no two runs begin at one instant
             return None if _is_later(end, end_date) else Run(begin, begin, end, end)
         case "cron" | "delta" | "dates":
@@ -112,6 +115,18 @@ def next_of(spec: DagSpec, past: Past, now: datetime) -> Run | None:
         after_end=past.interval_end,
         known_since=past.known_since,
     )
+
+
+def due_runs(spec: DagSpec, past: Past, now: datetime, most: int) -> tuple[list[Run], Run | None]:
+    """The runs of a DAG with this past that are due, the earliest first and at most so many, and the one after them."""
+    most = min(most, 1) if spec.schedule.kind == "continuous" else most  # its next one is due when this one has ended
+    runs: list[Run] = []
+    run = next_of(spec, past, now)
+    while run is not None and run.run_after <= now and len(runs) < most:
+        runs.append(run)
+        past = past._replace(logical_date=run.logical_date, interval_end=run.data_interval_end)
+        run = next_of(spec, past, now)
+    return runs, run
 
 
 def runs_between(schedule: Schedule, start_date: datetime | None, first: datetime, last: datetime) -> Iterator[Run]:

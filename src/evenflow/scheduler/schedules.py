@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from evenflow.core.model import DagSpec
 from evenflow.core.params import resolve_params
-from evenflow.core.timetable import Past, Run, next_of
+from evenflow.core.timetable import Past, Run, due_runs
 from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.quarantine import may_be_poison, set_one_aside
 from evenflow.store import inbox, schedules
@@ -54,21 +54,17 @@ def _create_or_set_aside(conn: Conn, dag: schedules.DueDag) -> None:
         if not may_be_poison(error):
             raise
         set_one_aside(conn, "schedule", dag.dag_id, error)
-        schedules.set_next(conn, [schedules.NextRun(dag.dag_id, None, None)])
+        schedules.set_next(conn, [schedules.NextRun(dag.dag_id)])
 
 
 def _plan(dag: schedules.DueDag, created: list[schedules.ScheduledRun]) -> schedules.NextRun:
-    """Adds the runs of ``dag`` that are due, as many as may wait; answers the one after them."""
+    """Adds the runs of ``dag`` that are due, as many as may wait; answers how it goes on."""
     spec = DagSpec.from_json(dag.spec)
     params = json.dumps(resolve_params(spec.params, {}))
-    past = Past(dag.last_logical, dag.last_end, dag.first_seen_at)
-    run = next_of(spec, past, dag.now)
-    room = 1 if spec.schedule.kind == "continuous" else dag.room
-    while run is not None and run.run_after <= dag.now and room > 0:
-        created.append(_scheduled(dag, run, params))
-        past, room = past._replace(logical_date=run.logical_date, interval_end=run.data_interval_end), room - 1
-        run = next_of(spec, past, dag.now)
-    return schedules.NextRun(dag.dag_id, run and run.run_after, run and run.logical_date)
+    runs, following = due_runs(spec, Past(dag.last_logical, dag.last_end, dag.first_seen_at), dag.now, dag.room)
+    created += [_scheduled(dag, run, params) for run in runs]
+    next_run = schedules.NextRun(dag.dag_id, following and following.run_after, following and following.logical_date)
+    return next_run._replace(last_logical=runs[-1].logical_date, last_end=runs[-1].data_interval_end) if runs else next_run
 
 
 def _scheduled(dag: schedules.DueDag, run: Run, params: str) -> schedules.ScheduledRun:

@@ -187,11 +187,14 @@ async def retire_unlisted(conn: Conn, *, bundle: str, file: str, dag_ids: Collec
     return (await conn.execute(sql("dags/retire_unlisted"), names)).rowcount > 0
 
 
-async def last_scheduled(conn: Conn, dag_id: str) -> Past:
-    """The DAG's newest scheduled run, and since when the DAG is known."""
-    row = await (await conn.execute(sql("dags/last_scheduled"), {"dag_id": dag_id})).fetchone()
+async def lock_schedule(conn: Conn, dag_id: str) -> tuple[Past, datetime]:
+    """What was scheduled last of a DAG, and what time it is by the database's clock. Until the transaction ends nobody else goes on
+    with its schedule.
+    """
+    row = await (await conn.execute(sql("dags/lock_schedule"), {"dag_id": dag_id})).fetchone()
     assert row is not None
-    return Past(*row)
+    *past, now = row
+    return Past(*past), now
 
 
 async def notify(conn: Conn) -> None:

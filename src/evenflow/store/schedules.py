@@ -14,8 +14,8 @@ class DueDag(NamedTuple):
     dag_id: str
     version_key: int
     spec: str  # without tasks and groups
-    last_logical: datetime | None  # of its scheduled runs
-    last_end: datetime | None  # of that run's data interval
+    last_logical: datetime | None  # up to which it is scheduled
+    last_end: datetime | None  # of the data interval there
     first_seen_at: datetime
     room: int  # how many scheduled runs of it may join those that wait
     now: datetime  # by the database
@@ -33,9 +33,13 @@ class ScheduledRun(NamedTuple):
 
 
 class NextRun(NamedTuple):
+    """How a schedule goes on, and up to where it has come: nothing said of that changes nothing."""
+
     dag_id: str
-    run_at: datetime | None  # None: there will be none
-    logical_date: datetime | None
+    run_at: datetime | None = None  # None: there will be none
+    logical_date: datetime | None = None
+    last_logical: datetime | None = None
+    last_end: datetime | None = None
 
 
 def take_due_dags(conn: Conn, *, limit: int, waiting: int) -> list[DueDag]:
@@ -60,8 +64,14 @@ def insert_runs(conn: Conn, runs: Sequence[ScheduledRun]) -> int:
 
 
 def set_next(conn: Conn, runs: Sequence[NextRun]) -> None:
-    dag_ids, run_ats, logical = zip(*runs, strict=True)
-    columns = {"dag_ids": texts(dag_ids), "next_run_ats": _times(run_ats), "next_logicals": _times(logical)}
+    dag_ids, run_ats, logical, last_logical, last_ends = zip(*runs, strict=True)
+    columns = {
+        "dag_ids": texts(dag_ids),
+        "next_run_ats": _times(run_ats),
+        "next_logicals": _times(logical),
+        "last_logicals": _times(last_logical),
+        "last_interval_ends": _times(last_ends),
+    }
     execute(conn, "schedules/set_next", columns)
 
 

@@ -94,6 +94,7 @@ create table dag_version (
     bundle          text,                                -- the one that it was found in first
     revision        text,                                -- and the commit, where the bundle has commits
     deadlines       jsonb generated always as (spec -> 'deadlines') stored,  -- so that a new run need not read the whole spec
+    outline         jsonb generated always as (jsonb_set(spec - '{groups,doc}'::text[], '{tasks}', '[]')) stored,  -- nor a look at its schedule
     unique (dag_id, version_number),
     unique (dag_id, spec_hash, code_hash)
 );
@@ -118,11 +119,14 @@ create table dag (
     is_active      boolean not null default true,            -- false: its file is gone
     next_run_at    timestamptz,                              -- when the next scheduled run is created
     next_logical   timestamptz,                              -- the logical date that it will have
+    last_logical   timestamptz,                              -- up to which logical date runs were scheduled; only goes forward, whatever
+                                                             -- becomes of these runs
+    last_interval_end timestamptz,                           -- the end of the data interval of that one
     first_seen_at  timestamptz not null default now(),
     updated_at     timestamptz not null default now(),
     paused_reason  text                                      -- why, when nobody paused it
 );
-create index dag_due on dag (next_run_at) where next_run_at is not null;              -- schedules/take_due_dags
+create index dag_due on dag (next_run_at) where next_run_at is not null and not is_paused and is_active;  -- schedules/take_due_dags
 create index dag_pause_pending on dag (dag_id) where is_paused <> pause_applied;       -- selection/take_pauses
 
 create table dag_file (
@@ -183,7 +187,8 @@ create table dag_run (
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
 create index dag_run_running on dag_run (dag_id) where state = 'running';                 -- states/end_drains, states/count_runs
 create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
-create unique index dag_run_logical on dag_run (dag_id, logical_date);                    -- past/await_runs, schedules/take_due_dags, runs/read_previous
+create index dag_run_scheduled on dag_run (dag_id, state) where run_type = 'scheduled' and state in ('queued', 'running');  -- schedules/take_due_dags
+create unique index dag_run_logical on dag_run (dag_id, logical_date);                    -- past/await_runs, runs/read_previous
 create index dag_run_of_backfill on dag_run (backfill_id) where backfill_id is not null and state in ('queued', 'running');  -- backfills/take_open, backfills/end_finished, backfills/cancel_one
 
 create table task_instance (

@@ -83,8 +83,9 @@ async def current_version(conn: views.Conn, dag_id: str) -> views.CurrentVersion
 
 async def set_paused(conn: views.Conn, dag_id: str, *, is_paused: bool) -> None:
     """Pauses or unpauses a DAG; what else was said of its state of service is void. Raises :class:`DagNotFound`."""
-    current = await current_version(conn, dag_id)
-    next_run = upcoming_run(DagSpec.from_json(current.spec), await dags.last_scheduled(conn, dag_id))
+    past, now = await dags.lock_schedule(conn, dag_id)
+    current = await current_version(conn, dag_id)  # after the lock, so that it stays the newest
+    next_run = upcoming_run(DagSpec.from_json(current.spec), past, now)
     if not current.is_active:
         next_run = dags.NextRun(None, None)
     await dags.set_paused(conn, dag_id, is_paused=is_paused, next_run=next_run)

@@ -13,7 +13,7 @@ with recursive pending as (
         limit 1
     ) as n
 )
-select p.dag_id, p.name, p.is_alias, v.spec #> '{schedule,assets}' as condition
+select p.dag_id, p.name, p.is_alias, v.outline #> '{schedule,assets}' as condition
 from pending p
 join dag d on d.dag_id = p.dag_id and not d.is_paused and d.is_active
 join dag_version v using (version_key)

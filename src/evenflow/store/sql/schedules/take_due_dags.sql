@@ -1,17 +1,8 @@
--- DAGs whose next scheduled run is due, with their last one, and how many more may wait. A DAG of which enough scheduled runs wait
--- already is left until they have begun, and a continuous one until its last run has ended. Of the spec only what is outside its tasks.
--- SKIP LOCKED: another scheduler creates it.
-select d.dag_id, d.version_key, jsonb_set(v.spec - 'groups', '{tasks}', '[]')::text as spec, r.logical_date, r.data_interval_end,
-       d.first_seen_at, %(waiting)s - w.n as room, now()
+-- DAGs whose next scheduled run is due, with what was scheduled last, and how many more may wait. A DAG of which enough scheduled runs
+-- wait already is left until they have begun, and a continuous one until its last run has ended. SKIP LOCKED: another scheduler creates it.
+select d.dag_id, d.version_key, v.outline::text as spec, d.last_logical, d.last_interval_end, d.first_seen_at, %(waiting)s - w.n as room, now()
 from dag d
 join dag_version v using (version_key)
-left join lateral (
-    select logical_date, data_interval_end
-    from dag_run
-    where dag_run.dag_id = d.dag_id and run_type = 'scheduled' and logical_date is not null
-    order by logical_date desc
-    limit 1
-) as r on true
 cross join lateral (
     select count(*)::int as n
     from (select from dag_run q where q.dag_id = d.dag_id and q.state = 'queued' and q.run_type = 'scheduled' limit %(waiting)s) as q
@@ -19,7 +10,7 @@ cross join lateral (
 where d.next_run_at <= now() and not d.is_paused and d.is_active and w.n < %(waiting)s
   and not exists (
       select from service_state s where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system')
-  and not (v.spec #>> '{schedule,kind}' = 'continuous' and exists (
+  and not (v.outline #>> '{schedule,kind}' = 'continuous' and exists (
       select from dag_run a where a.dag_id = d.dag_id and a.run_type = 'scheduled' and a.state in ('queued', 'running')))
 order by d.next_run_at
 limit %(limit)s

@@ -1,0 +1,7 @@
+-- What was scheduled last of a DAG, since when it is known, which is now when it is new, and what time it is. Locked, so that no scheduler
+-- goes on with the schedule before the next run is set.
+select d.last_logical, d.last_interval_end, coalesce(d.first_seen_at, now()), now()
+from (select) as asked
+left join (
+    select last_logical, last_interval_end, first_seen_at from dag where dag_id = %(dag_id)s for no key update
+) as d on true
