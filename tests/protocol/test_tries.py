@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -55,13 +56,20 @@ async def test_an_epoch_is_begun_once(begun: list[int], over: Callable[[Tries], 
     assert held.free == 1
 
 
-async def test_what_it_remembers_is_bounded(begun: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "EPOCHS_KNOWN", 3)
+async def test_what_it_remembers_is_bounded_by_time(begun: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-CS3: and not by a number, which a busy worker begins in a moment."""
+    now = 1000.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
     held = Tries(2, 1, SimpleNamespace())  # type: ignore[arg-type]
-    for epoch in range(1, 6):
+    for epoch in range(20_000):
         held.accept(assigned(epoch))
+        now += 0.02
         held.end([epoch], "done")
-    held.accept(assigned(3, 4, 5))
-    assert begun == [1, 2, 3, 4, 5]
-    held.accept(assigned(1))
-    assert begun[-1] == 1
+    held.accept(assigned(*range(20_000)))
+    assert begun == list(range(20_000))
+    assert held.has_had(0)
+    now = 1000.0 + limits.EPOCHS_KNOWN + 1.0
+    held.accept(assigned(20_000))
+    held.end([20_000], "done")
+    assert not held.has_had(0)
+    assert held.has_had(19_999)

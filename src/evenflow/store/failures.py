@@ -12,13 +12,15 @@ from evenflow.errors import DatabaseUnavailable, XComError
 BAD_VALUE = (psycopg.DataError, psycopg.errors.StatementTooComplex, psycopg.errors.ProgramLimitExceeded)
 
 
-# The database could not be reached, broke off, took too long, or ended a session that hung.
+# The database could not be reached, broke off, took too long, ended a session that hung, or takes no writes: it was demoted, or is
+# full.
 OUTAGES = (
     PoolTimeout,
     DatabaseUnavailable,
     psycopg.OperationalError,
     psycopg.errors.TransactionTimeout,
     psycopg.errors.IdleInTransactionSessionTimeout,
+    psycopg.errors.ReadOnlySqlTransaction,
 )
 
 

@@ -28,7 +28,7 @@ from evenflow.process.presence import Presence, identity
 from evenflow.process.templates import TemplatePool
 from evenflow.sdk.masking import masker_of
 from evenflow.telemetry.vitals import Vitals
-from evenflow.wire.messages import Beat, BeatAnswer, ClaimAnswer
+from evenflow.wire.messages import Assignment, Beat, BeatAnswer, ClaimAnswer, Report
 from evenflow.wire.versions import RETURNS_WIRE
 from evenflow.worker import limits
 from evenflow.worker.attempt import Tools
@@ -40,6 +40,7 @@ from evenflow.worker.values import Values
 
 TASK_PROCESS = "evenflow.worker.task_process"
 _KILLED = "ended on request"  # the scheduler says whose
+_REPORT_LOST = "it has ended, and the report of its end was lost"
 
 log = structlog.get_logger(__name__)
 
@@ -180,10 +181,20 @@ class WorkerService:
         if self._presence.holds:
             self._tries.go_on()
             reported = set(self._reporter.unacknowledged)
-            self._tries.accept(assignment for assignment in answer.resend if assignment.epoch not in reported)
+            self._resume([assignment for assignment in answer.resend if assignment.epoch not in reported])
         self._tries.end(set(answer.kill) - set(answer.revoked), _KILLED)
         if answer.state == "draining":
             self._told_to_drain()
+
+    def _resume(self, resent: list[Assignment]) -> None:
+        """R-HA18: what was in hand, and is over, has been reported, and the control plane does not know it: the report was refused, or
+        the database has lost it. It shall send that again as another try; a report that it does have outweighs this one.
+        """
+        for assignment in resent:
+            if self._tries.has_had(assignment.epoch):
+                log.warning("the report of a try was lost", epoch=assignment.epoch)
+                self._reporter.exited(assignment.epoch, Report(token=assignment.token, kind="exit", outcome="lost", reason=_REPORT_LOST))
+        self._tries.accept(resent)
 
     def _lapsed(self) -> None:
         """R-CS7: from here on the tries may be others', or nobody counts. Until somebody says which, none may go on."""

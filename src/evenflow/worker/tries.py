@@ -18,7 +18,7 @@ class Tries:
     def __init__(self, slots: int, resume_slots: int, tools: Tools) -> None:
         self._slots, self._resume_slots, self._tools = slots, resume_slots, tools
         self._attempts: dict[int, Attempt] = {}
-        self._begun: dict[int, None] = {}  # epochs that were ever in hand, the oldest first
+        self._over_at: dict[int, float] = {}  # epochs that were in hand, the one that ended first first: when, by the loop's clock
         self._giving_up: asyncio.TimerHandle | None = None  # set while they are frozen
         self.room = asyncio.Event()
         self.room.set()
@@ -44,12 +44,15 @@ class Tries:
         assigned is begun even above the slots: it is nobody else's.
         """
         for assignment in assignments:
-            if assignment.epoch not in self._begun:
-                self._remember(assignment.epoch)
+            if assignment.epoch not in self._attempts and assignment.epoch not in self._over_at:
                 attempt = self._attempts[assignment.epoch] = Attempt(assignment, self._tools, self._ended)
                 self._over.clear()
                 attempt.begin()
         self._look_for_room()
+
+    def has_had(self, epoch: int) -> bool:
+        """Whether its try has begun here, and is over."""
+        return epoch in self._over_at
 
     def end(self, epochs: Iterable[int], reason: str) -> None:
         """End those of ``epochs`` that are in hand, and report their exit."""
@@ -90,9 +93,9 @@ class Tries:
         await self._over.wait()
 
     def _remember(self, epoch: int) -> None:
-        self._begun[epoch] = None
-        if len(self._begun) > limits.EPOCHS_KNOWN:
-            del self._begun[next(iter(self._begun))]
+        now = self._over_at[epoch] = asyncio.get_running_loop().time()
+        while self._over_at[oldest := next(iter(self._over_at))] < now - limits.EPOCHS_KNOWN:
+            del self._over_at[oldest]
 
     def _give_up(self) -> None:
         for attempt in list(self._attempts.values()):
@@ -107,6 +110,7 @@ class Tries:
 
     def _ended(self, attempt: Attempt) -> None:
         del self._attempts[attempt.epoch]
+        self._remember(attempt.epoch)
         self._look_for_room()
         if not self._attempts:
             self._over.set()

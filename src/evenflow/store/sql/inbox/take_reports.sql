@@ -1,5 +1,5 @@
--- The reports of these runs, in order, with the dispatch and the task instance that they are about (null when the epoch is past).
--- Cancels and operations touch lanes, so they are for the holder of the executor's lock: one of a run at a time, and of few runs, for each
+-- The reports of these runs, in order, with the dispatch and the task instance that they are about (null when the epoch is past, or is
+-- of another run). Cancels and operations touch lanes, so they are for the holder of the executor's lock: one of a run at a time, and of few runs, for each
 -- costs the size of its run. Rows are deleted by ctid: nobody updates them, and only who has the run's lock deletes them. What a success
 -- says beyond that is not read. Of a return it is said what for.
 with taken as (
@@ -24,7 +24,7 @@ select r.run_key, r.epoch, r.kind::text, r.at::text, (r.at - make_interval(secs 
        d.task_index, d.map_index, d.holds, d.pool_slots, d.worker_id, t.state::text, t.try_number, t.losses, t.tries_before, d.intent,
        d.class is not distinct from 0 as returns, f.purpose, f.epoch as deferral
 from taken r
-left join lateral (select * from dispatch where dispatch.epoch = r.epoch offset 0) as d on true
+left join lateral (select * from dispatch where dispatch.epoch = r.epoch and dispatch.run_key = r.run_key offset 0) as d on true
 left join lateral (
     select state, try_number, losses, tries_before from task_instance
     where run_key = d.run_key and task_index = d.task_index and map_index = d.map_index and epoch = d.epoch
