@@ -293,7 +293,18 @@ class DumpError(EvenflowError):
 
 
 class DatabaseSetBack(EvenflowError):
-    """The database was restored from a backup while a service ran on it."""
+    """The database was set back while a service ran on it: restored from a backup, or taken over by a standby that lagged."""
+
+
+class OptionsDropped(EvenflowError):
+    """A connection to the database does not have the settings that it asked for."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"Sessions of {place} do not get the options that Evenflow sends: they bound how long a program that hangs keeps its "
+            "locks. A connection pooler drops them (PgBouncer: options in ignore_startup_parameters). Let EVENFLOW_DATABASE_URL "
+            "name the server itself."
+        )
 
 
 class AlreadyRunning(EvenflowError):

@@ -185,7 +185,9 @@ def test_the_memory_for_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 def every_route() -> list[tuple[str, str, frozenset[str]]]:
     """(method, path, kinds of token that it takes), read from the applications themselves."""
     routes = []
-    for route in execution_routes(None, tokens=None, versions=None, claims=None, trigger_claims=None, logs=None, vault=None).routes:
+    for route in execution_routes(
+        None, hot=None, tokens=None, versions=None, claims=None, trigger_claims=None, logs=None, vault=None
+    ).routes:
         assert isinstance(route, Route)
         path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
         routes += [(method, path, route.endpoint._kinds) for method in route.methods or () if method != "HEAD"]

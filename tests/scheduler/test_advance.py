@@ -364,13 +364,14 @@ def test_a_paused_dag_starts_nothing_new_until_it_is_unpaused(world: Any) -> Non
 
 
 def test_a_report_about_an_epoch_of_another_run_is_past(world: Any) -> None:
-    """R-HA18: a database that has lost its last commits may have given a number out twice; no run is moved by the report of another."""
+    """R-HA18: a database that has lost commits may give an epoch out twice; no run is moved by another's report."""
     world.add_dag(dag(task("a")))
     first, second = world.trigger("d"), world.trigger("d")
     world.advance()
     of_first = next(t for t in world.claim() if t.run_key == first)
     world.conn.execute(
-        """insert into report (run_key, kind, epoch, payload) values (%s, 'exit', %s, '{"outcome": "failed"}')""", [second, of_first.epoch]
+        "insert into report (run_key, kind, epoch, payload) values (%s, 'exit', %s, jsonb_build_object('outcome', 'failed'))",
+        [second, of_first.epoch],
     )
     assert world.advance().stale == 1
     assert (world.states(first), world.states(second)) == ({"a": "queued"}, {"a": "queued"})

@@ -21,6 +21,7 @@ from evenflow.wire.messages import SCHEMA
 def application(
     pool: AsyncPool,
     *,
+    hot: AsyncPool,
     tokens: Tokens,
     versions: Versions,
     claims: Claims,
@@ -29,8 +30,9 @@ def application(
     vault: Vault,
     vitals: Vitals,
 ) -> ASGIApp:
+    """``hot`` is the pool for what each try needs."""
     execution = execution_routes(
-        pool, tokens=tokens, versions=versions, claims=claims, trigger_claims=trigger_claims, logs=logs, vault=vault
+        pool, hot=hot, tokens=tokens, versions=versions, claims=claims, trigger_claims=trigger_claims, logs=logs, vault=vault
     )
     rest = rest_application(pool, tokens=tokens, log_directory=logs, vault=vault, vitals=vitals)
     prefix = f"{SCHEMA}/"

@@ -105,7 +105,8 @@ KEYS_CHECK = 3.0  # how long a revoked token is good after all when the notifica
 
 # -- this service ------------------------------------------------------------------------------------------------------
 
-POOL = 10  # connections; requests above it wait, and the database does the same work with less contention
+POOL = 6  # connections; requests above it wait, and the database does the same work with less contention
+HOT_POOL = 4  # of them for claims, reports and beats alone, whose statements are planned once and for indexes
 BACKLOG = 2_048  # connections that wait to be accepted, e.g. when all workers of a fleet come back at once
 KEEP_ALIVE = 75  # longer than a worker's pause between requests, so connections are made once
 SHUTDOWN = 5  # for requests in hand after a drain

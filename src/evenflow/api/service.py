@@ -18,9 +18,10 @@ from evenflow.api.app import application
 from evenflow.api.claims import Claims
 from evenflow.api.garbage import delete_garbage
 from evenflow.api.keys import check_keys
-from evenflow.api.limits import POOL
+from evenflow.api.limits import HOT_POOL, POOL
 from evenflow.api.logs import LogDirectory
 from evenflow.api.metrics import SystemMetrics
+from evenflow.api.server_watch import ServerWatch
 from evenflow.api.token_watch import TokenWatch, read_keys
 from evenflow.api.tokens import Tokens
 from evenflow.api.triggers import TriggerClaims
@@ -63,6 +64,7 @@ class ApiService:
         self._operator_token, self._vault, self._storage = operator_token, vault, storage
         self._logs = LogDirectory(log_dir, lambda lost: self.vitals.meter.count(metrics.LOG_BYTES_LOST, lost))
         self._pool: AsyncPool | None = None
+        self._hot: AsyncPool | None = None  # for what each try needs: claims, reports, beats
         self._claims: Claims | None = None
         self._triggers: TriggerClaims | None = None
         self._listener: AsyncListener | None = None
@@ -79,15 +81,19 @@ class ApiService:
     async def start(self) -> None:
         await asyncio.to_thread(self._check_schema)
         self._log_dir.mkdir(parents=True, exist_ok=True)
-        self._pool = pool = await open_pool(self._url, name=self.name, min_size=2, max_size=POOL)
+        server = ServerWatch(self._url, self.name)
+        self._pool = pool = await open_pool(self._url, name=self.name, min_size=2, max_size=POOL, look=server.look)
+        self._hot = hot = await open_pool(
+            self._url, name=f"{self.name} hot", min_size=1, max_size=HOT_POOL, generic_plans=True, look=server.look
+        )
         async with pool.connection() as conn:
             await check_keys(conn, self._vault, host=socket.gethostname())
             keys = await read_keys(conn)
         tokens = Tokens(keys, operator_token=self._operator_token)
         watch = TokenWatch(pool, tokens, keys)
         versions = Versions()
-        self._claims = claims = Claims(pool, versions, tokens, self._vault, self.vitals.meter)
-        self._triggers = triggers = TriggerClaims(pool, versions, tokens, self._vault, self.vitals.meter)
+        self._claims = claims = Claims(hot, versions, tokens, self._vault, self.vitals.meter)
+        self._triggers = triggers = TriggerClaims(hot, versions, tokens, self._vault, self.vitals.meter)
         if keys.quiet_s > 0:
             log.warning("the database was set back to a backup: tries are given out in %.0f s", keys.quiet_s)
             claims.hold(keys.quiet_s)
@@ -102,6 +108,7 @@ class ApiService:
         await self._listener.start()
         app = application(
             pool,
+            hot=hot,
             tokens=tokens,
             versions=versions,
             claims=claims,
@@ -121,6 +128,7 @@ class ApiService:
         self._run(triggers.serve(), "triggers")
         self._run(self._beat(), "heartbeat")
         self._run(watch.run(), "tokens")
+        self._run(server.run(), "server")
         self._run(delete_garbage(pool, self._storage, self._logs), "garbage")
 
     async def drain(self) -> None:
@@ -146,6 +154,8 @@ class ApiService:
                 async with self._pool.connection(timeout=1.0) as conn:
                     await services.beat(conn, service_id=self._service_id, kind="api", state="stopped")
             await self._pool.close()
+        if self._hot is not None:
+            await self._hot.close()
         self._logs.close()
 
     async def failed(self) -> BaseException:

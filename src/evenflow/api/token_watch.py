@@ -9,6 +9,7 @@ import contextlib
 import logging
 
 from evenflow.api.limits import KEYS_CHECK
+from evenflow.api.server_watch import SET_BACK
 from evenflow.api.tokens import Tokens
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import DatabaseSetBack
@@ -53,9 +54,7 @@ class TokenWatch:
                 log.warning("keys of tokens not read: %s", error)
                 continue
             if state.incarnation != self._state.incarnation:
-                raise DatabaseSetBack(
-                    "The database was set back to a backup while this API ran. It ends, and has to be started again."
-                )
+                raise DatabaseSetBack(SET_BACK)
             if (state.keys, state.revoked) != (self._state.keys, self._state.revoked):
                 log.info("tokens: keys %s, %d revoked", sorted(state.keys), len(state.revoked))
                 self._tokens.use(state)

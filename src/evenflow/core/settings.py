@@ -15,6 +15,7 @@ DIRECT_RETURN = "direct_return"
 DEFERRED_KEEP_TASK_LIMITS = "deferred_keep_task_limits"
 DEFERRED_KEEP_RUN_CAP = "deferred_keep_run_cap"
 DEFERRED_KEEP_EXECUTOR_SLOT = "deferred_keep_executor_slot"
+FAILOVER_LOSES_COMMITS = "failover_loses_commits"
 
 UTC = "UTC"
 
@@ -90,6 +91,12 @@ SETTINGS = {
             DEFERRED_KEEP_EXECUTOR_SLOT,
             False,
             "Whether a deferred task still occupies a slot of its executor, where it says nothing.",
+        ),
+        Setting(
+            FAILOVER_LOSES_COMMITS,
+            True,
+            "Whether a standby of PostgreSQL that takes over may lack the last commits, so that all in flight is sent again; false "
+            "where each commit waits for it.",
         ),
     )
 }

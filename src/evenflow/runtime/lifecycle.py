@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from evenflow.core.service import Service
+from evenflow.errors import DatabaseSetBack
 from evenflow.process.prctl import die_with_parent
 from evenflow.runtime.readiness import READY, STOPPING, Notifier
 
@@ -23,6 +24,7 @@ log = structlog.get_logger(__name__)
 async def host(service: Service, *, drain_timeout: float) -> int:
     """Run ``service`` until SIGTERM or SIGINT, or until it fails, and return the exit code: 0 when it was told to end, else 1.
 
+    Raises :class:`DatabaseSetBack`, stopped, when the service has to begin anew with nothing that it remembers.
     The first signal drains it, for ``drain_timeout`` seconds at most; a second one stops it at once. What its ``start`` raises
     passes through.
     """
@@ -80,6 +82,8 @@ async def _until(work: Coroutine[Any, Any, None], end: asyncio.Event) -> bool:
 
 async def _report_failure(service: Service) -> None:
     failure = await service.failed()
+    if isinstance(failure, DatabaseSetBack):
+        raise failure
     log.error("cannot go on", service=service.name, reason=str(failure), exc_info=failure)
 
 

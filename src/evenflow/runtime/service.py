@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from evenflow.core.observation import Teller
-from evenflow.errors import EvenflowError
+from evenflow.errors import DatabaseSetBack, EvenflowError
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.exits import Exit, exit_code
 from evenflow.runtime.lifecycle import bind_to_parent, host
@@ -55,11 +55,15 @@ def _run(kind: Kind, settings: ServiceSettings) -> int:
         async with observed(kind, vitals, settings):
             return await host(build_service(kind, settings, vitals), drain_timeout=settings.drain_timeout)
 
-    if kind is Kind.API:
-        import uvloop
+    if kind is not Kind.API:
+        return asyncio.run(run())
+    import uvloop
 
-        return uvloop.run(run())
-    return asyncio.run(run())
+    while True:
+        try:
+            return uvloop.run(run())
+        except DatabaseSetBack as error:  # all that this process remembers is gone with its service
+            log.warning("%s", error)
 
 
 if __name__ == "__main__":

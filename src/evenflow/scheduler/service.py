@@ -22,11 +22,13 @@ from evenflow.errors import DatabaseUnavailable
 from evenflow.scheduler.contention import Contention
 from evenflow.scheduler.duties import Duty, Presence, all_duties, perform_due, pulse
 from evenflow.scheduler.fitness import UNFIT, Fitness
+from evenflow.scheduler.outage import Outage
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.turns import take_turns
 from evenflow.store import inbox
 from evenflow.store.connect import DEFAULT_TIMEOUTS, TURNS, Timeouts, connect
 from evenflow.store.failures import OUTAGES
+from evenflow.store.incarnation import notice_server
 from evenflow.store.notify import INBOX
 from evenflow.store.sessions import LivingConnection
 from evenflow.telemetry.vitals import Vitals
@@ -55,6 +57,7 @@ class SchedulerService:
         self._contention = Contention(self.vitals.meter)
         self._presence = Presence(self.vitals)
         self._fitness = Fitness(default_timezone)
+        self._outage = Outage(RETRY_S)
         self._threads: list[threading.Thread] = []
         self._failed: asyncio.Future[BaseException] | None = None
 
@@ -99,9 +102,26 @@ class SchedulerService:
         assert self._failed is not None
         return await self._failed
 
+    def _connect(self, what: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> psycopg.Connection[object]:
+        """To decide on: a server that is new to everybody has begun its incarnation before."""
+        conn = connect(self._url, name=f"{self.name} {what}", timeouts=timeouts, generic_plans=True)
+        try:
+            self._notice(conn)
+        except BaseException:
+            conn.close()
+            raise
+        self._outage.is_over()
+        return conn
+
+    def _notice(self, conn: psycopg.Connection[object]) -> None:
+        found = notice_server(conn, by=self.name)
+        if found is not None:
+            log.warning("%s. What was in flight is sent again, and workers begin anew", found)
+
     def _register(self) -> None:
         with connect(self._url, name=self.name) as conn:
             self._fitness.check(conn)
+            self._notice(conn)
             self._presence.beat(conn)
 
     def _finish(self) -> None:
@@ -132,7 +152,7 @@ class SchedulerService:
             conn.budget_s = budget_s
             self._contention.pid = conn.info.backend_pid
             with connect(self._url, name=f"{self.name} listen") as listener:
-                again = partial(connect, self._url, name=f"{self.name} turns", timeouts=TURNS, generic_plans=True)
+                again = partial(self._connect, "turns", TURNS)
                 try:
                     take_turns(conn, listener, self._tally, self._stop, again)
                 finally:
@@ -148,10 +168,10 @@ class SchedulerService:
             if what in self._loops:
                 self._loops[what].beat()
             try:
-                with connect(self._url, name=f"{self.name} {what}", timeouts=timeouts, generic_plans=True) as conn:
+                with self._connect(what, timeouts) as conn:
                     work(conn)
             except OUTAGES as error:
-                log.warning("%s: lost the database, trying again in %g s: %s", what, RETRY_S, " ".join(str(error).split()))
+                self._outage.note(what, error)
                 self.vitals.meter.count(DATABASE_FAILURES, 1, what)
                 self._stop.wait(RETRY_S)
             except UNFIT as error:

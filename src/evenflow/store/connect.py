@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,10 @@ from psycopg import conninfo
 from psycopg_pool import AsyncConnectionPool
 
 from evenflow.core.limits import HANG_S
-from evenflow.errors import DatabaseTooOld, DatabaseUnavailable, EvenflowError, SettingsError
+from evenflow.errors import DatabaseTooOld, DatabaseUnavailable, EvenflowError, OptionsDropped, SettingsError
 from evenflow.store.lasting_pool import LastingPool
 from evenflow.store.sessions import LivingConnection
+from evenflow.store.sql import sql
 
 NEEDED_MAJOR = 17  # transaction_timeout came with it
 
@@ -21,6 +23,7 @@ CONNECT_TIMEOUT_S = 5  # a server on the same network answers in milliseconds; b
 POOL_TIMEOUT_S = 10.0  # longer than any statement that serves a request should make another one wait
 
 AsyncPool = AsyncConnectionPool[psycopg.AsyncConnection[Any]]
+Look = Callable[[psycopg.AsyncConnection[Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ PLAN_ONCE = "".join(
     f" -c {setting}"
     for setting in ("plan_cache_mode=force_generic_plan", "enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off")
 )
+_MARK = "evenflow.options"  # a setting that no server has by itself: who sees it has all the others, too
+_WRITABLE = "read-write"  # the target_session_attrs of a URL that names none
 _PREAMBLE = re.compile(r"^(connection (failed|is bad): )?(connection to server .* failed: )?(FATAL:\s+)?")
 
 
@@ -71,20 +76,25 @@ def connect(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, gener
     With ``generic_plans`` the server plans a prepared statement once, never by its parameters, and for indexes: what was planned
     while a table was small stays right when it has grown.
 
-    Raises :class:`DatabaseUnavailable` when the server cannot be reached or refuses, :class:`DatabaseTooOld`, or
-    :class:`SettingsError` when ``url`` is not one.
+    A server that takes no writes, a standby or one that was demoted, counts as one that refuses, unless the URL has
+    ``target_session_attrs``.
+
+    Raises :class:`DatabaseUnavailable` when the server cannot be reached or refuses, :class:`DatabaseTooOld`,
+    :class:`OptionsDropped`, or :class:`SettingsError` when ``url`` is not one.
     """
-    options = _options(url, name, timeouts)
-    if generic_plans:
-        options["options"] += PLAN_ONCE
+    options = _options(url, name, timeouts, generic_plans=generic_plans)
     try:
         kind = LivingConnection if timeouts is TURNS else psycopg.Connection[Any]
         conn = kind.connect(url, autocommit=True, **options)
     except psycopg.Error as error:
         raise _explain(url, error) from error
     try:
-        _check_server(conn.info)
-    except DatabaseTooOld:
+        _check_version(conn.info)
+        _check_mark(url, conn.execute(sql("sessions/read_mark"), {"mark": _MARK}).fetchone())
+    except psycopg.Error as error:
+        conn.close()
+        raise _explain(url, error) from error
+    except BaseException:
         conn.close()
         raise
     return conn
@@ -98,26 +108,44 @@ async def connect_async(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIM
     except psycopg.Error as error:
         raise _explain(url, error) from error
     try:
-        _check_server(conn.info)
-    except DatabaseTooOld:
+        await _check_async(url, conn)
+    except psycopg.Error as error:
+        await conn.close()
+        raise _explain(url, error) from error
+    except BaseException:
         await conn.close()
         raise
     return conn
 
 
 async def open_pool(
-    url: str, *, name: str, min_size: int = 1, max_size: int = 10, timeouts: Timeouts = DEFAULT_TIMEOUTS
+    url: str,
+    *,
+    name: str,
+    min_size: int = 1,
+    max_size: int = 10,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    generic_plans: bool = False,
+    look: Look | None = None,
 ) -> AsyncPool:
     """An open pool of connections as :func:`connect` makes them; the caller closes it. Raises as :func:`connect` does.
 
-    While the server is away, ``pool.connection()`` fails with :class:`psycopg_pool.PoolTimeout` after ``POOL_TIMEOUT_S``.
-    Connections that died in the meantime are found and replaced before anyone gets them.
+    ``look`` sees each new connection before anyone else, and nobody gets one for which it raises. While the server is away,
+    ``pool.connection()`` fails with :class:`psycopg_pool.PoolTimeout` after ``POOL_TIMEOUT_S``. Connections that died meanwhile
+    are found and replaced before anyone gets them.
     """
     probe = await connect_async(url, name=name, timeouts=timeouts)
     await probe.close()
+
+    async def configure(conn: psycopg.AsyncConnection[Any]) -> None:
+        await _check_async(url, conn)
+        if look is not None:
+            await look(conn)
+
     pool = LastingPool(
         url,
-        kwargs={"autocommit": True, **_options(url, name, timeouts)},
+        kwargs={"autocommit": True, **_options(url, name, timeouts, generic_plans=generic_plans)},
+        configure=configure,
         min_size=min_size,
         max_size=max_size,
         timeout=POOL_TIMEOUT_S,
@@ -131,10 +159,12 @@ def redacted(url: str) -> str:
     """``url`` for messages: without its password and options."""
     given = conninfo.conninfo_to_dict(url)
     user = f"{given['user']}@" if given.get("user") else ""
-    host, port, database = str(given.get("host") or "localhost"), given.get("port") or 5432, given.get("dbname") or ""
+    host, port, database = str(given.get("host") or "localhost"), str(given.get("port") or 5432), given.get("dbname") or ""
     if host.startswith("/"):
         return f"postgresql://{user}/{database}?host={host}"
-    return f"postgresql://{user}{host}:{port}/{database}"
+    hosts, ports = host.split(","), port.split(",")
+    places = (f"{one}:{ports[number] if len(ports) > 1 else ports[0]}" for number, one in enumerate(hosts))
+    return f"postgresql://{user}{','.join(places)}/{database}"
 
 
 def unavailable(url: str, error: psycopg.Error) -> DatabaseUnavailable:
@@ -160,7 +190,7 @@ def _explain(url: str, error: psycopg.Error) -> EvenflowError:
         return DatabaseTooOld(_version(conn.info), NEEDED_MAJOR)
 
 
-def _options(url: str, name: str, timeouts: Timeouts) -> dict[str, Any]:
+def _options(url: str, name: str, timeouts: Timeouts, *, generic_plans: bool = False) -> dict[str, Any]:
     try:
         given = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
@@ -174,18 +204,33 @@ def _options(url: str, name: str, timeouts: Timeouts) -> dict[str, Any]:
         "transaction_timeout": timeouts.transaction,
         "idle_in_transaction_session_timeout": timeouts.idle_in_transaction,
         "lock_timeout": timeouts.lock,
+        "jit": "off",  # statements are short and many, and a plan without the scans that PLAN_ONCE forbids may look dear
+        _MARK: "on",
         **_SERVER_KEEPALIVES,
     }
     settings = " ".join(f"-c {key}={value}" for key, value in session.items())
+    if generic_plans:
+        settings += PLAN_ONCE
     return {
         "application_name": f"evenflow {name}"[:63],  # the server cuts it there
         "connect_timeout": CONNECT_TIMEOUT_S,
+        "target_session_attrs": given.get("target_session_attrs") or _WRITABLE,
         "options": f"{settings} {given.get('options') or ''}".rstrip(),
         **_CLIENT_KEEPALIVES,
     }
 
 
-def _check_server(info: psycopg.ConnectionInfo) -> None:
+async def _check_async(url: str, conn: psycopg.AsyncConnection[Any]) -> None:
+    _check_version(conn.info)
+    _check_mark(url, await (await conn.execute(sql("sessions/read_mark"), {"mark": _MARK})).fetchone())
+
+
+def _check_mark(url: str, row: tuple[Any, ...] | None) -> None:
+    if row != ("on",):
+        raise OptionsDropped(redacted(url))
+
+
+def _check_version(info: psycopg.ConnectionInfo) -> None:
     if info.server_version // 10_000 < NEEDED_MAJOR:
         raise DatabaseTooOld(_version(info), NEEDED_MAJOR)
 

@@ -29,6 +29,13 @@ def is_outage(error: Exception) -> bool:
     return isinstance(error, OUTAGES) and not is_bad_value(error)
 
 
+def is_gone(error: Exception) -> bool:
+    """Whether it is about the server as a whole: it cannot be reached, goes, comes, or takes no writes."""
+    if isinstance(error, psycopg.OperationalError):
+        return error.sqlstate is None or error.sqlstate.startswith(("08", "57P0"))  # shutdowns, a crash, a start that is not over
+    return isinstance(error, DatabaseUnavailable | psycopg.errors.ReadOnlySqlTransaction)
+
+
 def is_bad_value(error: Exception) -> bool:
     """Whether the database refused a value of the request: a NUL character in a text, a number out of range, JSON too deep."""
     return isinstance(error, BAD_VALUE)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import select
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
@@ -22,6 +24,16 @@ class LastingPool(AsyncConnectionPool[Conn]):
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url, reconnect_timeout=FOR_EVER_S, check=self._check_if_it_speaks, open=False, **options)
         self._checking: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def connection(self, timeout: float | None = None) -> AsyncIterator[Conn]:  # noqa: ASYNC109 as the library has it
+        """One that turns out to be read-only is of a server that was demoted: the next one leads to another."""
+        async with super().connection(timeout) as conn:
+            try:
+                yield conn
+            except psycopg.errors.ReadOnlySqlTransaction:
+                await conn.close()
+                raise
 
     async def schedule_task(self, task: Any, delay: float) -> None:
         await super().schedule_task(task, min(delay, RECONNECT_S) if isinstance(task, AddConnection) else delay)

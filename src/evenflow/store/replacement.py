@@ -9,7 +9,8 @@ import psycopg
 
 from evenflow.store.sql import sql
 
-NOT_DUMPED = ("token_key", "token")  # tables whose rows no dump has: whoever reads the file cannot make tokens
+# Tables whose rows no dump has: whoever reads the file cannot make tokens; that the server is another one a restore says itself.
+NOT_DUMPED = ("token_key", "token", "database_server")
 
 
 @dataclass(frozen=True, slots=True)

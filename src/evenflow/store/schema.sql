@@ -53,12 +53,21 @@ create table token (
     revoked_by  text
 );
 
--- A database that was set back to an earlier state begins a new incarnation: services and tries of those before are refused.
+-- A database that was set back to an earlier state, or may have been, begins a new incarnation: services and tries of those before are
+-- refused.
 create table incarnation (
     incarnation  bigint primary key,                         -- milliseconds since 1970, so that no two restores of one dump have the same
     began_at     timestamptz not null default now(),
     reason       text not null,
     began_by     text not null
+);
+
+-- The server that has this database, as it was seen last. Another one, or another timeline of it, may lack the last commits.
+create table database_server (
+    singleton  boolean primary key default true check (singleton),
+    system_id  text not null,                                -- of the data directory: a copy has the same, a dump that is restored has not
+    timeline   int not null,                                 -- one more each time that a standby takes over
+    seen_at    timestamptz not null default now()            -- first
 );
 
 -- Connections and variables, sealed with keys that the database does not have.

@@ -187,13 +187,15 @@ class WorkerService:
             self._told_to_drain()
 
     def _resume(self, resent: list[Assignment]) -> None:
-        """R-HA18: what was in hand, and is over, has been reported, and the control plane does not know it: the report was refused, or
-        the database has lost it. It shall send that again as another try; a report that it does have outweighs this one.
+        """R-HA18: what was in hand and is over has been reported, and the control plane does not know it: the report was refused,
+        or the database has lost it. It shall send that again as another try; a report that it does have outweighs this one.
         """
         for assignment in resent:
             if self._tries.has_had(assignment.epoch):
                 log.warning("the report of a try was lost", epoch=assignment.epoch)
-                self._reporter.exited(assignment.epoch, Report(token=assignment.token, kind="exit", outcome="lost", reason=_REPORT_LOST))
+                self._reporter.exited(
+                    assignment.epoch, Report(token=assignment.token, kind="exit", outcome="lost", reason=_REPORT_LOST)
+                )
         self._tries.accept(resent)
 
     def _lapsed(self) -> None:

@@ -28,6 +28,7 @@ from evenflow.wire.triggers import TRIGGER_QUESTIONS, ClaimTriggers, TriggerRepo
 def execution_routes(
     pool: AsyncPool,
     *,
+    hot: AsyncPool,
     tokens: Tokens,
     versions: Versions,
     claims: Claims,
@@ -35,10 +36,11 @@ def execution_routes(
     logs: LogDirectory,
     vault: Vault,
 ) -> Router:
-    services = ServiceRoutes(pool, claims, tokens)
-    tries = TryRoutes(pool, tokens, versions, claims, logs, vault)
+    """``hot`` is the pool for claims, reports and beats."""
+    services = ServiceRoutes(hot, claims, tokens)
+    tries = TryRoutes(pool, hot, tokens, versions, claims, logs, vault)
     files = FileRoutes(pool)
-    triggers = TriggerRoutes(pool, tokens, vault, trigger_claims)
+    triggers = TriggerRoutes(hot, tokens, vault, trigger_claims)
     body = limits.EXECUTION_BODY
 
     table: list[tuple[str, str, Handler, tuple[str, ...], type[Message] | None, int]] = [

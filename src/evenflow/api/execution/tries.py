@@ -39,9 +39,9 @@ from evenflow.wire.questions import AskElement, AskPriorRun, Element, PriorRun
 
 class TryRoutes:
     def __init__(
-        self, pool: AsyncPool, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault
+        self, pool: AsyncPool, hot: AsyncPool, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault
     ) -> None:
-        self._pool, self._tokens, self._versions, self._claims, self._logs = pool, tokens, versions, claims, logs
+        self._pool, self._hot, self._tokens, self._versions, self._claims, self._logs = pool, hot, tokens, versions, claims, logs
         self._vault = vault
         self._elements = Elements()
 
@@ -57,7 +57,7 @@ class TryRoutes:
         message: Reports = call.message
         if len(message.reports) > limits.REPORTS:
             raise Refused(413, "too_large", f"{len(message.reports):,} reports in one batch; send at most {limits.REPORTS:,}.")
-        return await store(self._pool, self._tokens, self._vault, message.reports)
+        return await store(self._hot, self._tokens, self._vault, message.reports)
 
     async def log(self, call: Call) -> LogsAnswer:
         message: Logs = call.message
