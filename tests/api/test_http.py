@@ -7,10 +7,12 @@ from typing import Any
 
 import aiohttp
 import msgspec
+import psycopg
 import pytest
 
 from evenflow.api import limits
 from evenflow.api.execution.app import execution_routes
+from evenflow.api.refusals import refusal
 from evenflow.api.rest.app import rest_application
 from evenflow.api.tokens import SERVICE_KINDS
 from evenflow.client import answers
@@ -69,6 +71,14 @@ async def test_errors_have_one_form(
         error = (await answer.json())["error"]
     assert error["code"] == code
     assert said in error["message"]
+
+
+def test_a_database_that_takes_no_writes_is_away() -> None:
+    """R-HA18: it was demoted, or is full. Couriers keep what they have for later, and count it against nothing."""
+    assert refusal(psycopg.errors.ReadOnlySqlTransaction("cannot execute INSERT in a read-only transaction"))[:2] == (
+        503,
+        "database_unavailable",
+    )
 
 
 async def test_a_body_above_the_limit_is_refused_before_it_is_read(session: aiohttp.ClientSession, api_url: str) -> None:

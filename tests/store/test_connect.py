@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import socketserver
+import struct
 import subprocess
+import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +16,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from evenflow.errors import DatabaseTooOld, DatabaseUnavailable, SettingsError
+from evenflow.errors import DatabaseTooOld, DatabaseUnavailable, OptionsDropped, SettingsError
 from evenflow.runtime.embedded.account import choose_account
 from evenflow.store.connect import connect, connect_async, open_pool, redacted
 
@@ -113,3 +118,66 @@ async def test_a_server_that_is_too_old(old_server_url: str) -> None:
         connect(old_server_url, name="test")
     with pytest.raises(DatabaseTooOld, match="Upgrade the server, or unset EVENFLOW_DATABASE_URL"):
         await connect_async(old_server_url, name="test")
+
+
+def test_nothing_is_compiled_on_a_server_that_would(database_url: str) -> None:
+    """PostgreSQL 17 takes a forbidden scan that has no alternative for a very dear one, and would compile it at each execution."""
+    with connect(database_url, name="test") as admin:
+        admin.execute(f"alter database {admin.info.dbname} set jit = on")
+    with connect(database_url, name="scheduler", generic_plans=True) as conn:
+        assert setting(conn, "jit") == "off"
+        assert setting(conn, "enable_seqscan") == "off"
+
+
+def test_messages_name_all_hosts() -> None:
+    assert redacted("postgresql://me:secret@one,two:6543/flows") == "postgresql://me@one:5432,two:6543/flows"
+    assert redacted("host=one,two port=6543 dbname=flows") == "postgresql://one:6543,two:6543/flows"
+
+
+def pass_on(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65_536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
+class Dropping(socketserver.BaseRequestHandler):
+    """As PgBouncer with ``ignore_startup_parameters = options``: all else is passed on."""
+
+    upstream = ""
+
+    def handle(self) -> None:
+        with socket.socket(socket.AF_UNIX) as server, self.request.makefile("rb") as said:
+            server.connect(self.upstream)
+            while (size := struct.unpack("!i", said.read(4))[0]) == 8:  # it asks for TLS
+                said.read(4)
+                self.request.sendall(b"N")
+            version, *words = said.read(4), *said.read(size - 8).split(b"\0")
+            pairs = [pair for pair in zip(words[::2], words[1::2], strict=False) if pair[0] not in (b"options", b"")]
+            body = version + b"".join(name + b"\0" + value + b"\0" for name, value in pairs) + b"\0"
+            server.sendall(struct.pack("!i", len(body) + 4) + body)
+            back = threading.Thread(target=pass_on, args=(server, self.request))
+            back.start()
+            pass_on(self.request, server)
+            back.join()
+
+
+@pytest.fixture
+def pooler_url(database_url: str) -> Iterator[str]:
+    given = psycopg.conninfo.conninfo_to_dict(database_url)
+    handler = type("Handler", (Dropping,), {"upstream": f"{given['host']}/.s.PGSQL.{given['port']}"})
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as pooler:
+        threading.Thread(target=pooler.serve_forever, daemon=True).start()
+        yield psycopg.conninfo.make_conninfo(database_url, host="127.0.0.1", port=pooler.server_address[1], gssencmode="disable")
+        pooler.shutdown()
+
+
+async def test_a_pooler_that_drops_options_is_refused(pooler_url: str) -> None:
+    """Without them a scheduler that hangs would keep its locks for ever (R-HA5)."""
+    with psycopg.connect(pooler_url) as conn:
+        assert conn.execute("select 1").fetchone() == (1,)
+    with pytest.raises(OptionsDropped, match=r"ignore_startup_parameters.* name the server itself"):
+        connect(pooler_url, name="scheduler")
+    for opening in (connect_async(pooler_url, name="api"), open_pool(pooler_url, name="api")):
+        with pytest.raises(OptionsDropped):
+            await opening

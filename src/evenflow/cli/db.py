@@ -181,10 +181,10 @@ def restore(
 
 @app.command
 def fence(*, json: Json = False) -> None:
-    """Say that the database was set back by other means: point-in-time recovery, a snapshot, a standby that lagged.
+    """Say that the database was set back in a way that does not show, as by a snapshot of a disk that was put back.
 
     As after `evenflow db restore`, no service and no try from before is let in, and what is in flight is sent again. Best before
-    services start; API servers that run end, to be started again.
+    services start; API servers that run begin anew. A standby that takes over and point-in-time recovery are noticed without this.
     """
     with _reach(load_settings()) as url, connect(url, name="fence") as conn:
         check_schema(conn)

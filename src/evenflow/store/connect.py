@@ -163,7 +163,7 @@ def redacted(url: str) -> str:
     if host.startswith("/"):
         return f"postgresql://{user}/{database}?host={host}"
     hosts, ports = host.split(","), port.split(",")
-    places = (f"{one}:{ports[number] if len(ports) > 1 else ports[0]}" for number, one in enumerate(hosts))
+    places = (f"{one}:{(ports[number] if len(ports) > 1 else ports[0]) or 5432}" for number, one in enumerate(hosts))
     return f"postgresql://{user}{','.join(places)}/{database}"
 
 
@@ -178,6 +178,8 @@ def unavailable(url: str, error: psycopg.Error) -> DatabaseUnavailable:
         cure = f"Create it (createdb {database}) or correct EVENFLOW_DATABASE_URL."
     elif "too many clients" in lowered or "remaining connection slots" in lowered:
         cure = "Raise max_connections of the server, or stop what holds its connections."
+    elif "read-only" in lowered:
+        cure = "It is a standby, or takes no writes: let EVENFLOW_DATABASE_URL name the primary, or all servers (host=one,two)."
     else:
         cure = "Start the server (the embedded one: evenflow db start) or correct EVENFLOW_DATABASE_URL."
     return DatabaseUnavailable(f"PostgreSQL at {redacted(url)} cannot be reached: {reason}. {cure}")
