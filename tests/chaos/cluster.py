@@ -31,7 +31,7 @@ from tests.chaos.wires import Mode, Upstream, Wire, Wires
 
 DAGS = Path(__file__).with_name("dags")
 LATER = "later.py"  # comes when a scenario asks for it
-DAGS_IN_IT = 10
+DAGS_IN_IT = 11
 RESTART_AFTER_S = 0.3  # what a supervisor takes to notice and start again
 SLOTS = 6
 ZONES = ("UTC", "Asia/Kathmandu", "America/St_Johns")  # of the hosts, in turn: R-HA12, R-HA17

@@ -46,6 +46,14 @@ join service s on s.service_id = d.triggerer_id
 where s.name = %s and s.state = 'active'
 """
 
+STRAYING = """
+select distinct r.run_id
+from task_instance i
+join dag_run r using (run_key)
+join task t using (version_key, task_index)
+where r.dag_id = 'strays' and t.task_id = 'strays_for_long' and i.state = 'running' and r.state = 'running'
+"""
+
 
 @dataclass
 class Strike:
@@ -309,6 +317,20 @@ def disk_full(s: Strike) -> None:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
 
 
+def clear_running(s: Strike) -> None:
+    """R-CS9: what runs is to begin anew, and has started processes in sessions of their own."""
+    s.load.wave(("strays",))
+
+    def running() -> list[str]:
+        s.load.insist()
+        return [row[0] for row in s.cluster.all(STRAYING)]
+
+    found: list[str] = s.cluster.until(running, "strays", within_s=30)
+    s.strike(f"cleared while it ran: {', '.join(found)}")
+    for run in found:
+        s.load.clear_running("strays", run)
+
+
 def meddle(s: Strike) -> None:
     """Claims, beats and reports come twice, late, out of order, and their answers get lost."""
     meddler = s.cluster.meddle(s.rng)
@@ -408,6 +430,7 @@ KINDS: dict[str, Callable[[Strike], None]] = {
     "database-stalled": lambda s: all_wires(s, Mode.STALLED, 1.5),
     "disk-full": disk_full,
     "meddled": meddle,
+    "cleared": clear_running,
     "clock-forward": lambda s: clock_jumps(s, s.cluster.clock, "PostgreSQL", 3600),
     "clock-back": lambda s: clock_jumps(s, s.cluster.clock, "PostgreSQL", -BACK_S),
     "hosts-clock-forward": lambda s: clock_jumps(s, s.cluster.hosts_clock, "all services and tasks", 3600),

@@ -12,7 +12,7 @@ from typing import Any
 from evenflow.runtime.service_settings import Kind
 from tests.chaos.cluster import DAGS, LATER, Cluster
 
-TRIGGERED = ("chain", "fan", "mapped", "branching", "flaky", "doomed", "long", "waiting")
+TRIGGERED = ("chain", "fan", "mapped", "branching", "flaky", "doomed", "long", "waiting", "strays")
 NIGHTS = 6  # of each scheduled DAG, from its start to its end date
 FAILS = frozenset({"doomed"})
 
@@ -23,6 +23,7 @@ class Load:
     def __init__(self, cluster: Cluster, *, runs: int = NIGHTS) -> None:
         self._cluster = cluster
         self.runs = runs  # that there shall be
+        self.cleared: set[tuple[str, str]] = set()  # runs of which an operator had tasks begin anew
         self._waves = 0
         self._unanswered: list[Asked] = []
 
@@ -53,11 +54,21 @@ class Load:
         self._unanswered = [asked for asked in self._unanswered if not self._trigger(*asked)]
         return not self._unanswered
 
+    def clear_running(self, dag: str, run: str) -> None:
+        """Whatever runs of it is killed and begins anew."""
+        self.cleared.add((dag, run))
+        while not self._post(f"dags/{dag}/runs/{run}/clear", {"only": "running"}):
+            self._cluster.wait(0.1)
+
     def _trigger(self, dag: str, run: str, params: dict[str, Any]) -> bool:
+        return self._post(f"dags/{dag}/runs", {"run_id": run, "params": params})
+
+    def _post(self, path: str, body: dict[str, Any]) -> bool:
+        """Whether somebody accepted it."""
         for member in self._cluster.of(Kind.API):
             request = urllib.request.Request(
-                f"http://127.0.0.1:{member.port}/api/v1/dags/{dag}/runs",
-                data=json.dumps({"run_id": run, "params": params}).encode(),
+                f"http://127.0.0.1:{member.port}/api/v1/{path}",
+                data=json.dumps(body).encode(),
                 headers={"Authorization": f"Bearer {self._cluster.tokens['operator']}", "Content-Type": "application/json"},
             )
             try:

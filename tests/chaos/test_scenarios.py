@@ -62,6 +62,11 @@ def test_postgres_is_killed_and_a_scheduler_hangs(play: Play) -> None:
     play("postgres-killed", "stop-at-scheduler-written", apis=1)
 
 
+def test_what_runs_is_cleared_and_its_worker_is_killed(play: Play) -> None:
+    """R-CS9: processes in sessions of their own never go on beside the next try."""
+    play("cleared", "kill-worker", apis=1)
+
+
 def test_requests_are_repeated_late_and_unanswered(play: Play) -> None:
     """R-CS3: duplicate, late and reordered reports; no answer is missed."""
     play("meddled")

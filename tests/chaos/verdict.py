@@ -71,9 +71,9 @@ class Execution:
         return sum(line["what"] == what for line in self.lines)
 
 
-def read_ledger(folder: Path) -> list[Execution]:
+def read_ledger(folder: Path, name: str = "ledger.jsonl") -> list[Execution]:
     found: dict[tuple[int, int], Execution] = {}
-    for text in _read_lines(folder / "ledger.jsonl"):
+    for text in _read_lines(folder / name):
         line = json.loads(text)
         key = (line["dag"], line["run"], line["task"], line["map"])
         found.setdefault((line["epoch"], line["pid"]), Execution(key, line["epoch"], line["pid"])).lines.append(line)
@@ -89,10 +89,11 @@ def judge(cluster: Cluster, load: Load, frozen: set[int]) -> list[str]:
         *_runs(cluster, load),
         *_books(cluster),
         *_counted_once(cluster, executions),
-        *_tries(cluster),
+        *_tries(cluster, load),
         *_events(cluster, executions),
         *_triggers(cluster.ledger, frozen),
         *side_by_side(executions, frozen),
+        *_strays(read_ledger(cluster.ledger, "strays.jsonl"), executions, frozen),
     ]
 
 
@@ -132,10 +133,12 @@ def _counted_once(cluster: Cluster, executions: list[Execution]) -> Iterator[str
             yield f"{key} succeeded as epoch {epoch}; its executions ended {ends} times"
 
 
-def _tries(cluster: Cluster) -> Iterator[str]:
-    """What infrastructure lost has used up no try."""
+def _tries(cluster: Cluster, load: Load) -> Iterator[str]:
+    """What infrastructure lost has used up no try. A clear begins another one."""
     for dag, run, task, index, state, epoch, tries, losses in cluster.all(ENDED):
-        usual = 2 if (dag, task) == ("flaky", "again") else 1
+        if (dag, run) in load.cleared:
+            continue
+        usual = 2 if (dag, task) in (("flaky", "again"), ("strays", "late")) else 1
         if state in ("success", "failed") and tries != usual and losses <= MAX_LOSSES:
             why = [row for row in cluster.all(RETRIES, dag, run) if row[:2] == (task, index)]
             yield f"{(dag, run, task, index)} used {tries} tries, epoch {epoch}, losses {losses}: {why}"
@@ -180,3 +183,17 @@ def side_by_side(executions: list[Execution], frozen: set[int]) -> Iterator[str]
             late = before.last - execution.first
             yield f"{execution.key} epoch {before.epoch} went on for {late:.3f} s beside epoch {execution.epoch}"
         last[execution.key] = execution
+
+
+def _strays(strays: list[Execution], executions: list[Execution], frozen: set[int]) -> Iterator[str]:
+    """R-CS9: no process of a try goes on beside the next try of its task, nor beside a process of that."""
+    for wrong in side_by_side(strays, frozen):
+        yield f"stray process: {wrong}"
+    begun: dict[Key, list[Execution]] = defaultdict(list)
+    for execution in executions:
+        begun[execution.key].append(execution)
+    for stray in strays:
+        for execution in begun[stray.key]:
+            if stray.epoch < execution.epoch and execution.first < stray.last and stray.pid not in frozen:
+                late = stray.last - execution.first
+                yield f"{stray.key} epoch {stray.epoch}: its stray process went on for {late:.3f} s beside epoch {execution.epoch}"

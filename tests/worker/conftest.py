@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +74,21 @@ async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> As
 @pytest.fixture
 async def worker(start_worker: StartWorker) -> WorkerService:
     return await start_worker()
+
+
+@asynccontextmanager
+async def worker_process(api: ApiService, token: str, folder: Path) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """A worker in a process of its own, which is killed afterwards."""
+    environment = {
+        **os.environ,
+        "EVENFLOW_HOME": str(folder / "home"),
+        "EVENFLOW_API_URL": f"http://127.0.0.1:{api.port}",
+        "EVENFLOW_TOKEN": token,
+    }
+    command = [sys.executable, "-m", "evenflow", "worker", "--slots", "2"]
+    process = await asyncio.to_thread(subprocess.Popen, command, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        await asyncio.to_thread(process.wait)

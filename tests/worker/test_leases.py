@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from evenflow.worker.timers import Timers
 from tests.apis import running_api
+from tests.worker.conftest import worker_process
 from tests.worker.world import World, runs, until
 
 LEASE_S = MARGIN_S + 2.0
@@ -195,15 +194,7 @@ async def test_the_tries_of_a_worker_that_hangs_stand_still(
     short_leases: None, world: World, api: ApiService, worker_token: str, counts: Counts, tmp_path: Path
 ) -> None:
     """R-CS7: it is stopped itself, so it cannot do anything; its templates can. Taken away, they never run again."""
-    environment = {
-        **os.environ,
-        "EVENFLOW_HOME": str(tmp_path / "home"),
-        "EVENFLOW_API_URL": f"http://127.0.0.1:{api.port}",
-        "EVENFLOW_TOKEN": worker_token,
-    }
-    command = [sys.executable, "-m", "evenflow", "worker", "--slots", "2"]
-    hung = await asyncio.to_thread(subprocess.Popen, command, env=environment)
-    try:
+    async with worker_process(api, worker_token, tmp_path) as hung:
         await until(lambda: world.one("select count(*) from service where kind = 'worker'"), "its registration")
         epoch = world.task(counts.task)
         await until(lambda: counts.all_count, "three processes that count")
@@ -217,9 +208,6 @@ async def test_the_tries_of_a_worker_that_hangs_stand_still(
         assert (await world.exit_of(world.task("pass")))["outcome"] == "success"
         hung.terminate()
         assert await asyncio.to_thread(hung.wait, 60) == 0
-    finally:
-        hung.kill()
-        await asyncio.to_thread(hung.wait)
 
 
 async def test_time_in_which_a_try_stands_does_not_count() -> None:

@@ -227,7 +227,7 @@ async def test_what_a_try_left_may_write_for_ever() -> None:
 
     heard = Endless()
     try:
-        child = OwnedChild(control, output, lambda signum: None)
+        child = OwnedChild(control, output, 1, lambda signum: None)
         child.begin({}, heard)
         os.write(their_output, b"y\n" * 20_000)
         child.on_exited(Exit(0))

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from evenflow.process import prctl
 from evenflow.process.frames import Header, Link
+from evenflow.process.marks import bear
 
 Run = Callable[[Header, Link], tuple[Header, bytes]]  # a job and the way to its owner; the answer is the last frame
 
@@ -22,7 +23,9 @@ FAILED_OUTSIDE_USER_CODE = 70  # as EX_SOFTWARE in sysexits.h
 BLOCKED_IN_TEMPLATE = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
-def run_child(run: Run, output: int, control: int, *, template: int, close: Sequence[int], memory_limit: int | None) -> NoReturn:
+def run_child(
+    run: Run, output: int, control: int, *, template: int, close: Sequence[int], mark: int, memory_limit: int | None
+) -> NoReturn:
     """Be the child: a session of its own, ``output`` as stdout and stderr, one job read from ``control``, its result written there.
 
     ``template`` is the pid of the parent, whose death kills this process; ``close`` are the parent's descriptors.
@@ -31,6 +34,7 @@ def run_child(run: Run, output: int, control: int, *, template: int, close: Sequ
     code = FAILED_OUTSIDE_USER_CODE
     try:
         os.setsid()
+        bear(mark)
         prctl.die_with_parent(signal.SIGKILL)
         if os.getppid() != template:
             os._exit(code)

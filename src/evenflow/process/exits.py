@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """``status`` is the exit code, or the negative signal number. ``lost`` says why nobody can know the status, when that is so."""
+    """``status`` is the exit code, or the negative signal number. ``lost`` says why nobody can know the status, when that is so.
+    ``alone``: nothing that it has started can still be there.
+    """
 
     status: int
     rss_kb: int = 0
     lost: str | None = None
+    alone: bool = False
 
 
 def describe_exit(end: Exit) -> str:

@@ -1,8 +1,8 @@
-"""Stopping tries without ending them: all processes of theirs, and whatever those are just starting.
+"""Stopping tries, or ending them, at once: all processes of theirs, and whatever those are just starting.
 
 A try may start processes in other groups and sessions, so the tree is followed from parent to child through ``/proc``, together
-with what has lost its parent and was adopted by the template. A process that is stopped starts nothing, so looking again until
-nobody runs any more finds all of it. A process that left its session *and* lost its parent meant to outlive the try, and is let go.
+with what has lost its parent, was adopted by the template and bears the try's mark. A process that is stopped, or killed, starts
+nothing, so looking again until nothing new is there finds all of it.
 """
 
 from __future__ import annotations
@@ -11,20 +11,15 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+
+from evenflow.process.census import Process, census
+from evenflow.process.marks import mark_of
 
 LOOKS = 100  # until a try stands still: two are enough unless one of its processes hangs in the kernel
 PAUSE_S = 0.002  # between two looks: a signal arrives in less
 
 _STANDING = frozenset("TtZX")  # stopped, traced, dead: as /proc has them
-
-
-class _Process(NamedTuple):
-    parent: int
-    session: int
-    state: str
-    born: int  # tells it from another one that gets its pid later
 
 
 class Freezer:
@@ -34,16 +29,13 @@ class Freezer:
         self._template = template
         self._frozen: dict[int, int] = {}  # pid: when it was born; those that stood before are not ours to let go on
 
-    @property
-    def holds(self) -> bool:
-        """Whether anything is frozen."""
-        return bool(self._frozen)
-
-    def freeze(self, leaders: Collection[int]) -> None:
-        """Stop the tries of these session leaders, children of the template. Again is no harm, and stops what has gone on."""
-        for _ in range(LOOKS if leaders else 0):
-            seen = _processes()
-            running = [pid for pid in self._tree(seen, leaders) if seen[pid].state not in _STANDING]
+    def freeze(self, tries: Mapping[int, int]) -> None:
+        """Stop the tries of these session leaders, children of the template, with these marks. Again is no harm, and stops what
+        has gone on.
+        """
+        for _ in range(LOOKS if tries else 0):
+            seen = census()
+            running = [pid for pid in self._tree(seen, tries) if seen[pid].state not in _STANDING]
             if not running:
                 return
             for pid in running:
@@ -53,41 +45,35 @@ class Freezer:
 
     def thaw(self) -> None:
         """Let all go on, children before their parents, so that nobody finds a child that stands still."""
-        seen = _processes() if self._frozen else {}
+        seen = census() if self._frozen else {}
         for pid, born in reversed(self._frozen.items()):
             if pid in seen and seen[pid].born == born:
                 _signal(pid, signal.SIGCONT)
         self._frozen.clear()
 
-    def kill(self, leader: int) -> None:
-        """End one try that is frozen, with all its processes."""
-        for pid in self._tree(_processes(), [leader]):
-            self._frozen.pop(pid, None)
-            _signal(pid, signal.SIGKILL)
+    def kill(self, tries: Mapping[int, int]) -> None:
+        """End tries with all their processes, frozen or not. What has been killed starts nothing, so it is not waited for."""
+        killed: set[int] = set()
+        for _ in range(LOOKS):
+            seen = census()
+            found = [pid for pid in self._tree(seen, tries) if pid not in killed and not seen[pid].over]
+            if not found:
+                return
+            for pid in found:
+                self._frozen.pop(pid, None)
+                _signal(pid, signal.SIGKILL)
+            killed.update(found)
 
-    def _tree(self, seen: dict[int, _Process], leaders: Collection[int]) -> Iterable[int]:
+    def _tree(self, seen: dict[int, Process], tries: Mapping[int, int]) -> Iterable[int]:
         """Parents before their children."""
         children: dict[int, list[int]] = {}
         for pid, process in seen.items():
             children.setdefault(process.parent, []).append(pid)
-        found = [
-            pid
-            for pid in children.get(self._template, ())
-            if pid in leaders or (seen[pid].session in leaders and seen[pid].session != pid)
-        ]
+        marks = set(tries.values())
+        found = [pid for pid in children.get(self._template, ()) if pid in tries or mark_of(pid) in marks]
         for pid in found:
             found += children.get(pid, ())  # grows while it is walked
         return found
-
-
-def _processes() -> dict[int, _Process]:
-    found = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-                found[int(name)] = _Process(int(fields[1]), int(fields[3]), fields[0].decode(), int(fields[19]))
-    return found
 
 
 def _signal(pid: int, signum: int) -> None:

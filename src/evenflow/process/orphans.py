@@ -7,26 +7,26 @@ import contextlib
 import os
 import signal
 from collections.abc import Collection, Iterable
-from pathlib import Path
 
+from evenflow.process.census import census
+from evenflow.process.marks import mark_of
 from evenflow.process.prctl import children
 
 REAP_EVERY_S = 0.1
 REAP_ROUNDS = 50  # 5 s in all: a killed process that is a zombie no earlier hangs in the kernel
 
 
-def end_orphans(leaders: Iterable[int]) -> None:
-    """Kill everything in the sessions of these dead or dying leaders, and collect what of it has become a child of this process.
-    Rare, so it may look at every process of the host.
+def end_orphans(leaders: Iterable[int], marks: Collection[int]) -> None:
+    """Kill everything in the sessions of these dead or dying leaders, and what bears their marks, and collect what of it has become
+    a child of this process. Rare, so it may look at every process of the host.
     """
     sessions = set(leaders)
     if not sessions:
         return
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            session = int(stat.read_bytes().rpartition(b")")[2].split()[3])
-            if session in sessions:
-                os.kill(int(stat.parent.name), signal.SIGKILL)
+    for pid, process in census().items():
+        if process.session in sessions or mark_of(pid) in marks:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
     _reap(sessions, REAP_ROUNDS)
 
 

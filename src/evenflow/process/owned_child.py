@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from evenflow.process import limits
@@ -32,11 +33,14 @@ class ChildEvents(Protocol):
 
 
 class OwnedChild:
-    """Made by an :class:`OwnedTemplate`; ``pid`` is known once it has started. It waits until it is told to ``begin``."""
+    """Made by an :class:`OwnedTemplate`; ``pid`` is known once it has started. It waits until it is told to ``begin``. It and all
+    that it starts bear ``mark`` (see :mod:`evenflow.process.marks`).
+    """
 
-    def __init__(self, control: socket.socket, output: int, send_signal: Callable[[int], None]) -> None:
+    def __init__(self, control: socket.socket, output: int, mark: int, send_signal: Callable[[int], None]) -> None:
         self.pid: int | None = None
-        self.send_signal = send_signal  # to the whole process group; too late is no error
+        self.mark = mark
+        self.send_signal = send_signal  # to its process group, SIGKILL to all that it has started; too late is no error
         self._events: ChildEvents | None = None
         self._control = control
         self._output = output
@@ -84,7 +88,7 @@ class OwnedChild:
         self._close_control()
         self._close_output()
         if self._events is not None:
-            self._events.exited(end if self._fault is None else Exit(end.status, end.rss_kb, lost=self._fault))
+            self._events.exited(end if self._fault is None else replace(end, lost=self._fault))
 
     # -- the two descriptors
 

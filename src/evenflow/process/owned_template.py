@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from evenflow.errors import EvenflowError
 from evenflow.process.exits import Exit, describe_exit
 from evenflow.process.frames import Header
+from evenflow.process.marks import new_mark
 from evenflow.process.orphans import end_orphans
 from evenflow.process.owned_child import ChildEvents, OwnedChild
 from evenflow.process.template import MESSAGE_LIMIT
@@ -129,9 +130,9 @@ class OwnedTemplate:
         control.setblocking(False)
         os.set_blocking(output, False)
         key = next(self._keys)
-        child = OwnedChild(control, output, lambda signum: self._post({"signal": key, "signum": signum}))
+        child = OwnedChild(control, output, new_mark(), lambda signum: self._post({"signal": key, "signum": signum}))
         self._children[key] = child
-        self._post({"fork": key, "memory_limit": self._memory_limit}, [their_output, their_control.detach()])
+        self._post({"fork": key, "mark": child.mark, "memory_limit": self._memory_limit}, [their_output, their_control.detach()])
         return child
 
     def lease(self, until: float) -> None:
@@ -189,10 +190,10 @@ class OwnedTemplate:
         if "forked" in message:
             self._children[message["forked"]].on_started(message["pid"])
         elif "exited" in message:
-            self._forget(message["exited"], Exit(message["status"], message["rss_kb"]))
+            self._forget(message["exited"], Exit(message["status"], message["rss_kb"], alone=message["alone"]))
         elif "unforked" in message:
             reason = f"the worker's host could not start a process: {message['error']}"
-            self._forget(message["unforked"], Exit(0, lost=reason))
+            self._forget(message["unforked"], Exit(0, lost=reason, alone=True))
         else:
             self._ready.set_result(message)
 
@@ -237,7 +238,9 @@ class OwnedTemplate:
         end = Exit(self._process.wait())
         self.pids.discard(self.pid)
         children, self._children, self._spare = self._children, {}, None
-        end_orphans([child.pid for child in children.values() if child.pid is not None])
+        end_orphans(
+            [child.pid for child in children.values() if child.pid is not None], {child.mark for child in children.values()}
+        )
         how = "ended by its owner" if self._closing else describe_exit(end)
         for child in children.values():
             child.on_exited(Exit(-signal.SIGKILL, lost=f"the template process that this one was forked from ended: {how}"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 
+from evenflow.process.census import census
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -29,8 +31,8 @@ def children() -> list[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
             return [int(child) for child in file.read().split()]
-    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN: nothing can be done about those that were adopted
-        return []
+    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
+        return [pid for pid, process in census().items() if process.parent == os.getpid()]
 
 
 def _prctl(option: int, value: int) -> None:

@@ -7,17 +7,20 @@ messages, JSON beside the descriptors:
 
     owner     {config...}                                   once, first
     template  {"ready": true} | {"failed": summary, "trace": text}
-    owner     {"fork": key, "memory_limit": bytes|null} + [output, control]     descriptors of the child
-    owner     {"signal": key, "signum": n}                  to the child's process group; too late is no error
+    owner     {"fork": key, "mark": n, "memory_limit": bytes|null} + [output, control]     descriptors of the child
+    owner     {"signal": key, "signum": n}                  to the child's process group, SIGKILL to all that it has started; too
+                                                            late is no error
     owner     {"lease": t}                                  children may run until t, by CLOCK_MONOTONIC; without it for ever
     template  {"forked": key, "pid": n} | {"unforked": key, "error": text}
-    template  {"exited": key, "status": n, "rss_kb": n}     status as os.waitstatus_to_exitcode has it; the group is dead
+    template  {"exited": key, "status": n, "rss_kb": n, "alone": bool}      status as os.waitstatus_to_exitcode has it; the
+                                                            group is killed, and when alone there was nothing else
 
 At the end of a lease it freezes its children, whatever has become of its owner: one that is stopped or hangs cannot do so. A later
 lease lets them go on, but for those that it was told to kill before.
 
 It adopts its orphans: what a task started and left behind is killed with the task's process group or, if it only changed its
-group, found here as an orphan of the task's session. A process that left by ``setsid`` meant to outlive the task and is let go.
+group, found here as an orphan of the task's session. A process that left by ``setsid`` is let go when its task ends by itself: the
+owner decides whether it may stay (:mod:`evenflow.process.remains`).
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ from evenflow.process import prctl
 from evenflow.process.child import BLOCKED_IN_TEMPLATE, FAILED_OUTSIDE_USER_CODE, Run, run_child
 from evenflow.process.frames import Header, Link
 from evenflow.process.freezing import Freezer
+from evenflow.process.marks import MarksRefused, check_marks
 
 T = TypeVar("T")
 
@@ -75,7 +79,11 @@ def serve_template(prepare: Callable[[Header], T], run: Callable[[T, Header, Lin
     prctl.die_with_parent(signal.SIGKILL)
     faulthandler.enable()
     try:
+        check_marks()
         prepared = prepare(json.loads(owner.recv(MESSAGE_LIMIT)))
+    except MarksRefused as error:
+        owner.send(_failure(str(error), ""))
+        os._exit(1)
     except NotPrepared as error:
         owner.send(_failure(str(error), error.trace))
         os._exit(1)
@@ -92,6 +100,7 @@ class _Template:
         self._pid = os.getpid()
         self._keys: dict[int, int] = {}  # pid of a living child: its key
         self._pids: dict[int, int] = {}
+        self._marks: dict[int, int] = {}  # by pid
         self._dying: set[int] = set()  # sessions of ended children that may have orphans left
         self._freezer = Freezer(self._pid)
         self._until: float | None = None  # children may run; None: for ever
@@ -131,7 +140,7 @@ class _Template:
                 if events & ~select.POLLOUT:
                     self._obey()
             if self._until is not None and time.monotonic() >= self._until:
-                self._freezer.freeze(self._keys)
+                self._freezer.freeze(self._marks)
 
     def _patience_ms(self) -> int | None:
         if self._until is None:
@@ -145,17 +154,17 @@ class _Template:
             self._end()
         request = json.loads(data)
         if "fork" in request:
-            self._fork(request["fork"], fds, request["memory_limit"])
+            self._fork(request["fork"], fds, request["mark"], request["memory_limit"])
         elif "lease" in request:
             self._until = request["lease"]
             if time.monotonic() < request["lease"]:
                 self._freezer.thaw()
         elif pid := self._pids.get(request["signal"]):
-            if request["signum"] == signal.SIGKILL and self._freezer.holds:
-                self._freezer.kill(pid)  # what has left the group, too: nothing of it may go on when others do
+            if request["signum"] == signal.SIGKILL:
+                self._freezer.kill({pid: self._marks[pid]})  # what has left the group, too: nothing of it may go on when others do
             _signal_group(pid, request["signum"])
 
-    def _fork(self, key: int, fds: list[int], memory_limit: int | None) -> None:
+    def _fork(self, key: int, fds: list[int], mark: int, memory_limit: int | None) -> None:
         output, control = fds
         try:
             pid = os.fork()
@@ -164,8 +173,8 @@ class _Template:
         else:
             if pid == 0:
                 mine = (self._owner.detach(), self._wake_read, self._wake_write)
-                run_child(self._run, output, control, template=self._pid, close=mine, memory_limit=memory_limit)
-            self._keys[pid], self._pids[key] = key, pid
+                run_child(self._run, output, control, template=self._pid, close=mine, mark=mark, memory_limit=memory_limit)
+            self._keys[pid], self._pids[key], self._marks[pid] = key, pid, mark
             self._tell({"forked": key, "pid": pid})
         finally:
             os.close(output)
@@ -182,22 +191,27 @@ class _Template:
                 _signal_group(pid, signal.SIGKILL)  # before the pid, and with it the group's id, is free for others
                 self._dying.add(pid)
                 _, status, usage = os.wait4(pid, 0)
-                del self._pids[key]
-                self._kill_orphans()
-                self._tell({"exited": key, "status": os.waitstatus_to_exitcode(status), "rss_kb": usage.ru_maxrss})
+                del self._pids[key], self._marks[pid]
+                adopted = self._kill_orphans()
+                code = os.waitstatus_to_exitcode(status)
+                self._tell({"exited": key, "status": code, "rss_kb": usage.ru_maxrss, "alone": not adopted})
         self._kill_orphans()
 
-    def _kill_orphans(self) -> None:
+    def _kill_orphans(self) -> list[int]:
+        """All that this process has adopted. Nothing that an ended child has left is elsewhere: it comes here before its parent's
+        end is seen.
+        """
         if not self._dying:
-            return
+            return []
         seen = set()
-        for pid in prctl.children():
-            if pid not in self._keys:
-                with contextlib.suppress(ProcessLookupError, PermissionError):  # gone, or another user's by now
-                    if (session := os.getsid(pid)) in self._dying:
-                        seen.add(session)
-                        os.kill(pid, signal.SIGKILL)
+        adopted = [pid for pid in prctl.children() if pid not in self._keys]
+        for pid in adopted:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # gone, or another user's by now
+                if (session := os.getsid(pid)) in self._dying:
+                    seen.add(session)
+                    os.kill(pid, signal.SIGKILL)
         self._dying = seen
+        return adopted
 
     def _tell(self, message: Header) -> None:
         self._outbox.append(_packed(message))
@@ -217,11 +231,10 @@ class _Template:
 
     def _end(self, code: int = 0) -> NoReturn:
         try:
+            with contextlib.suppress(OSError):  # too many files are open: the groups may still be ended
+                self._freezer.kill(self._marks)
             for pid in self._keys:
-                with contextlib.suppress(OSError):  # another user's by now, or too many files are open: the next may still be ended
-                    if self._freezer.holds:
-                        self._freezer.kill(pid)
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError):  # another user's by now: the next may still be ended
                     _signal_group(pid, signal.SIGKILL)
         finally:
             os._exit(code)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import msgspec
+import structlog
 
 from evenflow.errors import XComError
 from evenflow.killpoints import KillPoint, reached
@@ -18,6 +19,7 @@ from evenflow.process.log_shipper import LogShipper
 from evenflow.process.masked_log import MaskedLog
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
+from evenflow.process.remains import end_remains
 from evenflow.process.templates import CannotLoad, DagFile, TemplatePool
 from evenflow.sdk.masking import Masker
 from evenflow.sdk.xcomarg import RETURN_VALUE
@@ -30,8 +32,13 @@ from evenflow.worker.timers import Timers
 from evenflow.worker.values import TryValues, Values
 from evenflow.worker.verdict import Verdict, judge, read_result
 
+# After these ends its task does not begin again by itself, and what it has left in sessions of its own is meant to stay.
+_LEAVES = frozenset({"success", "skipped", "deferred"})
+
 # What the process of a try is told of its assignment: everything but the token.
 _JOB_FIELDS = tuple(name for name in Assignment.__struct_fields__ if name != "token")
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,7 @@ class Attempt:
         self._log = MaskedLog(tools.logs.open(assignment.token, self._log_is_full), self._masker)
         self._proxy: TryProxy | None = None
         self._child: OwnedChild | None = None
+        self._left_by: set[int] = set()  # marks of ended processes that may have left others
         self._loading: asyncio.Task[None] | None = None
         self._started_at: float | None = None
         self._timers = Timers()
@@ -173,6 +181,8 @@ class Attempt:
         self._log.write(data)
 
     def exited(self, end: Exit) -> None:
+        if self._child is not None and not end.alone:
+            self._left_by.add(self._child.mark)
         if self._started_at is None and (self._ended_for is None or self._owes_clean_up):
             self._conclude(Verdict("cannot_start", end.lost))
             return
@@ -257,6 +267,21 @@ class Attempt:
         self._log.write(f"\n-- {what} --\n".encode())
 
     def _conclude(self, verdict: Verdict) -> None:
+        ordinary = verdict.outcome in _LEAVES and self._ended_for is None and not self._abandoned
+        if self._left_by and not ordinary:
+            self._settling = self._loop.create_task(self._end_remains(verdict))
+        else:
+            self._settle(verdict)
+
+    async def _end_remains(self, verdict: Verdict) -> None:
+        """R-CS9: upon the report of its exit its task may begin again."""
+        if left := await asyncio.to_thread(end_remains, self._left_by):
+            names = ", ".join(map(str, left))
+            self._note(f"processes that it has started could not be killed, and are still there: {names}")
+            log.warning("processes of a try could not be killed", task=self.assignment.task_id, epoch=self.epoch, pids=names)
+        self._settle(verdict)
+
+    def _settle(self, verdict: Verdict) -> None:
         if verdict.result is not None and self._tools.values.is_large(verdict.result) and not self._abandoned:
             self._storing = verdict
             self._settling = self._loop.create_task(self._store_result(verdict, verdict.result))

@@ -141,6 +141,7 @@ class WorkerService:
                 await self._reporter.delivered()
                 await self._logs.shipped()
         await self._templates.close()
+        await self._tries.over()  # R-CS9: upon the goodbye its tries begin elsewhere
         await self._presence.leave()
         await self._loops.end()
         await self._close()

@@ -47,7 +47,7 @@ class Execution:
 class Entry(Execution):
     """The lines of a task."""
 
-    def __init__(self, ti: Any) -> None:
+    def __init__(self, ti: Any, file: str = "ledger.jsonl", kind: str = "") -> None:
         of = {
             "dag": ti.dag_id,
             "run": ti.run_id,
@@ -56,7 +56,7 @@ class Entry(Execution):
             "try": ti.try_number,
             "epoch": ti.epoch,
         }
-        super().__init__("ledger.jsonl", f"{ti.dag_id}.{ti.run_id}.{ti.task_id}.{ti.map_index}", of)
+        super().__init__(file, f"{kind}{ti.dag_id}.{ti.run_id}.{ti.task_id}.{ti.map_index}", of)
 
     def work(self, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -66,6 +66,13 @@ class Entry(Execution):
 
     def end(self, how: str = "end", **more: Any) -> None:
         self.write(how, **more)
+
+
+class Stray(Entry):
+    """The lines of a process that a task has started."""
+
+    def __init__(self, ti: Any) -> None:
+        super().__init__(ti, "strays.jsonl", "stray.")
 
 
 class Bell(Execution):

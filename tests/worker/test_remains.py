@@ -1,0 +1,169 @@
+"""R-CS9: whatever a try has started is dead before its task may begin again, whatever session and parent it left."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from evenflow.api.service import ApiService
+from evenflow.worker import limits
+from evenflow.worker.service import WorkerService
+from tests.worker.conftest import StartWorker, worker_process
+from tests.worker.world import World, number_in, runs, until
+
+# In a session of its own beside its parent; a copy of the task that is nobody's child; a program without any environment.
+STRAYS = """
+import os, subprocess, sys, time
+folder = {folder!r}
+def say(name, pid):
+    with open(folder + name + ".new", "w") as file:
+        file.write(f"{{pid}}.")
+    os.rename(folder + name + ".new", folder + name)
+say("session", subprocess.Popen(["sleep", "600"], start_new_session=True).pid)
+if not (child := os.fork()):
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    say("daemon", os.getpid())
+    time.sleep(600)
+    os._exit(0)
+os.waitpid(child, 0)
+bare = f"printf $$. > {{folder}}new && mv {{folder}}new {{folder}}bare && exec sleep 600"
+subprocess.run(["env", "-i", "/usr/bin/setsid", "-f", "/bin/sh", "-c", bare], check=True)
+while not all(os.path.exists(folder + name) for name in ("session", "daemon", "bare")):
+    time.sleep(0.01)
+"""
+NAMES = ("session", "daemon", "bare")
+
+
+class Strays:
+    """What the task of this has started."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.task = STRAYS.format(folder=f"{folder}/")
+
+    async def pids(self) -> list[int]:
+        return await until(lambda: [pid for pid in self._now() if pid] if all(self._now()) else [], "three processes")
+
+    def _now(self) -> list[int]:
+        return [number_in(self._folder / name) for name in NAMES]
+
+    def end(self) -> None:
+        for pid in self._now():
+            if pid and runs(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def strays(tmp_path: Path) -> Iterator[Strays]:
+    folder = tmp_path / "strays"
+    folder.mkdir()
+    found = Strays(folder)
+    yield found
+    found.end()
+
+
+async def test_of_a_try_that_is_ended_on_request(world: World, worker: WorkerService, strays: Strays) -> None:
+    """Clear, cancel and mark of what runs: the exit that they wait for is told when nothing is left."""
+    epoch = world.task(strays.task + "time.sleep(600)")
+    pids = await strays.pids()
+    world.ask_to_kill(epoch)
+    assert (await world.exit_of(epoch))["reason"].startswith("ended on request")
+    assert not any(map(runs, pids))
+
+
+async def test_of_a_try_that_ignores_its_end(
+    world: World, worker: WorkerService, strays: Strays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "TERM_GRACE", 0.2)
+    epoch = world.task(strays.task + "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)")
+    pids = await strays.pids()
+    world.ask_to_kill(epoch)
+    assert (await world.exit_of(epoch))["exit_code"] == -9
+    assert not any(map(runs, pids))
+
+
+async def test_of_a_try_that_takes_too_long(world: World, worker: WorkerService, strays: Strays) -> None:
+    epoch = world.task(strays.task + "time.sleep(600)", execution_timeout=2.0)
+    pids = await strays.pids()
+    assert (await world.exit_of(epoch))["reason"] == "execution_timeout of 2 s exceeded"
+    assert not any(map(runs, pids))
+
+
+@pytest.mark.parametrize("how", ["raise RuntimeError", "os._exit(3)", "os.kill(os.getpid(), 9)"])
+async def test_of_a_try_that_fails(world: World, worker: WorkerService, strays: Strays, how: str) -> None:
+    """Its task may begin again at once."""
+    epoch = world.task(strays.task + how)
+    assert (await world.exit_of(epoch))["outcome"] == "failed"
+    assert not any(map(runs, await strays.pids()))
+
+
+async def test_of_a_try_that_was_taken_back(world: World, worker: WorkerService, strays: Strays) -> None:
+    epoch = world.task(strays.task + "time.sleep(600)")
+    pids = await strays.pids()
+    world.end(epoch)
+    await until(lambda: not any(map(runs, pids)), "the end of all three")
+
+
+async def test_of_a_worker_that_stops(world: World, start_worker: StartWorker, strays: Strays) -> None:
+    """It says goodbye, upon which its tries begin elsewhere, when nothing is left."""
+    worker = await start_worker()
+    world.task(strays.task + "time.sleep(600)")
+    pids = await strays.pids()
+    await worker.stop()
+    assert world.one("select state from service where kind = 'worker'") == "stopped"
+    assert not any(map(runs, pids))
+
+
+async def test_of_a_worker_that_is_lost(world: World, worker: WorkerService, strays: Strays) -> None:
+    world.task(strays.task + "time.sleep(600)")
+    pids = await strays.pids()
+    world.db.execute("update service set state = 'lost' where kind = 'worker'")
+    await until(lambda: not any(map(runs, pids)), "the end of all three")
+
+
+async def test_of_a_template_that_is_killed(world: World, worker: WorkerService, strays: Strays) -> None:
+    epoch = world.task(strays.task + "time.sleep(600)")
+    pids = await strays.pids()
+    os.kill(psutil.Process(pids[1]).ppid(), signal.SIGKILL)
+    assert "the template process" in (await world.exit_of(epoch))["reason"]
+    assert not any(map(runs, pids))
+
+
+async def test_of_a_worker_that_is_killed(world: World, api: ApiService, worker_token: str, strays: Strays, tmp_path: Path) -> None:
+    """Its templates see it, long before its lease is over."""
+    async with worker_process(api, worker_token, tmp_path) as service:
+        world.task(strays.task + "time.sleep(600)")
+        pids = await strays.pids()
+        service.kill()
+        await until(lambda: not any(map(runs, pids)), "the end of all three")
+
+
+@pytest.mark.parametrize("end", ["return 1", "raise AirflowSkipException"])
+async def test_what_a_try_leaves_in_the_ordinary_way_stays(world: World, worker: WorkerService, strays: Strays, end: str) -> None:
+    """Its author meant that: nothing begins again. Another try of the same file that is ended takes nothing of it along."""
+    epoch = world.task(strays.task + end, head="from evenflow.exceptions import AirflowSkipException\n")
+    await world.exit_of(epoch)
+    pids = await strays.pids()
+    other = world.task("raise RuntimeError")
+    await world.exit_of(other)
+    assert all(map(runs, pids))
+
+
+async def test_what_cannot_be_killed_is_told(
+    world: World, worker: WorkerService, strays: Strays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that hangs in the kernel does nothing any more, and may hang for ever: after a while the try's end is told."""
+    monkeypatch.setattr("evenflow.process.remains.DEAD_WITHIN_S", 0.2)
+    monkeypatch.setattr(signal, "pidfd_send_signal", lambda *_: None)
+    epoch = world.task(strays.task + "raise RuntimeError")
+    assert (await world.exit_of(epoch))["outcome"] == "failed"
+    pids = await strays.pids()
+    said = await world.logged(epoch, "could not be killed")
+    assert all(str(pid) in said for pid in pids)
