@@ -32,6 +32,7 @@ class RunningEvenflow:
     dags: Path
     process: subprocess.Popen[bytes]
     presence: Presence
+    user: int | None = None  # as which it runs; else as the tests do
 
     @property
     def api_url(self) -> str:
@@ -49,7 +50,7 @@ class RunningEvenflow:
 
     def evenflow(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs ``evenflow ARGUMENTS`` beside it."""
-        return evenflow(self.home, *arguments)
+        return evenflow(self.home, *arguments, user=self.user)
 
     def children(self) -> list[psutil.Process]:
         """The processes of the services."""
@@ -62,11 +63,15 @@ class RunningEvenflow:
 
 
 @contextlib.contextmanager
-def running_evenflow(home: Path | None = None, *arguments: str) -> Iterator[RunningEvenflow]:
-    """Ready. On a temporary home it is ended and removed afterwards; on yours all that still runs is killed."""
-    directory = home or make_home()
+def running_evenflow(
+    home: Path | None = None, *arguments: str, user: int | None = None, **settings: str
+) -> Iterator[RunningEvenflow]:
+    """Ready. On a temporary home it is ended and removed afterwards; on yours all that still runs is killed. ``settings`` are
+    variables of its environment.
+    """
+    directory = home or make_home(user)
     try:
-        running = start_evenflow(directory, *arguments)
+        running = start_evenflow(directory, *arguments, user=user, **settings)
         try:
             yield running
             if home is None and running.process.poll() is None:
@@ -79,24 +84,39 @@ def running_evenflow(home: Path | None = None, *arguments: str) -> Iterator[Runn
             remove_home(directory)
 
 
-def start_evenflow(home: Path, *arguments: str) -> RunningEvenflow:
+def start_evenflow(home: Path, *arguments: str, user: int | None = None, **settings: str) -> RunningEvenflow:
     dags = home / "dags"
     dags.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "evenflow", "up", "--dags", str(dags), "--slots", "4", *arguments]
+    command = [*_as(user), sys.executable, "-m", "evenflow", "up", "--dags", str(dags), "--slots", "4", *arguments]
     with open(home / "up.log", "ab") as log:
-        process = subprocess.Popen(command, env=environment(home), cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command,
+            env={**environment(home), **settings},
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
     try:
-        return RunningEvenflow(home, dags, process, _wait_until_ready(home, process))
+        return RunningEvenflow(home, dags, process, _wait_until_ready(home, process), user)
     except BaseException:
         process.kill()
         process.wait()
         raise
 
 
-def evenflow(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def evenflow(home: Path, *arguments: str, user: int | None = None) -> subprocess.CompletedProcess[str]:
     """Runs ``evenflow ARGUMENTS`` on this home, to its end."""
-    command = [sys.executable, "-m", "evenflow", *arguments]
+    command = [*_as(user), sys.executable, "-m", "evenflow", *arguments]
     return subprocess.run(command, env=environment(home), cwd=home, capture_output=True, text=True, timeout=100, check=False)
+
+
+def _as(user: int | None) -> list[str]:
+    """What a command for another user begins with. That user may read all files: this Python may be in root's folder."""
+    if user is None:
+        return []
+    reads = ["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"]
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *reads, "--"]
 
 
 def evenflow_json(home: Path, *arguments: str) -> Any:
@@ -106,10 +126,12 @@ def evenflow_json(home: Path, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def make_home() -> Path:
+def make_home(user: int | None = None) -> Path:
     """Reachable by the account that the database runs as, which pytest's own directories are not."""
     home = Path(tempfile.mkdtemp(prefix="evenflow-up-"))
     home.chmod(0o755)
+    if user is not None:
+        os.chown(home, user, user)
     return home
 
 

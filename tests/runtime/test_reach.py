@@ -1,19 +1,23 @@
-"""What a task can find of Evenflow's own on its host: the threat model says it, this tries it (R-CS1)."""
+"""What a task can find of Evenflow's own on its host: the threat model says it, this tries it (R-CS1, R-SE1)."""
 
 from __future__ import annotations
 
 import json
+import os
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from tests.running import RunningEvenflow
+from evenflow.process import landlock
+from tests.running import RunningEvenflow, running_evenflow
 
 PROBE = """
-import json, os
+import json, os, subprocess
 from pathlib import Path
 from evenflow import DAG, task
 
@@ -21,7 +25,7 @@ def read(path):
     try:
         return Path(path).read_bytes().replace(b"\\0", b"\\n").decode("latin-1")
     except OSError as error:
-        return str(error)
+        return error.strerror
 
 def link(path):
     try:
@@ -29,89 +33,170 @@ def link(path):
     except OSError:
         return "/proc/self/fd"  # that by which the others were listed
 
+def tried(what):
+    try:
+        return str(what())
+    except OSError as error:
+        return error.strerror
+
+def of_process(pid):
+    return {{
+        "environ": read(f"/proc/{{pid}}/environ"),
+        "memory": tried(lambda: os.close(os.open(f"/proc/{{pid}}/mem", os.O_RDONLY))),
+        "descriptors": tried(lambda: os.readlink(f"/proc/{{pid}}/fd/0")),
+        "signal": tried(lambda: os.kill(pid, 0)),
+        "command": read(f"/proc/{{pid}}/cmdline"),
+    }}
+
+def pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and os.path.exists(f"/proc/{{name}}/task")]
+
 with DAG("probe"):
     @task
     def look():
+        home = Path({home!r})
         found = {{
+            "user": os.getuid(),
             "environ": dict(os.environ),
             "descriptors": {{fd: link(f"/proc/self/fd/{{fd}}") for fd in os.listdir("/proc/self/fd")}},
             "command": read("/proc/self/cmdline"),
             "sockets": read("/proc/net/unix"),
             "pid": os.getpid(),
-            "parents": {{}},
+            "processes": {{pid: of_process(pid) for pid in pids()}},
+            "files": {{name: read(home / name) for name in ("operator.token", "secrets.key", "postgres.password")}},
+            "overwrite": tried(lambda: (home / "operator.token").open("r+").close()),
+            "create": tried(lambda: (home / "made").touch()),
+            "shell": subprocess.run(["cat", home / "operator.token"], capture_output=True, text=True).stdout,
         }}
-        pid = os.getppid()
-        while pid > 1:
-            found["parents"][pid] = {{"environ": read(f"/proc/{{pid}}/environ"), "command": read(f"/proc/{{pid}}/cmdline")}}
-            pid = int(read(f"/proc/{{pid}}/stat").rpartition(")")[2].split()[1])
-        unfinished = Path({place!r} + ".new")
-        unfinished.write_text(json.dumps(found))
-        unfinished.rename({place!r})
+        Path({place!r} + ".new").write_text(json.dumps(found))
+        os.rename({place!r} + ".new", {place!r})
     look()
 """
 DEADLINE_S = 90.0
+DENIED = "Permission denied"
+NOBODY = 65534  # root may read everything: as root the tests run Evenflow as somebody else
+
+
+@dataclass
+class Reach:
+    """What a task found, and the system that it was in."""
+
+    up: RunningEvenflow
+    found: dict[str, Any]
+
+    def service(self, kind: str) -> psutil.Process:
+        return next(child for child in self.up.children() if child.cmdline()[-1] == kind)
+
+    def of(self, pid: int) -> dict[str, Any]:
+        return dict(self.found["processes"][str(pid)])
+
+
+def looked(**settings: str) -> Iterator[Reach]:
+    user = NOBODY if os.geteuid() == 0 else None
+    with running_evenflow(user=user, **settings) as up:
+        place = up.dags / "found.json"
+        (up.dags / "probe.py").write_text(PROBE.format(home=str(up.home), place=str(place)))
+        up.dags.chmod(0o777)  # made by the tests, used by the task
+        deadline = time.monotonic() + DEADLINE_S
+        while up.evenflow("runs", "trigger", "probe").returncode and time.monotonic() < deadline:
+            time.sleep(0.2)
+        while not place.exists():
+            assert time.monotonic() < deadline, (up.log, up.evenflow("tasks", "logs", "probe", "look").stdout)
+            time.sleep(0.05)
+        yield Reach(up, json.loads(place.read_text()))
 
 
 @pytest.fixture(scope="module")
-def found(evenflow_up: RunningEvenflow) -> dict[str, Any]:
-    """What the task saw."""
-    place = evenflow_up.home / "found.json"
-    (evenflow_up.dags / "probe.py").write_text(PROBE.format(place=str(place)))
-    deadline = time.monotonic() + DEADLINE_S
-    while evenflow_up.evenflow("runs", "trigger", "probe").returncode and time.monotonic() < deadline:
-        time.sleep(0.2)
-    while not place.exists():
-        assert time.monotonic() < deadline, evenflow_up.log
-        time.sleep(0.05)
-    return dict(json.loads(place.read_text()))
+def open_house() -> Iterator[Reach]:
+    """As it is without further settings: the task's user is that of the services."""
+    yield from looked()
+
+
+@pytest.fixture(scope="module")
+def sandboxed() -> Iterator[Reach]:
+    """With EVENFLOW_SANDBOX=landlock."""
+    if not landlock.version():
+        pytest.skip("this kernel has no Landlock")
+    yield from looked(EVENFLOW_SANDBOX="landlock")
+
+
+@pytest.fixture(params=["open_house", "sandboxed"])
+def reach(request: pytest.FixtureRequest) -> Reach:
+    either: Reach = request.getfixturevalue(request.param)
+    return either
 
 
 def secrets_of(home: Path) -> dict[str, str]:
-    return {
-        "operator token": (home / "operator.token").read_text().strip(),
-        "password of the database": (home / "postgres.password").read_text().strip(),
-    }
+    names = ("operator.token", "postgres.password", "secrets.key")
+    return {name: (home / name).read_text().strip() for name in names if (home / name).exists()}
 
 
-def test_a_task_is_handed_nothing_of_evenflows(evenflow_up: RunningEvenflow, found: dict[str, Any]) -> None:
+def test_a_task_is_handed_nothing_of_evenflows(reach: Reach) -> None:
     """R-CS1: no token, key or address in its environment and arguments."""
+    found = reach.found
     assert [name for name in found["environ"] if name.startswith("EVENFLOW_")] == []
     handed = json.dumps([found["environ"], found["command"]])
-    for what, secret in secrets_of(evenflow_up.home).items():
+    secrets = secrets_of(reach.up.home)
+    assert len(secrets) == 3
+    for what, secret in secrets.items():
         assert secret not in handed, what
     assert "eyJ" not in handed, "any token"
     assert "postgresql:" not in handed
 
 
-def test_its_descriptors_are_its_own(found: dict[str, Any]) -> None:
-    """A pipe for what it prints, one socket to its worker; none that leads to the API, the database, or a file of Evenflow's."""
-    kinds = sorted(target.partition(":")[0] for target in found["descriptors"].values())
-    files = [
-        target for target in found["descriptors"].values() if target.startswith("/") and not target.startswith(("/dev/", "/proc/"))
-    ]
-    assert files == []
-    assert kinds.count("socket") == 1, found["descriptors"]
+def test_its_descriptors_are_its_own(reach: Reach) -> None:
+    """R-CS1: a pipe for what it prints, one socket to its worker; none leads to the API, the database, or a file of Evenflow's."""
+    targets = reach.found["descriptors"].values()
+    assert [target for target in targets if target.startswith("/") and not target.startswith(("/dev", "/proc"))] == []
+    assert sum(target.startswith("socket:") for target in targets) == 1, targets
 
 
-def test_the_services_that_run_user_code_have_no_way_to_the_database(evenflow_up: RunningEvenflow, found: dict[str, Any]) -> None:
-    """Their environments, which any process of the same user can read, have the fleet's token and no database; nor are they
-    connected to one.
-    """
-    password = secrets_of(evenflow_up.home)["password of the database"]
-    services = {" ".join(child.cmdline()[-2:]): child for child in evenflow_up.children()}
-    ours = [child for name, child in services.items() if name.endswith((" worker", " processor"))]
-    assert len(ours) >= 2
-    for child in ours:
-        environ = child.environ()
-        assert "EVENFLOW_DATABASE_URL" not in environ
-        assert "EVENFLOW_SECRET_KEYS" not in environ
-        assert password not in json.dumps(environ)
+def test_the_services_that_run_user_code_have_no_way_to_the_database(reach: Reach) -> None:
+    """R-CS1: they have the fleet's token, and no database; nor are they connected to one."""
+    password = secrets_of(reach.up.home)["postgres.password"]
+    for child in (reach.service("worker"), reach.service("processor")):
+        if os.geteuid() == 0:  # nobody else may look
+            environ = child.environ()
+            assert "EVENFLOW_DATABASE_URL" not in environ
+            assert "EVENFLOW_SECRET_KEYS" not in environ
+            assert password not in json.dumps(environ)
         assert not any("PGSQL" in (connection.laddr or "") for connection in child.net_connections("unix"))
-    parents = {int(pid) for pid in found["parents"]}
-    assert {child.pid for child in ours} & parents, "the task is a descendant of its worker"
 
 
-def test_what_does_not_hold_with_one_user(evenflow_up: RunningEvenflow) -> None:
-    """The page says so: who runs as the same user reads the scheduler's environment. A reason to run workers as another one."""
-    scheduler = next(child for child in evenflow_up.children() if child.cmdline()[-1] == "scheduler")
-    assert "EVENFLOW_DATABASE_URL" in psutil.Process(scheduler.pid).environ()
+def test_a_task_cannot_look_into_its_worker_or_any_service(reach: Reach) -> None:
+    """R-SE1: not into their environments, which have tokens, keys and the database's password, nor their memory or descriptors,
+    although they run as the same user; into those of its own template it can.
+    """
+    services = {kind: reach.service(kind) for kind in ("api", "scheduler", "processor", "worker", "triggerer")}
+    pids = {kind: child.pid for kind, child in services.items()} | {"evenflow up": reach.up.process.pid}
+    for kind, pid in pids.items():
+        seen = reach.of(pid)
+        assert psutil.Process(pid).uids().real == reach.found["user"], kind
+        assert (seen["environ"], seen["memory"], seen["descriptors"]) == (DENIED, DENIED, DENIED), kind
+    template = reach.of(psutil.Process(pids["worker"]).children()[0].pid)
+    assert "PATH=" in template["environ"], "what it may see is seen"
+    everything = json.dumps([process["environ"] for process in reach.found["processes"].values()])
+    for what, secret in secrets_of(reach.up.home).items():
+        assert secret not in everything, what
+    assert "EVENFLOW_TOKEN" not in everything
+
+
+def test_a_sandboxed_task_cannot_read_or_change_the_files_of_the_home(sandboxed: Reach) -> None:
+    """R-SE1: neither itself nor through a program that it starts."""
+    assert set(sandboxed.found["files"].values()) == {DENIED}
+    assert (sandboxed.found["overwrite"], sandboxed.found["create"], sandboxed.found["shell"]) == (DENIED, DENIED, "")
+    assert len(secrets_of(sandboxed.up.home)) == 3, "they are there"
+
+
+def test_a_sandboxed_task_cannot_end_its_worker(sandboxed: Reach) -> None:
+    """R-SE1: since Linux 6.12 it can signal what is in its sandbox only."""
+    if landlock.version() < 6:
+        pytest.skip("this kernel's Landlock knows no signals")
+    assert sandboxed.of(sandboxed.service("worker").pid)["signal"] == "Operation not permitted"
+    assert sandboxed.of(sandboxed.found["pid"])["signal"] == "None", "its own it can"
+
+
+def test_what_does_not_hold_without_a_sandbox(open_house: Reach) -> None:
+    """The page says so: who runs as the same user reads the files of the home, and ends its services."""
+    assert open_house.found["files"]["operator.token"].strip() == open_house.up.token
+    assert open_house.of(open_house.service("worker").pid)["signal"] == "None"

@@ -11,6 +11,7 @@ SMALL_BODY = 1 * 2**20  # messages whose parts are limited below
 EXECUTION_BODY = 16 * 2**20  # a batch of reports with results, or of log chunks; workers split above it
 PARSED_BODY = 64 * 2**20  # the specs of one DAG file: 100,000 tasks at some 300 bytes, with room
 CODE_BODY = MAX_ARCHIVE_BYTES
+CODE_VERSIONS = 100  # of one archive that are looked at for who may read it: all DAGs of a file, several times over
 
 # -- tries -------------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Who may ask for what. Tokens are JWTs (HS256) signed with keys that only the API's hosts know; the header says with which (kid).
 
-A *fleet token* stands for a kind of process that may come and register, and is good for nothing else. A *service token* is what
-such a process gets when it registers: it stands for this one service, and is renewed by its beats. A *try token* stands for one
+A *fleet token* stands for a kind of process that may come and register, and is good for nothing else; it may name the queues or
+bundles that these may serve. A *service token* is what such a process gets when it registers: it stands for this one service, has
+the scope of its fleet, and is renewed by its beats. A *try token* stands for one
 try, a *trigger token* for one claim of the trigger that a try waits for; what it may touch follows from what is signed into it, so
 no try can speak for another. An *operator token* stands for a person.
 
@@ -47,6 +48,7 @@ _ALGORITHM = "HS256"
 class FleetToken:
     kind: ServiceKind
     token_id: int = 0  # by which it can be revoked
+    scope: tuple[str, ...] = ()  # queues, of a processor bundles, that its services may serve; none: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class ServiceToken:
     kind: ServiceKind
     service_id: int
     fleet_id: int = 0  # the fleet token that it registered with
+    scope: tuple[str, ...] = ()  # that token's
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +97,10 @@ def mint(state: KeyState, token: Token, *, ttl: float) -> str:
     """The token as text, good for ``ttl`` seconds from now."""
     claims: dict[str, Any]
     match token:
-        case FleetToken(kind, token_id):
-            claims = {"k": kind, "j": token_id}
-        case ServiceToken(kind, service_id, fleet_id):
-            claims = {"k": kind, "s": service_id, "j": fleet_id, "i": state.incarnation}
+        case FleetToken(kind, token_id, scope):
+            claims = {"k": kind, "j": token_id, **_scoped(scope)}
+        case ServiceToken(kind, service_id, fleet_id, scope):
+            claims = {"k": kind, "s": service_id, "j": fleet_id, "i": state.incarnation, **_scoped(scope)}
         case TryToken(epoch, run_key, task_index, map_index, try_number):
             claims = {
                 "k": "try",
@@ -168,7 +171,7 @@ class Tokens:
 
     def for_service(self, fleet: FleetToken, service_id: int) -> str:
         """What a service that registered with ``fleet`` goes on with."""
-        return mint(self._state, ServiceToken(fleet.kind, service_id, fleet.token_id), ttl=SERVICE_TTL_S)
+        return mint(self._state, ServiceToken(fleet.kind, service_id, fleet.token_id, fleet.scope), ttl=SERVICE_TTL_S)
 
     def renewed(self, text: str) -> str | None:
         """A fresh one in place of a service's token that is half over or was signed with the key before; else none."""
@@ -242,11 +245,16 @@ def _verified(state: KeyState, text: str) -> _Verified:
     return _Verified(token, key_id, float(claims["exp"]))
 
 
+def _scoped(scope: tuple[str, ...]) -> dict[str, Any]:
+    return {"q": scope} if scope else {}
+
+
 def _token(claims: dict[str, Any]) -> Token:
     match claims.get("k"):
         case "worker" | "processor" | "triggerer" as kind:
             token_id = claims.get("j", 0)
-            return ServiceToken(kind, claims["s"], token_id) if "s" in claims else FleetToken(kind, token_id)
+            scope = tuple(claims.get("q", ()))
+            return ServiceToken(kind, claims["s"], token_id, scope) if "s" in claims else FleetToken(kind, token_id, scope)
         case "try":
             return TryToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["n"])
         case "trigger":

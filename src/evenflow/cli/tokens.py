@@ -17,6 +17,7 @@ from evenflow.runtime.settings import load_settings
 app = App(name="tokens", help="Make, list, revoke and rotate the tokens of people and services. Needs the database.")
 
 DAY_S = 86_400.0
+MOST_NAMES, LONGEST_NAME = 32, 100  # in a token, which is in the head of every request
 
 
 @app.command
@@ -28,20 +29,29 @@ async def create(
     /,
     *,
     name: Annotated[str | None, Parameter(help="Of the person, which the history shows; or of the fleet. Else yours.")] = None,
+    queue: Annotated[
+        list[str] | None, Parameter(negative=(), help="That the workers or triggerers may serve; once for each. Else all.")
+    ] = None,
+    bundle: Annotated[
+        list[str] | None, Parameter(negative=(), help="That the processors may deliver; once for each. Else all.")
+    ] = None,
     days: Annotated[float | None, Parameter(help="How long it is good: 365 for an operator, else 30.")] = None,
     json: Json = False,
 ) -> None:
     """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN.
 
-    With that of a service any number of these may register; each is then given a token of its own, which renews itself.
+    With that of a service any number of these may register; each is then given a token of its own, which renews itself and is for
+    the same queues or bundles.
     """
     from evenflow.runtime import tokens
 
     if days is not None and not 0 < days <= 3650:
         raise BadValue(f"--days is above 0 and at most 3650, not {days:g}.")
+    scope = _scope(kind, queue or [], bundle or [])
     with _database() as url:
         by = getpass.getuser()
-        token = await tokens.create_token(url, kind, name=name or by, by=by, ttl=None if days is None else days * DAY_S)
+        ttl = None if days is None else days * DAY_S
+        token = await tokens.create_token(url, kind, name=name or by, scope=scope, by=by, ttl=ttl)
     if json:
         print_json({"kind": kind, "token": token})
     else:
@@ -58,12 +68,13 @@ async def list_all(*, json: Json = False) -> None:
     if json:
         print_json([token._asdict() for token in given])
         return
-    columns = ("#id", "kind", "name", "state", "made", "by", "expires", "#key", "revoked by")
+    columns = ("#id", "kind", "name", "for", "state", "made", "by", "expires", "#key", "revoked by")
     rows = [
         (
             t.token_id,
             t.kind,
             t.name,
+            ", ".join(t.scope) or "all",
             t.state,
             local_time(t.created_at),
             t.created_by,
@@ -116,6 +127,21 @@ async def rotate(
     say(f"key {key} signs from now on")
     for token in void:
         say(f"token {token.token_id} ({token.kind}, {token.name}) is void: its key {token.key_id} is gone")
+
+
+def _scope(kind: str, queues: list[str], bundles: list[str]) -> list[str]:
+    """Raises :class:`BadValue` when the kind is not for such names."""
+    given = {"--queue": queues, "--bundle": bundles}
+    takes = {"worker": "--queue", "triggerer": "--queue", "processor": "--bundle"}.get(kind)
+    for option, names in given.items():
+        if names and option != takes:
+            raise BadValue(
+                f"A token for {kind} is for no {option.removeprefix('--')}s. " + (f"Use {takes}." if takes else "Leave it out.")
+            )
+    scope = given.get(takes or "", [])
+    if len(scope) > MOST_NAMES or not all(0 < len(name) <= LONGEST_NAME for name in scope):
+        raise BadValue(f"A token is for at most {MOST_NAMES} queues or bundles, each of 1 to {LONGEST_NAME} characters.")
+    return scope
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 OURS = "EVENFLOW_"
-FOR_USER_CODE = ("EVENFLOW_CONN_", "EVENFLOW_VAR_", "EVENFLOW_SECRETS_DIR", "EVENFLOW_VENV_DIR")
+FOLDERS = ("EVENFLOW_SECRETS_DIR", "EVENFLOW_VENV_DIR")  # that user code reads, and makes
+FOR_USER_CODE = ("EVENFLOW_CONN_", "EVENFLOW_VAR_", *FOLDERS)
 
 
 def user_environment(environ: Mapping[str, str]) -> dict[str, str]:

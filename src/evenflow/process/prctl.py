@@ -8,9 +8,11 @@ import os
 from evenflow.process.census import census
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
 
-_libc = ctypes.CDLL(None, use_errno=True)
+libc = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent(signum: int) -> None:
@@ -21,9 +23,22 @@ def die_with_parent(signum: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signum)
 
 
+def hide() -> None:
+    """Close this process's memory, environment and descriptors in ``/proc`` to all but root, and refuse to be traced or dumped.
+
+    Forks stay hidden, what ``execve`` begins does not: templates, and so tasks, are as before. Call it first of all.
+    """
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent dies, in place of init."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def gain_no_privileges() -> None:
+    """What this process executes from now on has no more rights than it has: neither of a file's owner nor of its capabilities."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def children() -> list[int]:
@@ -36,6 +51,6 @@ def children() -> list[int]:
 
 
 def _prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         errno = ctypes.get_errno()
         raise OSError(errno, os.strerror(errno))

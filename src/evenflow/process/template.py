@@ -42,7 +42,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from evenflow.errors import EvenflowError
-from evenflow.process import prctl
+from evenflow.process import prctl, sandbox
 from evenflow.process.child import BLOCKED_IN_TEMPLATE, FAILED_OUTSIDE_USER_CODE, Run, run_child
 from evenflow.process.frames import Header, Link
 from evenflow.process.freezing import Freezer
@@ -80,7 +80,7 @@ def serve_template(prepare: Callable[[Header], T], run: Callable[[T, Header, Lin
     faulthandler.enable()
     try:
         check_marks()
-        prepared = prepare(json.loads(owner.recv(MESSAGE_LIMIT)))
+        prepared = prepare(_sandboxed(json.loads(owner.recv(MESSAGE_LIMIT))))
     except MarksRefused as error:
         owner.send(_failure(str(error), ""))
         os._exit(1)
@@ -91,6 +91,15 @@ def serve_template(prepare: Callable[[Header], T], run: Callable[[T, Header, Lin
         stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
         stream.flush()
     _Template(owner, lambda job, link: run(prepared, job, link)).serve()
+
+
+def _sandboxed(config: Header) -> Header:
+    """What is left of the config when this process is where user code may be."""
+    try:
+        sandbox.enter(config)
+    except OSError as error:
+        raise NotPrepared(f"cannot be kept out of the home of its service (EVENFLOW_SANDBOX): {error}", str(error)) from error
+    return config
 
 
 class _Template:

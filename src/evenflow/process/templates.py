@@ -13,8 +13,10 @@ from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
 from evenflow.process import limits
 from evenflow.process.code_cache import CodeCache
+from evenflow.process.frames import Header
 from evenflow.process.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.process.patience import Patience
+from evenflow.process.sandbox import Sandbox
 
 log = structlog.get_logger(__name__)
 
@@ -39,8 +41,8 @@ class CannotLoad(EvenflowError):
 class TemplatePool:
     """Of templates that run ``module``. Least recently used first; one with children is never ended."""
 
-    def __init__(self, module: str, code: CodeCache, env: Mapping[str, str]) -> None:
-        self._module, self._code, self._env = module, code, env
+    def __init__(self, module: str, code: CodeCache, env: Mapping[str, str], sandbox: Sandbox | None = None) -> None:
+        self._module, self._code, self._env, self._sandbox = module, code, env, sandbox
         self._loop = asyncio.get_running_loop()
         self._templates: dict[DagFile, OwnedTemplate] = {}
         self._used_at: dict[DagFile, float] = {}
@@ -103,7 +105,8 @@ class TemplatePool:
         try:
             root = "" if file == NO_FILE else str(await self._fetch(file))
             async with self._turn:
-                config = {"root": root, "file": file.file, "default_timezone": file.default_timezone}
+                config: Header = {"root": root, "file": file.file, "default_timezone": file.default_timezone}
+                config |= self._sandbox.as_config() if self._sandbox else {}
                 return await OwnedTemplate.start(self._module, config, env=self._env, load_timeout_s=limits.LOAD_TIMEOUT)
         except TemplateFailed as error:
             reason = str(error) if str(error).startswith("cannot import") else f"cannot import DAG file {file.file}: {error}"

@@ -28,6 +28,7 @@ from evenflow.process.loops import Loops
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.patience import Patience
 from evenflow.process.presence import Presence, identity
+from evenflow.process.sandbox import Sandbox
 from evenflow.processor import limits
 from evenflow.processor.delivery import deliver
 from evenflow.processor.git import GitRepository
@@ -61,6 +62,7 @@ class ProcessorService:
         sources: Sequence[BundleSource],
         home: Path,
         parse_limits: ParseLimits,
+        sandbox: Sandbox | None = None,
         vitals: Vitals | None = None,
     ) -> None:
         self.name = name
@@ -69,7 +71,7 @@ class ProcessorService:
         self._api_url, self._token = api_url, token
         self._sources = [_source(source, home) for source in sources]
         self._hidden = {env_name(source.connection) for source in sources if source.connection is not None}
-        self._parse_limits = parse_limits
+        self._parse_limits, self._sandbox = parse_limits, sandbox
         self._bundles: dict[str, WatchedBundle] = {}
         self._state: Literal["active", "draining"] = "active"
         self._loops = Loops()
@@ -228,7 +230,7 @@ class ProcessorService:
                 seen = {name: value for name, value in user_environment(os.environ).items() if name not in self._hidden}
                 self._template = await OwnedTemplate.start(
                     TEMPLATE_MODULE,
-                    {},
+                    self._sandbox.as_config() if self._sandbox else {},
                     env={**seen, **PYTHON},
                     load_timeout_s=TEMPLATE_TIMEOUT,
                     memory_limit=self._parse_limits.memory_bytes,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from evenflow.core.service import Service
 from evenflow.errors import SettingsError
+from evenflow.process.environment import FOLDERS
+from evenflow.process.sandbox import Sandbox, make_sandbox
 from evenflow.runtime.service_settings import Kind, ServiceSettings
 from evenflow.telemetry.vitals import Vitals
 
@@ -35,16 +39,25 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 default_timezone=settings.default_timezone or None,
                 vitals=vitals,
             )
+        case _:
+            return _of_user_code(kind, settings, vitals)
+
+
+def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Service:
+    """A service that knows the API alone."""
+    token, sandbox = _token(kind, settings), _sandbox(settings)
+    match kind:
         case Kind.PROCESSOR:
             from evenflow.processor.parsing import ParseLimits
             from evenflow.processor.service import ProcessorService
 
             return ProcessorService(
                 settings.api_url,
-                _token(kind, settings),
+                token,
                 name=settings.name,
                 sources=settings.sources,
                 home=settings.home,
+                sandbox=sandbox,
                 parse_limits=ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory),
                 vitals=vitals,
             )
@@ -55,27 +68,36 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
 
             return WorkerService(
                 settings.api_url,
-                _token(kind, settings),
+                token,
                 name=settings.name,
                 slots=settings.slots,
                 resume_slots=settings.resume_slots,
                 queues=list(settings.queues),
                 home=settings.home,
+                sandbox=sandbox,
                 values=Values(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
                 vitals=vitals,
             )
-        case Kind.TRIGGERER:
+        case _:
             from evenflow.triggerer.service import TriggererService
 
             return TriggererService(
                 settings.api_url,
-                _token(kind, settings),
+                token,
                 name=settings.name,
                 capacity=settings.capacity,
                 queues=list(settings.trigger_queues),
                 home=settings.home,
+                sandbox=sandbox,
                 vitals=vitals,
             )
+
+
+def _sandbox(settings: ServiceSettings) -> Sandbox | None:
+    """User code keeps what it was told to use, wherever that is: DAG folders, environments for tasks, files with connections."""
+    folders = [source.folder for source in settings.sources if source.folder is not None]
+    named = [os.environ[name] for name in FOLDERS if os.environ.get(name)]
+    return make_sandbox(settings.sandbox, settings.home, usable=[*folders, *named])
 
 
 def _token(kind: Kind, settings: ServiceSettings) -> str:

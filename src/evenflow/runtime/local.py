@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.errors import AlreadyRunning, SettingsError
-from evenflow.runtime import presence
+from evenflow.process import prctl
+from evenflow.runtime import presence, tokens
 from evenflow.runtime.child import Child, Screen, longest_end
 from evenflow.runtime.database import open_database, prepare_home, reach_database
 from evenflow.runtime.secret_file import write_secret
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.settings import Settings
-from evenflow.runtime.tokens import create_token, create_tokens
 
 
 class LocalEvenflow:
@@ -34,19 +34,20 @@ class LocalEvenflow:
 
     async def start(self) -> None:
         """Returns when every service is ready. Raises :class:`AlreadyRunning`, :class:`ServiceFailed`, or the database's errors."""
+        prctl.hide()  # tasks of this user shall not read what it gives to its services
         settings = self._settings
         check_folders(settings)
         prepare_home(settings.home)
         publish = self._contexts.enter_context(presence.claim(settings.home))
         port = choose_port(settings.api_host, settings.api_port)
         database_url = await self._open_database()
-        tokens = await create_tokens(database_url, name=f"operator@{socket.gethostname()}")
-        self.operator_token = tokens["operator"]
+        given = await tokens.create_tokens(database_url, name=f"operator@{socket.gethostname()}", scopes=scopes(settings))
+        self.operator_token = given["operator"]
         write_secret(settings.operator_token_file, self.operator_token)
         host = "127.0.0.1" if settings.api_host in ("0.0.0.0", "::") else settings.api_host
         self.api_url = f"http://{host}:{port}"
         for kind in Kind:
-            self._children[kind] = [self._child(kind, name, port, database_url, tokens) for name in self._names(kind)]
+            self._children[kind] = [self._child(kind, name, port, database_url, given) for name in self._names(kind)]
         await asyncio.gather(*(child.start() for children in self._children.values() for child in children))
         publish(presence.Presence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
 
@@ -79,10 +80,19 @@ class LocalEvenflow:
             return [str(kind)]
         return [f"{kind}-{number}" for number in range(1, counts[kind] + 1)]
 
-    def _child(self, kind: Kind, name: str, port: int, database_url: str, tokens: Mapping[str, str]) -> Child:
-        given = {"api_url": self.api_url, "api_port": port, "database_url": database_url, "token": tokens.get(kind, "")}
+    def _child(self, kind: Kind, name: str, port: int, database_url: str, shown: Mapping[str, str]) -> Child:
+        given = {"api_url": self.api_url, "api_port": port, "database_url": database_url, "token": shown.get(kind, "")}
         needs = self._children[Kind.API] if kind in RUNS_USER_CODE else []
         return service_child(kind, self._settings, self._screen, needs, name=name, **given)
+
+
+def scopes(settings: Settings) -> dict[tokens.Kind, Sequence[str]]:
+    """What the services of these settings serve, and their tokens are for."""
+    return {
+        "worker": settings.queues,
+        "processor": [source.name for source in settings.sources],
+        "triggerer": settings.trigger_queues,
+    }
 
 
 def check_folders(settings: Settings) -> None:
@@ -105,7 +115,13 @@ def service_child(kind: Kind, settings: Settings, screen: Screen, needs: Sequenc
 async def lent_processor(settings: Settings, api_url: str, screen: Screen) -> AsyncIterator[None]:
     """A processor of the folder ``settings.dags`` for an Evenflow that runs already, for as long as the context lasts."""
     with reach_database(settings.own_database_url, settings.home) as database_url:
-        token = await create_token(database_url, "processor", name=f"{settings.bundle} on {socket.gethostname()}", by="evenflow")
+        token = await tokens.create_token(
+            database_url,
+            "processor",
+            name=f"{settings.bundle} on {socket.gethostname()}",
+            scope=scopes(settings)["processor"],
+            by="evenflow",
+        )
     child = service_child(
         Kind.PROCESSOR, settings, screen, name=f"processor-{settings.bundle}", api_url=api_url, token=token, database_url=""
     )

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseSetBack, EvenflowError
+from evenflow.process import prctl
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.exits import Exit, exit_code
 from evenflow.runtime.lifecycle import bind_to_parent, host
@@ -28,6 +29,7 @@ log = logging.getLogger("evenflow.service")
 
 
 def main() -> int:
+    prctl.hide()  # its environment has a token, a key or a password
     bind_to_parent()
     faulthandler.enable()  # SIGABRT: says where every thread is, and ends
     kind = Kind(sys.argv[1])

@@ -15,6 +15,7 @@ from typing import cast
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
 from evenflow.process.environment import OURS as PREFIX
 from evenflow.process.environment import own_environment, user_environment
+from evenflow.process.sandbox import Mode
 from evenflow.runtime.logging import Format, Level
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.telemetry.statsd import Style
@@ -63,6 +64,7 @@ class ServiceSettings:
     log_level: Level
     log_format: Format
     drain_timeout: float
+    sandbox: Mode = "none"
 
     def environment(self, kind: Kind, environ: Mapping[str, str]) -> dict[str, str]:
         """``environ`` for the process of a service of this kind.
@@ -114,6 +116,7 @@ class ServiceSettings:
             log_level=cast(Level, value("LOG_LEVEL")),
             log_format=cast(Format, value("LOG_FORMAT")),
             drain_timeout=float(value("DRAIN_TIMEOUT")),
+            sandbox=cast(Mode, value("SANDBOX")),
         )
 
     @property

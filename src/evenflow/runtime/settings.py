@@ -80,6 +80,9 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "console", "json"] = Field("auto", description="auto: console on a terminal, else json")
     drain_timeout: float = Field(30.0, ge=0, le=86_400, description="Seconds that work in hand may take when a service stops")
 
+    sandbox: Literal["none", "landlock"] = Field(
+        "none", description="landlock: tasks and DAG files are kept out of the home and of other processes; none: they are not"
+    )
     secret_keys: SecretStr | None = Field(
         None, description="Keys that seal connections and variables, comma-separated, the first seals; else <home>/secrets.key"
     )
@@ -198,6 +201,7 @@ class Settings(BaseSettings):
             "log_level",
             "log_format",
             "drain_timeout",
+            "sandbox",
             "default_timezone",
         )
         values |= {field: getattr(self, field) for field in (*same, "parse_timeout", "parse_memory")}

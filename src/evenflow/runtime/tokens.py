@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from evenflow.api.token_watch import read_keys
@@ -18,24 +19,30 @@ LASTS_S: dict[Kind, float] = {
     "processor": FLEET_TTL_S,
     "triggerer": FLEET_TTL_S,
 }
+NO_SCOPES: Mapping[Kind, Sequence[str]] = MappingProxyType({})
 
 
-async def create_token(database_url: str, kind: Kind, *, name: str, by: str, ttl: float | None = None) -> str:
-    """The text of a new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's."""
+async def create_token(
+    database_url: str, kind: Kind, *, name: str, by: str, scope: Sequence[str] = (), ttl: float | None = None
+) -> str:
+    """The text of a new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's, ``scope`` what the fleet
+    may serve: queues, or bundles; none: all.
+    """
     async with await connect_async(database_url, name="tokens") as conn:
-        return await _create(conn, kind, name, by, LASTS_S[kind] if ttl is None else ttl)
+        return await _create(conn, kind, name, scope, by, LASTS_S[kind] if ttl is None else ttl)
 
 
-async def create_tokens(database_url: str, *, name: str) -> dict[str, str]:
+async def create_tokens(database_url: str, *, name: str, scopes: Mapping[Kind, Sequence[str]] = NO_SCOPES) -> dict[str, str]:
     """One of each kind for an ``evenflow up``, which starts services again for as long as it runs."""
     async with await connect_async(database_url, name="tokens") as conn:
-        return {kind: await _create(conn, kind, name, "evenflow up", OPERATOR_TTL_S) for kind in LASTS_S}
+        return {kind: await _create(conn, kind, name, scopes.get(kind, ()), "evenflow up", OPERATOR_TTL_S) for kind in LASTS_S}
 
 
-async def _create(conn: Conn, kind: Kind, name: str, by: str, ttl: float) -> str:
+async def _create(conn: Conn, kind: Kind, name: str, scope: Sequence[str], by: str, ttl: float) -> str:
     keys = await read_keys(conn)
-    token_id = await stored.insert_token(conn, kind=kind, name=name, by=by, ttl=ttl, key_id=max(keys.keys))
-    return mint(keys, OperatorToken(name, token_id) if kind == "operator" else FleetToken(kind, token_id), ttl=ttl)
+    names = sorted(set(scope))
+    token_id = await stored.insert_token(conn, kind=kind, name=name, scope=names, by=by, ttl=ttl, key_id=max(keys.keys))
+    return mint(keys, OperatorToken(name, token_id) if kind == "operator" else FleetToken(kind, token_id, tuple(names)), ttl=ttl)
 
 
 async def list_tokens(database_url: str) -> list[GivenToken]:

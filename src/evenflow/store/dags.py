@@ -220,6 +220,20 @@ async def read_code(conn: Conn, code_hash: str) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
+class CodeUse(NamedTuple):
+    in_hand: bool  # of the service that asks
+    version_keys: list[int]
+    bundles: list[str]
+
+
+async def find_code_use(conn: Conn, code_hash: str, *, service_id: int, most: int) -> CodeUse:
+    """Who needs an archive; of the ``most`` newest versions that are of it."""
+    names = {"code_hash": code_hash, "service_id": service_id, "most": most}
+    use = await (await conn.cursor(row_factory=args_row(CodeUse)).execute(sql("dags/find_code_use"), names)).fetchone()
+    assert use is not None
+    return use
+
+
 # -- what people ask for -----------------------------------------------------------------------------------------------
 
 

@@ -45,6 +45,7 @@ create table token (
     token_id    bigint generated always as identity primary key,
     kind        text not null,                               -- operator, worker, processor, triggerer
     name        text not null,
+    scope       text[] not null default '{}',                -- queues, of a processor bundles, that services may serve; none: all
     created_at  timestamptz not null default now(),
     created_by  text not null,
     expires_at  timestamptz not null,
@@ -107,6 +108,7 @@ create table dag_version (
     unique (dag_id, version_number),
     unique (dag_id, spec_hash, code_hash)
 );
+create index dag_version_of_code on dag_version (code_hash, version_key desc);          -- dags/find_code_use
 
 -- Names of the tasks of a version, for everything that people read.
 create table task (

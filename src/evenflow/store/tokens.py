@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ class GivenToken(NamedTuple):
     token_id: int
     kind: str
     name: str
+    scope: list[str]  # queues, of a processor bundles; none: all
     created_at: datetime
     created_by: str
     expires_at: datetime
@@ -66,9 +67,9 @@ async def add_key(conn: Conn, *, keep: bool, by: str) -> int:
     return int(row[0])
 
 
-async def insert_token(conn: Conn, *, kind: str, name: str, by: str, ttl: float, key_id: int) -> int:
+async def insert_token(conn: Conn, *, kind: str, name: str, scope: Sequence[str], by: str, ttl: float, key_id: int) -> int:
     """The number of a token that is good for ``ttl`` seconds."""
-    names = {"kind": kind, "name": name, "by": by, "ttl": ttl, "key_id": key_id}
+    names = {"kind": kind, "name": name, "scope": list(scope), "by": by, "ttl": ttl, "key_id": key_id}
     row = await (await conn.execute(sql("tokens/insert_one"), names)).fetchone()
     assert row is not None
     return int(row[0])

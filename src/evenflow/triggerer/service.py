@@ -24,6 +24,7 @@ from evenflow.process.loops import Loops
 from evenflow.process.orphans import reap_adopted
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.presence import Presence, identity
+from evenflow.process.sandbox import Sandbox
 from evenflow.process.templates import TemplatePool
 from evenflow.sdk.masking import masker_of
 from evenflow.telemetry.vitals import Vitals
@@ -55,12 +56,14 @@ class TriggererService:
         capacity: int,
         queues: list[str],
         home: Path,
+        sandbox: Sandbox | None = None,
         vitals: Vitals | None = None,
     ) -> None:
         if capacity < 1:
             raise SettingsError(f"Triggerer {name!r} has a capacity of {capacity}; it needs at least one.")
         self.name = name
         self._api_url, self._token, self._home = api_url, token, home
+        self._sandbox = sandbox
         self._capacity, self._queues = capacity, queues
         self.vitals = vitals or Vitals(Teller.TRIGGERER, name)
         self._state: Literal["active", "draining"] = "active"
@@ -75,7 +78,7 @@ class TriggererService:
         code = CodeCache(self._home / "trigger-code", self._client)  # its own: a worker of this home prunes what no try uses
         await asyncio.to_thread(code.prune)
         meter = self.vitals.meter
-        self._templates = templates = TemplatePool(HOST_PROCESS, code, user_environment(os.environ))
+        self._templates = templates = TemplatePool(HOST_PROCESS, code, user_environment(os.environ), self._sandbox)
         self._questions = questions = Questions(self._client)
         self._reporter = Reporter(self._client, lambda seconds: meter.observe(metrics.EVENT_SECONDS, seconds))
         self._logs = LogShipper(self._client)

@@ -25,6 +25,7 @@ from evenflow.process.loops import Loops
 from evenflow.process.orphans import reap_adopted
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.presence import Presence, identity
+from evenflow.process.sandbox import Sandbox
 from evenflow.process.templates import TemplatePool
 from evenflow.sdk.masking import masker_of
 from evenflow.telemetry.vitals import Vitals
@@ -61,6 +62,7 @@ class WorkerService:
         queues: list[str],
         home: Path,
         values: Values,
+        sandbox: Sandbox | None = None,
         vitals: Vitals | None = None,
     ) -> None:
         if slots < 1 or resume_slots < 1 or not queues:
@@ -69,6 +71,7 @@ class WorkerService:
             )
         self.name = name
         self._api_url, self._token, self._home, self._values = api_url, token, home, values
+        self._sandbox = sandbox
         self._slots, self._resume_slots, self._queues = slots, resume_slots, queues
         self.vitals = vitals or Vitals(Teller.WORKER, name)
         self._state: Literal["active", "draining"] = "active"
@@ -82,7 +85,7 @@ class WorkerService:
         code = CodeCache(self._home / "code", self._client)
         await asyncio.to_thread(code.prune)
         self._memory = MemoryWatch(kernel_counters())
-        self._templates = TemplatePool(TASK_PROCESS, code, user_environment(os.environ))
+        self._templates = TemplatePool(TASK_PROCESS, code, user_environment(os.environ), self._sandbox)
         self._reporter = Reporter(self._client)
         self._logs = LogShipper(self._client)
         tools = Tools(

@@ -39,7 +39,7 @@ def execution_routes(
     """``hot`` is the pool for claims, reports and beats."""
     services = ServiceRoutes(hot, claims, tokens)
     tries = TryRoutes(pool, hot, tokens, versions, claims, logs, vault)
-    files = FileRoutes(pool)
+    files = FileRoutes(pool, versions)
     triggers = TriggerRoutes(hot, tokens, vault, trigger_claims)
     body = limits.EXECUTION_BODY
 

@@ -5,7 +5,8 @@ This is the way of every claim and report, so nothing is computed per request th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import shlex
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,17 @@ class Call:
         if self.of_service.service_id != service_id:
             raise Forbidden(f"This token is of service {self.of_service.service_id}; it cannot speak for service {service_id}.")
         return self.of_service
+
+    def within_scope(self, names: Iterable[str]) -> None:
+        """Raises :class:`Forbidden` when the service's fleet may not serve all of these queues or, of a processor, bundles."""
+        service = self.of_service
+        foreign = sorted(set(names) - set(service.scope))
+        if service.scope and foreign:
+            what, option = ("bundles", "--bundle") if service.kind == "processor" else ("queues", "--queue")
+            raise Forbidden(
+                f"This {service.kind}'s token is for the {what} {', '.join(service.scope)} and cannot serve {', '.join(foreign)}. "
+                f"Make one that can: evenflow tokens create {service.kind} {option} {shlex.quote(foreign[0])}"
+            )
 
     async def hung_up(self) -> None:
         """Returns when the caller is gone."""

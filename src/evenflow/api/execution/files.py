@@ -8,6 +8,8 @@ from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.parsing import store_parsed
 from evenflow.api.refusals import Refused
+from evenflow.api.tokens import ServiceToken
+from evenflow.api.versions import Versions
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import dags, settings
 from evenflow.store.connect import AsyncPool
@@ -16,13 +18,14 @@ from evenflow.wire.messages import FilesLease, FilesLeased, FilesSeen, LeasedFil
 
 
 class FileRoutes:
-    def __init__(self, pool: AsyncPool) -> None:
-        self._pool = pool
+    def __init__(self, pool: AsyncPool, versions: Versions) -> None:
+        self._pool, self._versions = pool, versions
 
     async def seen(self, call: Call) -> None:
         message: FilesSeen = call.message
         if len(message.files) > limits.FILES:
             raise Refused(413, "too_large", f"{len(message.files):,} DAG files in one bundle; the limit is {limits.FILES:,}.")
+        call.within_scope([message.bundle])
         files = {seen.file: dags.DagFile(seen.file, seen.fingerprint) for seen in message.files}
         async with self._pool.connection() as conn:
             await dags.see_files(conn, message.bundle, list(files.values()))
@@ -30,6 +33,7 @@ class FileRoutes:
     async def lease(self, call: Call) -> FilesLeased:
         message: FilesLease = call.message
         call.speaks_for(message.service_id)
+        call.within_scope(message.bundles)
         async with self._pool.connection() as conn:
             leased = await dags.lease_files(
                 conn,
@@ -47,6 +51,7 @@ class FileRoutes:
         message: ParsedFile = call.message
         if len(message.specs) > limits.SPECS:
             raise Refused(413, "too_large", f"{message.file} defines {len(message.specs):,} DAGs; the limit is {limits.SPECS:,}.")
+        call.within_scope([message.bundle])
         answer = await store_parsed(self._pool, message)
         reached(KillPoint.VERSION_STORED)
         return answer
@@ -60,7 +65,19 @@ class FileRoutes:
     async def get_code(self, call: Call) -> bytes:
         code_hash: str = call.path["code_hash"]
         async with self._pool.connection() as conn:
-            archive = await dags.read_code(conn, code_hash)
+            archive = await dags.read_code(conn, code_hash) if await self._may_read(conn, call.of_service, code_hash) else None
         if archive is None:
-            raise Refused(404, "not_found", f"There is no code {code_hash}.")
+            raise Refused(404, "not_found", f"There is no code {code_hash} that this service may read.")
         return archive
+
+    async def _may_read(self, conn: dags.Conn, service: ServiceToken, code_hash: str) -> bool:
+        """With a scope: what the service has in hand, and what is of its queues or bundles."""
+        if not service.scope:
+            return True
+        use = await dags.find_code_use(conn, code_hash, service_id=service.service_id, most=limits.CODE_VERSIONS)
+        if service.kind == "processor":
+            return not set(use.bundles).isdisjoint(service.scope)
+        if use.in_hand:
+            return True
+        versions = await self._versions.of(conn, use.version_keys)
+        return any(task.queue in service.scope for version in versions.values() for task in version.tasks)

@@ -21,6 +21,9 @@ class TriggerRoutes:
         call.speaks_for(message.service_id)
         if not message.request_key or message.capacity < 1:
             raise Refused(422, "bad_value", "A claim of triggers needs a request_key and a capacity of at least one.")
+        call.within_scope(message.queues)
+        if not message.queues:  # all that its fleet may serve
+            message.queues = list(call.of_service.scope)
         return await self._claims.claim(message, hung_up=call.hung_up)
 
     async def report(self, call: Call) -> TriggerReportsAnswer:

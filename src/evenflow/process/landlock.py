@@ -1,0 +1,113 @@
+"""Keeping a process and all that it starts out of a folder, by Linux' Landlock (5.13 or newer, no privilege needed).
+
+Landlock knows permissions below folders and no exceptions from them. So to hide one folder is to permit everything beside it and
+beside each folder that it is in, one by one, as these are at that moment: what is made later *directly* in a folder that leads to
+the hidden one cannot be opened from inside. What is permitted is a file's or folder's identity, not its name.
+
+Whoever is inside can neither trace nor read the memory, environment and descriptors of what is outside, nor (Linux 6.12) signal it.
+Root has other ways to all of it: this is for everybody else. ``no_new_privs`` is its price: no program inside gains rights by its
+file, sudo and su first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from evenflow.process import prctl
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
+_VERSION_FLAG = 1
+_PATH_BENEATH = 1
+_SCOPE_SIGNAL = 1 << 1
+_SCOPES_SINCE = 6  # version of Landlock
+_SIZES = {1: 8, 4: 16, 6: 24}  # of what describes a ruleset, by the first version that has it
+
+_WRITE_FILE, _READ_FILE = 1 << 1, 1 << 2
+_CHANGE_FOLDER = sum(1 << bit for bit in range(4, 13))  # remove and make, of every kind
+_REFER, _REFER_SINCE = 1 << 13, 2  # move and link between folders
+_TRUNCATE, _TRUNCATE_SINCE = 1 << 14, 3
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (("files", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+class _Beneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+def version() -> int:
+    """Of the kernel's Landlock; 0: it has none, or it is switched off."""
+    return max(0, int(prctl.libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)))
+
+
+def hide_folder(hidden: Path, *, readable: Iterable[Path], usable: Iterable[Path]) -> None:
+    """From now on nothing in ``hidden`` can be read or changed by this process and those that it starts, but for the folders in it
+    that are ``readable`` or ``usable``; what it has open stays so. Raises :class:`OSError`.
+    """
+    known = version()
+    in_files = _READ_FILE | _WRITE_FILE | (_TRUNCATE if known >= _TRUNCATE_SINCE else 0)
+    everything = in_files | _CHANGE_FOLDER | (_REFER if known >= _REFER_SINCE else 0)
+    scoped = _SCOPE_SIGNAL if known >= _SCOPES_SINCE else 0
+    size = max(size for since, size in _SIZES.items() if since <= max(known, 1))
+    ruleset = _call(_CREATE_RULESET, ctypes.byref(_Ruleset(everything, 0, scoped)), size, 0)
+    try:
+        hidden = hidden.resolve()
+        for path in (*_beside(hidden), *_inside(hidden, usable)):
+            _permit(ruleset, path, everything, in_files)
+        for path in _inside(hidden, (*readable, *_of_python())):
+            _permit(ruleset, path, _READ_FILE, _READ_FILE)
+        prctl.gain_no_privileges()
+        _call(_RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def _beside(hidden: Path) -> Iterator[Path]:
+    """All that is neither in ``hidden`` nor leads to it."""
+    child = hidden
+    for folder in hidden.parents:
+        with os.scandir(folder) as entries:
+            yield from (Path(entry.path) for entry in entries if entry.path != str(child))
+        child = folder
+
+
+def _inside(hidden: Path, folders: Iterable[Path]) -> Iterator[Path]:
+    for folder in folders:
+        resolved = folder.resolve()
+        if resolved != hidden and resolved.is_relative_to(hidden):
+            yield resolved
+
+
+def _of_python() -> Iterator[Path]:
+    """Where this interpreter has its modules, which may be below the hidden folder."""
+    yield from map(Path, (sys.prefix, sys.base_prefix, *filter(None, sys.path)))
+
+
+def _permit(ruleset: int, path: Path, in_folder: int, in_file: int) -> None:
+    """A link is no permission for what it leads to; what is gone by now, or not ours to look at, needs none."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISLNK(mode):
+            beneath = _Beneath(in_folder if stat.S_ISDIR(mode) else in_file, descriptor)
+            _call(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(beneath), 0)
+    finally:
+        os.close(descriptor)
+
+
+def _call(number: int, *arguments: object) -> int:
+    result = int(prctl.libc.syscall(number, *arguments))
+    if result < 0:
+        errno = ctypes.get_errno()
+        raise OSError(errno, f"Landlock: {os.strerror(errno)}")
+    return result
