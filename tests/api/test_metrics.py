@@ -17,6 +17,7 @@ from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.duties import Presence
 from evenflow.scheduler.tally import Tally
+from evenflow.store.leases import list_lost
 from evenflow.store.metrics import MOST_COUNTED
 from evenflow.store.sql import sql
 from evenflow.telemetry.prometheus import exposition
@@ -89,6 +90,17 @@ async def test_a_service_that_misses_its_beats_is_unhealthy_everywhere(api_url: 
     assert [service["healthy"] for service in health["services"] if service["kind"] == "scheduler"] == [True]
 
 
+async def test_a_service_that_was_lost_is_listed_until_one_of_its_name_replaces_it(api_url: str, world: World) -> None:
+    """R-HA4: and by doctor."""
+    worker = "insert into service (kind, name, host, pid, version, state) values ('worker', %s, 'h', 1, '0', %s)"
+    for name, state in (("w", "lost"), ("v", "lost"), ("v", "active"), ("u", "stopped")):
+        world.db.execute(worker, [name, state])
+    _, health = await get(f"{api_url}/health")
+    listed = [(s["name"], s["state"]) for s in health["services"] if s["kind"] == "worker"]
+    assert listed == [("v", "active"), ("w", "lost")]
+    assert list_lost(world.db) == [("worker", "w", "h")]
+
+
 async def test_an_api_server_knows_whether_it_is_live_and_ready(api_url: str) -> None:
     status, live = await get(f"{api_url}/health/live")
     assert (status, live["status"]) == (200, "live")
@@ -133,6 +145,7 @@ async def test_how_full_and_how_busy_the_system_is(api_url: str, world: World) -
     assert of(samples, "evenflow_reports_waiting") == 0
     assert of(samples, "evenflow_dag_files_broken") == 1
     assert (of(samples, "evenflow_quarantined", kind="run"), of(samples, "evenflow_quarantined", kind="dag")) == (0, 1)
+    assert of(samples, "evenflow_history_days_ahead") == -1, "no scheduler has made partitions"
     assert of(samples, "evenflow_database_oldest_snapshot_seconds") >= 0
     assert of(samples, "evenflow_database_dead_rows", table="task_instance") >= 0
     assert of(samples, "evenflow_database_connections", state="idle") >= 1

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from evenflow.cli.app import _COMMANDS, build_app, run
 from evenflow.cli.params import parse_params
+from evenflow.cli.status import _doing
 from evenflow.cli.terminal import duration
+from evenflow.client.answers import ServiceStatus
 from evenflow.errors import ParamError
 from evenflow.runtime.exits import Exit
+from evenflow.scheduler.partitions import make_partitions
 from evenflow.store.migrate import SCHEMA_VERSION, migrations
 
 NOUNS = ("dags", "runs", "tasks", "pools", "settings", "db", "tokens")
@@ -138,6 +142,27 @@ def test_doctor_finds_everything_well(evenflow, database_url: str) -> None:
     assert {name: findings[name]["verdict"] for name in ("Database", "Schema", "Clock", "LISTEN", "Home")} == dict.fromkeys(
         ("Database", "Schema", "Clock", "LISTEN", "Home"), "ok"
     )
+
+
+@pytest.mark.parametrize(("healthy", "doing"), [(True, "1 of 4 slots"), (False, "")])
+def test_what_a_lost_worker_did_is_not_told(healthy: bool, doing: str) -> None:
+    """It is sent elsewhere."""
+    detail = {"slots": 4, "running": 1}
+    names = {"kind": "worker", "name": "w", "host": "h", "pid": 1, "version": "1", "started_at": datetime.now(UTC)}
+    state = "active" if healthy else "lost"
+    assert _doing(ServiceStatus(**names, state=state, beat_age_s=1.0, healthy=healthy, detail=detail)) == doing
+
+
+def test_doctor_tells_of_what_is_lost_and_of_history_without_partitions(evenflow, db, database_url: str) -> None:
+    """R-HA20."""
+    row = "insert into service (kind, name, host, pid, version, state) values (%s, %s, 'h1', 1, '0', %s)"
+    db.execute(row, ["worker", "w", "lost"])
+    make_partitions(db, datetime.now(UTC) - 7 * timedelta(days=1))
+    done = evenflow("doctor", "--json", DATABASE_URL=database_url, API_PORT="0")
+    findings = {finding["what"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert (findings["Services"]["verdict"], findings["History"]["verdict"]) == ("warn", "warn")
+    assert "worker w on h1" in findings["Services"]["found"]
+    assert "0 days ahead, not 7" in findings["History"]["found"]
 
 
 def test_doctor_names_the_cure(evenflow, empty_database_url: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from evenflow.core.limits import PARTITIONS_AHEAD
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.core.observation import Teller
 from evenflow.scheduler.duties import Presence
-from evenflow.scheduler.partitions import DAYS_AHEAD, first_run_key, make_partitions
+from evenflow.scheduler.partitions import make_partitions
 from evenflow.scheduler.schedules import create_scheduled
+from evenflow.store.partitions import first_run_key
 from evenflow.telemetry.vitals import Vitals
 
 TASK = TaskSpec(task_id="a", operator="python")
@@ -58,7 +60,7 @@ def test_history_goes_to_the_partition_of_the_day_of_its_run(world: Any) -> None
     today = datetime.now(UTC)
     make_partitions(world.conn, today)
     make_partitions(world.conn, today)
-    names = [f"task_event_{today + timedelta(days=d):%Y%m%d}" for d in range(DAYS_AHEAD + 1)]
+    names = [f"task_event_{today + timedelta(days=d):%Y%m%d}" for d in range(PARTITIONS_AHEAD + 1)]
     for name in names:
         assert world.conn.execute("select to_regclass(%s) is not null", [name]).fetchone() == (True,)
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))

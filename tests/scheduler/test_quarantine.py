@@ -16,11 +16,11 @@ from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler import reports
+from evenflow.scheduler.agenda import Agenda, Duty
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.audit import Sweep
 from evenflow.scheduler.backfills import make_backfill_runs
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.duties import Duty, perform_due
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.scheduler.service import RETRY_S
 from evenflow.scheduler.tally import Tally
@@ -565,7 +565,7 @@ def test_a_duty_that_fails_keeps_no_other_from_its_turn(world: Any) -> None:
         told.append("worked")
         stop.set()
 
-    perform_due(world.conn, [Duty("one", 1.0, fail), Duty("other", 1.0, work)], {}, stop, lambda *_: None)
+    Agenda([Duty("one", 1.0, fail), Duty("other", 1.0, work)]).perform(world.conn, stop)
     assert told == ["failed", "worked"]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
-from evenflow.scheduler.partitions import first_run_key, make_partitions
-from evenflow.scheduler.retention import RUNS_AT_ONCE, delete_before, delete_old, drop_partitions_before
+from evenflow.scheduler.retention import RUNS_AT_ONCE, delete_before, delete_old
+from evenflow.store.partitions import first_run_key
 from evenflow.store.retention import delete_garbage
 from tests.scheduler.conftest import World
 
@@ -117,22 +117,6 @@ def test_old_events_of_assets_go_unless_somebody_waits_for_them(world: World) ->
     delete_before(world.conn, NOW - DAY)
     left = [n for (n,) in world.conn.execute("select event_id from asset_event order by event_id")]
     assert left == [first, second, young]
-
-
-def test_empty_partitions_of_days_that_are_over_are_dropped(world: World) -> None:
-    for age in (30, 20):
-        make_partitions(world.conn, NOW - age * DAY)
-    world.conn.execute(
-        "insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state)"
-        " values (%s, 0, -1, 1, 1, 'grant', 'queued')",
-        [first_run_key(NOW - 20 * DAY)],
-    )
-    full = f"task_event_{NOW - 20 * DAY:%Y%m%d}"
-    dropped = drop_partitions_before(world.conn, NOW - 5 * DAY)
-    assert f"task_event_{NOW - 30 * DAY:%Y%m%d}" in dropped
-    assert full not in dropped
-    assert world.conn.execute("select to_regclass(%s) is not null", [full]).fetchone() == (True,)
-    assert drop_partitions_before(world.conn, NOW - 5 * DAY) == []
 
 
 def test_a_large_run_goes_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
+from evenflow.core.limits import PARTITIONS_AHEAD
+from evenflow.core.metrics import DATABASE_FAILURES, DUTY_FAILURES
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import DatabaseNotMigrated
+from evenflow.scheduler import duties
 from evenflow.scheduler.service import SchedulerService
+from evenflow.store.partitions import read_days_ahead
 
 CHAIN = DagSpec(
     dag_id="d",
@@ -59,6 +64,47 @@ async def test_a_scheduler_runs_what_is_triggered_and_signs_off(world: Any, data
     assert world.run_state(run) == "success"
     world.audit()
     assert world.conn.execute("select state from service where kind = 'scheduler'").fetchone() == ("stopped",)
+
+
+async def test_retention_that_always_fails_stops_nothing(world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA20: neither turns, nor other duties, nor the safety nets."""
+    looks: dict[str, int] = {"sweep": 0, "watchdog": 0, "retention": 0}
+
+    def look(name: str) -> Callable[..., None]:
+        def count(*_: Any) -> None:
+            looks[name] += 1
+
+        return count
+
+    def fail(*_: Any) -> None:
+        looks["retention"] += 1
+        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+
+    monkeypatch.setattr(duties, "delete_old", fail)
+    monkeypatch.setattr(duties.Sweep, "perform", look("sweep"))
+    monkeypatch.setattr(duties.Watchdog, "look", look("watchdog"))
+    world.add_dag(CHAIN)
+    service = SchedulerService(database_url, name="s")
+    await service.start()
+    run = world.trigger("d")
+    await asyncio.to_thread(until, lambda: work(world) and looks["sweep"] > 3 and looks["watchdog"] > 3)
+    await service.stop()
+    assert world.run_state(run) == "success"
+    assert looks["retention"] >= 2
+    assert service.vitals.meter.value(DUTY_FAILURES, "retention") == looks["retention"]
+    assert service.vitals.meter.value(DATABASE_FAILURES, "housekeeping") == 0, "the connection was all right"
+
+
+async def test_partitions_are_there_before_the_first_turn(world: Any, database_url: str) -> None:
+    """R-HA20: what a turn writes into the default partition is in the way of the day's own."""
+    world.add_dag(CHAIN)
+    world.trigger("d")
+    service = SchedulerService(database_url, name="s")
+    await service.start()
+    await asyncio.to_thread(until, lambda: work(world))
+    await service.stop()
+    assert world.conn.execute("select count(*) from task_event_default").fetchone() == (0,)
+    assert read_days_ahead(world.conn) == PARTITIONS_AHEAD
 
 
 async def test_a_scheduler_refuses_a_database_that_is_not_migrated(empty_database_url: str) -> None:

@@ -58,6 +58,7 @@ async def _read(conn: counts.Conn) -> list[Reading]:
         *of(metrics.TRIGGERS_RUNNING, [((), triggers.running)]),
         *of(metrics.DAG_FILES_BROKEN, [((), backlog.dag_files_broken)]),
         *of(metrics.QUARANTINED, [((kind,), count) for kind, count in set_aside.items()]),
+        *of(metrics.HISTORY_DAYS_AHEAD, [((), await counts.read_history_days(conn))]),
         *of(metrics.DATABASE_LIVE_ROWS, [((rows.table,), rows.live) for rows in tables]),
         *of(metrics.DATABASE_DEAD_ROWS, [((rows.table,), rows.dead) for rows in tables]),
         *_of_database(await counts.read_database(conn)),

@@ -10,6 +10,7 @@ from evenflow.cli.remote import remote
 from evenflow.cli.standing_names import IN_WORDS, title, way_to_activate
 from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say
 from evenflow.client.answers import ServiceStatus, StandingObject, Status
+from evenflow.core.limits import PARTITIONS_LEAST
 from evenflow.core.plurals import counted
 from evenflow.core.service import NEEDED
 from evenflow.core.service_states import ServiceState
@@ -63,6 +64,9 @@ def _show(found: Status, missing: list[str]) -> None:
     if found.triggers_waiting and not any(s.kind == "triggerer" and s.healthy for s in found.services):
         waiting = counted(found.triggers_waiting, "deferred task")
         say(f"Nothing runs the triggers of {waiting}: no triggerer is healthy. Start one: evenflow triggerer", "red")
+    if found.history_days_ahead < PARTITIONS_LEAST and any(s.kind == "scheduler" and s.healthy for s in found.services):
+        days = counted(max(found.history_days_ahead, 0), "day")
+        say(f"History has partitions for {days} ahead only. The schedulers' logs say what keeps them from making more.", "red")
     for standing in found.not_active:
         _tell_standing(standing)
     for kind in missing:
@@ -88,6 +92,8 @@ def _health(service: ServiceStatus) -> Text:
 
 def _doing(service: ServiceStatus) -> str:
     detail = service.detail
+    if not service.healthy:
+        return ""  # whatever it did is sent elsewhere
     if service.kind == "worker" and "slots" in detail:
         returns = f" + {detail['resume_slots']} for returns" if "resume_slots" in detail else ""
         return f"{detail.get('running', 0)} of {counted(detail['slots'], 'slot')}{returns}"

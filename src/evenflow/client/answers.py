@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from evenflow.core.limits import PARTITIONS_AHEAD
+
 T = TypeVar("T")
 
 
@@ -278,6 +280,7 @@ class Status(Answer):
     not_active: list[StandingObject] = []
     triggers_waiting: int = 0
     triggers_running: int = 0
+    history_days_ahead: int = PARTITIONS_AHEAD
 
 
 class WaitingTrigger(Answer):

@@ -15,6 +15,14 @@ STAND_BY_S = 0.025  # a scheduler that another one leaves nothing to do looks no
 STALL_S = 2.0  # a startable task that nothing starts for so long is a defect, and repaired; two sweeps
 NODES_WATCHED = 1_000  # nodes that the watchdog looks at: about 10 ms each half second; there are tens to hundreds
 WATCH_S = 0.5  # between two of its looks
+DUTY_PAUSE_S = 60.0  # the longest pause of a duty that keeps failing: soon enough after its cause has gone, and seldom in the log
+HOUSEKEEPING_S = 5.0  # between two looks for what is old, when the last found nothing; nobody waits for it
+PARTITIONS_AHEAD = 7  # days for which history has its partition: a dump, or schedulers that are away, may take a week of them
+PARTITIONS_LEAST = 2  # days ahead; fewer raise an alarm, two days before any harm
+PARTITION_PATIENCE_S = 0.2  # that attaching or dropping one may wait for a lock: meanwhile others wait behind it
+PARTITION_LOCKED_S = 2.0  # that it may take under its locks: less than what ends a turn that waits for them (HANG_S)
+PARTITION_RETRY_S = 60.0  # after a miss
+STRAYS_AT_ONCE = 20_000  # rows of history that are moved to or from the default partition under a lock: about 0.1 s
 
 MAX_MAP_LENGTH = 100_000  # instances of one mapped task; also what a literal may have
 MAX_LOSSES = 3  # dispatches of one task instance that infrastructure may lose, unless it says otherwise, before that is its failure

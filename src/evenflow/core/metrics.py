@@ -65,6 +65,11 @@ QUARANTINED = gauge(
     "evenflow_quarantined", SYSTEM, "Runs and other things that are set aside because handling them raised an exception.", "kind"
 )
 DAG_FILES_BROKEN = gauge("evenflow_dag_files_broken", SYSTEM, "DAG files that cannot be loaded.")
+HISTORY_DAYS_AHEAD = gauge(
+    "evenflow_history_days_ahead",
+    SYSTEM,
+    "Days after today for which history has its partition; -1 when today has none. Schedulers keep it at 7.",
+)
 DATABASE_BYTES = gauge("evenflow_database_bytes", SYSTEM, "Size of the database.")
 DATABASE_OLDEST_SNAPSHOT = gauge(
     "evenflow_database_oldest_snapshot_seconds",
@@ -140,6 +145,12 @@ SET_ASIDE = counter(
     "what",
 )
 DUTY_SECONDS = counter("evenflow_scheduler_duty_seconds", SCHEDULER, "Time that its other duties took.", "duty")
+DUTY_FAILURES = counter(
+    "evenflow_scheduler_duty_failures",
+    SCHEDULER,
+    "Times that one of them failed. It waits for longer each time, and the others go on.",
+    "duty",
+)
 DATABASE_FAILURES = counter(
     "evenflow_scheduler_database_failures",
     SCHEDULER,

@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 
+from evenflow.core.limits import PARTITIONS_AHEAD, PARTITIONS_LEAST
 from evenflow.core.plurals import counted
 from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, JavaNotFound
 from evenflow.runtime import presence
@@ -88,7 +89,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
         with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="doctor") as conn:
             kind = redacted(url) if settings.own_database_url else "embedded"
             yield Finding("Database", Verdict.OK, f"PostgreSQL {conn.info.parameter_status('server_version')}, {kind}")
-            for examine in (_schema, _keys, _quarantine, _triggers, _clock, _durability, _notifications):
+            for examine in (_schema, _keys, _quarantine, _triggers, _services, _history, _clock, _durability, _notifications):
                 yield examine(conn, settings)
     except EvenflowError as error:
         yield _failed("Database", error)
@@ -149,6 +150,36 @@ def _triggers(conn: psycopg.Connection[Any], _: Settings) -> Finding:
         return Finding("Triggers", Verdict.OK, "none waits for a triggerer")
     found = f"{counted(count, 'deferred task')} wait for a triggerer, of queue {queue} for example"
     return Finding("Triggers", Verdict.WARN, found, "Start one that serves this queue: evenflow triggerer")
+
+
+def _services(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+    from evenflow.store.leases import list_lost
+
+    try:
+        lost = list_lost(conn)
+    except psycopg.errors.UndefinedTable:
+        return Finding("Services", Verdict.OK, "not in use yet")
+    if not lost:
+        return Finding("Services", Verdict.OK, "none was lost within the hour")
+    names = ", ".join(f"{kind} {name} on {host}" for kind, name, host in lost)
+    cure = "What they did is sent elsewhere. Start them again if you miss them; they are listed for an hour."
+    return Finding("Services", Verdict.WARN, f"lost, and not replaced: {names}", cure)
+
+
+def _history(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+    from evenflow.store.partitions import list_all, read_days_ahead
+
+    try:
+        days, used = read_days_ahead(conn), bool(list_all(conn))
+    except psycopg.errors.UndefinedTable:
+        days, used = 0, False
+    if not used:
+        return Finding("History", Verdict.OK, "its partitions are made by the first scheduler")
+    if days >= PARTITIONS_LEAST:
+        return Finding("History", Verdict.OK, f"has its partitions for {counted(days, 'day')} ahead")
+    found = f"partitions of task_event are there for {counted(max(days, 0), 'day')} ahead, not {PARTITIONS_AHEAD}"
+    cure = "The log of a scheduler says what keeps it from making them: a role without CREATE, or a session that locks them."
+    return Finding("History", Verdict.WARN, found, cure)
 
 
 def _clock(conn: psycopg.Connection[Any], _: Settings) -> Finding:

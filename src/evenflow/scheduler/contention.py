@@ -1,12 +1,10 @@
 """How much of a scheduler's time goes into waiting for locks (R-HA14), by looking at what its transactions do right now.
 
 PostgreSQL does not add up lock waits of a session, and asking it around every statement would cost more than they do. Looks at
-regular moments, from a thread and connection of their own that no lock can hold up, find each state as often as it lasts.
+regular moments, from a thread and connection on which nothing waits for locks of runs, find each state as often as it lasts.
 """
 
 from __future__ import annotations
-
-import threading
 
 from evenflow.core.metrics import SAMPLES
 from evenflow.core.observation import Meter
@@ -24,10 +22,6 @@ class Contention:
         self.pid: int | None = None
         for state in activity.STATES:
             meter.count(SAMPLES, 0, state)
-
-    def watch(self, conn: Conn, stop: threading.Event) -> None:
-        while not stop.wait(LOOK_S):
-            self.look(conn)
 
     def look(self, conn: Conn) -> None:
         if self.pid is not None and (state := activity.read_state(conn, self.pid)) is not None:

@@ -6,21 +6,18 @@ import json
 import logging
 import os
 import socket
-import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import version
 
-from evenflow.core.limits import BEAT_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
+from evenflow.core.limits import BEAT_S, HOUSEKEEPING_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
+from evenflow.scheduler.agenda import Duty
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.audit import Sweep
 from evenflow.scheduler.backfills import make_backfill_runs
+from evenflow.scheduler.contention import LOOK_S, Contention
 from evenflow.scheduler.drains import end_drains
-from evenflow.scheduler.fitness import UNFIT
+from evenflow.scheduler.fitness import Fitness
 from evenflow.scheduler.leases import watch_leases
-from evenflow.scheduler.partitions import make_partitions
-from evenflow.scheduler.quarantine import may_be_poison
+from evenflow.scheduler.partitions import make_history_partitions
 from evenflow.scheduler.retention import delete_old, drop_old_partitions
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.scheduler.tally import Tally
@@ -30,13 +27,6 @@ from evenflow.store.rows import Conn
 from evenflow.telemetry.vitals import Vitals
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Duty:
-    name: str
-    every_s: float
-    perform: Callable[[Conn], None]
 
 
 def clear_inbox(conn: Conn) -> None:
@@ -54,12 +44,6 @@ def end_deaf_sessions(conn: Conn) -> None:
 def create_due_runs(conn: Conn) -> None:
     while create_scheduled(conn):
         pass
-
-
-def make_history_partitions(conn: Conn) -> None:
-    row = conn.execute("select now()").fetchone()
-    assert row is not None
-    make_partitions(conn, row[0])
 
 
 class Presence:
@@ -99,48 +83,34 @@ class Presence:
         return known
 
 
-def pulse(own: Presence) -> list[Duty]:
-    """What others rely on to the second, so no other duty may delay it."""
+def pulse(own: Presence, contention: Contention) -> list[Duty]:
+    """What others rely on to the second, so no other duty may delay it, and one that fails does not wait for long."""
     return [
-        Duty("presence", BEAT_S, own.beat),
-        Duty("leases", PULSE_S, watch_leases),
-        Duty("deaf sessions", SWEEP_S, end_deaf_sessions),
+        Duty("presence", BEAT_S, own.beat, BEAT_S),
+        Duty("leases", PULSE_S, watch_leases, BEAT_S),
+        Duty("deaf sessions", SWEEP_S, end_deaf_sessions, BEAT_S),
+        Duty("contention", LOOK_S, contention.look, BEAT_S),
     ]
 
 
-def all_duties(tally: Tally) -> list[Duty]:
-    """But for those of its pulse."""
+def decisions(tally: Tally, fitness: Fitness) -> list[Duty]:
+    """What people wait for; and the safety nets, which come first."""
     return [
-        Duty("partitions", 3600.0, make_history_partitions),
-        Duty("old partitions", 3600.0, drop_old_partitions),
+        Duty("fitness", BEAT_S, fitness.check),
+        Duty("watchdog", WATCH_S, Watchdog(tally).look),
+        Duty("sweep", SWEEP_S, Sweep(tally).perform),
         Duty("inbox", SWEEP_S, clear_inbox),
         Duty("schedules", SWEEP_S, create_due_runs),
         Duty("backfills", SWEEP_S, make_backfill_runs),
         Duty("assets", SWEEP_S, create_asset_runs),
         Duty("drains", SWEEP_S, end_drains),
-        Duty("retention", SWEEP_S, delete_old),
-        Duty("sweep", SWEEP_S, Sweep(tally).perform),
-        Duty("watchdog", WATCH_S, Watchdog(tally).look),
     ]
 
 
-def perform_due(
-    conn: Conn, duties: list[Duty], due: dict[str, float], stop: threading.Event, performed: Callable[[str, float], None]
-) -> None:
-    """Performs duties when they are due until ``stop``; ``due`` maps names to monotonic instants, and is kept across
-    connections. ``performed`` is told each, with the seconds that it took. A duty that fails is tried again when it is due again,
-    and keeps no other from its turn; what is about the database, or ends a scheduler, is raised.
-    """
-    while not stop.is_set():
-        for duty in duties:
-            if time.monotonic() >= due.get(duty.name, 0.0):
-                began = time.monotonic()
-                try:
-                    duty.perform(conn)
-                except Exception as error:
-                    if isinstance(error, UNFIT) or not may_be_poison(error):
-                        raise
-                    log.exception("the duty %r failed, the others go on", duty.name)
-                performed(duty.name, time.monotonic() - began)
-                due[duty.name] = time.monotonic() + duty.every_s
-        stop.wait(max(0.0, min(due.values()) - time.monotonic()))
+def housekeeping() -> list[Duty]:
+    """What nobody waits for, and may take its time: it has a thread and a connection of its own."""
+    return [
+        Duty("partitions", 3600.0, make_history_partitions),
+        Duty("old partitions", 3600.0, drop_old_partitions),
+        Duty("retention", HOUSEKEEPING_S, delete_old),
+    ]

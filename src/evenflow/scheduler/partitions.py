@@ -1,32 +1,61 @@
-"""History is partitioned by the day in which a run was created: partitions are made ahead."""
+"""History is partitioned by the day in which a run was created: partitions are made ahead, and go when their runs have gone."""
 
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from psycopg import sql
+import psycopg
 
+from evenflow.core.limits import PARTITION_RETRY_S, PARTITIONS_AHEAD
+from evenflow.store import partitions
 from evenflow.store.rows import Conn
-
-DAYS_AHEAD = 3  # so that a scheduler may be away for a weekend
-_DAY = timedelta(days=1)
 
 log = logging.getLogger(__name__)
 
 
-def first_run_key(day: datetime) -> int:
-    """The smallest run key of a day (UTC): ``next_run_key()`` puts milliseconds above 20 bits of sequence."""
-    return int(day.timestamp() * 1000) << 20
+def make_history_partitions(conn: Conn) -> float | None:
+    row = conn.execute("select now()").fetchone()
+    assert row is not None
+    return None if make_partitions(conn, row[0]) else PARTITION_RETRY_S
 
 
-def make_partitions(conn: Conn, today: datetime) -> None:
-    """Makes the partitions of today and the days after it where they are missing."""
-    midnight = today.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    for ahead in range(DAYS_AHEAD + 1):
-        day = midnight + ahead * _DAY
-        name = f"task_event_{day:%Y%m%d}"
-        if conn.execute("select to_regclass(%s) is null", [name]).fetchone() == (True,):
-            statement = sql.SQL("create table if not exists {} partition of task_event for values from ({}) to ({})")
-            conn.execute(statement.format(sql.Identifier(name), first_run_key(day), first_run_key(day + _DAY)))
+def make_partitions(conn: Conn, today: datetime) -> bool:
+    """Makes the partitions of today and the days after it where they are missing; answers whether all are there now. A day that
+    fails keeps no other from being made.
+    """
+    complete = True
+    for day in partitions.list_missing(conn, today, ahead=PARTITIONS_AHEAD):
+        name = partitions.name_of(day)
+        try:
+            partitions.attach(conn, day)
             log.info("made history partition %s", name)
+        except partitions.MISSES as error:
+            complete = False
+            log.info("history partition %s is made later: %s", name, " ".join(str(error).split()))
+        except psycopg.Error:
+            complete = False
+            if conn.closed:
+                raise
+            log.exception("history partition %s cannot be made", name)
+    return complete
+
+
+def drop_partitions_before(conn: Conn, before: datetime) -> list[str]:
+    """Those of days that were over before, as far as their runs have gone; answers which. The first that somebody has locked ends
+    it: each try makes those wait who write history.
+    """
+    oldest_kept = partitions.name_of(before.astimezone(UTC))
+    dropped: list[str] = []
+    for name in partitions.list_all(conn):
+        if name >= oldest_kept:
+            break
+        try:
+            if partitions.drop(conn, name, datetime.strptime(name, "task_event_%Y%m%d").replace(tzinfo=UTC)):
+                dropped.append(name)
+        except partitions.MISSES as error:
+            log.info("history partition %s is dropped later: %s", name, " ".join(str(error).split()))
+            break
+    if dropped:
+        log.info("dropped history partitions %s", ", ".join(dropped))
+    return dropped

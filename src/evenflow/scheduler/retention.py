@@ -5,17 +5,17 @@ them, some at a time, so that no transaction is long. A live run is never touche
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from evenflow.core.limits import DELETED_AT_ONCE
 from evenflow.core.settings import AUDIT_RETENTION_DAYS, RETENTION_DAYS, SETTINGS
-from evenflow.scheduler.partitions import first_run_key
+from evenflow.scheduler.partitions import drop_partitions_before
 from evenflow.store import retention
+from evenflow.store.partitions import first_run_key
 from evenflow.store.rows import Conn
 
 RUNS_AT_ONCE = 20  # at one batch a second 72,000 an hour, more than a scheduler makes
 EVENTS_AT_ONCE = 1000  # rows of one small table: some milliseconds
-PATIENCE_MS = 200  # how long dropping a partition may keep schedulers from writing history
 
 log = logging.getLogger(__name__)
 
@@ -41,16 +41,6 @@ def delete_before(conn: Conn, before: datetime) -> int:
     if deleted:
         log.info("deleted %d runs that ended before %s", deleted, before.isoformat(timespec="minutes"))
     return deleted
-
-
-def drop_partitions_before(conn: Conn, before: datetime) -> list[str]:
-    """Those of days that were over before, as far as nothing is left in them; answers which."""
-    oldest_kept = f"task_event_{before.astimezone(UTC):%Y%m%d}"
-    old = [name for name in retention.list_partitions(conn) if name != "task_event_default" and name < oldest_kept]
-    dropped = [name for name in old if retention.drop_empty_partition(conn, name, patience_ms=PATIENCE_MS)]
-    if dropped:
-        log.info("dropped history partitions %s", ", ".join(dropped))
-    return dropped
 
 
 def _before(conn: Conn, setting: str) -> datetime | None:

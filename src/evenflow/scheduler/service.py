@@ -1,4 +1,4 @@
-"""The scheduler as a service: a thread for turns, one for the pulse, one for the other duties, each with its own connections.
+"""The scheduler as a service: a thread for turns and one for each agenda of duties, each with its own connections.
 
 All begin again when the database went away. A scheduler keeps nothing that outlives a transaction, so there is nothing to
 drain: it stops after the transaction in hand.
@@ -15,18 +15,20 @@ from functools import partial
 
 import psycopg
 
-from evenflow.core.limits import BEAT_S, HANG_S
-from evenflow.core.metrics import DATABASE_FAILURES, DUTY_SECONDS
+from evenflow.core.limits import HANG_S
+from evenflow.core.metrics import DATABASE_FAILURES, DUTY_FAILURES, DUTY_SECONDS
 from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseUnavailable
+from evenflow.scheduler.agenda import Agenda, Duty
 from evenflow.scheduler.contention import Contention
-from evenflow.scheduler.duties import Duty, Presence, all_duties, perform_due, pulse
+from evenflow.scheduler.duties import Presence, decisions, housekeeping, pulse
 from evenflow.scheduler.fitness import UNFIT, Fitness
 from evenflow.scheduler.outage import Outage
+from evenflow.scheduler.partitions import make_history_partitions
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.turns import take_turns
 from evenflow.store import inbox
-from evenflow.store.connect import DEFAULT_TIMEOUTS, TURNS, Timeouts, connect
+from evenflow.store.connect import DEFAULT_TIMEOUTS, HOUSEKEEPING, TURNS, Timeouts, connect
 from evenflow.store.failures import OUTAGES
 from evenflow.store.incarnation import notice_server
 from evenflow.store.notify import INBOX
@@ -36,7 +38,7 @@ from evenflow.telemetry.vitals import Vitals
 RETRY_S = 0.5  # after a failure; the database needs about a second to come back, and other schedulers go on meanwhile
 
 TURN_WITHIN_S = 10.0  # a scheduler that waits sweeps each second, and a batch under load takes well under a second
-DUTIES_WITHIN_S = 600.0  # a duty may create or delete thousands of runs, one transaction after the other
+DUTIES_WITHIN_S = 600.0  # a duty may create thousands of runs, one transaction after the other
 GC_THRESHOLD = 50_000  # objects; a turn makes some thousands that live as long as it and hold no cycles
 
 log = logging.getLogger(__name__)
@@ -67,27 +69,13 @@ class SchedulerService:
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD)
         await asyncio.to_thread(self._register)
-        due: dict[str, float] = {}
-        duties = [*all_duties(self._tally), Duty("fitness", BEAT_S, self._fitness.check)]
         self._loops = {name: self.vitals.loop(name) for name in ("turns", "pulse")}
-        self._loops["duties"] = self.vitals.loop("duties", DUTIES_WITHIN_S)
+        self._loops |= {name: self.vitals.loop(name, DUTIES_WITHIN_S) for name in ("duties", "housekeeping")}
         self._database = self.vitals.need("database", TURN_WITHIN_S, "its last transaction")
         self._run("turns", self._take_turns)
-        self._run(
-            "duties",
-            lambda: self._with_connection(
-                "duties", lambda conn: perform_due(conn, duties, due, self._stop, partial(self._performed, "duties"))
-            ),
-        )
-        beats: dict[str, float] = {}
-        pulses = pulse(self._presence)
-        self._run(
-            "pulse",
-            lambda: self._with_connection(
-                "pulse", lambda conn: perform_due(conn, pulses, beats, self._stop, partial(self._performed, "pulse"))
-            ),
-        )
-        self._run("contention", lambda: self._with_connection("contention", lambda conn: self._contention.watch(conn, self._stop)))
+        self._keep("pulse", pulse(self._presence, self._contention))
+        self._keep("duties", decisions(self._tally, self._fitness))
+        self._keep("housekeeping", housekeeping(), HOUSEKEEPING)
 
     async def drain(self) -> None:
         self.vitals.draining = True
@@ -119,9 +107,11 @@ class SchedulerService:
             log.warning("%s. What was in flight is sent again, and workers begin anew", found)
 
     def _register(self) -> None:
-        with connect(self._url, name=self.name) as conn:
+        """Before the first turn: it writes history, which needs a partition."""
+        with connect(self._url, name=self.name, timeouts=HOUSEKEEPING) as conn:
             self._fitness.check(conn)
             self._notice(conn)
+            make_history_partitions(conn)
             self._presence.beat(conn)
 
     def _finish(self) -> None:
@@ -142,6 +132,10 @@ class SchedulerService:
         self._threads.append(thread)
         self.vitals.meter.count(DATABASE_FAILURES, 0, name)
         thread.start()
+
+    def _keep(self, name: str, duties: list[Duty], timeouts: Timeouts = DEFAULT_TIMEOUTS) -> None:
+        agenda = Agenda(duties, partial(self._performed, name))
+        self._run(name, lambda: self._with_connection(name, lambda conn: agenda.perform(conn, self._stop), timeouts))
 
     def _take_turns(self) -> None:
         budget_s = HANG_S
@@ -186,9 +180,10 @@ class SchedulerService:
         self._loops["turns"].beat()
         self._database.beat()
 
-    def _performed(self, loop: str, duty: str, took_s: float) -> None:
+    def _performed(self, loop: str, duty: str, took_s: float, *, failed: bool) -> None:
         self._loops[loop].beat()
         self.vitals.meter.count(DUTY_SECONDS, took_s, duty)
+        self.vitals.meter.count(DUTY_FAILURES, int(failed), duty)
 
     def _fail(self, error: BaseException) -> None:
         """Ends the service, from a thread of it."""

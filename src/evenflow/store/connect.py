@@ -42,6 +42,8 @@ class Timeouts:
 
 DEFAULT_TIMEOUTS = Timeouts()
 TURNS = Timeouts(transaction=int(1000 * HANG_S))  # on a LivingConnection
+# Of what nobody waits for: its statements are small, and whom it meets goes first.
+HOUSEKEEPING = Timeouts(statement=10_000, transaction=20_000, lock=1_000)
 UNBOUNDED = Timeouts(statement=0, transaction=0, idle_in_transaction=0, lock=0)  # migrations
 
 # A peer that vanished without a word is noticed within about 10 s, on both sides.

@@ -35,6 +35,11 @@ def expire_services(conn: Conn, *, before_s: float) -> list[tuple[int, str, str]
     return execute(conn, "leases/expire_services", {"before": before_s}).fetchall()
 
 
+def list_lost(conn: Conn) -> list[tuple[str, str, str]]:
+    """(kind, name, host) of services that were lost within the hour, and that none of their kind and name has replaced."""
+    return execute(conn, "leases/list_lost").fetchall()
+
+
 def release_triggers(conn: Conn) -> int:
     """Lets others claim the triggers of lost and stopped triggerers, and wakes them; answers how many."""
     row = execute(conn, "leases/release_triggers").fetchone()

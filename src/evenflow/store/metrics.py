@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
+from evenflow.core.limits import PARTITIONS_AHEAD
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
@@ -90,6 +91,13 @@ async def read_backlog(conn: Conn) -> Backlog:
     row = await (await conn.execute(sql("metrics/read_backlog"), {"most": MOST_COUNTED})).fetchone()
     assert row is not None
     return Backlog(*row)
+
+
+async def read_history_days(conn: Conn) -> int:
+    """For how many days after today history has its partition; -1 when today has none."""
+    row = await (await conn.execute(sql("partitions/read_days_ahead"), {"most": PARTITIONS_AHEAD})).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 async def count_triggers(conn: Conn) -> TriggerCount:

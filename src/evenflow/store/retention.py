@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import psycopg
-
 from evenflow.core.limits import DELETED_AT_ONCE
 from evenflow.store.columns import numbers
 from evenflow.store.rows import Conn, execute
@@ -41,23 +39,3 @@ def delete_asset_events(conn: Conn, *, before: datetime, limit: int) -> int:
 
 def delete_audit_events(conn: Conn, *, before: datetime, limit: int) -> int:
     return len(execute(conn, "retention/delete_audit_events", {"before": before, "limit": limit}).fetchall())
-
-
-def list_partitions(conn: Conn) -> list[str]:
-    return [name for (name,) in execute(conn, "retention/list_partitions", {}).fetchall()]
-
-
-def drop_empty_partition(conn: Conn, name: str, *, patience_ms: int) -> bool:
-    """Whether it was empty and is gone. It stays too when somebody has been writing history for so long."""
-    partition, empty = psycopg.sql.Identifier(name), False
-    try:
-        with conn.transaction():
-            conn.execute(psycopg.sql.SQL("set local lock_timeout = {}").format(patience_ms))
-            conn.execute(psycopg.sql.SQL("alter table task_event detach partition {}").format(partition))
-            empty = conn.execute(psycopg.sql.SQL("select not exists (select from {})").format(partition)).fetchone() == (True,)
-            if not empty:
-                raise psycopg.Rollback
-            conn.execute(psycopg.sql.SQL("drop table {}").format(partition))
-    except psycopg.errors.LockNotAvailable:
-        return False
-    return empty

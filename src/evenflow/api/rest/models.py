@@ -295,6 +295,7 @@ class Status(BaseModel):
     not_active: list[StandingObject] = Field(description="What is not in full service, but for DAGs that are only paused.")
     triggers_waiting: int = Field(description="Triggers that no triggerer has. At 10,000 counting ends.")
     triggers_running: int = Field(description="Triggers that a triggerer has. At 10,000 counting ends.")
+    history_days_ahead: int = Field(description="Days after today for which history has its partition; schedulers keep it at 7.")
 
 
 class Check(BaseModel):

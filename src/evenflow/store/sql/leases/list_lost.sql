@@ -1,0 +1,8 @@
+-- Services that were lost within the hour and have not been replaced by one of their kind and name: some of them.
+select kind, name, host
+from service s
+where state = 'lost' and beat_at > now() - interval '1 hour'
+  and not exists (
+      select from service o where o.kind = s.kind and o.name = s.name and o.service_id > s.service_id and o.state in ('active', 'draining'))
+order by kind, name
+limit 10
