@@ -225,6 +225,30 @@ async def test_what_no_run_could_begin_with(processor: ExecutionClient, world: W
     assert world.all("select dag_id from dag") == ["two"]
 
 
+async def test_forged_specs_are_errors_of_their_file(processor: ExecutionClient, world: World) -> None:
+    """R-SE2. Each of these held an API server for ever, or was answered with a 500 that the processor sent again without end."""
+    await see(processor, a="1")
+    forged = (
+        '{"format":1,"dag_id":"x","tasks":[],"groups":[{"group_id":"g","parent":0}]}',
+        '{"format":1,"dag_id":"y","tasks":[],"schedule":{"kind":"delta","every_s":1e308}}',
+        '{"format":1,"dag_id":"z","tasks":[],"start_date":"9999-12-31T00:00:00+00:00"}',
+        "[" * 60_000 + "]" * 60_000,
+    )
+    answer = await parsed(processor, "a", "1", *forged, TWO)
+    assert len(answer.errors) == len(forged)
+    assert world.all("select dag_id from dag") == ["two"]
+    assert world.one("select error from dag_file") == "\n".join(answer.errors)
+
+
+async def test_no_file_defines_a_dag_of_evenflows_own(processor: ExecutionClient, world: World) -> None:
+    """R-SE2. A file that did took over the callbacks of everybody."""
+    await see(processor, a="1")
+    own = dataclasses.replace(ONE, dag_id="evenflow_callbacks")
+    (error,) = (await parsed(processor, "a", "1", own)).errors
+    assert error.startswith("The DAG id 'evenflow_callbacks' begins with 'evenflow_', as those of Evenflow's own DAGs do.")
+    assert world.one("select count(*) from dag") == 0
+
+
 # -- whose DAG ---------------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from evenflow.wire import messages as m
 from tests.api.world import World
 from tests.tokens import fleet_token, service_token
 
-DESCRIPTION: dict[str, Any] = rest_application(None, tokens=None, log_directory=None, vault=None, vitals=None).openapi()
+DESCRIPTION: dict[str, Any] = rest_application(None, tokens=None, log_directory=None, vault=None, judge=None, vitals=None).openapi()
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ async def test_every_execution_route_limits_its_body(api_url: str, world: World)
     tokens["try"] = world.try_token(1)
     async with aiohttp.ClientSession() as session:
         for route in execution_routes(
-            None, hot=None, tokens=None, versions=None, claims=None, trigger_claims=None, logs=None, vault=None
+            None, hot=None, tokens=None, versions=None, claims=None, trigger_claims=None, logs=None, vault=None, judge=None
         ).routes:
             path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
             (method,) = route.methods - {"HEAD"}

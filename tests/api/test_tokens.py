@@ -185,9 +185,8 @@ def test_the_memory_for_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 def every_route() -> list[tuple[str, str, frozenset[str]]]:
     """(method, path, kinds of token that it takes), read from the applications themselves."""
     routes = []
-    for route in execution_routes(
-        None, hot=None, tokens=None, versions=None, claims=None, trigger_claims=None, logs=None, vault=None
-    ).routes:
+    parts = dict.fromkeys(("hot", "tokens", "versions", "claims", "trigger_claims", "logs", "vault", "judge"))
+    for route in execution_routes(None, **parts).routes:
         assert isinstance(route, Route)
         path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
         routes += [(method, path, route.endpoint._kinds) for method in route.methods or () if method != "HEAD"]
@@ -201,7 +200,7 @@ def every_route() -> list[tuple[str, str, frozenset[str]]]:
 def _rest_paths() -> dict[str, dict[str, object]]:
     from evenflow.api.rest.app import rest_application
 
-    paths = rest_application(None, tokens=None, log_directory=None, vault=None, vitals=None).openapi()["paths"]
+    paths = rest_application(None, tokens=None, log_directory=None, vault=None, judge=None, vitals=None).openapi()["paths"]
     return {path: methods for path, methods in paths.items() if not path.startswith(("/metrics", "/health"))}
 
 

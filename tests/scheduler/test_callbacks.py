@@ -9,6 +9,7 @@ import pytest
 from evenflow.core.callbacks import CALLBACK_DAG, CALLBACK_POOL
 from evenflow.core.model import DagSpec, DeadlineSpec, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
+from evenflow.store.callbacks import restore_dag
 from tests.scheduler.conftest import World
 
 CALLS = (
@@ -105,6 +106,30 @@ def test_a_callback_is_a_run_in_a_pool_of_its_own(world: World) -> None:
     world.advance()
     assert world.states(callback.run_key) == {"callback": "up_for_retry"}
     world.audit()
+
+
+def test_callbacks_are_of_the_version_that_came_with_the_schema(world: World) -> None:
+    """R-SE2. Whatever is written into that DAG, each callback is called; and the next scheduler that starts repairs it."""
+    forged = DagSpec(dag_id=CALLBACK_DAG, tasks=(TaskSpec(task_id="callback", operator="empty", empty=True, queue="mine"),))
+    (version,) = world.conn.execute(
+        "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file) values (%s, 2, %s, 'x', '', 'mine.py')"
+        " returning version_key",
+        [CALLBACK_DAG, forged.to_json()],
+    ).fetchone()
+    world.conn.execute(
+        "update dag set version_key = %s, bundle = 'b', file = 'mine.py', is_active = false where dag_id = %s",
+        [version, CALLBACK_DAG],
+    )
+    run_key = run_of(world, a_task("t", "on_success_callback"))
+    finish(world, "success")
+    assert [call[0] for call in calls(world, run_key)] == ["on_success_callback"]
+    (callback,) = world.claim()
+    (queue,) = world.conn.execute("select queue from dispatch where epoch = %s", [callback.epoch]).fetchone()
+    assert queue == "default"
+    assert restore_dag(world.conn) is True
+    assert restore_dag(world.conn) is False
+    now = "select version_number, d.bundle, d.file, is_active from dag d join dag_version v using (version_key) where d.dag_id = %s"
+    assert world.conn.execute(now, [CALLBACK_DAG]).fetchone() == (1, "evenflow", "", True)
 
 
 def test_a_blocked_callback_delays_no_decision(world: World) -> None:

@@ -6,6 +6,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from evenflow.api.claims import Claims
 from evenflow.api.execution.app import execution_routes
+from evenflow.api.judge import Judge
 from evenflow.api.logs import LogDirectory
 from evenflow.api.request_metrics import MeasuredRequests
 from evenflow.api.rest.app import rest_application
@@ -28,13 +29,22 @@ def application(
     trigger_claims: TriggerClaims,
     logs: LogDirectory,
     vault: Vault,
+    judge: Judge,
     vitals: Vitals,
 ) -> ASGIApp:
     """``hot`` is the pool for what each try needs."""
     execution = execution_routes(
-        pool, hot=hot, tokens=tokens, versions=versions, claims=claims, trigger_claims=trigger_claims, logs=logs, vault=vault
+        pool,
+        hot=hot,
+        tokens=tokens,
+        versions=versions,
+        claims=claims,
+        trigger_claims=trigger_claims,
+        logs=logs,
+        vault=vault,
+        judge=judge,
     )
-    rest = rest_application(pool, tokens=tokens, log_directory=logs, vault=vault, vitals=vitals)
+    rest = rest_application(pool, tokens=tokens, log_directory=logs, vault=vault, judge=judge, vitals=vitals)
     prefix = f"{SCHEMA}/"
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
 from evenflow.api import limits
-from evenflow.api.specs import checked_spec, upcoming_run
+from evenflow.api.judge import Judge
+from evenflow.api.judge_process import JudgedSpec
+from evenflow.api.specs import check_resources, next_run_of
 from evenflow.core.assets import leaves
 from evenflow.core.model import DagSpec, hash_of
 from evenflow.core.settings import UTC
+from evenflow.core.timetable import Past
 from evenflow.errors import DagError
 from evenflow.store import assets, callbacks, dags, settings
 from evenflow.store.connect import AsyncPool
@@ -19,20 +24,23 @@ from evenflow.wire.code import check_archive
 from evenflow.wire.messages import ParsedAnswer, ParsedFile
 
 
-async def store_parsed(pool: AsyncPool, parsed: ParsedFile) -> ParsedAnswer:
+async def store_parsed(pool: AsyncPool, judge: Judge, parsed: ParsedFile) -> ParsedAnswer:
     """Stores what a file defines. Its errors are kept for people to see; the DAGs of a file with an error stay as they were.
 
     A result for a fingerprint that the file has no more is dropped: the file was leased again, and a newer result is on its way. So
     is one of before the default time zone changed.
     """
+    judged = await judge.specs(parsed.specs)
+    if parsed.code is not None and parsed.code_hash is not None:
+        await asyncio.to_thread(check_archive, parsed.code_hash, parsed.code)
     async with pool.connection() as conn, conn.transaction():
         if await dags.lock_file(conn, parsed.bundle, parsed.file) != parsed.fingerprint:
             return ParsedAnswer()
-        if (stale := _with_another_timezone(parsed, await settings.read_default_timezone(conn))) is not None:
+        if (stale := _with_another_timezone(parsed, judged, await settings.read_default_timezone(conn))) is not None:
             return ParsedAnswer(errors=[stale])
         if parsed.specs and parsed.code_hash is not None and not await _code_is_here(conn, parsed.code_hash, parsed.code):
             return ParsedAnswer(need_code=True)
-        errors = [parsed.error[-limits.TRACEBACK :]] if parsed.error is not None else await _store_specs(conn, parsed)
+        errors = [parsed.error[-limits.TRACEBACK :]] if parsed.error is not None else await _store_specs(conn, parsed, judged)
         await dags.record_parse(
             conn,
             bundle=parsed.bundle,
@@ -45,13 +53,12 @@ async def store_parsed(pool: AsyncPool, parsed: ParsedFile) -> ParsedAnswer:
         return ParsedAnswer(errors=errors if parsed.error is None else [])
 
 
-def _with_another_timezone(parsed: ParsedFile, zone: str) -> str | None:
+def _with_another_timezone(parsed: ParsedFile, judged: Sequence[JudgedSpec], zone: str) -> str | None:
     """What is to be said of a file that was loaded with another default time zone than the one that holds now."""
-    for text in parsed.specs:
-        with contextlib.suppress(msgspec.MsgspecError):  # what is no spec is refused as such
-            used = msgspec.json.decode(text, type=_LoadedWith).default_timezone
-            if used != zone:
-                return f"{parsed.file} was loaded with the default time zone {used}, which is {zone} now. It will be loaded anew."
+    for found in judged:
+        used = zone if found.spec is None else msgspec.json.decode(found.spec, type=_LoadedWith).default_timezone
+        if used != zone:
+            return f"{parsed.file} was loaded with the default time zone {used}, which is {zone} now. It will be loaded anew."
     return None
 
 
@@ -62,20 +69,20 @@ class _LoadedWith(msgspec.Struct):
 async def _code_is_here(conn: dags.Conn, code_hash: str, archive: bytes | None) -> bool:
     if archive is None:
         return await dags.has_code(conn, code_hash)
-    check_archive(code_hash, archive)
     await dags.insert_code(conn, code_hash, archive)
     return True
 
 
-async def _store_specs(conn: dags.Conn, parsed: ParsedFile) -> list[str]:
+async def _store_specs(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[JudgedSpec]) -> list[str]:
     if parsed.specs and parsed.code_hash is None:
         return ["The DAGs came without the hash of their code. Processor and API may be of different versions."]
-    errors: list[str] = []
+    errors = [found.error for found in judged if found.error is not None]
     specs: dict[str, DagSpec] = {}
     pools, executors = await dags.list_resources(conn)
-    for text in parsed.specs:
+    for text in (found.spec for found in judged if found.spec is not None):
         try:
-            spec = checked_spec(text, pools=pools, executors=executors)
+            spec = msgspec.json.decode(text, type=DagSpec)
+            check_resources(spec, pools, executors)
             if spec.dag_id in specs:
                 raise DagError(f"The file defines the DAG {spec.dag_id!r} twice.")
             await _try_deadlines(conn, spec)
@@ -129,7 +136,15 @@ async def _store_dag(conn: dags.Conn, spec: DagSpec, version_key: int, parsed: P
         bundle=parsed.bundle,
         file=parsed.file,
         is_paused=spec.is_paused_upon_creation,
-        next_run=upcoming_run(spec, past, now),
+        next_run=await upcoming_run(spec, past, now),
     )
     await assets.register(conn, spec.assets)
     await assets.set_consumer(conn, spec.dag_id, set(leaves(spec.schedule.assets)) if spec.schedule.assets is not None else ())
+
+
+async def upcoming_run(spec: DagSpec, past: Past, now: datetime) -> dags.NextRun:
+    """The next scheduled run of a DAG with this past. ``now`` is by the database's clock, as it is for those who make the run: by
+    another clock that is ahead, a date would be passed over. To search for a tick that comes seldom takes some milliseconds.
+    """
+    run = await asyncio.to_thread(next_run_of, spec, past, now)
+    return dags.NextRun(None, None) if run is None else dags.NextRun(run.run_after, run.logical_date)

@@ -8,6 +8,7 @@ from datetime import datetime
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.core.callbacks import CALLBACK_DAG
+from evenflow.core.limits import FIRST_YEAR, LAST_YEAR
 
 PATTERN = r"^[^/\s\x00-\x1f]+( [^/\s\x00-\x1f]+)*$"
 RESERVED = (
@@ -16,7 +17,6 @@ RESERVED = (
     "asset_triggered__",
     "triggered__",
 )  # a run of such a name would keep the one from being made that Evenflow gives it to
-FIRST_YEAR, LAST_YEAR = 1900, 2999  # of logical dates: with room for intervals on both sides, in any time zone
 
 
 def check_run_id(run_id: str) -> None:

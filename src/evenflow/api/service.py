@@ -17,6 +17,7 @@ from typing import Any
 from evenflow.api.app import application
 from evenflow.api.claims import Claims
 from evenflow.api.garbage import delete_garbage
+from evenflow.api.judge import Judge
 from evenflow.api.keys import check_keys
 from evenflow.api.limits import HOT_POOL, POOL
 from evenflow.api.logs import LogDirectory
@@ -63,6 +64,7 @@ class ApiService:
         self._url, self._host, self._port, self._log_dir = database_url, host, port, log_dir
         self._operator_token, self._vault, self._storage = operator_token, vault, storage
         self._logs = LogDirectory(log_dir, lambda lost: self.vitals.meter.count(metrics.LOG_BYTES_LOST, lost))
+        self._judge = Judge()
         self._pool: AsyncPool | None = None
         self._hot: AsyncPool | None = None  # for what each try needs: claims, reports, beats
         self._claims: Claims | None = None
@@ -115,6 +117,7 @@ class ApiService:
             trigger_claims=triggers,
             logs=self._logs,
             vault=self._vault,
+            judge=self._judge,
             vitals=self.vitals,
         )
         self._measure(pool, claims, triggers)
@@ -149,6 +152,7 @@ class ApiService:
         await asyncio.gather(*self._loops, return_exceptions=True)
         if self._listener is not None:
             await self._listener.stop()
+        await self._judge.close()
         if self._pool is not None:
             with contextlib.suppress(Exception):  # the database may be what is gone; the lease then says it
                 async with self._pool.connection(timeout=1.0) as conn:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from evenflow.core.states import HOLDING, RunState, TaskEvent, TaskState
 
-CALLBACK_DAG = "evenflow_callbacks"
+OWN_DAGS = "evenflow_"  # ids that begin so are Evenflow's own: no file may define them
+CALLBACK_DAG = f"{OWN_DAGS}callbacks"
 CALLBACK_POOL = "callback_pool"
 
 

@@ -43,3 +43,26 @@ MOST_PARKED = 16  # and of each queue of parked ones: more only start where as m
 LEAST_HEADS = 2  # and when there are very many
 MOST_EXEMPT = 1_000  # teardowns, callbacks and returns that a round looks at where all else is closed: as many as it may start
 DELETED_AT_ONCE = 10_000  # task instances of a run, with all of theirs: some hundred milliseconds; a larger run goes in parts
+
+# What a spec may hold, in the SDK as in the API: it is read by every service, and kept with each version.
+MAX_SPEC_TASKS = 100_000  # what the scheduler can follow; authors may write fewer
+MAX_SPEC_EDGES = 200_000  # above it, a node between the two sides says the same with m + n edges instead of m * n
+MAX_SPEC_GROUPS = 10_000
+MAX_GROUP_DEPTH = 50  # groups in groups: ids hold the names of all of them, and have 250 characters
+MAX_MAP_PARTS = 10_000  # of all that the tasks of a DAG map over: each is computed when a task is expanded
+MAX_MAP_DEPTH = 20  # zip of concat of ...: nobody can read more
+MAX_CRON_CHARS = 1_000  # of one expression: every minute of every hour, written out
+MAX_CRONS = 100  # expressions of one schedule: each is searched for the next tick
+MAX_DATES = 10_000  # of one schedule: they are all in the spec, and a run every hour of a year fits
+MAX_INTERVAL_S = 100 * 366 * 86_400.0  # between two runs: a run further away is never made
+FIRST_YEAR, LAST_YEAR = 1900, 2999  # of dates: with room for intervals on both sides, in any time zone
+MAX_PARAMS = 1_000  # of a DAG: a form that nobody fills in
+MAX_SCHEMA_BYTES = 64 * 1024  # JSON of the schema of one parameter, written by people
+MAX_DEFAULT_BYTES = 256 * 1024  # JSON of the default of one parameter: as of a result in the database
+MAX_JSON_DEPTH = 32  # of a schema, a default, extras: far above what people write, far below any parser's stack
+MAX_NAMES = 1_000  # tags, owners with links, outlets, inlets: each list of names
+MAX_SPEC_ASSETS = 10_000  # of a DAG: each is a row
+MAX_NAME_CHARS = 250  # ids, queues, tags: as MAX_ID_LENGTH of authors
+MAX_LINK_CHARS = 2_000  # what browsers take
+MAX_URI_CHARS = 1_500  # of an asset, as its name
+MAX_DOC_CHARS = 256 * 1024  # of what people read about a DAG or task: a small book

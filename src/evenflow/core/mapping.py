@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from evenflow.core.model import DagSpec, MapInput, TaskSpec
 
 Source = tuple[int, str]  # (task index, XCom key) of a result that a mapping reads
+COMBINATIONS = ("zip", "zip_longest", "concat")
 
 
 def sources(inputs: Iterable[MapInput]) -> Iterator[Source]:

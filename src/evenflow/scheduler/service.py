@@ -27,7 +27,7 @@ from evenflow.scheduler.outage import Outage
 from evenflow.scheduler.partitions import make_history_partitions
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.turns import take_turns
-from evenflow.store import inbox
+from evenflow.store import callbacks, inbox
 from evenflow.store.connect import DEFAULT_TIMEOUTS, HOUSEKEEPING, TURNS, Timeouts, connect
 from evenflow.store.failures import OUTAGES
 from evenflow.store.incarnation import notice_server
@@ -113,6 +113,8 @@ class SchedulerService:
             self._notice(conn)
             make_history_partitions(conn)
             self._presence.beat(conn)
+            if callbacks.restore_dag(conn):
+                log.warning("the DAG of callbacks was not the one that came with the schema; it is again")
 
     def _finish(self) -> None:
         """Joins the threads, waking the one that listens, and signs off."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from evenflow.core.limits import MAX_SPEC_EDGES
 from evenflow.errors import BadArgument, DagCycle, DagTooLarge
 from evenflow.sdk.edges import Dependency
-from evenflow.sdk.limits import MAX_EDGES
 from evenflow.sdk.task import Task
 from evenflow.sdk.taskgroup import TaskGroup
 
@@ -71,9 +71,9 @@ class _GroupEnds:
 
 
 def check_edge_count(dag_id: str, edges: int) -> None:
-    if edges > MAX_EDGES:
+    if edges > MAX_SPEC_EDGES:
         raise DagTooLarge(
-            f"DAG {dag_id!r} has more than {MAX_EDGES:,} dependencies. Where many tasks wait for many, put one in between: "
+            f"DAG {dag_id!r} has more than {MAX_SPEC_EDGES:,} dependencies. Where many tasks wait for many, put one in between: "
             "first >> EmptyOperator(task_id='all_done') >> second"
         )
 

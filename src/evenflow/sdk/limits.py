@@ -5,7 +5,6 @@ from __future__ import annotations
 MAX_ID_LENGTH = 250  # as in Airflow; ids stand in log paths (255 bytes a name) and in indexes
 MAX_DISPLAY_NAME = 250  # characters, as an id: both stand in one column
 MAX_TASKS = 10_000  # a spec of about 2 MB, parsed and compiled in well under a second
-MAX_EDGES = 200_000  # the same, for edges: above it, a node between the two sides says the same with m + n edges instead of m * n
 MAX_EXPANSION = 100_000  # instances of a task mapped over literals: the list is in the memory of each process that loads the DAG
 MAX_RUN_SECONDS = 366 * 24 * 3600  # of dagrun_timeout: a run that may take longer needs none
 MAX_FAILED_RUNS = 1_000  # in a row before a DAG is paused: so many runs are looked at when one fails

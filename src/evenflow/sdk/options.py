@@ -13,6 +13,7 @@ from evenflow.core.callbacks import OF_TASKS
 from evenflow.core.limits import MAX_LOSSES
 from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, WAITING_HOLDS, RetryRule
 from evenflow.core.retry import MAX_DELAY_S
+from evenflow.core.spec_size import check_own
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import INT32_MAX, INT32_MIN, WeightRule
 from evenflow.errors import BadId, BadSetting
@@ -158,6 +159,8 @@ def check_id(kind: str, value: Any, where: str = "") -> str:
         raise BadId(f"{shown} {kind} id {value[:40]!r}... has {len(value)} characters; at most {MAX_ID_LENGTH} are allowed.")
     if not pattern.fullmatch(value):
         raise BadId(f"{shown} {kind} id {value!r} may have {allowed} only, at least one. Try {_repaired(value, kind)!r}.")
+    if kind == "DAG":
+        check_own(value)
     return value
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.core.callbacks import OF_DAGS
 from evenflow.core.limits import MAX_MAP_LENGTH
 from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, Param, Schedule, TaskSpec
+from evenflow.core.spec_size import LINKS, check_size
 from evenflow.core.timetable import TICKING
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import effective_weights
@@ -196,7 +197,7 @@ def _callbacks(given: Mapping[str, Any], where: str) -> tuple[str, ...]:
 
 def _owner_links(links: Mapping[Any, Any], where: str) -> dict[str, str]:
     for owner, link in links.items():
-        if not isinstance(owner, str) or not isinstance(link, str) or not link.startswith(("https://", "http://", "mailto:")):
+        if not isinstance(owner, str) or not isinstance(link, str) or not link.startswith(LINKS):
             raise BadSetting(f"{where}: owner_links must be {_OPTIONS['owner_links'][1]}, not {{{owner!r}: {link!r}}}.")
     return dict(links)
 
@@ -276,7 +277,7 @@ def compile_spec(dag: DAG) -> DagSpec:
     )
     index_of = {task.task_id: index for index, task in enumerate(tasks)}
     group_index = {group_id: index for index, group_id in enumerate(dag.groups)}
-    return dataclasses.replace(
+    spec = dataclasses.replace(
         dag.header.spec,
         assets=_assets_of(dag),
         tasks=tuple(
@@ -293,6 +294,8 @@ def compile_spec(dag: DAG) -> DagSpec:
             for group in dag.groups.values()
         ),
     )
+    check_size(spec)
+    return spec
 
 
 def _task_spec(

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Protocol
 
+from evenflow.core.limits import MAX_DATES
 from evenflow.core.model import Schedule
 from evenflow.core.timetable import check_schedule
 from evenflow.errors import BadSchedule, BadSetting
 from evenflow.sdk.default_timezone import default_zone
-
-MAX_DATES = 10_000  # of an EventsTimetable: they are all in the spec, and a run every hour of a year fits
 
 
 class Timetable(Protocol):

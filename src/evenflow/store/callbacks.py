@@ -59,6 +59,11 @@ def insert_runs(conn: Conn, calls: Sequence[Call]) -> None:
     execute(conn, "callbacks/insert_runs", params)
 
 
+def restore_dag(conn: Conn) -> bool:
+    """Makes the DAG of callbacks what came with the schema; says whether it was something else."""
+    return conn.execute(sql("callbacks/restore_dag"), {"dag_id": CALLBACK_DAG}).rowcount > 0
+
+
 def record_missed(conn: Conn, missed: Sequence[tuple[int, str, float]]) -> None:
     """Deadlines as (run_key, name, when it was due, seconds since 1970)."""
     run_keys, names, due_at_s = zip(*missed, strict=True)

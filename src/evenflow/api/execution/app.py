@@ -14,6 +14,7 @@ from evenflow.api.execution.tries import TryRoutes
 from evenflow.api.execution.triggers import TriggerRoutes
 from evenflow.api.execution.values import ValueRoutes, check_held
 from evenflow.api.execution.waiting import WaitingRoutes
+from evenflow.api.judge import Judge
 from evenflow.api.logs import LogDirectory
 from evenflow.api.tokens import FLEETS, SERVICE_KINDS, Tokens
 from evenflow.api.triggers import TriggerClaims
@@ -35,11 +36,12 @@ def execution_routes(
     trigger_claims: TriggerClaims,
     logs: LogDirectory,
     vault: Vault,
+    judge: Judge,
 ) -> Router:
     """``hot`` is the pool for claims, reports and beats."""
     services = ServiceRoutes(hot, claims, tokens)
     tries = TryRoutes(pool, hot, tokens, versions, claims, logs, vault)
-    files = FileRoutes(pool, versions)
+    files = FileRoutes(pool, versions, judge)
     triggers = TriggerRoutes(hot, tokens, vault, trigger_claims)
     body = limits.EXECUTION_BODY
 
@@ -62,7 +64,7 @@ def execution_routes(
         ("GET", "/code/{code_hash}", files.get_code, ("worker", "processor", "triggerer"), None, 0),
         *(
             ("POST", f"/ask/{name}", answer, _askers(name), questions.QUESTIONS[name][0], limits.SMALL_BODY)
-            for name, answer in _answers(pool, tries, versions, vault).items()
+            for name, answer in _answers(pool, tries, versions, vault, judge).items()
         ),
     ]
     return Router(
@@ -74,10 +76,10 @@ def execution_routes(
     )
 
 
-def _answers(pool: AsyncPool, tries: TryRoutes, versions: Versions, vault: Vault) -> dict[str, Handler]:
+def _answers(pool: AsyncPool, tries: TryRoutes, versions: Versions, vault: Vault, judge: Judge) -> dict[str, Handler]:
     """To each question of :data:`evenflow.wire.questions.QUESTIONS`."""
     values = ValueRoutes(pool, versions, vault)
-    waiting = WaitingRoutes(pool, versions)
+    waiting = WaitingRoutes(pool, versions, judge)
     once = OnceRoutes(pool, vault)
 
     def held(handler: Handler) -> Handler:

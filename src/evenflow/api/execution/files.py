@@ -6,6 +6,7 @@ import asyncio
 
 from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call
+from evenflow.api.judge import Judge
 from evenflow.api.parsing import store_parsed
 from evenflow.api.refusals import Refused
 from evenflow.api.tokens import ServiceToken
@@ -18,8 +19,8 @@ from evenflow.wire.messages import FilesLease, FilesLeased, FilesSeen, LeasedFil
 
 
 class FileRoutes:
-    def __init__(self, pool: AsyncPool, versions: Versions) -> None:
-        self._pool, self._versions = pool, versions
+    def __init__(self, pool: AsyncPool, versions: Versions, judge: Judge) -> None:
+        self._pool, self._versions, self._judge = pool, versions, judge
 
     async def seen(self, call: Call) -> None:
         message: FilesSeen = call.message
@@ -52,7 +53,7 @@ class FileRoutes:
         if len(message.specs) > limits.SPECS:
             raise Refused(413, "too_large", f"{message.file} defines {len(message.specs):,} DAGs; the limit is {limits.SPECS:,}.")
         call.within_scope([message.bundle])
-        answer = await store_parsed(self._pool, message)
+        answer = await store_parsed(self._pool, self._judge, message)
         reached(KillPoint.VERSION_STORED)
         return answer
 

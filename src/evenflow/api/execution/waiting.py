@@ -16,13 +16,14 @@ import msgspec
 
 from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call
+from evenflow.api.judge import Judge
 from evenflow.api.refusals import Refused, too_large
-from evenflow.api.run_names import FIRST_YEAR, LAST_YEAR, check_dag, check_run_id, checked_instant
+from evenflow.api.run_names import check_dag, check_run_id, checked_instant
 from evenflow.api.versions import Versions
+from evenflow.core.limits import FIRST_YEAR, LAST_YEAR
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import StaleEpoch
-from evenflow.sdk.param_schema import checked_params
 from evenflow.store import assets, other_runs, views
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.questions import (
@@ -39,8 +40,8 @@ from evenflow.wire.questions import (
 
 
 class WaitingRoutes:
-    def __init__(self, pool: AsyncPool, versions: Versions) -> None:
-        self._pool, self._versions = pool, versions
+    def __init__(self, pool: AsyncPool, versions: Versions, judge: Judge) -> None:
+        self._pool, self._versions, self._judge = pool, versions, judge
 
     async def waited(self, call: Call) -> Waited:
         async with self._pool.connection() as conn:
@@ -99,31 +100,27 @@ class WaitingRoutes:
 
     async def trigger(self, call: Call) -> Triggered:
         message: AskTrigger = call.message
+        check_dag(message.dag_id)
+        if message.run_id is not None:
+            check_run_id(message.run_id)
+        logical = None if message.logical_date is None else _instant(message.logical_date)
+        async with self._pool.connection() as conn:
+            if await other_runs.find_asker(conn, call.of_try.epoch) is None:
+                raise _over()
+            current = await _triggerable(conn, message)
+        spec = DagSpec.from_json(current.spec)
+        params = await self._judge.params(spec.params, message.conf)  # which may take seconds, so no connection waits for it
         async with self._pool.connection() as conn:
             asker = await other_runs.find_asker(conn, call.of_try.epoch)
             if asker is None:
                 raise _over()
-            check_dag(message.dag_id)
-            if message.run_id is not None:
-                check_run_id(message.run_id)
-            current = await views.read_spec(conn, message.dag_id)
-            if current is None or not current.is_active:
-                raise Refused(
-                    404, "not_found", f"There is no DAG {message.dag_id!r} to trigger. To see all, type: evenflow dags list"
-                )
-            if current.is_paused and message.fail_when_paused:
-                raise Refused(
-                    409, "dag_paused", f"The DAG {message.dag_id!r} is paused. Type: evenflow dags unpause {message.dag_id}"
-                )
-            logical = None if message.logical_date is None else _instant(message.logical_date)
             run_id = _own_run_id(asker) if message.run_id is None else message.run_id
-            spec = DagSpec.from_json(current.spec)
             await other_runs.trigger_run(
                 conn,
                 dag_id=message.dag_id,
                 run_id=run_id,
                 version_key=current.version_key,
-                params=msgspec.json.encode(checked_params(spec.params, message.conf)).decode(),
+                params=msgspec.json.encode(params).decode(),
                 logical_date=logical,
                 interval=None if logical is None else manual_interval(spec, logical),
                 actor=asker.actor,
@@ -137,6 +134,16 @@ class WaitingRoutes:
         if run is None:
             raise Refused(409, "run_gone", f"The run {run_id!r} of DAG {message.dag_id!r} was deleted just now.")
         return Triggered(run_id=run.run_id, state=run.state, is_own=run.is_own)
+
+
+async def _triggerable(conn: views.Conn, message: AskTrigger) -> views.CurrentVersion:
+    """Raises :class:`Refused`."""
+    current = await views.read_spec(conn, message.dag_id)
+    if current is None or not current.is_active:
+        raise Refused(404, "not_found", f"There is no DAG {message.dag_id!r} to trigger. To see all, type: evenflow dags list")
+    if current.is_paused and message.fail_when_paused:
+        raise Refused(409, "dag_paused", f"The DAG {message.dag_id!r} is paused. Type: evenflow dags unpause {message.dag_id}")
+    return current
 
 
 def _own_run_id(asker: other_runs.Asker) -> str:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
 from evenflow.api.bodies import header
+from evenflow.api.judge import Judge
 from evenflow.api.logs import LogDirectory
 from evenflow.api.refusals import Refused, refusal, too_large
 from evenflow.api.rest import (
@@ -59,7 +60,9 @@ _ERRORS = {
 }
 
 
-def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirectory, vault: Vault, vitals: Vitals) -> FastAPI:
+def rest_application(
+    pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirectory, vault: Vault, judge: Judge, vitals: Vitals
+) -> FastAPI:
     app = FastAPI(
         title="Evenflow",
         version=version("evenflow"),
@@ -68,7 +71,7 @@ def rest_application(pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirec
         redoc_url=None,
         generate_unique_id_function=_operation_id,
     )
-    app.state.context = Context(pool, tokens, log_directory, vault, vitals)
+    app.state.context = Context(pool, tokens, log_directory, vault, judge, vitals)
     guarded = APIRouter(
         prefix=PREFIX,
         dependencies=[Depends(operator)],

@@ -11,13 +11,12 @@ from fastapi import APIRouter, Query, Response
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.backfill_models import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
-from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.models import Page
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import TICKING, Run, describe, runs_between
 from evenflow.errors import DagNotFound
-from evenflow.sdk.param_schema import checked_params
 from evenflow.store import backfills, dags, events
 from evenflow.store.views import Row
 
@@ -28,7 +27,7 @@ _AGAIN = {Reprocess.NONE: (), Reprocess.FAILED: ("failed",), Reprocess.COMPLETED
 
 @routes.post("/dags/{dag_id}/backfills", status_code=201)
 async def create_backfill(
-    conn: Connection, operator: Operator, dag_id: str, request: BackfillRequest, response: Response
+    conn: Connection, within: InContext, operator: Operator, dag_id: str, request: BackfillRequest, response: Response
 ) -> BackfillPlan:
     """Asks for the runs of past dates. With `dry_run` it only says which."""
     current = await current_version(conn, dag_id)
@@ -37,7 +36,7 @@ async def create_backfill(
         raise Refused(409, "dag_retired", f"The DAG {dag_id!r} cannot run: {current.file} does not define it any more.")
     if request.reverse and any(task.depends_on_past for task in spec.tasks):
         raise Refused(422, "bad_value", f"Tasks of the DAG {dag_id!r} depend on the run before. Leave --reverse out.")
-    params = checked_params(spec.params, request.params)
+    params = await within.judge.params(spec.params, request.params)
     planned = await _planned(conn, spec, request)
     plan = BackfillPlan(
         backfill_id=None,

@@ -10,6 +10,7 @@ from fastapi import Depends, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from evenflow.api import limits
+from evenflow.api.judge import Judge
 from evenflow.api.logs import LogDirectory
 from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.rest.models import Page
@@ -28,6 +29,7 @@ class Context:
     tokens: Tokens
     logs: LogDirectory
     vault: Vault
+    judge: Judge
     vitals: Vitals
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from evenflow.api.parsing import upcoming_run
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.api.rest.models import DagChange, DagDetail, DagSummary, DeletedDag, Page, ParseError
-from evenflow.api.specs import upcoming_run
 from evenflow.core.limits import LEASE_S
 from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec
@@ -85,9 +85,9 @@ async def set_paused(conn: views.Conn, dag_id: str, *, is_paused: bool) -> None:
     """Pauses or unpauses a DAG; what else was said of its state of service is void. Raises :class:`DagNotFound`."""
     past, now = await dags.lock_schedule(conn, dag_id)
     current = await current_version(conn, dag_id)  # after the lock, so that it stays the newest
-    next_run = upcoming_run(DagSpec.from_json(current.spec), past, now)
-    if not current.is_active:
-        next_run = dags.NextRun(None, None)
+    next_run = dags.NextRun(None, None)
+    if current.is_active:
+        next_run = await upcoming_run(DagSpec.from_json(current.spec), past, now)
     await dags.set_paused(conn, dag_id, is_paused=is_paused, next_run=next_run)
 
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.models import Page, Run, RunChange, RunDetail, RunRequest, TaskInstance
 from evenflow.api.run_names import check_dag, check_run_id
@@ -18,21 +18,22 @@ from evenflow.core.model import DagSpec
 from evenflow.core.states import RUN_FINISHED, RunState, TaskState
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
-from evenflow.sdk.param_schema import checked_params
 from evenflow.store import callbacks, dags, events, views
 
 routes = APIRouter(tags=["Runs"])
 
 
 @routes.post("/dags/{dag_id}/runs", status_code=201)
-async def trigger_run(conn: Connection, operator: Operator, dag_id: str, request: RunRequest, response: Response) -> Run:
+async def trigger_run(
+    conn: Connection, within: InContext, operator: Operator, dag_id: str, request: RunRequest, response: Response
+) -> Run:
     """Asks for a run of the DAG's newest version. The run of a paused DAG waits until it is unpaused."""
     check_dag(dag_id)
     current = await current_version(conn, dag_id)
     if not current.is_active:
         raise Refused(409, "dag_retired", f"The DAG {dag_id!r} cannot run: {current.file} does not define it any more.")
     spec = DagSpec.from_json(current.spec)
-    params = checked_params(spec.params, request.params)
+    params = await within.judge.params(spec.params, request.params)
     run_id = request.run_id or f"manual__{(request.logical_date or datetime.now(UTC)).astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     check_run_id(run_id)
     async with events.recorded(conn, operator, "run.trigger", f"{dag_id}/{run_id}"):
