@@ -151,6 +151,27 @@ def test_a_failure_after_the_return_is_retried_as_any_other(world: World) -> Non
     world.audit()
 
 
+def test_a_retried_task_has_its_own_priority(world: World) -> None:
+    """R-DQ6: what has returned or failed is not put first by a patched priority."""
+    run, first = begin(world, dag(task(retries=1, retry_delay=0.0, priority_weight=7)))
+    of_dispatch = "select priority from dispatch"
+    world.fire(run)
+    world.advance()
+    assert world.conn.execute(of_dispatch).fetchall() == [(7,)]
+    (t,) = world.claim()
+    world.report([t], "failed")
+    world.resize("pool", "default_pool", 0)
+    world.advance()
+    world.conn.execute("update timer set due_at = now()")
+    world.advance()
+    assert world.conn.execute("select run_priority, priority, ready from lane").fetchall() == [(0, 7, 1)]
+    world.resize("pool", "default_pool", 1)
+    world.advance()
+    assert world.conn.execute(of_dispatch).fetchall() == [(7,)]
+    (t,) = world.claim()
+    assert (t.try_number, t.epoch > first.epoch) == (2, True)
+
+
 def test_a_return_that_is_lost_stays_a_return(world: World) -> None:
     run, _ = begin(world, dag())
     world.fire(run, event=EVENT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -18,7 +18,8 @@ from evenflow.store.rows import Conn
 K = TypeVar("K")
 V = TypeVar("V")
 
-VERSIONS = 512  # above the runs of one transaction; one of 1,000 tasks is about 1 MB
+VERSIONS = 512  # kept however large they are: above the runs of one transaction
+TASKS = 200_000  # of more versions than that, about 200 MB; 10,000 DAGs of 20 tasks are never read twice
 RUNS = 20_000  # runs whose limit ids are remembered
 BLOCK = 1_000  # as the sequences' increment
 
@@ -32,11 +33,15 @@ class UnreadableVersion(EvenflowError):
 
 
 class Recent(Generic[K, V]):
-    """A mapping that forgets what was not used for longest."""
+    """A mapping that forgets what was not used for longest: what is beyond ``size`` items, while all weigh more than ``weight``."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, weigh: Callable[[V], int] = lambda _: 1, weight: int = 0) -> None:
+        self._size, self._weigh, self._most = size, weigh, weight
         self._items: OrderedDict[K, V] = OrderedDict()
+        self._weight = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
 
     def get(self, key: K) -> V | None:
         value = self._items.get(key)
@@ -45,13 +50,18 @@ class Recent(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> V:
+        self.drop(key)
         self._items[key] = value
-        if len(self._items) > self._size:
-            self._items.popitem(last=False)
+        self._weight += self._weigh(value)
+        while len(self._items) > self._size and self._weight > self._most:
+            _, oldest = self._items.popitem(last=False)
+            self._weight -= self._weigh(oldest)
         return value
 
     def drop(self, key: K) -> None:
-        self._items.pop(key, None)
+        value = self._items.pop(key, None)
+        if value is not None:
+            self._weight -= self._weigh(value)
 
 
 class Numbers:
@@ -91,7 +101,7 @@ class Catalog:
     """Versions, nodes, ids of limits, and blocks of fresh numbers. All methods may ask the database on a miss."""
 
     def __init__(self) -> None:
-        self._versions: Recent[int, Version] = Recent(VERSIONS)
+        self._versions: Recent[int, Version] = Recent(VERSIONS, lambda version: version.graph.n, TASKS)
         self._run_limits: Recent[int, dict[str, int]] = Recent(RUNS)
         self._clears: Recent[int, int] = Recent(RUNS)
         self._nodes: dict[int, Node] = {}

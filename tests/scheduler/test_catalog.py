@@ -1,0 +1,82 @@
+"""What a scheduler remembers between transactions is bounded, and is enough for many DAGs."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.scheduler import catalog as remembering
+from evenflow.scheduler.catalog import Catalog, Recent
+
+TRACE = 6  # frames: enough to be cheap
+
+
+def dag(name: str, tasks: int) -> DagSpec:
+    chain = (TaskSpec(task_id=f"t{i}", operator="python", upstream=(i - 1,) if i else ()) for i in range(tasks))
+    return DagSpec(dag_id=name, tasks=tuple(chain), max_active_runs=None)
+
+
+def test_what_was_not_used_for_longest_is_forgotten_by_weight() -> None:
+    recent: Recent[str, int] = Recent(2, lambda weight: weight, 10)
+    for key, weight in {"a": 4, "b": 4, "c": 2}.items():
+        recent.put(key, weight)
+    assert len(recent) == 3, "more than two, but they weigh 10"
+    recent.get("a")
+    recent.put("d", 1)
+    assert [recent.get(key) for key in "abcd"] == [4, None, 2, 1]
+    recent.put("e", 100)
+    assert [recent.get(key) for key in "acde"] == [None, None, 1, 100], "two are kept, however much they weigh"
+    recent.drop("e")
+    recent.put("f", 9)
+    assert [recent.get(key) for key in "df"] == [1, 9]
+    recent.put("f", 8)
+    recent.put("g", 1)
+    assert len(recent) == 3, "what is put again does not weigh twice"
+
+
+def test_a_version_is_read_once_while_there_is_room_for_its_tasks(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-ST8: many small DAGs are all remembered, large ones are not."""
+    monkeypatch.setattr(remembering, "VERSIONS", 2)
+    monkeypatch.setattr(remembering, "TASKS", 100)
+    small = [world.add_dag(dag(f"small{i}", 10)) for i in range(8)]
+    large = world.add_dag(dag("large", 95))
+    reads: list[set[int]] = []
+    read_specs = remembering.runs.read_specs
+    monkeypatch.setattr(remembering.runs, "read_specs", lambda conn, keys: reads.append(set(keys)) or read_specs(conn, keys))
+    catalog = Catalog()
+    for version in [*small, *small]:
+        catalog.load_versions(world.conn, [version])
+    assert reads == [{version} for version in small]
+    catalog.load_versions(world.conn, [large])
+    catalog.load_versions(world.conn, [small[-1]])
+    assert reads[8:] == [{large}]
+    catalog.load_versions(world.conn, [small[0]])
+    assert reads[9:] == [{small[0]}]
+
+
+def test_memory_does_not_grow_with_the_number_of_active_runs(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-ST8: three times as many runs in hand, and a scheduler keeps nothing more of them between its transactions."""
+    monkeypatch.setattr(remembering, "RUNS", 600)  # above the runs of one transaction
+    world.catalog = Catalog()
+    world.add_dag(dag("d", 3))
+    kept = []
+    tracemalloc.start(TRACE)
+    try:
+        for _ in range(3):
+            world.conn.execute(
+                "insert into dag_run (dag_id, run_id, version_key, run_type)"
+                " select 'd', gen_random_uuid()::text, version_key, 'manual' from dag, generate_series(1, 700) where dag_id = 'd'"
+            )
+            world.advance()
+            world.report(world.claim(50))
+            world.advance()
+            gc.collect()
+            kept.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert world.conn.execute("select count(*) from dag_run where state = 'running'").fetchone() == (2_100,)
+    assert kept[2] - kept[0] < 100_000, kept
