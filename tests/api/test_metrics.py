@@ -189,7 +189,7 @@ STATEMENTS = ("metrics/count_lanes", "metrics/read_backlog", "views/read_health"
 FILL = (
     "insert into node (node_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
     " values (1, 1, 1, 2, 'default', 1)",
-    "insert into lane (lane_id, node_id, queue_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
+    "insert into lane (lane_id, node_id, base_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
     " select n, 1, 1, n, 0, 1, now(), '{}', n, 2 from generate_series(1, %(rows)s) n",
     "insert into dag_run (dag_id, run_id, version_key, run_type) select dag_id, n::text, version_key, 'manual'"
     " from generate_series(1, %(rows)s) n, (select dag_id, version_key from dag limit 1) d",

@@ -30,9 +30,13 @@ class Try:
 
 @dataclass(slots=True)
 class Model:
-    """``heads``: how many lanes of a queue a round loads. ``patience``: of pools that do not backfill."""
+    """``heads``: how many lanes of a queue a round loads. ``by_base``: whether the queues are those of bases.
+
+    ``patience``: of pools that do not backfill.
+    """
 
     heads: int = 3
+    by_base: bool = False
     capacity: dict[int, int] = field(default_factory=dict)
     patience: dict[int, float] = field(default_factory=dict)
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -164,7 +168,8 @@ class Model:
         exempt = self._open_exempt()
         for lane in self.stored():
             if lane.parked_on in (OPEN, WOKEN) and not self.in_closed(lane):
-                queues[Queue(lane.node_id, lane.parked_on == WOKEN)].append(lane)
+                node = self.nodes[lane.node_id]
+                queues[Queue(node.base_id if self.by_base else node.node_id, lane.parked_on == WOKEN)].append(lane)
         loaded = [lane for lanes in queues.values() for lane in lanes[:heads]] + exempt
         woken = self.released | {k for lane in loaded if lane.parked_on == WOKEN for k in self.witnesses(lane)}
         parked = {key: lanes for key, lanes in self.parked().items() if key[0] in woken}
@@ -184,6 +189,7 @@ class Model:
             closures=Closures(frozenset(self.closed), frozenset(self.closed_queues))
             if self.closed or self.closed_queues
             else ALL_OPEN,
+            by_base=self.by_base,
         )
 
     def _open_exempt(self) -> list[Lane]:
@@ -243,7 +249,7 @@ class Model:
     def exhaustive(self) -> dict[int, int]:
         """What a scan of every ready task in strict order would start.
 
-        A task that only its pool's slots keep back, while some are left, speaks for its node if it is the first such. If it has
+        A task that only its pool's slots keep back, while some are left, speaks for its base if it is the first such. If it has
         waited for the pool's patience, the scan is over for that pool.
         """
         room = {k: self.room(k) for k in self.capacity}
@@ -258,8 +264,8 @@ class Model:
                 if pool in closed or any(room[k] < 1 for k in others):
                     break
                 if room[pool] < node.weight:
-                    if room[pool] > 0 and node.node_id not in spoken and pool in self.patience:
-                        spoken.add(node.node_id)
+                    if room[pool] > 0 and node.base_id not in spoken and pool in self.patience:
+                        spoken.add(node.base_id)
                         if lane.waited_s >= self.patience[pool]:
                             closed.add(pool)
                     break
@@ -280,9 +286,9 @@ class Model:
         ]
 
 
-def small_model(pools: list[int], executors: list[int], *, heads: int) -> Model:
+def small_model(pools: list[int], executors: list[int], *, heads: int, by_base: bool = False) -> Model:
     """Nodes of every pool, executor and weight of 1 to 3; of each pool two with task limits of their own."""
-    model = Model(heads)
+    model = Model(heads, by_base)
     model.capacity.update(dict(enumerate(pools, 1)) | dict(zip(EXECUTORS, executors, strict=True)))
     for pool in range(1, len(pools) + 1):
         for executor in EXECUTORS:

@@ -57,7 +57,7 @@ def test_strict_equals_a_scan_that_stops_at_what_does_not_fit(slots: list[int], 
 def test_reserve_after_equals_a_scan_that_stops_at_what_has_waited(
     slots: list[int], happenings: list[list[tuple[str, int]]]
 ) -> None:
-    """The first such task of its node keeps the pool once it has waited so long; until then smaller ones pass."""
+    """The first such task of its base keeps the pool once it has waited so long; until then smaller ones pass."""
     model = small_model(slots, [50, 50], heads=ALL)
     model.patience = dict.fromkeys(range(1, len(slots) + 1), PATIENCE_S)
     go(model, happenings)

@@ -37,6 +37,7 @@ models = st.builds(
     st.lists(st.sampled_from([1, 2, 3, 5, 9]), min_size=1, max_size=3),
     st.tuples(st.sampled_from([1, 4, 50]), st.sampled_from([2, 50])).map(list),
     heads=st.sampled_from([2, 3, 32]),
+    by_base=st.booleans(),
 )
 events = st.tuples(st.sampled_from(EVENTS), st.integers(0, 2**16))
 steps = st.lists(st.tuples(st.lists(events, max_size=6), st.sampled_from(BOUNDS)), min_size=1, max_size=12)
@@ -71,13 +72,12 @@ def test_decisions_equal_an_exhaustive_scan_at_length(model: Model, steps: Steps
     agrees(model, steps)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(80))
 def test_decisions_equal_an_exhaustive_scan_for_long(seed: int) -> None:
     """R-ST2, R-ST3: states that only a long history reaches."""
     r = random.Random(seed)
-    model = small_model(
-        [r.choice([1, 2, 3, 5, 9]) for _ in range(r.randint(1, 3))], [r.choice([1, 4, 50]), 50], heads=r.choice([2, 3])
-    )
+    pools, executors = [r.choice([1, 2, 3, 5, 9]) for _ in range(r.randint(1, 3))], [r.choice([1, 4, 50]), 50]
+    model = small_model(pools, executors, heads=r.choice([2, 3]), by_base=seed % 2 == 1)
     agrees(model, [([(r.choice(EVENTS), r.randrange(2**16)) for _ in range(6)], r.choice(BOUNDS)) for _ in range(60)])
 
 
@@ -149,13 +149,14 @@ def test_a_round_touches_what_starts_and_not_the_backlog() -> None:
     assert decision.touched <= 15
 
 
+@pytest.mark.parametrize("by_base", [False, True])
 @pytest.mark.parametrize(("runs", "tasks"), [(10, 10), (40, 40), (160, 10)])
-def test_crossing_limits_cost_a_few_lanes_a_start(runs: int, tasks: int) -> None:
+def test_crossing_limits_cost_a_few_lanes_a_start(runs: int, tasks: int, by_base: bool) -> None:
     """R-ST5, the worst case for one witness: every run has a cap, every task has one across the runs and one in each run, so that
     each lane is blocked by several limits at once. Lanes touched and moved per start are bounded by the number of tasks of a DAG;
     how many runs there are does not matter.
     """
-    model = Model(heads=ALL, capacity={1: runs * tasks, 2: 10**6})
+    model = Model(heads=ALL, by_base=by_base, capacity={1: runs * tasks, 2: 10**6})
     for task in range(tasks):
         model.capacity[100 + task] = 2
         model.nodes[task] = Node(task, 0, 1, 2, "default", 1, 100 + task)
@@ -179,6 +180,28 @@ def test_crossing_limits_cost_a_few_lanes_a_start(runs: int, tasks: int) -> None
     assert model.touched / starts <= 1 + tasks / 2
     assert model.moved / starts <= 1 + tasks / 2
     assert worst <= 2 * tasks
+
+
+def test_thousands_of_tasks_with_limits_of_their_own_cost_a_few_lanes_a_start() -> None:
+    """R-ST5: whether a task's limit or the pool is full, a round by bases touches what starts and what newly blocks."""
+    nodes, ahead = 1_000, 8
+    model = Model(heads=ahead, by_base=True, capacity={1: nodes // 2, 2: 10**6})
+    model.nodes[0] = Node(0, 0, 1, 2, "default", 1)
+    for node in range(1, nodes + 1):
+        model.capacity[10 + node] = 1
+        model.nodes[node] = Node(node, 0, 1, 2, "default", 1, 10 + node)
+        for run in range(2):
+            model.add((run, node, 1, ()), 1)
+    model.rounds()
+    r = random.Random(1)
+    starts = model.touched = 0
+    for _ in range(300):
+        model.finish(r.randrange(2**16))
+        decision = model.round()
+        starts += sum(count for _, count in decision.grants)
+        assert not decision.again
+    assert starts == 300
+    assert model.touched <= 2 * starts
 
 
 def test_a_mapped_backlog_is_one_lane() -> None:

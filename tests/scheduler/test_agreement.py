@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.scheduler import round
+from evenflow.store import dry_round, selection
 from tests.scheduler.closing import CLOSED, set_state
 from tests.scheduler.workloads import random_dag
 
@@ -196,13 +198,16 @@ class Match:
             self.naive.retry()
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_the_scheduler_agrees_with_a_naive_scan(world: Any, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(16))
+def test_the_scheduler_agrees_with_a_naive_scan(world: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ST1, R-ST2, R-ST3, R-ST11, R-DQ7: turn by turn the same tasks start, in pools that backfill and strict ones, through
     pauses, cancels and retries, while limits rise and fall and pools are closed and opened; no limit is exceeded, and every counter
     is what it counts.
     """
     r = random.Random(seed)
+    if seed % 2:  # open lanes are looked at by base, as where thousands of nodes have some
+        for module in (round, dry_round, selection):
+            monkeypatch.setattr(module, "MOST_NODES", 0)
     pools = {"p1": r.randint(2, 4), "p2": r.randint(2, 6)}
     naive = Naive({("pool", name): slots for name, slots in pools.items()})
     for name, slots in pools.items():

@@ -60,7 +60,7 @@ DAMAGE = {
     "empty lane": ("lane", "update lane set ready = 0, next_map_index = end_map_index where task_index is not null"),
     "finished run": ("lane", "update dag_run set state = 'failed'"),
     "stranded": ("stranded", "update concurrency_limit set capacity = 100 where kind = 'run'"),
-    "queue": ("stranded", "update lane set queue_id = (select max(node_id) + 1 from node)"),
+    "queue": ("stranded", "update lane set base_id = (select max(node_id) + 1 from node)"),
     "no such limit": ("stranded", "update lane set parked_on = 999999"),
     "another's limit": (
         "stranded",
@@ -185,7 +185,7 @@ def parked_lanes(conn: psycopg.Connection[Any], count: int) -> None:
     )
     conn.execute("insert into node (pool_limit, executor_limit, queue, weight, base_id) values (1, 2, 'default', 1, 1)")
     conn.execute(
-        "insert into lane (lane_id, node_id, run_key, run_priority, priority, run_after, locals, parked_on, ready, queue_id)"
+        "insert into lane (lane_id, node_id, run_key, run_priority, priority, run_after, locals, parked_on, ready, base_id)"
         " select -limit_id, (select max(node_id) from node), run_key, 0, 1, now(), array[limit_id], limit_id, 1,"
         "   (select max(node_id) from node)"
         " from concurrency_limit where run_key > 0"

@@ -43,6 +43,7 @@ ROWS = {  # that others answer here
     "inbox/delete_orphans": 200,
     "runs/take_queued": 100,
     "selection/read_heads": 500,
+    "selection/read_heads_of_bases": 500,
     "runs/pause_failing": 200,  # looks past the live runs of the DAG, of which there are 100,000 here
     "schedules/take_due_dags": 2 * N,  # of each DAG its version, its last run and those that are queued
     "backfills/make_runs": 2 * N,  # a date and a run each, which stands in six indexes
@@ -95,7 +96,7 @@ FILL = (
     " select 'run', 1000000000 + n, '', 1, 1 from generate_series(1, %(lanes)s) n",
     "insert into node (node_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
     " values (1, 1, 1, 2, 'default', 1)",
-    "insert into lane (lane_id, node_id, queue_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
+    "insert into lane (lane_id, node_id, base_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
     " select limit_id, 1, 1, run_key, 0, 1, now(), array[limit_id], case when limit_id %% 1000 = 0 then 0 else limit_id end, 1"
     " from concurrency_limit where kind = 'run'",
     "insert into ready_task (lane_id, task_index, map_index) select lane_id, 1, -1 from lane",
@@ -173,7 +174,9 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "inbox/lock_runs": {"limit": 200, "reports": 4000, "changes": 10, "helps_after": 1.0, "share": 1000},
         "inbox/take_reports": {"run_keys": run_keys, "lead": True, "limit": 1000, "changes": 10},
         "inbox/take_timers": {"run_keys": run_keys, "limit": 500},
-        "selection/read_heads": {"limits": limits, "released": ones, "closed": [], "closed_queues": [], **ahead},
+        "selection/count_open_nodes": {"most": 65},
+        "selection/read_heads": {"limits": limits, "released": ones, "closed": [], "closed_queues": [], "nodes": 64, **ahead},
+        "selection/read_heads_of_bases": {"limits": limits, "released": ones, "closed": [], "closed_queues": [], **ahead},
         "selection/read_parked": {"limits": limits, **ahead},
         "selection/read_limits": {"limits": limits},
         "states/read_closures": {},

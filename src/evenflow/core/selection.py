@@ -8,6 +8,8 @@ Nodes that differ in that last limit alone have the same *base*.
 
 * While a pool or executor is full, or a task's own limit is, the lanes behind it are skipped whole, and no row changes. So a
   burst of a million lanes behind one such limit costs nothing.
+* Where very many nodes have open lanes, nobody looks through the nodes: the open lanes of a base are one queue, and a full limit of
+  a task parks the lane that is looked at, as a limit of its run does.
 * A full limit of its run *parks* a lane that is looked at: the limit becomes its witness, and nobody looks at the lane again
   until that limit has room. What waits behind a better lane of its run is parked on the run's limit from the beginning.
 
@@ -28,7 +30,7 @@ first: there it asks for more.
 
 A task may want several slots of its pool. Where it does not fit, the pool's *patience* says how long smaller ones may pass it:
 for ever (``backfill``), not at all (``strict``), or until it has waited so long (``reserve_after``). Then it keeps the pool, and
-nothing of lower order starts there. The best lane of each node speaks for the node, so this is one comparison a node.
+nothing of lower order starts there. The best lane of a base that does not fit speaks for the base: one comparison a base.
 
 A pool, queue or executor may be *closed* (:mod:`evenflow.core.service_states`): its nodes are skipped whole, as if it were full,
 but for lanes that are exempt. So closing and opening touch no lane.
@@ -95,9 +97,9 @@ class Lane:
 
 
 class Queue(NamedTuple):
-    """The open lanes of a node, or those of them that are woken; in a round, those that are exempt apart."""
+    """The open lanes of a node or a base, or those of them that are woken; in a round, those that are exempt apart."""
 
-    node_id: int
+    node_id: int  # where the queue is a base's, the node that the base is named by
     woken: bool
     exempt: bool = False
 
@@ -111,7 +113,8 @@ class Snapshot:
     they are complete. ``parked[limit, base]`` has lanes parked there, best first, for every limit in ``released`` and every
     limit with room that a woken lane has; ``(limit, base) in parked_more`` says that there are more. ``patience`` has the pools
     that do not backfill, and for how many seconds a task that does not fit lets smaller ones pass there. Of nodes that ``closures``
-    close only exempt lanes start; of these all are in ``open`` that may be able to.
+    close only exempt lanes start; of these all are in ``open`` that may be able to. ``by_base``: the queues are those of bases, and
+    the nodes that these are named by are in ``nodes``.
     """
 
     free: dict[int, int]
@@ -123,6 +126,11 @@ class Snapshot:
     released: Collection[int] = ()
     patience: dict[int, float] = field(default_factory=dict)
     closures: Closures = ALL_OPEN
+    by_base: bool = False
+
+    def queue_of(self, lane: Lane) -> Queue:
+        """Where it stands while it is open; not of those that are exempt apart."""
+        return Queue(self.nodes[lane.node_id].base_id if self.by_base else lane.node_id, lane.parked_on == WOKEN)
 
     def closed(self, node: Node) -> bool:
         """Whether nothing starts for the first time there, however much room there is."""
@@ -195,7 +203,7 @@ class Selection:
         self.snapshot, self.budget, self.starts = snapshot, budget, starts
         self.free, self.decision = snapshot.free, Decision()
         self._closes = snapshot.closures is not ALL_OPEN
-        self._passed: set[int] = set()  # nodes whose best lane does not fit
+        self._passed: set[int] = set()  # bases whose best lane does not fit
         self._sequence = itertools.count()
         self._queues: dict[Queue, list[tuple[Order, int, Lane]]] = {}
         # Of each queue its best lane, and where what is known of it ends. An entry whose lane is not the best any more is void.
@@ -215,7 +223,7 @@ class Selection:
         while heads:
             order, kind, queue = heapq.heappop(heads)
             node = self.snapshot.nodes[queue.node_id]
-            if node.pool_limit in decision.reserved or node.node_id in self._passed or full(node, self.free, patience) is not None:
+            if node.pool_limit in decision.reserved or node.base_id in self._passed or full(node, self.free, patience) is not None:
                 continue  # the whole node is out for this round; none of its lanes moves
             if self._closes and not queue.exempt and self.snapshot.closed(node):
                 continue  # likewise, but for lanes that are exempt
@@ -230,12 +238,13 @@ class Selection:
                 decision.again = True
                 return None
             lane = lanes[0][2]
+            node = self.snapshot.nodes[lane.node_id]
             witness = saturated(lane, node, self.free)
             if witness is None and self.free[node.pool_limit] < node.weight:
                 if lane.waited_s >= patience[node.pool_limit]:
                     decision.reserved[node.pool_limit] = lane
-                self._passed.add(node.node_id)
-                continue  # it does not fit, and speaks for its node
+                self._passed.add(node.base_id)
+                continue  # it does not fit, and speaks for its base
             decision.touched += 1
             heapq.heappop(lanes)
             if witness is None:
@@ -265,7 +274,7 @@ class Selection:
             heapq.heappush(self._heads, (end, _Kind.END, queue))
 
     def _push(self, lane: Lane) -> None:
-        queue = Queue(lane.node_id, lane.parked_on == WOKEN, lane.exempt)
+        queue = self.snapshot.queue_of(lane)._replace(exempt=lane.exempt)
         lanes = self._queues.setdefault(queue, [])
         heapq.heappush(lanes, (lane.order, next(self._sequence), lane))
         if lanes[0][2] is lane:

@@ -32,7 +32,7 @@ class Sweep:
         looked = audit.find_lost_wakeups(conn, after=self._after, most=QUEUES_PER_SWEEP).all()
         if any(queue.lost for queue in looked) and not self._repair(conn):
             return  # a round is under way: again from here
-        self._after = next(((q.limit_id, q.queue_id) for q in looked if q.last), START)
+        self._after = next(((q.limit_id, q.base_id) for q in looked if q.last), START)
 
     def _repair(self, conn: Conn) -> bool:
         """Under the executor's lock, so that no round decides meanwhile. Whether it was free."""
@@ -45,6 +45,6 @@ class Sweep:
                 selection.insert_wakes(conn, {queue.limit_id: 0 for queue in lost}, {}, now_s)
                 inbox.notify(conn, INBOX)
         for queue in lost:
-            log.error("repaired: a wake-up of limit %d was lost for lanes of base %d", queue.limit_id, queue.queue_id)
+            log.error("repaired: a wake-up of limit %d was lost for lanes of base %d", queue.limit_id, queue.base_id)
         self._tally.repair(len(lost))
         return True

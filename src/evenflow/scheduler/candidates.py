@@ -111,7 +111,7 @@ def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
     lanes = [c for c in lanes if c.lane.ready]
     _line_up(lanes)
     rows: list[StoredLane] = []
-    queues: list[int] = []
+    bases: list[int] = []
     ready: list[tuple[int, int, int]] = []
     for c in lanes:
         lane_id, since_s = batch.catalog.lane_ids.take(batch.conn), c.run.ready_at_s
@@ -137,10 +137,10 @@ def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
                 c.lane.exempt,
             )
         )
-        queues.append(selection.queue_of(c.place.node, c.lane.parked_on))
+        bases.append(c.place.node.base_id)
         ready += schedule(batch, lane_id, c.items)
     if rows:
-        selection.insert_lanes(batch.conn, rows, queues)
+        selection.insert_lanes(batch.conn, rows, bases)
     if ready:
         selection.insert_ready(batch.conn, ready)
 

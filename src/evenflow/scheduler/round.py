@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from evenflow.core.limits import MOST_HEADS
+from evenflow.core.limits import MOST_HEADS, MOST_NODES
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, Queue, Selection, Snapshot, saturated
 from evenflow.core.service_states import ALL_OPEN
@@ -40,8 +40,9 @@ class Round:
         conn = batch.conn
         self.snapshot.released = {limit for limit in batch.released if limit}
         self._looked_at = set(self.snapshot.released)
-        self._heads = self._parked = self._kin = self._exempt = None
+        self._nodes = self._heads = self._parked = self._kin = self._exempt = None
         if batch.lanes:
+            self._nodes = selection.count_open_nodes(conn)
             self._heads = selection.read_heads(conn, batch.released, batch.closures)
             self._exempt = selection.read_exempt(conn, self._looked_at, batch.closures) if batch.closures is not ALL_OPEN else None
             self._parked = selection.read_parked(conn, self._looked_at) if self._looked_at else None
@@ -82,8 +83,13 @@ class Round:
         """Whether anything waits anywhere."""
         snapshot, last = self.snapshot, {}
         found = [self._adopt(row) for row in self._all(self._heads)]
+        if self._nodes and self._nodes.all()[0][0] > MOST_NODES:
+            snapshot.by_base = True
+            conn, batch = self.batch.conn, self.batch
+            found = [self._adopt(row) for row in self._all(selection.read_heads_of_bases(conn, batch.released, batch.closures))]
+        self._know(lane.node_id for lane in found)
         for lane in found:
-            queue = Queue(lane.node_id, lane.parked_on == WOKEN)
+            queue = snapshot.queue_of(lane)
             self.heads[queue] += 1
             last[queue] = lane.order
             snapshot.open[lane.node_id].append(lane)
@@ -96,7 +102,7 @@ class Round:
             return False
         snapshot.parked.update(lanes_in_memory.line_up_new(self.candidates.values()))
         for c in self.candidates.values():
-            snapshot.nodes[c.lane.node_id] = c.place.node
+            self._know([c.lane.node_id])
             if c.lane.parked_on in (OPEN, WOKEN):
                 snapshot.open[c.lane.node_id].append(c.lane)
         for room in self._limits.all() if self._limits else ():
@@ -108,7 +114,7 @@ class Round:
         """Selects, reading more of a queue where the round asks for it."""
         round_ = Selection(self.snapshot)
         while (queue := round_.run()) is not None:
-            rows = self._all(selection.read_more(self.batch.conn, queue, seen=self.heads[queue]))
+            rows = self._all(selection.read_more(self.batch.conn, queue, by_base=self.snapshot.by_base, seen=self.heads[queue]))
             self.heads[queue] += len(rows)
             lanes = [self._adopt(row) for row in rows]
             self._learn(lanes)
@@ -118,7 +124,7 @@ class Round:
     def _learn(self, lanes: list[Lane]) -> None:
         """Completes the snapshot for these lanes: what is parked behind woken ones, nodes, and the room on all limits."""
         snapshot, conn = self.snapshot, self.batch.conn
-        snapshot.nodes.update(self.batch.catalog.nodes(conn, {lane.node_id for lane in self.lanes.values()}))
+        self._know(lane.node_id for lane in lanes)
         woken = [lane for lane in lanes if lane.parked_on == WOKEN]
         behind = {limit for lane in woken for limit in lane.locals}
         behind.update(limit for lane in woken if (limit := snapshot.nodes[lane.node_id].task_limit) is not None)
@@ -135,6 +141,14 @@ class Round:
             if (patience_s := self.room[limit].patience_s) is not None:
                 snapshot.patience[limit] = patience_s
         self.starts.rows_read += len(fresh)
+
+    def _know(self, node_ids: Iterable[int]) -> None:
+        """Nodes, and those that their bases are named by."""
+        snapshot, catalog = self.snapshot, self.batch.catalog
+        if missing := {*node_ids} - snapshot.nodes.keys():
+            snapshot.nodes.update(catalog.nodes(self.batch.conn, missing))
+            if bases := {snapshot.nodes[node_id].base_id for node_id in missing} - snapshot.nodes.keys():
+                snapshot.nodes.update(catalog.nodes(self.batch.conn, bases))
 
     def _all(self, rows: Rows[StoredLane] | None) -> list[StoredLane]:
         found = rows.all() if rows else []
@@ -165,10 +179,9 @@ class Round:
         """Adds what is parked on limits; the rows are all that was read of them."""
         found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
         lanes = [self._adopt(row) for row in self._all(rows)]
-        nodes = self.batch.catalog.nodes(self.batch.conn, {lane.node_id for lane in lanes})
-        self.snapshot.nodes.update(nodes)
+        self._know(lane.node_id for lane in lanes)
         for lane in lanes:
-            found[self.stored[lane.key].parked_on, nodes[lane.node_id].base_id].append(lane)
+            found[self.stored[lane.key].parked_on, self.snapshot.nodes[lane.node_id].base_id].append(lane)
         for key, parked in found.items():  # but for exempt ones that are open by now
             self.snapshot.parked[key] = [lane for lane in parked if lane.parked_on > OPEN]
         ahead = PARKED_AHEAD.of(len(found))
@@ -221,15 +234,14 @@ class Round:
         return since
 
     def _write_lanes(self) -> None:
-        changed: list[tuple[int, int, int, int, int]] = []
+        changed: list[tuple[int, int, int, int]] = []
         emptied: list[int] = []
         for lane_id, lane in self.lanes.items():
             row = self.stored[lane_id]
             if lane.ready == 0:
                 emptied.append(lane_id)
             elif lane.ready != row.ready or lane.parked_on != row.parked_on:
-                queue_id = selection.queue_of(self.snapshot.nodes[lane.node_id], lane.parked_on)
-                changed.append((lane_id, lane.parked_on, queue_id, lane.ready, row.next_map_index + self.advanced[lane_id]))
+                changed.append((lane_id, lane.parked_on, lane.ready, row.next_map_index + self.advanced[lane_id]))
         if changed:
             selection.update_lanes(self.batch.conn, changed)
         if emptied:

@@ -46,7 +46,7 @@ class LostWakeup(NamedTuple):
     """A queue of parked lanes that nobody opens. ``last`` of those looked at: there may be more."""
 
     limit_id: int
-    queue_id: int  # a base
+    base_id: int
     lost: bool
     last: bool
 
@@ -99,6 +99,6 @@ async def audit_async(conn: AsyncConnection[Any]) -> list[Finding]:
 
 
 def find_lost_wakeups(conn: Conn, *, after: tuple[int, int], most: int) -> Rows[LostWakeup]:
-    """Looks at ``most`` queues of parked lanes after the one of (limit_id, queue_id)."""
+    """Looks at ``most`` queues of parked lanes after the one of (limit_id, base_id)."""
     params = {"after_limit": after[0], "after_queue": after[1], "most": most}
     return Rows(execute(conn, "audit/find_lost_wakeups", params), LostWakeup._make)

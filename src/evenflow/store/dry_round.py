@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from evenflow.core.limits import MOST_EXEMPT, MOST_HEADS
+from evenflow.core.limits import MOST_EXEMPT, MOST_HEADS, MOST_NODES
 from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, Node, Order, Queue, Selection, Snapshot
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.store.columns import numbers
 from evenflow.store.instant import Conn, Row, read
-from evenflow.store.selection import OPEN_AHEAD, PARKED_AHEAD, StoredLane, as_closures, closed
+from evenflow.store.selection import OPEN_AHEAD, PARKED_AHEAD, StoredLane, as_closures, closed, heads, more_of
 
 
 def as_lane(row: StoredLane, now_s: float) -> Lane:
@@ -50,13 +50,19 @@ class DryRound:
         return dry
 
     async def _load(self) -> None:
-        given = {"limits": numbers(self.released), "released": numbers(self.released.values())}
         closures = as_closures((row["limit_id"], row["queue"]) for row in await read(self.conn, "states/read_closures"))
         self.snapshot.closures = closures
         last: dict[Queue, Order] = {}
-        found = self._adopt(await read(self.conn, "selection/read_heads", {**given, **OPEN_AHEAD.params, **closed(closures)}))
+        (open_nodes,) = await read(self.conn, "selection/count_open_nodes", {"most": MOST_NODES + 1})
+        self.snapshot.by_base = open_nodes["count"] > MOST_NODES
+        if self.snapshot.by_base:
+            rows = await read(self.conn, "selection/read_heads_of_bases", heads(self.released, closures))
+        else:
+            rows = await read(self.conn, "selection/read_heads", {**heads(self.released, closures), "nodes": MOST_NODES})
+        found = self._adopt(rows)
+        await self._know(lane.node_id for lane in found)
         for lane in found:
-            queue = Queue(lane.node_id, lane.parked_on == WOKEN)
+            queue = self.snapshot.queue_of(lane)
             self._seen[queue] += 1
             last[queue] = lane.order
             self.snapshot.open[lane.node_id].append(lane)
@@ -82,8 +88,7 @@ class DryRound:
         """Selects, reading more of a queue where the round asks for it."""
         round_ = Selection(self.snapshot)
         while (queue := round_.run()) is not None:
-            more = {"parked_on": WOKEN if queue.woken else OPEN, "node_id": queue.node_id}
-            rows = await read(self.conn, "selection/read_more", {**more, "seen": self._seen[queue], "limit": MOST_HEADS})
+            rows = await read(self.conn, *more_of(queue, by_base=self.snapshot.by_base, seen=self._seen[queue]))
             self._seen[queue] += len(rows)
             lanes = self._adopt(rows)
             await self._learn(lanes)
@@ -93,8 +98,7 @@ class DryRound:
     async def _learn(self, lanes: Sequence[Lane]) -> None:
         """Completes the snapshot for these lanes: what is parked behind woken ones, nodes, and the room on all limits."""
         snapshot = self.snapshot
-        if missing := {lane.node_id for lane in self.lanes.values()} - snapshot.nodes.keys():
-            snapshot.nodes.update(await read_nodes(self.conn, missing))
+        await self._know(lane.node_id for lane in lanes)
         woken = [lane for lane in lanes if lane.parked_on == WOKEN]
         behind = {limit for lane in woken for limit in lane.locals}
         behind.update(limit for lane in woken if (limit := snapshot.nodes[lane.node_id].task_limit) is not None)
@@ -115,13 +119,21 @@ class DryRound:
         self._looked_at |= limits
         found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
         lanes = self._adopt(await read(self.conn, "selection/read_parked", {"limits": numbers(limits), **PARKED_AHEAD.params}))
-        self.snapshot.nodes.update(await read_nodes(self.conn, {lane.node_id for lane in lanes}))
+        await self._know(lane.node_id for lane in lanes)
         for lane in lanes:
             found[self.stored[lane.key].parked_on, self.snapshot.nodes[lane.node_id].base_id].append(lane)
         for key, parked in found.items():  # but for exempt ones that are open by now
             self.snapshot.parked[key] = [lane for lane in parked if lane.parked_on > OPEN]
         ahead = PARKED_AHEAD.of(len(found))
         self.snapshot.parked_more.update(key for key, parked in found.items() if len(parked) >= ahead)
+
+    async def _know(self, node_ids: Iterable[int]) -> None:
+        """Nodes, and those that their bases are named by."""
+        nodes = self.snapshot.nodes
+        if missing := {*node_ids} - nodes.keys():
+            nodes.update(await read_nodes(self.conn, missing))
+            if bases := {nodes[node_id].base_id for node_id in missing} - nodes.keys():
+                nodes.update(await read_nodes(self.conn, bases))
 
     def _adopt(self, rows: Iterable[Row]) -> list[Lane]:
         lanes = []

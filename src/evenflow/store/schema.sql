@@ -465,6 +465,8 @@ create table node (
     base_id         int not null references node,            -- the node that is the same without task_limit
     unique nulls not distinct (pool_limit, executor_limit, queue, weight, task_limit)
 );
+create index node_of_task_limit on node (task_limit) where task_limit is not null;      -- selection/find_waiting
+create index node_of_base on node (pool_limit) where task_limit is null;                -- selection/find_waiting
 
 create sequence lane_seq increment by 1000;                  -- as epoch_seq
 
@@ -483,11 +485,12 @@ create table lane (
     next_map_index  int not null default 0,
     end_map_index   int not null default 0,
     since           timestamptz not null default now(),      -- when the first of its tasks became ready
-    queue_id        int not null,                            -- the node while it is open, its base while it is parked on a limit
+    base_id         int not null,                            -- of its node
     tries_before    smallint not null default 0,             -- the same for the untouched instances that it stands for
     exempt          boolean not null default false           -- returns, clean-up and callbacks: they start where first starts may not
 );
-create index lane_order on lane (parked_on, queue_id, run_priority desc, priority desc, run_after, lane_id);   -- selection/read_heads, selection/read_parked
+create index lane_order on lane (parked_on, base_id, run_priority desc, priority desc, run_after, lane_id);    -- selection/read_parked, selection/read_heads_of_bases
+create index lane_open on lane (parked_on, node_id, run_priority desc, priority desc, run_after, lane_id) where parked_on in (0, -2);  -- selection/read_heads
 create index lane_of_run on lane (run_key, node_id, priority);                                                -- selection/find_lanes
 create index lane_exempt on lane (node_id) where exempt;                                                      -- states/read_exempt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_EXEMPT, MOST_HEADS, MOST_PARKED
+from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_EXEMPT, MOST_HEADS, MOST_NODES, MOST_PARKED
 from evenflow.core.selection import OPEN, WOKEN, Node, Queue
 from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.store.columns import arrays, floats, numbers, texts, words
@@ -80,10 +80,24 @@ def closed(closures: Closures) -> dict[str, str]:
     return {"closed": numbers(closures.limits), "closed_queues": texts(closures.queues)}
 
 
+def heads(released: Mapping[int, int], closures: Closures) -> dict[str, object]:
+    """Binds of the statements that read open lanes."""
+    return {"limits": numbers(released), "released": numbers(released.values()), **OPEN_AHEAD.params, **closed(closures)}
+
+
+def count_open_nodes(conn: Conn) -> Rows[tuple[int]]:
+    """In how many nodes lanes are open or woken; above ``MOST_NODES``: in more than can be looked through."""
+    return Rows(execute(conn, "selection/count_open_nodes", {"most": MOST_NODES + 1}), tuple)
+
+
 def read_heads(conn: Conn, released: Mapping[int, int], closures: Closures) -> Rows[StoredLane]:
-    """The best open lanes of each node that can start one, or whose pool may be kept for one."""
-    params = {"limits": numbers(released), "released": numbers(released.values()), **OPEN_AHEAD.params, **closed(closures)}
-    return Rows(execute(conn, "selection/read_heads", params), row_of(StoredLane))
+    """The best open lanes of each node that can start one, or whose pool may be kept for one; of ``MOST_NODES`` nodes."""
+    return Rows(execute(conn, "selection/read_heads", {**heads(released, closures), "nodes": MOST_NODES}), row_of(StoredLane))
+
+
+def read_heads_of_bases(conn: Conn, released: Mapping[int, int], closures: Closures) -> Rows[StoredLane]:
+    """The same of each base, whichever task's limit they have."""
+    return Rows(execute(conn, "selection/read_heads_of_bases", heads(released, closures)), row_of(StoredLane))
 
 
 def read_exempt(conn: Conn, released: Iterable[int], closures: Closures) -> Rows[StoredLane]:
@@ -110,10 +124,14 @@ def read_parked(conn: Conn, limits: Iterable[int]) -> Rows[StoredLane]:
     return Rows(execute(conn, "selection/read_parked", {"limits": numbers(limits), **PARKED_AHEAD.params}), row_of(StoredLane))
 
 
-def read_more(conn: Conn, queue: Queue, *, seen: int) -> Rows[StoredLane]:
-    """The next ``MOST_HEADS`` lanes of a queue of which so many have been read."""
-    params = {"parked_on": WOKEN if queue.woken else OPEN, "node_id": queue.node_id, "seen": seen, "limit": MOST_HEADS}
-    return Rows(execute(conn, "selection/read_more", params), row_of(StoredLane))
+def more_of(queue: Queue, *, by_base: bool, seen: int) -> tuple[str, dict[str, int]]:
+    """The statement that reads the next ``MOST_HEADS`` lanes of a queue of which so many have been read, and its binds."""
+    params = {"parked_on": WOKEN if queue.woken else OPEN, "queue": queue.node_id, "seen": seen, "limit": MOST_HEADS}
+    return "selection/read_more_of_base" if by_base else "selection/read_more", params
+
+
+def read_more(conn: Conn, queue: Queue, *, by_base: bool, seen: int) -> Rows[StoredLane]:
+    return Rows(execute(conn, *more_of(queue, by_base=by_base, seen=seen)), row_of(StoredLane))
 
 
 def find_waiting(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int]]:
@@ -168,13 +186,8 @@ def find_task_limit(conn: Conn, name: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def queue_of(node: Node, parked_on: int) -> int:
-    """``lane.queue_id`` of a lane of this node: what is parked on a limit waits with all of its base."""
-    return node.base_id if parked_on > 0 else node.node_id
-
-
-def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], queues: Sequence[int]) -> None:
-    """``queues`` are those of :func:`queue_of`."""
+def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], bases: Sequence[int]) -> None:
+    """``bases`` are those of their nodes."""
     (
         ids,
         nodes,
@@ -208,7 +221,7 @@ def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], queues: Sequence[int])
         "since": floats(since),
         "tries_before": numbers(tries_before),
         "exempt": words(str(e) for e in exempt),
-        "queues": numbers(queues),
+        "bases": numbers(bases),
     }
     execute(conn, "selection/insert_lanes", params)
 
@@ -225,16 +238,10 @@ def take_ready(conn: Conn, counts: Mapping[int, int]) -> Rows[ReadyTask]:
     return Rows(execute(conn, "selection/take_ready", params), row_of(ReadyTask))
 
 
-def update_lanes(conn: Conn, lanes: Sequence[tuple[int, int, int, int, int]]) -> None:
-    """Lanes as (lane_id, parked_on, queue_id, ready, next_map_index)."""
-    ids, parked, queues, ready, next_ = zip(*lanes, strict=True)
-    params = {
-        "lanes": numbers(ids),
-        "parked": numbers(parked),
-        "queues": numbers(queues),
-        "ready": numbers(ready),
-        "next": numbers(next_),
-    }
+def update_lanes(conn: Conn, lanes: Sequence[tuple[int, int, int, int]]) -> None:
+    """Lanes as (lane_id, parked_on, ready, next_map_index)."""
+    ids, parked, ready, next_ = zip(*lanes, strict=True)
+    params = {"lanes": numbers(ids), "parked": numbers(parked), "ready": numbers(ready), "next": numbers(next_)}
     execute(conn, "selection/update_lanes", params)
 
 

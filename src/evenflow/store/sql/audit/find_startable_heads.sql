@@ -2,24 +2,26 @@
 -- changes (its xmin does) or goes. Found by skipping through the index. A pool that keeps room for tasks of several slots has room only
 -- when it has that for the largest. What is closed has none.
 with recursive occupied as (
-    select k.parked_on, n.queue_id
+    select k.parked_on, n.node_id
     from (values (0::bigint), (-2)) as k (parked_on)
-    cross join lateral (select queue_id from lane where parked_on = k.parked_on order by queue_id limit 1) as n
+    cross join lateral (select node_id from lane where parked_on = k.parked_on and parked_on in (0, -2) order by node_id limit 1) as n
     union all
-    select o.parked_on, n.queue_id
+    select o.parked_on, n.node_id
     from occupied o
-    cross join lateral (select queue_id from lane where parked_on = o.parked_on and queue_id > o.queue_id order by queue_id limit 1) as n
+    cross join lateral (
+        select node_id from lane where parked_on = o.parked_on and parked_on in (0, -2) and node_id > o.node_id order by node_id limit 1
+    ) as n
 )
 select n.node_id, l.lane_id, l.xmin::text as version, l.ready, r.dag_id, r.run_id, p.name as pool, p.capacity - p.used as pool_free,
        e.capacity - e.used as executor_free
-from (select parked_on, queue_id from occupied limit %(nodes)s) as o
-join node n on n.node_id = o.queue_id
+from (select parked_on, node_id from occupied limit %(nodes)s) as o
+join node n using (node_id)
 join concurrency_limit p on p.limit_id = n.pool_limit
 join concurrency_limit e on e.limit_id = n.executor_limit
 left join concurrency_limit t on t.limit_id = n.task_limit
 cross join lateral (
     select lane_id, xmin, ready, run_key from lane
-    where parked_on = o.parked_on and queue_id = o.queue_id
+    where parked_on = o.parked_on and parked_on in (0, -2) and node_id = o.node_id
     order by run_priority desc, priority desc, run_after, lane_id
     limit 1
 ) as l

@@ -3,7 +3,7 @@
 -- or a pause to be applied, excuses it.
 with placed as (
     select l.*, r.dag_id, r.run_id, r.quarantined_at is not null as in_quarantine, d.is_paused, d.is_paused <> d.pause_applied as pause_pending,
-           n.base_id, n.task_limit, c.limit_id,
+           n.base_id as base_of_node, n.task_limit, c.limit_id,
            c.capacity > c.used and not exists (select from wake w where w.limit_id = c.limit_id) as has_room,
            concat_ws(' ', c.kind, nullif(c.name, '')) as limit_name
     from lane l
@@ -20,11 +20,11 @@ with placed as (
                when p.parked_on <> -1 and p.is_paused and not p.exempt and not p.pause_pending then 'not paused, its DAG is'
                when p.parked_on > 0 and p.limit_id is null then 'parked on a limit that is gone'
                when p.parked_on > 0 and p.parked_on <> all(p.locals || coalesce(p.task_limit, 0)) then 'parked on a limit that is not its own'
-               when p.parked_on <> -1 and p.queue_id <> case when p.parked_on > 0 then p.base_id else p.node_id end then 'in another queue'
+               when p.base_id <> p.base_of_node then 'in another queue'
                when p.has_room and not exists (
-                   select from node m
-                   join lane o on o.parked_on = -2 and o.queue_id = m.node_id
-                   where m.base_id = p.base_id and (o.locals @> array[p.parked_on] or m.task_limit = p.parked_on)
+                   select from lane o
+                   join node m using (node_id)
+                   where o.parked_on = -2 and o.base_id = p.base_id and (o.locals @> array[p.parked_on] or m.task_limit = p.parked_on)
                      and (-o.run_priority, -o.priority, o.run_after, o.lane_id) < (-p.run_priority, -p.priority, p.run_after, p.lane_id)
                ) then 'parked on ' || p.limit_name || ', which has room'
            end as found

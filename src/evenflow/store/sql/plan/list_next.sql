@@ -1,12 +1,12 @@
 -- The first lanes of all in the strict order, those of paused DAGs and of runs in quarantine left out: the best of each queue that lanes wait in, of which so many are
 -- found by skipping through the index.
 with recursive queue as (
-    (select parked_on, queue_id from lane order by parked_on, queue_id limit 1)
+    (select parked_on, base_id from lane order by parked_on, base_id limit 1)
     union all
-    select n.parked_on, n.queue_id
+    select n.parked_on, n.base_id
     from queue q
     cross join lateral (
-        select parked_on, queue_id from lane where (parked_on, queue_id) > (q.parked_on, q.queue_id) order by parked_on, queue_id limit 1
+        select parked_on, base_id from lane where (parked_on, base_id) > (q.parked_on, q.base_id) order by parked_on, base_id limit 1
     ) as n
 )
 select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
@@ -15,7 +15,7 @@ select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epo
 from (select * from queue limit %(groups)s) as q
 cross join lateral (
     select * from lane
-    where parked_on = q.parked_on and queue_id = q.queue_id
+    where parked_on = q.parked_on and base_id = q.base_id
     order by run_priority desc, priority desc, run_after, lane_id
     limit %(limit)s
 ) as l

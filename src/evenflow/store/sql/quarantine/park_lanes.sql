@@ -1,6 +1,6 @@
 -- The lanes of runs in quarantine are parked as such; their limits are woken for the lanes behind them.
 with parked as (
-    update lane set parked_on = -3, queue_id = node_id
+    update lane set parked_on = -3
     where run_key = any(%(run_keys)s::bigint[]) and parked_on <> -3
     returning node_id, locals
 )

@@ -1,7 +1,7 @@
 -- The lanes of DAGs that were paused are parked as such, but for those of what goes on in a paused DAG; their limits are woken for the
 -- lanes behind them.
 with parked as (
-    update lane l set parked_on = -1, queue_id = node_id
+    update lane l set parked_on = -1
     from dag_run r
     where r.run_key = l.run_key and r.dag_id = any(%(dag_ids)s) and r.state = 'running' and l.parked_on not in (-1, -3) and not l.exempt
     returning l.node_id, l.locals

@@ -1,21 +1,23 @@
 -- The best open and the best woken lanes of every node that can start one now, what this transaction has released already counted; woken
 -- ones also while the task's limit is full. Nodes with such lanes are found by skipping through the index, so those without cost
--- nothing. A node that its pool has too few slots for is read too where the pool does not backfill. Of closed pools, executors and queues
--- none is read.
+-- nothing; so many are looked at, and where there are more their bases are read instead. A node that its pool has too few slots for is read
+-- too where the pool does not backfill. Of closed pools, executors and queues none is read.
 with recursive occupied as (
-    select k.parked_on, n.queue_id
+    select k.parked_on, n.node_id
     from (values (0::bigint), (-2)) as k (parked_on)
-    cross join lateral (select queue_id from lane where parked_on = k.parked_on order by queue_id limit 1) as n
+    cross join lateral (select node_id from lane where parked_on = k.parked_on and parked_on in (0, -2) order by node_id limit 1) as n
     union all
-    select o.parked_on, n.queue_id
+    select o.parked_on, n.node_id
     from occupied o
-    cross join lateral (select queue_id from lane where parked_on = o.parked_on and queue_id > o.queue_id order by queue_id limit 1) as n
+    cross join lateral (
+        select node_id from lane where parked_on = o.parked_on and parked_on in (0, -2) and node_id > o.node_id order by node_id limit 1
+    ) as n
 ), given as materialized (
     select * from unnest(%(limits)s::bigint[], %(released)s::int[]) as g (limit_id, n)
 ), eligible as materialized (
-    select o.parked_on, o.queue_id
-    from occupied o
-    join node n on n.node_id = o.queue_id
+    select o.parked_on, o.node_id
+    from (select * from occupied limit %(nodes)s) as o
+    join node n using (node_id)
     join concurrency_limit p on p.limit_id = n.pool_limit
     join concurrency_limit e on e.limit_id = n.executor_limit
     left join concurrency_limit t on t.limit_id = n.task_limit
@@ -34,7 +36,7 @@ select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epo
 from eligible e
 cross join lateral (
     select * from lane
-    where parked_on = e.parked_on and queue_id = e.queue_id
+    where parked_on = e.parked_on and parked_on in (0, -2) and node_id = e.node_id
     order by run_priority desc, priority desc, run_after, lane_id
     limit greatest(%(least)s, least(%(most)s, %(lanes)s / (select count(*) from eligible)))
 ) as l

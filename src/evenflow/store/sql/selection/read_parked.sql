@@ -1,12 +1,12 @@
 -- The best lanes parked on these limits, per limit and base. The bases are found by skipping through the index.
 with recursive queue as (
-    select k.limit_id, n.queue_id
+    select k.limit_id, n.base_id
     from unnest(%(limits)s::bigint[]) as k (limit_id)
-    cross join lateral (select queue_id from lane where parked_on = k.limit_id order by queue_id limit 1) as n
+    cross join lateral (select base_id from lane where parked_on = k.limit_id order by base_id limit 1) as n
     union all
-    select q.limit_id, n.queue_id
+    select q.limit_id, n.base_id
     from queue q
-    cross join lateral (select queue_id from lane where parked_on = q.limit_id and queue_id > q.queue_id order by queue_id limit 1) as n
+    cross join lateral (select base_id from lane where parked_on = q.limit_id and base_id > q.base_id order by base_id limit 1) as n
 )
 select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
        l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
@@ -14,7 +14,7 @@ select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epo
 from queue q
 cross join lateral (
     select * from lane
-    where parked_on = q.limit_id and queue_id = q.queue_id
+    where parked_on = q.limit_id and base_id = q.base_id
     order by run_priority desc, priority desc, run_after, lane_id
     limit greatest(%(least)s, least(%(most)s, %(lanes)s / (select count(*) from queue)))
 ) as l

@@ -35,25 +35,24 @@ from (
     select b.ready
     from line
     cross join rival
-    cross join lateral (select case when line.parked_on > 0 then rival.base_id else rival.node_id end as queue_id) as q
     cross join lateral (
         (select ready, locals from lane
-         where parked_on = line.parked_on and queue_id = q.queue_id and node_id = rival.node_id and run_priority > %(run_priority)s
+         where parked_on = line.parked_on and base_id = rival.base_id and node_id = rival.node_id and run_priority > %(run_priority)s
          limit %(counted)s)
         union all
         (select ready, locals from lane
-         where parked_on = line.parked_on and queue_id = q.queue_id and node_id = rival.node_id and run_priority = %(run_priority)s
+         where parked_on = line.parked_on and base_id = rival.base_id and node_id = rival.node_id and run_priority = %(run_priority)s
            and priority > %(priority)s
          limit %(counted)s)
         union all
         (select ready, locals from lane
-         where parked_on = line.parked_on and queue_id = q.queue_id and node_id = rival.node_id and run_priority = %(run_priority)s
+         where parked_on = line.parked_on and base_id = rival.base_id and node_id = rival.node_id and run_priority = %(run_priority)s
            and priority = %(priority)s
            and run_after < to_timestamp(%(run_after_us)s::bigint / 1000000) + %(run_after_us)s::bigint %% 1000000 * interval '1 us'
          limit %(counted)s)
         union all
         (select ready, locals from lane
-         where parked_on = line.parked_on and queue_id = q.queue_id and node_id = rival.node_id and run_priority = %(run_priority)s
+         where parked_on = line.parked_on and base_id = rival.base_id and node_id = rival.node_id and run_priority = %(run_priority)s
            and priority = %(priority)s
            and run_after = to_timestamp(%(run_after_us)s::bigint / 1000000) + %(run_after_us)s::bigint %% 1000000 * interval '1 us' and lane_id < %(lane_id)s
          limit %(counted)s)

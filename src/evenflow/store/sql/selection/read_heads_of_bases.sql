@@ -1,0 +1,35 @@
+-- As selection/read_heads where very many nodes have open lanes: the best of every base, whichever task's limit they have, so that a turn
+-- costs the same however many such limits there are. Those of a full one are parked when they are looked at.
+with recursive occupied as (
+    select k.parked_on, n.base_id
+    from (values (0::bigint), (-2)) as k (parked_on)
+    cross join lateral (select base_id from lane where parked_on = k.parked_on order by base_id limit 1) as n
+    union all
+    select o.parked_on, n.base_id
+    from occupied o
+    cross join lateral (select base_id from lane where parked_on = o.parked_on and base_id > o.base_id order by base_id limit 1) as n
+), given as materialized (
+    select * from unnest(%(limits)s::bigint[], %(released)s::int[]) as g (limit_id, n)
+), eligible as materialized (
+    select o.parked_on, o.base_id
+    from occupied o
+    join node n on n.node_id = o.base_id
+    join concurrency_limit p on p.limit_id = n.pool_limit
+    join concurrency_limit e on e.limit_id = n.executor_limit
+    left join given gp on gp.limit_id = p.limit_id
+    left join given ge on ge.limit_id = e.limit_id
+    where p.capacity - p.used + coalesce(gp.n, 0) >= case when p.patience_s is null then n.weight else 1 end
+      and e.capacity - e.used + coalesce(ge.n, 0) >= 1
+      and n.pool_limit <> all(%(closed)s::bigint[]) and n.executor_limit <> all(%(closed)s::bigint[])
+      and n.queue <> all(%(closed_queues)s::text[])
+)
+select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
+       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
+       l.exempt
+from eligible e
+cross join lateral (
+    select * from lane
+    where parked_on = e.parked_on and base_id = e.base_id
+    order by run_priority desc, priority desc, run_after, lane_id
+    limit greatest(%(least)s, least(%(most)s, %(lanes)s / (select count(*) from eligible)))
+) as l
