@@ -15,6 +15,9 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
+from evenflow.process.exits import Exit
+from evenflow.process.frames import Header
+from evenflow.process.owned_template import OwnedTemplate
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker.service import WorkerService
@@ -24,6 +27,37 @@ from tests.tokens import fleet_token
 from tests.worker.world import World
 
 StartWorker = Callable[..., Awaitable[WorkerService]]
+MODULE = """
+from evenflow.process.template import serve_template
+
+def run(prepared, job, link):
+    exec(job["do"])
+    return {}, b""
+
+serve_template(lambda config: None, run)
+"""
+StartTemplate = Callable[[], Awaitable[OwnedTemplate]]
+
+
+class Heard:
+    """What an owner heard of a child."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.printed = b""
+        self.end: Exit | None = None
+
+    def started(self, pid: int) -> None:
+        self.pid = pid
+
+    def frame(self, header: Header, body: bytes) -> None:
+        pass
+
+    def output(self, data: bytes) -> None:
+        self.printed += data
+
+    def exited(self, end: Exit) -> None:
+        self.end = end
 
 
 @pytest.fixture
@@ -92,3 +126,18 @@ async def worker_process(api: ApiService, token: str, folder: Path) -> AsyncIter
     finally:
         process.kill()
         await asyncio.to_thread(process.wait)
+
+
+@pytest.fixture
+async def start_template(tmp_path: Path) -> AsyncIterator[StartTemplate]:
+    """Starts templates whose children do what they are told; they are closed after the test."""
+    (tmp_path / "obedient.py").write_text(MODULE)
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    async with AsyncExitStack() as stack:
+
+        async def start() -> OwnedTemplate:
+            template = await OwnedTemplate.start("obedient", {}, env=env, load_timeout_s=30)
+            stack.push_async_callback(template.close)
+            return template
+
+        yield start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator
@@ -13,8 +14,8 @@ import pytest
 from evenflow.api.service import ApiService
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
-from tests.worker.conftest import StartWorker, worker_process
-from tests.worker.world import World, number_in, runs, until
+from tests.worker.conftest import Heard, StartTemplate, StartWorker, worker_process
+from tests.worker.world import World, number_in, runs, until, wait_for
 
 # In a session of its own beside its parent; a copy of the task that is nobody's child; a program without any environment.
 STRAYS = """
@@ -167,3 +168,37 @@ async def test_what_cannot_be_killed_is_told(
     pids = await strays.pids()
     said = await world.logged(epoch, "could not be killed")
     assert all(str(pid) in said for pid in pids)
+
+
+async def test_what_is_left_stands_while_nobody_has_decided_about_it(start_template: StartTemplate, strays: Strays) -> None:
+    """Its owner may be stopped, or may not have told of the end yet: when the lease is over, the task may begin elsewhere."""
+    template, heard = await start_template(), Heard()
+    child = template.begin({"do": f"exec({strays.task!r}, {{}})"}, heard, decides=True)
+    pids = await strays.pids()
+    await until(lambda: heard.end, "its end")
+    assert template.children == 1
+    template.lease(asyncio.get_running_loop().time())
+    await until(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in pids), "their stop")
+    template.lease(asyncio.get_running_loop().time() + 60)
+    await until(lambda: all(psutil.Process(pid).status() == psutil.STATUS_SLEEPING for pid in pids), "their going on")
+    child.let_go()
+    template.lease(asyncio.get_running_loop().time())
+    other = template.begin({"do": "import time; time.sleep(600)"}, begun := Heard())
+    await until(lambda: begun.pid and psutil.Process(begun.pid).status() == psutil.STATUS_STOPPED, "the stop of another")
+    assert all(psutil.Process(pid).status() == psutil.STATUS_SLEEPING for pid in pids)
+    assert template.children == 1
+    other.send_signal(signal.SIGKILL)
+
+
+async def test_what_is_left_ends_when_its_try_is_taken_back_before_its_exit_is_stored(
+    world: World, api: ApiService, worker: WorkerService, strays: Strays, tmp_path: Path
+) -> None:
+    """An ordinary end that nobody has heard of counts for nothing: the task has begun again elsewhere."""
+    epoch = world.task(strays.task + wait_for(tmp_path / "go"))
+    pids = await strays.pids()
+    await api.stop()
+    (tmp_path / "go").touch()
+    await until(lambda: epoch not in worker._tries.epochs, "its end")
+    assert all(map(runs, pids))
+    worker._tries.revoke([epoch])
+    await until(lambda: not any(map(runs, pids)), "the end of all three")

@@ -8,8 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,66 +16,19 @@ import pytest
 
 from evenflow.process import limits
 from evenflow.process.exits import Exit
-from evenflow.process.frames import Header
 from evenflow.process.orphans import reap_adopted
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.template import MESSAGE_LIMIT, SUMMARY_LIMIT, _failure
 from evenflow.worker.service import WorkerService
+from tests.worker.conftest import Heard, StartTemplate
 from tests.worker.world import World, number_in, runs, until, wait_for
-
-MODULE = """
-from evenflow.process.template import serve_template
-
-def run(prepared, job, link):
-    exec(job["do"])
-    return {}, b""
-
-serve_template(lambda config: None, run)
-"""
-StartTemplate = Callable[[], Awaitable[OwnedTemplate]]
-
-
-class Heard:
-    """What an owner heard of a child."""
-
-    def __init__(self) -> None:
-        self.pid = 0
-        self.printed = b""
-        self.end: Exit | None = None
-
-    def started(self, pid: int) -> None:
-        self.pid = pid
-
-    def frame(self, header: Header, body: bytes) -> None:
-        pass
-
-    def output(self, data: bytes) -> None:
-        self.printed += data
-
-    def exited(self, end: Exit) -> None:
-        self.end = end
 
 
 def begin(template: OwnedTemplate, do: str) -> Heard:
     heard = Heard()
     template.begin({"do": do}, heard)
     return heard
-
-
-@pytest.fixture
-async def start_template(tmp_path: Path) -> AsyncIterator[StartTemplate]:
-    """Starts templates whose children do what they are told; they are closed after the test."""
-    (tmp_path / "obedient.py").write_text(MODULE)
-    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
-    async with AsyncExitStack() as stack:
-
-        async def start() -> OwnedTemplate:
-            template = await OwnedTemplate.start("obedient", {}, env=env, load_timeout_s=30)
-            stack.push_async_callback(template.close)
-            return template
-
-        yield start
 
 
 @pytest.fixture
@@ -227,7 +178,7 @@ async def test_what_a_try_left_may_write_for_ever() -> None:
 
     heard = Endless()
     try:
-        child = OwnedChild(control, output, 1, lambda signum: None)
+        child = OwnedChild(control, output, 1, lambda message: None, 0)
         child.begin({}, heard)
         os.write(their_output, b"y\n" * 20_000)
         child.on_exited(Exit(0))

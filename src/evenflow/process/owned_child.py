@@ -37,10 +37,11 @@ class OwnedChild:
     that it starts bear ``mark`` (see :mod:`evenflow.process.marks`).
     """
 
-    def __init__(self, control: socket.socket, output: int, mark: int, send_signal: Callable[[int], None]) -> None:
+    def __init__(self, control: socket.socket, output: int, mark: int, post: Callable[[Header], None], key: int) -> None:
         self.pid: int | None = None
         self.mark = mark
-        self.send_signal = send_signal  # to its process group, SIGKILL to all that it has started; too late is no error
+        self.decides = False  # ``events`` says by :meth:`let_go` what becomes of what it leaves
+        self._post, self._key = post, key
         self._events: ChildEvents | None = None
         self._control = control
         self._output = output
@@ -64,6 +65,14 @@ class OwnedChild:
         self._outgoing += pack_frame(header, body)
         if not waiting:
             self._write()
+
+    def send_signal(self, signum: int) -> None:
+        """To its process group, SIGKILL to all that it has started; too late is no error."""
+        self._post({"signal": self._key, "signum": signum})
+
+    def let_go(self) -> None:
+        """What it has left is dead, or may stay."""
+        self._post({"let_go": self._key})
 
     def pause_output(self) -> None:
         """Read no more output: once its pipe is full, a child that writes waits."""

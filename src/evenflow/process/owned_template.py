@@ -63,6 +63,7 @@ class OwnedTemplate:
         self._ready: asyncio.Future[Header] = self._loop.create_future()
         self._ended: asyncio.Future[Exit] = self._loop.create_future()
         self._children: dict[int, OwnedChild] = {}
+        self._undecided: set[int] = set()  # keys of those that have ended, and left others
         self._keys = itertools.count()
         self._spare: OwnedChild | None = None  # forked ahead, so that a job starts without waiting for a fork
         self._outbox: deque[tuple[bytes, list[int]]] = deque()
@@ -108,12 +109,15 @@ class OwnedTemplate:
 
     @property
     def children(self) -> int:
-        """Those that have a job."""
-        return len(self._children) - (self._spare is not None)
+        """Those that have a job, and those that have ended and are not let go."""
+        return len(self._children) - (self._spare is not None) + len(self._undecided)
 
-    def begin(self, job: Header, events: ChildEvents) -> OwnedChild:
-        """Have a child do ``job``; ``events`` always hears of its exit. Raises :class:`OSError` when descriptors run out."""
+    def begin(self, job: Header, events: ChildEvents, *, decides: bool = False) -> OwnedChild:
+        """Have a child do ``job``; ``events`` always hears of its exit, and ``decides`` what becomes of what it leaves. Raises
+        :class:`OSError` when descriptors run out.
+        """
         child, self._spare = self._spare or self._fork(), None
+        child.decides = decides
         child.begin(job, events)
         with contextlib.suppress(OSError):  # it is the next one that will need it, and say so
             self._spare = self._fork()
@@ -130,7 +134,7 @@ class OwnedTemplate:
         control.setblocking(False)
         os.set_blocking(output, False)
         key = next(self._keys)
-        child = OwnedChild(control, output, new_mark(), lambda signum: self._post({"signal": key, "signum": signum}))
+        child = OwnedChild(control, output, new_mark(), self._post, key)
         self._children[key] = child
         self._post({"fork": key, "mark": child.mark, "memory_limit": self._memory_limit}, [their_output, their_control.detach()])
         return child
@@ -151,6 +155,7 @@ class OwnedTemplate:
     # -- messages
 
     def _post(self, message: Header, descriptors: list[int] | None = None) -> None:
+        self._undecided.discard(message.get("let_go", -1))
         self._outbox.append((json.dumps(message, separators=(",", ":")).encode(), descriptors or []))
         if len(self._outbox) == 1:
             self._write()
@@ -201,6 +206,10 @@ class OwnedTemplate:
         child = self._children.pop(key)
         if child is self._spare:
             self._spare = None
+        if child.decides and not end.alone:
+            self._undecided.add(key)
+        elif not end.alone:
+            child.let_go()
         child.on_exited(end)
 
     def _disconnect(self) -> None:

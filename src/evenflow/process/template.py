@@ -10,6 +10,7 @@ messages, JSON beside the descriptors:
     owner     {"fork": key, "mark": n, "memory_limit": bytes|null} + [output, control]     descriptors of the child
     owner     {"signal": key, "signum": n}                  to the child's process group, SIGKILL to all that it has started; too
                                                             late is no error
+    owner     {"let_go": key}                               what a child has left that was not alone is not watched any more
     owner     {"lease": t}                                  children may run until t, by CLOCK_MONOTONIC; without it for ever
     template  {"forked": key, "pid": n} | {"unforked": key, "error": text}
     template  {"exited": key, "status": n, "rss_kb": n, "alone": bool}      status as os.waitstatus_to_exitcode has it; the
@@ -20,7 +21,8 @@ lease lets them go on, but for those that it was told to kill before.
 
 It adopts its orphans: what a task started and left behind is killed with the task's process group or, if it only changed its
 group, found here as an orphan of the task's session. A process that left by ``setsid`` is let go when its task ends by itself: the
-owner decides whether it may stay (:mod:`evenflow.process.remains`).
+owner decides whether it may stay (:mod:`evenflow.process.remains`). Until it has, that is frozen
+at the end of a lease and ends with this process, as a child does.
 """
 
 from __future__ import annotations
@@ -110,6 +112,7 @@ class _Template:
         self._keys: dict[int, int] = {}  # pid of a living child: its key
         self._pids: dict[int, int] = {}
         self._marks: dict[int, int] = {}  # by pid
+        self._left: dict[int, int] = {}  # marks of ended children that were not alone, by key, until the owner lets them go
         self._dying: set[int] = set()  # sessions of ended children that may have orphans left
         self._freezer = Freezer(self._pid)
         self._until: float | None = None  # children may run; None: for ever
@@ -149,7 +152,7 @@ class _Template:
                 if events & ~select.POLLOUT:
                     self._obey()
             if self._until is not None and time.monotonic() >= self._until:
-                self._freezer.freeze(self._marks)
+                self._freezer.freeze(self._undecided())
 
     def _patience_ms(self) -> int | None:
         if self._until is None:
@@ -168,6 +171,8 @@ class _Template:
             self._until = request["lease"]
             if time.monotonic() < request["lease"]:
                 self._freezer.thaw()
+        elif "let_go" in request:
+            self._left.pop(request["let_go"], None)
         elif pid := self._pids.get(request["signal"]):
             if request["signum"] == signal.SIGKILL:
                 self._freezer.kill({pid: self._marks[pid]})  # what has left the group, too: nothing of it may go on when others do
@@ -200,8 +205,10 @@ class _Template:
                 _signal_group(pid, signal.SIGKILL)  # before the pid, and with it the group's id, is free for others
                 self._dying.add(pid)
                 _, status, usage = os.wait4(pid, 0)
-                del self._pids[key], self._marks[pid]
-                adopted = self._kill_orphans()
+                del self._pids[key]
+                mark = self._marks.pop(pid)
+                if adopted := self._kill_orphans():
+                    self._left[key] = mark
                 code = os.waitstatus_to_exitcode(status)
                 self._tell({"exited": key, "status": code, "rss_kb": usage.ru_maxrss, "alone": not adopted})
         self._kill_orphans()
@@ -222,6 +229,10 @@ class _Template:
         self._dying = seen
         return adopted
 
+    def _undecided(self) -> dict[int, int]:
+        """Marks by leader; of those that have ended, by what is no pid."""
+        return self._marks | {-1 - key: mark for key, mark in self._left.items()}
+
     def _tell(self, message: Header) -> None:
         self._outbox.append(_packed(message))
         if len(self._outbox) == 1:
@@ -241,7 +252,7 @@ class _Template:
     def _end(self, code: int = 0) -> NoReturn:
         try:
             with contextlib.suppress(OSError):  # too many files are open: the groups may still be ended
-                self._freezer.kill(self._marks)
+                self._freezer.kill(self._undecided())
             for pid in self._keys:
                 with contextlib.suppress(OSError):  # another user's by now: the next may still be ended
                     _signal_group(pid, signal.SIGKILL)

@@ -70,7 +70,7 @@ class Attempt:
         self._log = MaskedLog(tools.logs.open(assignment.token, self._log_is_full), self._masker)
         self._proxy: TryProxy | None = None
         self._child: OwnedChild | None = None
-        self._left_by: set[int] = set()  # marks of ended processes that may have left others
+        self._left_by: list[OwnedChild] = []  # that have ended, and may have left others
         self._loading: asyncio.Task[None] | None = None
         self._started_at: float | None = None
         self._timers = Timers()
@@ -86,6 +86,11 @@ class Attempt:
     @property
     def epoch(self) -> int:
         return self.assignment.epoch
+
+    @property
+    def leaves(self) -> bool:
+        """It has ended in the ordinary way, and what it has left may stay once its exit is stored."""
+        return bool(self._left_by)
 
     def begin(self) -> None:
         file = DagFile(self.assignment.code_hash, self.assignment.file, self.assignment.default_timezone)
@@ -182,7 +187,7 @@ class Attempt:
 
     def exited(self, end: Exit) -> None:
         if self._child is not None and not end.alone:
-            self._left_by.add(self._child.mark)
+            self._left_by.append(self._child)
         if self._started_at is None and (self._ended_for is None or self._owes_clean_up):
             self._conclude(Verdict("cannot_start", end.lost))
             return
@@ -236,7 +241,7 @@ class Attempt:
         job["api_url"] = self._tools.api_url
         reached(KillPoint.TRY_FORKING)
         try:
-            self._child = template.begin(job, self)
+            self._child = template.begin(job, self, decides=True)
         except OSError as error:
             self._conclude(Verdict("cannot_start", f"the worker's host could not start a process: {error}"))
         else:
@@ -275,11 +280,22 @@ class Attempt:
 
     async def _end_remains(self, verdict: Verdict) -> None:
         """R-CS9: upon the report of its exit its task may begin again."""
-        if left := await asyncio.to_thread(end_remains, self._left_by):
+        await self.end_left()
+        self._settle(verdict)
+
+    async def end_left(self) -> None:
+        """Whatever its processes have left in sessions of their own."""
+        if left := await asyncio.to_thread(end_remains, {child.mark for child in self._left_by}):
             names = ", ".join(map(str, left))
             self._note(f"processes that it has started could not be killed, and are still there: {names}")
             log.warning("processes of a try could not be killed", task=self.assignment.task_id, epoch=self.epoch, pids=names)
-        self._settle(verdict)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """What they have left may stay, or is gone."""
+        for child in self._left_by:
+            child.let_go()
+        self._left_by.clear()
 
     def _settle(self, verdict: Verdict) -> None:
         if verdict.result is not None and self._tools.values.is_large(verdict.result) and not self._abandoned:

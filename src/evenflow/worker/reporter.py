@@ -6,6 +6,7 @@ A start is reported only if the try still runs after a moment: an exit implies i
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from evenflow.killpoints import KillPoint, reached
@@ -20,9 +21,10 @@ class ReportApi(Protocol):
 
 
 class Reporter(Courier[Report]):
-    def __init__(self, api: ReportApi) -> None:
+    def __init__(self, api: ReportApi, stored: Callable[[int], None] = lambda epoch: None) -> None:
+        """``stored`` hears of each exit that the control plane has."""
         super().__init__()
-        self._api = api
+        self._api, self._stored = api, stored
         self._starts: dict[int, Entry[Report]] = {}
         self._start_timer: asyncio.TimerHandle | None = None
 
@@ -61,6 +63,11 @@ class Reporter(Courier[Report]):
             if entry.report.kind == "started" and entry.epoch not in ended:
                 self._starts.setdefault(entry.epoch, entry)
         self._report_starts_soon()
+
+    def _acknowledged(self, entry: Entry[Report]) -> None:
+        super()._acknowledged(entry)
+        if entry.report.kind == "exit":
+            self._stored(entry.epoch)
 
     async def _post(self, reports: list[Report]) -> ReportsAnswer:
         for report in reports:

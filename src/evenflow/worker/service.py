@@ -86,7 +86,7 @@ class WorkerService:
         await asyncio.to_thread(code.prune)
         self._memory = MemoryWatch(kernel_counters())
         self._templates = TemplatePool(TASK_PROCESS, code, user_environment(os.environ), self._sandbox)
-        self._reporter = Reporter(self._client)
+        self._reporter = Reporter(self._client, lambda epoch: self._tries.stored(epoch))
         self._logs = LogShipper(self._client)
         tools = Tools(
             self._client,

@@ -18,6 +18,8 @@ class Tries:
     def __init__(self, slots: int, resume_slots: int, tools: Tools) -> None:
         self._slots, self._resume_slots, self._tools = slots, resume_slots, tools
         self._attempts: dict[int, Attempt] = {}
+        self._leaving: dict[int, Attempt] = {}  # ended, and it is not stored yet; what they have left may have to end, too
+        self._ending: set[asyncio.Task[None]] = set()
         self._over_at: dict[int, float] = {}  # epochs that were in hand, the one that ended first first: when, by the loop's clock
         self._giving_up: asyncio.TimerHandle | None = None  # set while they are frozen
         self.room = asyncio.Event()
@@ -65,6 +67,12 @@ class Tries:
         for epoch in epochs:
             if (attempt := self._attempts.get(epoch)) is not None:
                 attempt.abandon()
+            self._end_left(epoch)
+
+    def stored(self, epoch: int) -> None:
+        """The exit of a try: what that has left may stay."""
+        if (attempt := self._leaving.pop(epoch, None)) is not None:
+            attempt.let_go()
 
     def freeze(self, since: float) -> None:
         """Nobody knows whose they are, since then, by the loop's clock. Their templates have stopped them, each by itself."""
@@ -87,10 +95,19 @@ class Tries:
         """Kill all at once and report nothing."""
         for attempt in list(self._attempts.values()):
             attempt.abandon()
+        for epoch in list(self._leaving):
+            self._end_left(epoch)
 
     async def over(self) -> None:
-        """Returns when no try is in hand."""
+        """Returns when no try is in hand, and what shall not stay is gone."""
         await self._over.wait()
+        await asyncio.gather(*self._ending)
+
+    def _end_left(self, epoch: int) -> None:
+        if (attempt := self._leaving.pop(epoch, None)) is not None:
+            ending = asyncio.get_running_loop().create_task(attempt.end_left())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
     def _remember(self, epoch: int) -> None:
         now = self._over_at[epoch] = asyncio.get_running_loop().time()
@@ -110,6 +127,8 @@ class Tries:
 
     def _ended(self, attempt: Attempt) -> None:
         del self._attempts[attempt.epoch]
+        if attempt.leaves:
+            self._leaving[attempt.epoch] = attempt
         self._remember(attempt.epoch)
         self._look_for_room()
         if not self._attempts:
