@@ -29,7 +29,11 @@ from (
                 offset 0
             ) as p
             where p.name = s.name
-              and not exists (select from dispatch d where d.run_key = f.run_key and d.task_index = f.task_index and d.map_index = f.map_index))
+              and not exists (
+              select from task_instance i
+              join dispatch d using (epoch)
+              where i.run_key = f.run_key and i.task_index = f.task_index and i.map_index = f.map_index
+              offset 0))
         else false
     end as in_flight
     from service_state s
