@@ -160,3 +160,29 @@ async def test_what_a_run_that_is_marked_failed_would_touch(rest: RestClient, wo
     world.db.execute("update dag_run set state = 'failed', started_at = now() where run_key = %s", [run_key])
     with pytest.raises(ApiRefused, match="has ended already: failed"):
         await rest.mark("sales", "r1", {"state": "failed"})
+
+
+async def test_what_is_asked_for_twice_waits_once(rest: RestClient, world: World, run_key: int) -> None:
+    """R-HA19."""
+    for _ in range(2):
+        await rest.clear("sales", "r1", {"tasks": ["extract"]})
+    assert world.one("select count(*) from report") == 1
+    await rest.clear("sales", "r1", {"tasks": ["load"]})
+    assert world.one("select count(*) from report") == 2
+
+
+async def test_what_many_runs_would_lose_is_one_question(rest: RestClient, world: World, run_key: int) -> None:
+    """R-HA19: of a year of runs the first page is shown, in the order of the runs, and all are asked for in one statement."""
+    version = world.one("select version_key from dag_run")
+    world.db.execute(
+        "insert into dag_run (dag_id, run_id, version_key, run_type, state, run_after)"
+        " select 'sales', 'y' || n, %s, 'manual', 'success', now() + n * interval '1 h' from generate_series(1, 3000) n",
+        [version],
+    )
+    world.db.execute(
+        "insert into task_instance (run_key, task_index, state) select run_key, 0, 'success' from dag_run where run_id <> 'r1'"
+    )
+    answer = await rest.clear("sales", "r1", {"future": True})
+    assert (len(answer.runs), len(answer.instances), answer.more) == (3001, 1000, True)
+    assert [i.run_id for i in answer.instances[:6]] == ["r1", "r1", "r1", "r1", "r1", "y1"]
+    assert world.one("select count(*) from report") == 3001

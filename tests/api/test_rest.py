@@ -172,6 +172,22 @@ async def test_cancelling_leaves_word_for_the_schedulers(rest: RestClient, world
         await rest.cancel_run("sales", "r2")
 
 
+async def test_all_runs_of_a_dag_are_cancelled_at_once(rest: RestClient, world: World) -> None:
+    """R-HA19: one request, and what is asked twice is done once."""
+    version, other = world.version(), world.version(SCHEDULED)
+    world.run(other, "b")
+    for run_id, state in (("q1", "queued"), ("q2", "queued"), ("r", "running"), ("s", "success")):
+        world.run(version, run_id, state=state)
+    assert (await rest.cancel_runs("sales", state="queued")).runs == 2
+    assert (await rest.cancel_runs("sales", state=None)).runs == 1
+    again = await rest.cancel_runs("sales", state=None)
+    assert (again.runs, again.more) == (0, False)
+    await rest.cancel_run("sales", "r")
+    assert world.one("select count(*), count(distinct run_key) from report") == (3, 3)
+    with pytest.raises(ApiRefused, match="nothing"):
+        await rest.cancel_runs("nothing", state=None)
+
+
 # -- runs --------------------------------------------------------------------------------------------------------------
 
 

@@ -126,6 +126,13 @@ def test_cancelling(cli: CommandLine) -> None:
     assert cli.show("runs", "cancel", "endless", "long") == "long is being cancelled\n"
     assert cli("runs", "watch", "endless", "long")[0] == 1
     assert "has ended already" in cli.refused("runs", "cancel", "endless", "long")
+    assert "--all --state queued" in cli.refused("runs", "cancel", "endless", "--state", "queued")
+    assert "Leave the run out" in cli.refused("runs", "cancel", "endless/long", "--all")
+    for run_id in ("one", "two"):
+        cli.ask("run", "endless", "--detach", "--run-id", run_id)
+    assert cli.ask("runs", "cancel", "endless", "--all") == {"dag_id": "endless", "runs": 2}
+    assert cli("runs", "watch", "endless", "two")[0] == 1
+    assert cli.show("runs", "cancel", "endless", "--all") == "0 runs are being cancelled\n"
 
 
 def test_clearing_and_marking(cli: CommandLine) -> None:

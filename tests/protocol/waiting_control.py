@@ -120,6 +120,7 @@ def _answered(task: Task, rules: Any) -> Iterator[None]:
         (runs, "mark_cancelled", None),
         (selection, "delete_run_lanes", _rows([])),
         (tasks, "read_unfinished", _rows([unfinished])),
+        (tasks, "find_processes", []),
         (tasks, "skip_rest", _rows([])),
     )
     with ExitStack() as stack:

@@ -89,7 +89,9 @@ WARNINGS = 16 * 2**10  # characters, of one file
 PAGE = 1_000  # rows of one answer
 PAGE_DEFAULT = 100
 OPERATED_TASKS = 10_000  # tasks, or map indexes, that one request clears or marks by name
-OPERATED_RUNS = 1_000  # runs that one request clears or marks: each is a report that one scheduler turn applies alone
+OPERATED_RUNS = (
+    10_000  # runs that one request clears, marks or cancels: a year of hours; their reports are written in one statement
+)
 OFFSET = 10_000_000  # whoever pages that far wants a filter
 STATUS_SERVICES = 500
 STATUS_STANDINGS = 100  # objects that are not in full service: more than anyone reads; all of them: GET /service-states

@@ -175,14 +175,42 @@ async def watch(dag: Dag, /, run_id: RunId = None) -> int:
 
 
 @app.command
-async def cancel(dag: Dag, /, run_id: RunId = None, *, json: Json = False) -> None:
-    """End a run: nothing of it starts any more, what runs is killed, then it fails."""
+async def cancel(
+    dag: Dag,
+    /,
+    run_id: RunId = None,
+    *,
+    every: Annotated[bool, Parameter(name="--all", negative="", help="All runs of the DAG that have not ended.")] = False,
+    state: Annotated[Literal["queued", "running"] | None, Parameter(help="With --all: only those in this state.")] = None,
+    json: Json = False,
+) -> None:
+    """End a run, or all of a DAG: nothing of them starts any more, what runs is killed, then they fail."""
+    if every:
+        await _cancel_all(dag, run_id, state, json=json)
+        return
+    if state is not None:
+        raise ParamError(f"--state goes with --all. Type: evenflow runs cancel {dag} --all --state {state}")
     async with remote() as client:
         run = await client.cancel_run(*await named_run(client, dag, run_id))
     if json:
         print_json(run)
     else:
         say(f"{run.run_id} is being cancelled")
+
+
+async def _cancel_all(dag_id: str, run_id: str | None, state: str | None, *, json: bool) -> None:
+    if run_id is not None or "/" in dag_id:
+        raise ParamError("--all is about a DAG. Leave the run out, or leave --all out.")
+    async with remote() as client:
+        answer = await client.cancel_runs(dag_id, state=state)
+        runs = answer.runs
+        while answer.more and answer.runs:
+            answer = await client.cancel_runs(dag_id, state=state)
+            runs += answer.runs
+    if json:
+        print_json({"dag_id": dag_id, "runs": runs})
+    else:
+        say(f"{runs:,} runs are being cancelled" if runs != 1 else "1 run is being cancelled")
 
 
 @app.command

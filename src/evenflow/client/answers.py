@@ -93,6 +93,11 @@ class ParseError(Answer):
     is_read: bool
 
 
+class CancelledRuns(Answer):
+    runs: int
+    more: bool
+
+
 class Run(Answer):
     dag_id: str
     run_id: str

@@ -91,6 +91,10 @@ class RestClient:
     async def cancel_run(self, dag_id: str, run_id: str) -> a.Run:
         return await self._send("POST", f"{_run_path(dag_id, run_id)}/cancel", None, a.Run)
 
+    async def cancel_runs(self, dag_id: str, *, state: str | None) -> a.CancelledRuns:
+        """All runs of a DAG that have not ended, or those in a ``state``."""
+        return await self._send("POST", f"/dags/{_in_path(dag_id)}/runs/cancel", {"state": state}, a.CancelledRuns)
+
     # -- operations ----------------------------------------------------------------------------------------------------
 
     async def clear(self, dag_id: str, run_id: str, scope: dict[str, Any]) -> o.Operated:

@@ -62,6 +62,7 @@ class Graph:
     calls: dict[int, dict[Callback, int]]  # how many functions the events of a task call; none: not in it
     past: tuple[int, ...]  # tasks that depend on the previous run
     top_priority: int  # the highest of any task
+    has_teardowns: bool
 
     @classmethod
     def of(cls, spec: DagSpec) -> Graph:
@@ -111,6 +112,7 @@ class Graph:
             calls={i: counted_calls(t.callbacks) for i, t in enumerate(tasks) if t.callbacks},
             past=tuple(i for i, t in enumerate(tasks) if t.depends_on_past),
             top_priority=max((t.priority_weight for t in tasks), default=1),
+            has_teardowns=any(t.teardown for t in tasks),
         )
 
     def task(self, index: int) -> TaskSpec:

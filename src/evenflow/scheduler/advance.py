@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
+from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.batch import Batch, Item, Run
-from evenflow.scheduler.cancel import cancel_run, cancelled
+from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.creation import create_runs, take_queued
 from evenflow.scheduler.deadlines import miss_deadlines
@@ -198,7 +198,9 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
     timers = stop_overdue(batch, miss_deadlines(batch, timers, states)) if timers else timers
     already = {row.run_key for row in locked if row.cancelled_by is not None}
     for run_key, report in cancels.items():
-        if run_key in already:  # what is left of it are teardowns
+        if run_key in already:
+            if batch.runs[run_key].ends_in_parts:  # else what is left of it are teardowns
+                end_part(batch, batch.runs[run_key])
             continue
         actor = str((report.payload or {}).get("actor", "an operator"))
         cancel_run(batch, batch.runs[run_key], states[run_key], actor)
@@ -213,9 +215,8 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
     stale = apply_reports(batch, left)
     apply_timers(batch, [t for t in timers if (t.run_key, t.task_index, t.map_index) not in batch.voided] if operations else timers)
     propagate(batch, expansions, indexes)
-    changes = len(cancels) + len(operations)
-    is_full = changes == CHANGES_PER_TURN or len(reports) == REPORTS_PER_TURN or len(due) == TIMERS_PER_TURN
-    return len(reports), stale, bool(operations) or is_full
+    is_full = len(reports) == REPORTS_PER_TURN or len(due) == TIMERS_PER_TURN
+    return len(reports), stale, bool(cancels or operations) or is_full
 
 
 def _count_down(batch: Batch) -> Rows[runs.RunStanding] | None:

@@ -49,6 +49,11 @@ class Run:
     def graph(self) -> Graph:
         return self.version.graph
 
+    @property
+    def ends_in_parts(self) -> bool:
+        """Whether a cancel ends what is left of it, so that nothing else decides about that. Where there are teardowns, they do."""
+        return self.cancelled_by is not None and not self.graph.has_teardowns
+
 
 class Item(Struct):
     """A task instance that this transaction changes. ``was_state`` is None for one that it creates."""

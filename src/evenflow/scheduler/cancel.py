@@ -1,13 +1,21 @@
-"""Ending a run early: what has not started is skipped at once, what runs is killed, and the run fails when the last try has ended.
+"""Ending a run early: what has not started is skipped, what runs is killed, and the run fails when the last try has ended.
+
+From the first transaction on nothing of it starts, and all its processes are told to end. Of its task instances each transaction
+ends so many, from the last tasks to the first; while there are more it leaves another cancel in the inbox. Whoever dies in
+between, that cancel is there. What is said of the run meanwhile ends what it is about, and nothing else: the cancel comes to it.
 
 What is deferred waits no more; where it has left something outside, a worker stops that first, and it counts as running until then.
-Teardowns are spared: each is decided when all that it waits for has ended, as ever, so what a setup has made is cleaned up.
-What stands between a try that is being killed and a teardown waits too: else the teardown would not know of the try.
+Teardowns are spared, and a run that has some is ended in one transaction: each teardown is decided when all that it waits for has
+ended, as ever, so what a setup has made is cleaned up. What stands between a try that is being killed and a teardown waits too:
+else the teardown would not know of the try.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from evenflow.core.deferral import Purpose
+from evenflow.core.limits import CHANGED_PER_TURN
 from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import CANCELLED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState
@@ -16,6 +24,7 @@ from evenflow.scheduler.deferrals import clean_up, stop_waiting
 from evenflow.store import deferrals, operations, past, runs, selection, tasks
 
 _UNTOUCHED = (TaskState.NONE, TaskState.SCHEDULED)
+_UNFINISHED = frozenset(TaskState) - FINISHED - {TaskState.REMOVED}
 
 
 def cancelled(actor: str) -> str:
@@ -35,7 +44,7 @@ def stop_run(batch: Batch, failed: Item) -> None:
 
 
 def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
-    """Comes before the reports of the same transaction, with ``run`` already marked as cancelled. Costs the size of the run, once.
+    """Comes before the reports of the same transaction, with ``run`` already marked as cancelled. Costs what it ends.
 
     What waits for a worker is locked before anything is decided about it, so that no worker claims it meanwhile.
     """
@@ -51,12 +60,39 @@ def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
     runs.mark_cancelled(conn, run.run_key, actor)
     run.cancelled_by = actor
     batch.run_events.append((run.run_key, "cancel_requested", "running", actor))
-    rows = tasks.read_unfinished(conn, run.run_key).all()
     batch.wake(row[0] for row in selection.delete_run_lanes(conn, run.run_key).all())
-    waits = _waits(run, rows)
     held = past.forget_gates(conn, run.run_key) if run.graph.past else set()
+    if run.ends_in_parts:
+        batch.kills += tasks.find_processes(conn, run.run_key)
+        end_part(batch, run, {TaskState.QUEUED})  # what could be claimed first
+        return
+    rows = tasks.read_unfinished(conn, run.run_key, _UNFINISHED, limit=None).all()
+    waits = _waits(run, rows)
+    _end(batch, run, rows, waits, held)
+    _skip_rest(batch, run, spared=_end_untouched(batch, run, waits, actor))
+
+
+def end_part(batch: Batch, run: Run, first: Collection[TaskState] = ()) -> None:
+    """Ends some more of a run that is being cancelled, what is in the states ``first`` before the rest, and asks for the next part.
+    Costs what it ends, whatever is left.
+    """
+    rows: list[tasks.Unfinished] = []
+    for states in (first, _UNFINISHED - set(first)):
+        if states and (room := CHANGED_PER_TURN - len(rows)):
+            rows += tasks.read_unfinished(batch.conn, run.run_key, states, limit=room).all()
+    _end(batch, run, rows, set(), set())
+    if len(rows) == CHANGED_PER_TURN:
+        batch.stops.append((run.run_key, str(run.cancelled_by)))
+    else:
+        _skip_rest(batch, run, spared=())
+
+
+def _end(batch: Batch, run: Run, rows: list[tasks.Unfinished], waits: set[tuple[int, int]], held: set[tuple[int, int]]) -> None:
+    """Ends these task instances, but for what ``waits`` for others to end; ``held`` are teardowns that waited for the past."""
+    actor = run.cancelled_by
+    assert actor is not None
     deferred = [(run.run_key, row.task_index, row.map_index) for row in rows if row.has_deferred]
-    waiting = deferrals.read_some(conn, deferred) if deferred else {}
+    waiting = deferrals.read_some(batch.conn, deferred) if deferred else {}
     for row in rows:
         item = batch.item(run.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
         if run.graph.teardown[row.task_index]:
@@ -82,8 +118,11 @@ def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
                 stop_waiting(batch, waiting[item.key])
             batch.apply(item, TaskEvent.CANCEL)
             batch.explain(item, f"{CANCELLED}{actor}.")
-    spared = _end_untouched(batch, run, waits, actor)
-    for task_index, rest in tasks.skip_rest(conn, run.run_key, spared=spared).all():
+
+
+def _skip_rest(batch: Batch, run: Run, *, spared: Iterable[int]) -> None:
+    """What has no row ends all at once."""
+    for task_index, rest in tasks.skip_rest(batch.conn, run.run_key, spared=spared).all():
         batch.rests.append(Rest(run.run_key, task_index, rest, TaskState.SKIPPED))
 
 

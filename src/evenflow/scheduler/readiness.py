@@ -119,7 +119,9 @@ def _cleared(batch: Batch, keys: list[tuple[int, int]]) -> list[Item]:
 
 
 def settle(batch: Batch, item: Item, verdict: Verdict, expansions: list[Item]) -> None:
-    """Act on the verdict for a task that is waiting."""
+    """Act on the verdict for a task that is waiting, unless its run is being ended."""
+    if batch.runs[item.run_key].ends_in_parts:
+        return
     match verdict:
         case Verdict.WAIT:
             return

@@ -288,8 +288,16 @@ async def set_note(conn: Conn, run_key: int, note: str | None) -> None:
     await conn.execute(sql("dags/set_note"), {"run_key": run_key, "note": note})
 
 
-async def request_cancel(conn: Conn, run_key: int, *, actor: str) -> None:
-    """Asks the schedulers to end a run."""
+async def list_unfinished(conn: Conn, dag_id: str, *, state: str | None, limit: int) -> list[int]:
+    """Runs that have not ended and are not being cancelled, the oldest first."""
+    names = {"dag_id": dag_id, "state": state, "limit": limit}
+    return [run_key for (run_key,) in await (await conn.execute(sql("dags/list_unfinished"), names)).fetchall()]
+
+
+async def request_cancel(conn: Conn, run_keys: Iterable[int], *, actor: str) -> int:
+    """Asks the schedulers to end these runs; answers of how many nobody had asked it."""
     async with conn.transaction():
-        await conn.execute(sql("dags/request_cancel"), {"run_key": run_key, "actor": actor})
+        row = await (await conn.execute(sql("dags/request_cancel"), {"run_keys": numbers(run_keys), "actor": actor})).fetchone()
         await conn.execute(sql("inbox/notify"), {"channel": INBOX})
+    assert row is not None
+    return int(row[0])

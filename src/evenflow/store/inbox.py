@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from evenflow.core.limits import CHANGES_PER_TURN, REPORTS_PER_TURN, REPORTS_SEEN, TIMERS_PER_TURN
+from evenflow.core.limits import (
+    CHANGE_OVERHEAD,
+    CHANGED_PER_TURN,
+    CHANGES_PER_TURN,
+    REPORTS_PER_TURN,
+    REPORTS_SEEN,
+    TIMERS_PER_TURN,
+)
 from evenflow.store.columns import numbers, texts
 from evenflow.store.rows import Conn, Rows, execute, row_of
 
@@ -101,7 +108,14 @@ def lock_runs(conn: Conn, *, limit: int, helps_after_s: float | None) -> Rows[Lo
 
 def take_reports(conn: Conn, run_keys: list[int], *, lead: bool, limit: int) -> Rows[TakenReport]:
     """At most ``limit`` reports; the rest stays for the next transaction."""
-    params = {"run_keys": numbers(run_keys), "lead": lead, "limit": limit, "changes": CHANGES_PER_TURN}
+    params = {
+        "run_keys": numbers(run_keys),
+        "lead": lead,
+        "limit": limit,
+        "changes": CHANGES_PER_TURN,
+        "instances": CHANGED_PER_TURN,
+        "overhead": CHANGE_OVERHEAD,
+    }
     return Rows(execute(conn, "inbox/take_reports", params), row_of(TakenReport))
 
 

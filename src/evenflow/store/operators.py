@@ -41,15 +41,15 @@ async def read_specs(conn: Conn, version_keys: Iterable[int]) -> dict[int, str]:
     return dict(await cursor.fetchall())
 
 
-async def list_touched(conn: Conn, run_key: int, keys: Sequence[Key], states: Collection[str], *, limit: int) -> list[Row]:
-    params = {"run_key": run_key, **key_columns(keys), "states": words(states), "limit": limit}
+async def list_touched(
+    conn: Conn, run_keys: Iterable[int], keys: Sequence[Key], states: Collection[str], *, left: bool, limit: int
+) -> list[Row]:
+    """Of these runs, which are of one version, the task instances in these states; with ``left`` also what of cancelled ones never
+    ran.
+    """
+    params = {"run_keys": numbers(run_keys), **key_columns(keys), "states": words(states), "limit": limit}
+    params["left_by"] = CANCELLED if left else None
     return await (await conn.cursor(row_factory=dict_row).execute(sql("operations/list_touched"), params)).fetchall()
-
-
-async def find_left(conn: Conn, run_key: int) -> list[tuple[int, int]]:
-    """Of a cancelled run what never ran, as (task_index, map_index)."""
-    cursor = await conn.execute(sql("operations/find_left"), {"run_key": run_key, "cancelled": CANCELLED})
-    return await cursor.fetchall()
 
 
 async def request(conn: Conn, run_keys: Iterable[int], operation: Operation) -> None:

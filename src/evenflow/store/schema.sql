@@ -574,7 +574,9 @@ create index deferral_of_triggerer on deferral (triggerer_id, claim_key) where t
 
 create type report_kind as enum ('started', 'exit', 'lost', 'cancel', 'operate', 'follow', 'past', 'event');
 
--- The inbox. Read by run, never by id: identity order is not commit order.
+-- The inbox. Read by run, never by id: identity order is not commit order. Of one run and one try there are few, of a run there may be many.
+-- What operators want (cancel, operate) costs the size of a run and is applied in small portions: it stands in an index of its own, so
+-- that however much of it waits, nothing else is looked for behind it.
 create table report (
     run_key    bigint not null,
     report_id  bigint generated always as identity,
@@ -583,9 +585,10 @@ create table report (
     at         timestamptz not null default now(),
     payload    jsonb,
     held       boolean not null default false,               -- its run is in quarantine
-    primary key (run_key, report_id)
+    primary key (run_key, epoch, report_id)
 );
-create index report_oldest on report (report_id) where not held;                                             -- inbox/lock_runs, metrics/read_backlog
+create index report_oldest on report (report_id) where not held and kind not in ('cancel', 'operate');       -- inbox/lock_runs, metrics/read_backlog
+create index report_changes on report (report_id) where not held and kind in ('cancel', 'operate');          -- inbox/lock_runs, metrics/read_backlog
 
 -- The only source of "later".
 create table timer (

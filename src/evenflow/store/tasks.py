@@ -4,7 +4,7 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -157,8 +157,15 @@ def read_instances(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[Ins
     return Rows(execute(conn, "tasks/read_instances", params), lambda row: Instance(*row))
 
 
-def read_unfinished(conn: Conn, run_key: int) -> Rows[Unfinished]:
-    return Rows(execute(conn, "tasks/read_unfinished", {"run_key": run_key}), row_of(Unfinished))
+def read_unfinished(conn: Conn, run_key: int, states: Collection[str], *, limit: int | None) -> Rows[Unfinished]:
+    """All that are in these states, or of those that are not ending already so many of the last tasks."""
+    params = {"run_key": run_key, "states": words(states), "every": limit is None, "limit": limit}
+    return Rows(execute(conn, "tasks/read_unfinished", params), row_of(Unfinished))
+
+
+def find_processes(conn: Conn, run_key: int) -> list[int]:
+    """The epochs that workers have of a run and that nobody has had killed."""
+    return [epoch for (epoch,) in execute(conn, "tasks/find_processes", {"run_key": run_key}).fetchall()]
 
 
 def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Rows[ResultLength]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
@@ -137,6 +137,15 @@ class RunRequest(Request):
 
 class RunChange(Request):
     note: Note | None = Field(description="Null takes it away.")
+
+
+class CancelRequest(Request):
+    state: Literal["queued", "running"] | None = Field(default=None, description="Only runs that are in this state.")
+
+
+class CancelledRuns(BaseModel):
+    runs: int = Field(description="How many are being cancelled that were not before.")
+    more: bool = Field(description="Whether there are more than one request cancels: ask again.")
 
 
 class Run(BaseModel):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -15,7 +17,7 @@ from evenflow.api.rest.operation_models import ClearRequest, MarkRequest, Operat
 from evenflow.api.rest.runs import found_run
 from evenflow.core.graph import Graph
 from evenflow.core.model import UNMAPPED, DagSpec
-from evenflow.core.operations import Only, Operation, Target, among, targets, touched_states
+from evenflow.core.operations import Only, Operation, Target, targets, touched_states
 from evenflow.core.states import FINISHED, MARKS, RUN_FINISHED, RunState, TaskState
 from evenflow.core.states import TaskEvent as Event
 from evenflow.errors import DagNotFound
@@ -98,13 +100,7 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
     specs = await operators.read_specs(conn, {run.version_key for run in runs})
     graphs = {version_key: Graph.of(DagSpec.from_json(spec)) for version_key, spec in specs.items()}
     _check(graphs[runs[0].version_key], dag_id, run_id, scope)
-    instances: list[operators.Row] = []
-    for run in runs:
-        if len(instances) > limits.PAGE:
-            break
-        room = limits.PAGE + 1 - len(instances)
-        found = await _touched(conn, run, graphs[run.version_key], operation, room)
-        instances += ({"run_id": run.run_id, **row} for row in found[:room])
+    instances = await _touched(conn, runs, graphs, operation)
     if not scope.dry_run:
         named = {} if scope.tasks is None else {"tasks": scope.tasks[: limits.USERS_SHOWN]}
         async with events.recorded(
@@ -122,22 +118,30 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
 
 
 async def _touched(
-    conn: operators.Conn, run: operators.FoundRun, graph: Graph, operation: Operation, limit: int
+    conn: operators.Conn, runs: Sequence[operators.FoundRun], graphs: Mapping[int, Graph], operation: Operation
 ) -> list[operators.Row]:
-    """What the operation would touch of a run, as the schedulers find it."""
-    if run.never_began:
-        if operation.event is not Event.CLEAR or operation.only is Only.RUNNING:
-            return []
-        return [{"task_id": task.task_id, "map_index": UNMAPPED, "state": TaskState.NONE} for task in graph.spec.tasks]
+    """What the operation would touch, as the schedulers find it: one more than is shown, if there is more. A question for each
+    version of the DAG, not for each run.
+    """
     states = touched_states(operation.event, operation.only)
-    if operation.event is Event.MARK_FAILED and operation.tasks is None:  # what has ended stays as it is
-        states = states - FINISHED if run.state not in RUN_FINISHED else frozenset()
-    found = targets(graph, operation)
-    touched = await operators.list_touched(conn, run.run_key, _keys(found), states, limit=limit)
-    if operation.only is Only.FAILED:
-        left = _keys(among(found, await operators.find_left(conn, run.run_key)))
-        touched += await operators.list_touched(conn, run.run_key, left, {TaskState.SKIPPED}, limit=limit)
-    return touched
+    if ends := operation.event is Event.MARK_FAILED and operation.tasks is None:  # what has ended stays as it is
+        states -= FINISHED
+    found: dict[str, list[operators.Row]] = defaultdict(list)
+    asked: dict[int, list[int]] = defaultdict(list)
+    for run in runs:
+        if run.never_began:
+            if operation.event is Event.CLEAR and operation.only is not Only.RUNNING:
+                tasks = graphs[run.version_key].spec.tasks
+                row: operators.Row = {"run_id": run.run_id, "map_index": UNMAPPED, "state": TaskState.NONE}
+                found[run.run_id] = [{**row, "task_id": task.task_id} for task in tasks]
+        elif not (ends and run.state in RUN_FINISHED):
+            asked[run.version_key].append(run.run_key)
+    for version_key, run_keys in asked.items():
+        keys = _keys(targets(graphs[version_key], operation))
+        left = operation.only is Only.FAILED
+        for row in await operators.list_touched(conn, run_keys, keys, states, left=left, limit=limits.PAGE + 1):
+            found[row["run_id"]].append(row)
+    return list(islice((row for run in runs for row in found[run.run_id]), limits.PAGE + 1))
 
 
 def _keys(found: Iterable[Target]) -> list[Key]:

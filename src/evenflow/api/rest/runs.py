@@ -12,7 +12,7 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
-from evenflow.api.rest.models import Page, Run, RunChange, RunDetail, RunRequest, TaskInstance
+from evenflow.api.rest.models import CancelledRuns, CancelRequest, Page, Run, RunChange, RunDetail, RunRequest, TaskInstance
 from evenflow.api.run_names import check_dag, check_run_id
 from evenflow.core.model import DagSpec
 from evenflow.core.states import RUN_FINISHED, RunState, TaskState
@@ -104,8 +104,19 @@ async def cancel_run(conn: Connection, operator: Operator, dag_id: str, run_id: 
     if run["state"] in RUN_FINISHED:
         raise Refused(409, "run_finished", f"The run {run_id!r} of DAG {dag_id!r} has ended already: {run['state']}.")
     async with events.recorded(conn, operator, "run.cancel", f"{dag_id}/{run_id}"):
-        await dags.request_cancel(conn, run["run_key"], actor=operator)
+        await dags.request_cancel(conn, [run["run_key"]], actor=operator)
     return Run.model_validate(run)
+
+
+@routes.post("/dags/{dag_id}/runs/cancel", status_code=202)
+async def cancel_runs(conn: Connection, operator: Operator, dag_id: str, request: CancelRequest) -> CancelledRuns:
+    """Asks for the end of all runs of a DAG that have not ended. Asked again, it finds those that came since."""
+    await current_version(conn, dag_id)
+    found = await dags.list_unfinished(conn, dag_id, state=request.state, limit=limits.OPERATED_RUNS + 1)
+    asked = found[: limits.OPERATED_RUNS]
+    async with events.recorded(conn, operator, "run.cancel", dag_id, runs=len(asked)):
+        runs = await dags.request_cancel(conn, asked, actor=operator)
+    return CancelledRuns(runs=runs, more=len(found) > len(asked))
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks")

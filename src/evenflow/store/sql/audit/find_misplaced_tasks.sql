@@ -1,7 +1,11 @@
 -- Task instances that are scheduled but not in exactly one lane, entries of lanes that are not scheduled, and mapped tasks whose untouched
--- instances are not, each once, in the ranges of their lanes.
+-- instances are not, each once, in the ranges of their lanes. A run that is being cancelled has no lanes, and what is scheduled of it is
+-- skipped part by part; as long as that goes on, a cancel waits in the inbox.
 with live as materialized (
-    select run_key, dag_id, run_id, version_key from dag_run where state = 'running'
+    select run_key, dag_id, run_id, version_key
+    from dag_run r
+    where state = 'running' and not (
+        cancelled_by is not null and exists (select from report p where p.run_key = r.run_key and p.epoch = 0 and p.kind = 'cancel'))
 ), waiting as (
     select l.run_key, r.task_index, r.map_index, count(*) as n
     from ready_task r

@@ -3,7 +3,10 @@
 delete from report
 where ctid = any(array(
     select p.ctid
-    from (select run_key, report_id from report where not held order by report_id limit %(reports)s) as oldest
-    join report p using (run_key, report_id)
-    where not exists (select from dag_run r where r.run_key = p.run_key)
+    from report p
+    where p.ctid = any(array(
+              (select ctid from report where not held and kind not in ('cancel', 'operate') order by report_id limit %(reports)s)
+              union all
+              (select ctid from report where not held and kind in ('cancel', 'operate') order by report_id limit %(reports)s)))
+      and not exists (select from dag_run r where r.run_key = p.run_key)
     for no key update of p skip locked))

@@ -1,25 +1,26 @@
--- Runs that have reports or due timers, the oldest report first, found among so many reports; of those that have nothing but cancels and
--- operations, which take long, only as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and nobody waits;
+-- Runs that have reports or due timers, the oldest report first, found among so many reports. Beside them, for the holder of the executor's
+-- lock, runs that operators want something of: looked for in an index of their own, so that a great many of these hide nothing else, and only
+-- as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and nobody waits;
 -- NO KEY: rows that refer to the run may be inserted meanwhile. Who has not got the executor's lock leaves to its holder what that one can
 -- take in one transaction, unless the oldest of it has waited for too long: else each notification would have all schedulers go for the
 -- same runs. Each row says how many were found; when all of them were skipped, or there were none, a single row says so, whose run is 0.
 with waiting as materialized (
-    select run_key, first
+    select run_key, min(first) as first
     from (
-        select run_key, min(first) as first, bool_and(is_change) as is_change,
-               row_number() over (partition by bool_and(is_change) order by min(first)) as place
-        from (
-            (select run_key, report_id as first, kind in ('cancel', 'operate') as is_change from report where not held order by report_id limit %(reports)s)
-            union all
-            (select run_key, 0, false from timer where due_at <= now() and not held order by due_at limit %(limit)s)
-        ) as said
-        group by run_key
-    ) as placed
-    where (not is_change or place <= %(changes)s)
-      and (current_setting('evenflow.lead')::boolean
-           or (select at from report where not held order by report_id limit 1) <= now() - make_interval(secs => %(helps_after)s)
-           or (select min(due_at) from timer where not held) <= now() - make_interval(secs => %(helps_after)s)
-           or exists (select from report where not held order by report_id offset %(share)s limit 1))
+        (select run_key, report_id as first from report where not held and kind not in ('cancel', 'operate') order by report_id limit %(reports)s)
+        union all
+        (select run_key, 0 from timer where due_at <= now() and not held order by due_at limit %(limit)s)
+        union all
+        (select run_key, report_id from report
+         where not held and kind in ('cancel', 'operate') and current_setting('evenflow.lead')::boolean
+         order by report_id limit %(changes)s)
+    ) as said
+    where current_setting('evenflow.lead')::boolean
+       or (select at from report where not held and kind not in ('cancel', 'operate') order by report_id limit 1)
+              <= now() - make_interval(secs => %(helps_after)s)
+       or (select min(due_at) from timer where not held) <= now() - make_interval(secs => %(helps_after)s)
+       or exists (select from report where not held and kind not in ('cancel', 'operate') order by report_id offset %(share)s limit 1)
+    group by run_key
     order by first
     limit %(limit)s
 ), locked as (

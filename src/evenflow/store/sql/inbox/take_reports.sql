@@ -1,20 +1,45 @@
--- The reports of these runs, in order, with the dispatch and the task instance that they are about (null when the epoch is past, or is
--- of another run). Cancels and operations touch lanes, so they are for the holder of the executor's lock: one of a run at a time, and of few runs, for each
--- costs the size of its run. Rows are deleted by ctid: nobody updates them, and only who has the run's lock deletes them. What a success
--- says beyond that is not read. Of a return it is said what for.
-with taken as (
+-- The reports of these runs, in order, with the dispatch and the task instance that they are about (null when the epoch is past,
+-- or is of another run).
+-- What operators want touches lanes, so it is for the holder of the executor's lock: one of a run at a time, the oldest first, until they
+-- are about so many task instances; each counts as some more, and one is always taken. The others come run by run, in the order in which
+-- the runs are named and no further than the limit, so that a run with a great many costs what is taken of it. Rows are deleted by ctid:
+-- nobody updates them, and only who has the run's lock deletes them. What a success says beyond that is not read. Of a return it is said
+-- what for.
+with change as materialized (
+    select c.ctid, c.report_id, s.size
+    from unnest(%(run_keys)s::bigint[]) as k (run_key)
+    cross join lateral (
+        select ctid, report_id from report
+        where run_key = k.run_key and epoch = 0 and not held and kind in ('cancel', 'operate')
+        order by report_id
+        limit 1
+    ) as c
+    cross join lateral (
+        select count(*) as size from (select from task_instance where run_key = k.run_key limit %(instances)s) as begun
+    ) as s
+    where %(lead)s
+), taken as (
     delete from report
     where ctid = any(array(
-        select ctid from report
-        where run_key = any(%(run_keys)s::bigint[]) and not held and (kind not in ('cancel', 'operate')
-               or %(lead)s and report_id = any(array(
-                   select min(e.report_id)
-                   from report e
-                   where e.run_key = any(%(run_keys)s::bigint[]) and not e.held and e.kind in ('cancel', 'operate')
-                   group by e.run_key
-                   order by 1
-                   limit %(changes)s)))
-        order by report_id
+        select ctid
+        from (
+            (select ctid
+             from (
+                 select ctid, report_id, sum(size + %(overhead)s) over (order by report_id) - size - %(overhead)s as before from change
+             ) as placed
+             where before < %(instances)s
+             order by report_id
+             limit %(changes)s)
+            union all
+            (select r.ctid
+             from unnest(%(run_keys)s::bigint[]) with ordinality as k (run_key, place)
+             cross join lateral (
+                 select ctid from report
+                 where run_key = k.run_key and not held and kind not in ('cancel', 'operate')
+                 order by epoch, report_id
+                 limit %(limit)s
+             ) as r)
+        ) as found
         limit %(limit)s))
     returning *
 )

@@ -1,24 +1,47 @@
 -- What cleared task instances left for others, for people and for their next tries: results, templates as they became, decisions of
--- branches, what they stored once. A map index of null means all instances.
+-- branches, what they stored once. A map index of null means all instances. Deleted by ctid: nothing of what has no process is written.
 with cleared as materialized (
     select x.task_index, x.map_index
     from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
-    where exists (
-        select from task_instance t
-        where t.run_key = %(run_key)s and t.task_index = x.task_index and t.state = 'none'
-          and (x.map_index is null or t.map_index = x.map_index))
+    cross join lateral (
+        select from task_instance
+        where run_key = %(run_key)s and task_index = x.task_index and state = 'none'
+          and map_index between coalesce(x.map_index, -1) and coalesce(x.map_index, 2147483647)
+        limit 1
+    ) as t
 ), decisions as (
-    delete from branch_decision d using cleared c
-    where d.run_key = %(run_key)s and d.task_index = c.task_index and (c.map_index is null or d.map_index = c.map_index)
+    delete from branch_decision where ctid = any(array(
+        select r.row from cleared c
+        cross join lateral (
+            select ctid as row from branch_decision
+            where run_key = %(run_key)s and task_index = c.task_index
+              and map_index between coalesce(c.map_index, -1) and coalesce(c.map_index, 2147483647)
+            offset 0
+        ) as r))
 ), templates as (
-    delete from rendered r using cleared c
-    where r.run_key = %(run_key)s and r.task_index = c.task_index and (c.map_index is null or r.map_index = c.map_index)
+    delete from rendered where ctid = any(array(
+        select r.row from cleared c
+        cross join lateral (
+            select ctid as row from rendered
+            where run_key = %(run_key)s and task_index = c.task_index
+              and map_index between coalesce(c.map_index, -1) and coalesce(c.map_index, 2147483647)
+            offset 0
+        ) as r))
 ), once as (
-    delete from once_value o using cleared c
-    where o.run_key = %(run_key)s and o.task_index = c.task_index and (c.map_index is null or o.map_index = c.map_index)
+    delete from once_value where ctid = any(array(
+        select r.row from cleared c
+        cross join lateral (
+            select ctid as row from once_value
+            where run_key = %(run_key)s and task_index = c.task_index
+              and map_index between coalesce(c.map_index, -1) and coalesce(c.map_index, 2147483647)
+            offset 0
+        ) as r))
 )
-delete from xcom v using cleared c
-where v.run_key = %(run_key)s and v.task_index = c.task_index and (c.map_index is null or v.map_index = c.map_index)
-  and exists (
-      select from task_instance t
-      where t.run_key = v.run_key and t.task_index = v.task_index and t.map_index in (v.map_index, -1) and t.state = 'none')
+delete from xcom where ctid = any(array(
+    select r.row from cleared c
+    cross join lateral (
+        select ctid as row from xcom
+        where run_key = %(run_key)s and task_index = c.task_index
+          and map_index between coalesce(c.map_index, -1) and coalesce(c.map_index, 2147483647)
+        offset 0
+    ) as r))

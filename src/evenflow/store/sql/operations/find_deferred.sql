@@ -2,6 +2,13 @@
 -- Found through what is deferred of the run, which is little.
 select f.run_key, f.task_index, f.map_index
 from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
-join deferral f on f.run_key = %(run_key)s and f.task_index = x.task_index and (x.map_index is null or f.map_index = x.map_index)
-join task_instance t on t.run_key = f.run_key and t.task_index = f.task_index and t.map_index = f.map_index
+cross join lateral (
+    select run_key, task_index, map_index from deferral
+    where run_key = %(run_key)s and task_index = x.task_index
+      and map_index between coalesce(x.map_index, -1) and coalesce(x.map_index, 2147483647)
+    offset 0
+) as f
+cross join lateral (
+    select state from task_instance where run_key = f.run_key and task_index = f.task_index and map_index = f.map_index offset 0
+) as t
 where t.state in ('deferred', 'scheduled') and t.state = any(%(states)s::task_state[])

@@ -5,7 +5,11 @@ with added as (
     select %(run_key)s, m.task_index, i.map_index, %(state)s::task_state, m.tries_before, m.tries_before,
            case when not %(cleared)s then now() end, %(reason)s
     from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
-    join mapped_task m on m.run_key = %(run_key)s and m.task_index = x.task_index and m.rest = any(%(states)s::task_state[])
+    cross join lateral (
+        select task_index, length, tries_before from mapped_task
+        where run_key = %(run_key)s and task_index = x.task_index and rest = any(%(states)s::task_state[])
+        offset 0
+    ) as m
     cross join lateral (
         select x.map_index where x.map_index >= 0 and x.map_index < m.length
         union all

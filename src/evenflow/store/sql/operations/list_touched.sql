@@ -1,22 +1,36 @@
--- Which task instances of a run an operation would touch if it were applied now. A map index of null means all instances.
-with asked as (
-    select * from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
-), touched as (
-    select t.task_index, t.map_index, t.state
-    from asked x
-    join task_instance t on t.run_key = %(run_key)s and t.task_index = x.task_index and (x.map_index is null or t.map_index = x.map_index)
-    where t.state = any(%(states)s::task_state[])
-    union all
-    select m.task_index, i.map_index, m.rest
-    from asked x
-    join mapped_task m on m.run_key = %(run_key)s and m.task_index = x.task_index and m.rest = any(%(states)s::task_state[])
-    cross join lateral generate_series(coalesce(x.map_index, 0), coalesce(least(x.map_index, m.length - 1), m.length - 1)) as i (map_index)
-    where not exists (
-        select from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index and t.map_index = i.map_index)
-)
-select k.task_id, t.map_index, t.state::text
-from touched t
-join dag_run r on r.run_key = %(run_key)s
-join task k on k.version_key = r.version_key and k.task_index = t.task_index
-order by t.task_index, t.map_index
+-- Which task instances of these runs, which are of one version, an operation would touch if it were applied now, run by run in the order in
+-- which they are named, so that no run behind the limit is read. A map index of null means all instances. left_by: also what of a cancelled
+-- run never ran, which is skipped for a reason that begins so, as in operations/find_left. Each is looked for by its key: with nested loops
+-- as without them, nothing is compared with all others.
+select r.run_id, k.task_id, t.map_index, t.state::text
+from unnest(%(run_keys)s::bigint[]) as o (run_key)
+cross join lateral (select run_id, version_key, cancelled_by is not null as cancelled from dag_run where run_key = o.run_key offset 0) as r
+cross join lateral (
+    select i.task_index, i.map_index, i.state
+    from (
+        select x.task_index, t.map_index, t.state
+        from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
+        cross join lateral (
+            select map_index, state, try_number = tries_before and (reason is null or starts_with(reason, %(left_by)s)) as unbegun from task_instance
+            where run_key = o.run_key and task_index = x.task_index
+              and map_index between coalesce(x.map_index, -1) and coalesce(x.map_index, 2147483647)
+            offset 0
+        ) as t
+        where t.state = any(%(states)s::task_state[]) or r.cancelled and t.state = 'skipped' and t.unbegun and %(left_by)s::text is not null
+        union all
+        select x.task_index, i.map_index, m.rest
+        from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
+        cross join lateral (select length, rest from mapped_task where run_key = o.run_key and task_index = x.task_index offset 0) as m
+        cross join lateral generate_series(coalesce(x.map_index, 0), coalesce(least(x.map_index, m.length - 1), m.length - 1)) as i (map_index)
+        left join lateral (
+            select true as begun from task_instance
+            where run_key = o.run_key and task_index = x.task_index and map_index = i.map_index
+            offset 0
+        ) as t on true
+        where (m.rest = any(%(states)s::task_state[]) or r.cancelled and m.rest = 'skipped' and %(left_by)s::text is not null) and t.begun is null
+    ) as i
+    order by i.task_index, i.map_index
+    limit %(limit)s
+) as t
+cross join lateral (select task_id from task where version_key = r.version_key and task_index = t.task_index offset 0) as k
 limit %(limit)s

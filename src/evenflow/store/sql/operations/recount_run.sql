@@ -1,20 +1,24 @@
--- What of a run has not finished, and how many of its leaves failed, computed from its task instances and the mapped ones without a row.
-with counted as (
-    select task_index, count(*) as n,
+-- What of a run has not finished, and how many of its leaves failed, computed from its task instances and the mapped ones without a row. The
+-- two are laid upon each other, as in operations/read_standing.
+with parts as (
+    select task_index, null::int as length, null::task_state as rest, count(*) as n,
            count(*) filter (where state not in ('success', 'failed', 'skipped', 'upstream_failed', 'removed')) as unfinished,
            count(*) filter (where state in ('failed', 'upstream_failed')) as failed
     from task_instance
     where run_key = %(run_key)s
     group by task_index
-), rest as (
-    select m.task_index, m.rest, m.length - coalesce(c.n, 0) as n
-    from mapped_task m
-    left join counted c using (task_index)
-    where m.run_key = %(run_key)s
+    union all
+    select task_index, length, rest, 0, 0, 0 from mapped_task where run_key = %(run_key)s
+), counted as (
+    select task_index, max(rest) as rest, max(length) - max(n) as untouched, max(unfinished) as unfinished, max(failed) as failed
+    from parts
+    group by task_index
+), summed as (
+    select sum(unfinished + case when rest not in ('success', 'failed', 'skipped', 'upstream_failed') then untouched else 0 end) as unfinished,
+           sum(failed + case when rest in ('failed', 'upstream_failed') then untouched else 0 end)
+               filter (where task_index in (select unnest(%(leaves)s::int[]))) as failed_leaves
+    from counted
 )
-update dag_run
-set unfinished = (select coalesce(sum(unfinished), 0) from counted)
-                 + (select coalesce(sum(n), 0) from rest where rest not in ('success', 'failed', 'skipped', 'upstream_failed')),
-    failed_leaves = (select coalesce(sum(failed), 0) from counted where task_index = any(%(leaves)s::int[]))
-                    + (select coalesce(sum(n), 0) from rest where rest in ('failed', 'upstream_failed') and task_index = any(%(leaves)s::int[]))
-where run_key = %(run_key)s
+update dag_run r set unfinished = coalesce(s.unfinished, 0), failed_leaves = coalesce(s.failed_leaves, 0)
+from summed s
+where r.run_key = %(run_key)s

@@ -2,15 +2,22 @@
 -- stays, so that those that come after them go on counting. History keeps what they were. Answers which of them a timer was about.
 with gone as (
     delete from task_instance
-    where run_key = %(run_key)s and task_index = any(%(tasks)s::int[]) and map_index >= 0 and epoch <> all(%(live)s::bigint[])
+    where run_key = %(run_key)s and task_index = any(%(tasks)s::int[]) and map_index >= 0 and epoch not in (select unnest(%(live)s::bigint[]))
     returning task_index, map_index, state, epoch, try_number
 ), recorded as (
     insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state, detail)
     select %(run_key)s, task_index, map_index, epoch, try_number, %(event)s, %(state)s::task_state, %(detail)s::jsonb from gone
+), most as (
+    select task_index, max(tries) as tries
+    from (select task_index, try_number as tries from gone union all select unnest(%(tasks)s::int[]), 0) as x
+    group by task_index
 ), kept as (
-    update mapped_task m
-    set rest = 'removed',
-        tries_before = greatest(m.tries_before, (select max(try_number) from gone where gone.task_index = m.task_index))
-    where m.run_key = %(run_key)s and m.task_index = any(%(tasks)s::int[])
+    update mapped_task m set rest = 'removed', tries_before = greatest(m.tries_before, k.tries)
+    from (
+        select t.row, most.tries
+        from most
+        cross join lateral (select ctid as row from mapped_task where run_key = %(run_key)s and task_index = most.task_index offset 0) as t
+    ) as k
+    where m.ctid = k.row
 )
 select task_index, map_index from gone where state in ('deferred', 'up_for_retry', 'up_for_reschedule')

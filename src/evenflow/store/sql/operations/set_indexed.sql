@@ -6,7 +6,7 @@ with given as materialized (
 ), gone as (
     delete from upstream_counter u
     where u.run_key = %(run_key)s and u.map_index >= 0
-      and not exists (select from given g where g.task_index = u.task_index and g.map_index = u.map_index)
+      and (u.task_index, u.map_index) not in (select g.task_index, g.map_index from given g)
 )
 insert into upstream_counter (run_key, task_index, map_index, total, success, failed, skipped)
 select %(run_key)s, task_index, map_index, total, success, failed, skipped from given

@@ -1,9 +1,12 @@
--- Returns that an operator ends leave their lanes for their clean-up. Under the executor's lock.
+-- Returns that an operator ends leave their lanes for their clean-up. Under the executor's lock, so rows are deleted by ctid. All that is ready
+-- of the run is looked at once, for it is not found by its task (IS TRUE: else that would be a join, of each with each).
 with gone as (
-    delete from ready_task r
-    using lane l, unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
-    where l.run_key = %(run_key)s and r.lane_id = l.lane_id and r.task_index = x.task_index and r.map_index = x.map_index
-    returning r.lane_id
+    delete from ready_task where ctid = any(array(
+        select r.row
+        from (select lane_id from lane where run_key = %(run_key)s) as l
+        cross join lateral (select ctid as row, task_index, map_index from ready_task where lane_id = l.lane_id offset 0) as r
+        where ((r.task_index, r.map_index) in (select * from unnest(%(tasks)s::int[], %(maps)s::int[]))) is true))
+    returning lane_id
 )
 update lane l set ready = l.ready - g.n
 from (select lane_id, count(*)::int as n from gone group by lane_id) as g

@@ -16,8 +16,12 @@ with watched as (
           where m.run_key = w.run_key and m.task_index = w.task_index and m.rest not in ('success', 'skipped')
             and m.length > (select count(*) from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index))
 ), told as (
-    delete from past_watch w using well where w.run_key = well.run_key and w.task_index = well.task_index
-    returning w.waiter_run, w.waiter_task
+    delete from past_watch where ctid = any(array(
+        select w.row from well
+        cross join lateral (
+            select ctid as row from past_watch where run_key = well.run_key and task_index = well.task_index offset 0
+        ) as w))
+    returning waiter_run, waiter_task
 )
 insert into report (run_key, kind, epoch, payload)
 select t.waiter_run, 'past', r.clears, jsonb_build_object('task', t.waiter_task)

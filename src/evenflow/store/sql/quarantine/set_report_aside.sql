@@ -13,7 +13,7 @@ with found as materialized (
 ), bad as materialized (
     select * from found where payload ->> 'set_aside' is null
 ), gone as (
-    delete from report p using bad where p.run_key = bad.run_key and p.report_id = bad.report_id and bad.kind in ('started', 'operate')
+    delete from report p using bad where p.run_key = bad.run_key and p.epoch = bad.epoch and p.report_id = bad.report_id and bad.kind in ('started', 'operate')
 ), replaced as (
     update report p
     set payload = case
@@ -22,7 +22,7 @@ with found as materialized (
         else jsonb_build_object('outcome', 'failed', 'set_aside', true, 'reason', 'what it reported could not be applied: ' || %(reason)s::text)
     end
     from bad
-    where p.run_key = bad.run_key and p.report_id = bad.report_id and bad.kind in ('exit', 'lost', 'event')
+    where p.run_key = bad.run_key and p.epoch = bad.epoch and p.report_id = bad.report_id and bad.kind in ('exit', 'lost', 'event')
 )
 insert into run_event (run_key, event, state, actor, detail)
 select run_key, 'set_aside', state, 'scheduler',

@@ -1,15 +1,17 @@
--- Every task instance of a run that has not finished, with the worker of its dispatch, and whether it has deferred in its try. For operators' intents, never in the hot path.
+-- Task instances of a run that are in these states, the last tasks first and so many at most, with the worker of their dispatch, and whether
+-- they have deferred in their try; unless all are asked for, those left out that are being killed or cleaned up after already. For operators'
+-- intents, never in the hot path.
 -- Dispatches are locked NO KEY UPDATE, and read as locked: as in operations/find_live.
-with tries as materialized (
-    select d.epoch, d.worker_id, d.holds, d.pool_slots
-    from task_instance t
-    join dispatch d on d.epoch = t.epoch
-    where t.run_key = %(run_key)s and t.state in ('queued', 'running')
-    for no key update of d
-)
 select t.task_index, t.map_index, t.state::text, t.epoch, t.try_number, d.worker_id, d.holds, d.pool_slots,
-       f.run_key is not null as has_deferred, f.purpose
+       f.has_deferred is not null as has_deferred, f.purpose
 from task_instance t
-left join tries d on d.epoch = t.epoch
-left join deferral f on f.run_key = t.run_key and f.task_index = t.task_index and f.map_index = t.map_index
-where t.run_key = %(run_key)s and t.state in ('none', 'scheduled', 'queued', 'running', 'deferred', 'up_for_retry', 'up_for_reschedule')
+left join lateral (
+    select worker_id, holds, pool_slots, kill from dispatch where t.state in ('queued', 'running') and epoch = t.epoch offset 0 for no key update
+) as d on true
+left join lateral (
+    select true as has_deferred, purpose from deferral where run_key = t.run_key and task_index = t.task_index and map_index = t.map_index offset 0
+) as f on true
+where t.run_key = %(run_key)s and t.state = any(%(states)s::task_state[])
+  and (%(every)s or d.kill is not true and f.purpose is distinct from 'clean_up')
+order by t.run_key desc, t.task_index desc, t.map_index desc
+limit %(limit)s

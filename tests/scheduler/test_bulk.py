@@ -1,0 +1,189 @@
+"""What operators ask for in bulk delays nobody else (R-HA19)."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from evenflow.core.limits import CHANGED_PER_TURN, REPORTS_PER_TURN, REPORTS_SEEN
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.operations import Operation
+from evenflow.core.states import TaskEvent
+from evenflow.scheduler.advance import advance
+from evenflow.scheduler.catalog import Catalog
+from evenflow.store.connect import connect
+from evenflow.store.inbox import EXECUTOR_LOCK
+from evenflow.store.operations import request
+from tests.scheduler.workloads import random_dag
+
+OTHER = DagSpec(
+    dag_id="other", tasks=(TaskSpec(task_id="a", operator="python"), TaskSpec(task_id="b", operator="python", upstream=(0,)))
+)
+
+
+def flat(dag_id: str, n: int) -> DagSpec:
+    return DagSpec(dag_id=dag_id, tasks=tuple(TaskSpec(task_id=f"t{i}", operator="empty", empty=True) for i in range(n)))
+
+
+def begun(world: Any) -> Any:
+    """A try of another DAG that has a successor."""
+    world.add_dag(OTHER)
+    world.trigger("other")
+    world.advance()
+    (attempt,) = world.claim()
+    return attempt
+
+
+def queue_and_cancel(world: Any, runs: int) -> None:
+    world.add_dag(flat("bulk", 1))
+    world.conn.execute(
+        "with made as (insert into dag_run (dag_id, run_id, version_key, run_type, run_after)"
+        " select 'bulk', n::text, version_key, 'manual', now() + interval '1 day' from dag, generate_series(1, %s) n"
+        " where dag_id = 'bulk' returning run_key)"
+        " insert into report (run_key, kind, epoch, payload) select run_key, 'cancel', 0, '{\"actor\": \"ann\"}' from made",
+        [runs],
+    )
+
+
+def test_exits_are_seen_past_any_number_of_cancels(world: Any) -> None:
+    """R-HA19: more cancels than a turn looks at wait before it, and the first turn applies the exit and starts the successor."""
+    attempt = begun(world)
+    queue_and_cancel(world, 2 * REPORTS_SEEN)
+    world.report([attempt])
+    advance(world.conn, world.catalog)
+    assert [t.task_id for t in world.claim()] == ["b"]
+    cancelled = world.conn.execute("select count(*) from dag_run where dag_id = 'bulk' and state = 'failed'").fetchone()[0]
+    assert 0 < cancelled < CHANGED_PER_TURN
+
+
+def test_who_may_not_change_finds_exits_past_cancels(world: Any, database_url: str) -> None:
+    """R-HA19: without the executor's lock, too."""
+    attempt = begun(world)
+    queue_and_cancel(world, 2 * REPORTS_SEEN)
+    world.report([attempt])
+    with connect(database_url, name="leader") as leader, leader.transaction():
+        leader.execute("select pg_advisory_xact_lock(%s)", [EXECUTOR_LOCK])
+        progress = advance(world.conn, Catalog())
+    assert (progress.led, progress.reports) == (False, 1)
+    assert [t.task_id for t in world.claim()] == ["b"]
+
+
+def test_old_changes_call_nobody_who_may_not_apply_them(world: Any, database_url: str) -> None:
+    """R-HA19: a scheduler without the executor's lock does not come to help because of what it may not touch."""
+    queue_and_cancel(world, 2 * REPORTS_PER_TURN)
+    world.conn.execute("update report set at = now() - interval '1 hour'")
+    with connect(database_url, name="leader") as leader, leader.transaction():
+        leader.execute("select pg_advisory_xact_lock(%s)", [EXECUTOR_LOCK])
+        progress = advance(world.conn, Catalog(), helps_after_s=1.0)
+    assert progress.picks == 0
+
+
+def test_a_turn_changes_as_many_instances_as_it_may(world: Any) -> None:
+    """R-HA19: clears of runs that are large are applied by ones and twos, those of small runs by dozens."""
+    taken = {}
+    for dag_id, tasks, runs in (("small", 1, 60), ("large", CHANGED_PER_TURN // 2, 4)):
+        world.add_dag(flat(dag_id, tasks))
+        keys = [world.trigger(dag_id) for _ in range(runs)]
+        world.advance()
+        request(world.conn, keys, Operation(event=TaskEvent.CLEAR, actor="ann"))
+        taken[dag_id] = advance(world.conn, world.catalog).reports
+        world.advance()
+        world.audit()
+        assert world.conn.execute("select count(*) from dag_run where dag_id = %s and clears = 1", [dag_id]).fetchone() == (runs,)
+    assert taken == {"small": 50, "large": 2}
+
+
+def test_a_run_with_a_great_many_reports_costs_what_is_taken_of_it(world: Any) -> None:
+    """R-HA19: a turn takes its share by an index, run by run, instead of sorting all that the runs have said."""
+    attempt = begun(world)
+    world.conn.execute(
+        "insert into report (run_key, kind, epoch) select %s, 'started', n from generate_series(1000000, 1000000 + %s) n",
+        [attempt.run_key, 3 * REPORTS_PER_TURN],
+    )
+    world.report([attempt])
+    assert advance(world.conn, world.catalog).reports == REPORTS_PER_TURN
+    world.advance()
+    assert world.conn.execute("select count(*) from report").fetchone() == (0,)
+    assert [t.task_id for t in world.claim()] == ["b"]
+
+
+def chain(dag_id: str, n: int) -> DagSpec:
+    return DagSpec(
+        dag_id=dag_id, tasks=tuple(TaskSpec(task_id=f"t{i}", operator="python", upstream=(i - 1,) if i else ()) for i in range(n))
+    )
+
+
+@pytest.mark.parametrize("make", [chain, flat], ids=["chain", "flat"])
+def test_a_large_run_is_cancelled_part_by_part(world: Any, make: Any) -> None:
+    """R-HA19: no transaction ends more than its part, the books are right after each, and whoever goes on remembers nothing."""
+    attempt = begun(world)
+    spec = make("bulk", 2 * CHANGED_PER_TURN + 500)
+    world.add_dag(
+        DagSpec(dag_id="bulk", tasks=tuple(TaskSpec(task_id=t.task_id, operator="python", upstream=t.upstream) for t in spec.tasks))
+    )
+    run = world.trigger("bulk")
+    world.advance()
+    running = world.claim(3)
+    world.report(running, started=True)
+    world.advance()
+    world.cancel(run)
+    world.report([attempt])
+    world.report(running[:1])
+    moved = advance(world.conn, Catalog())
+    assert moved.moves <= CHANGED_PER_TURN + len(running) + 2
+    assert [t.task_id for t in world.claim() if t.run_key == attempt.run_key] == ["b"]
+    assert world.conn.execute(
+        "select count(*) from dispatch where run_key = %s and not kill and worker_id is not null", [run]
+    ).fetchone() == (0,)
+    parts = 1
+    while (progress := advance(world.conn, Catalog())).again:
+        parts += 1
+        assert progress.moves <= CHANGED_PER_TURN
+        world.audit()
+    assert parts >= 3
+    world.report(running[1:], "failed")
+    world.advance()
+    world.audit()
+    assert world.run_state(run) == "failed"
+    left = world.conn.execute(
+        "select count(*) from task_instance where run_key = %s and state not in ('success', 'failed', 'skipped')", [run]
+    ).fetchone()
+    assert left == (0,)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_happens_between_the_parts_of_a_cancel(world: Any, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """R-HA19: exits, retries that are due and more cancels come between the parts of two instances each; all runs end, and no
+    counter is wrong after any transaction.
+    """
+    monkeypatch.setattr("evenflow.scheduler.cancel.CHANGED_PER_TURN", 2)
+    r = random.Random(seed)
+    for pool in ("p1", "p2"):
+        world.set_limit("pool", pool, 4)
+    runs = []
+    for number in range(3):
+        world.add_dag(random_dag(r, number))
+        runs.append(world.trigger(f"d{number}"))
+    world.advance()
+    running = []
+    for _ in range(60):
+        running += world.claim(r.randint(0, 3))
+        if running and r.random() < 0.7:
+            attempt = running.pop(r.randrange(len(running)))
+            world.report([attempt], r.choice(["success", "failed"]))
+        if r.random() < 0.15:
+            world.cancel(r.choice(runs))
+        advance(world.conn, Catalog())
+        world.audit()
+    for run in runs:
+        world.cancel(run)
+    world.report(running, "failed")
+    world.advance()
+    while tries := world.claim():
+        world.report(tries, "failed")
+        world.advance()
+    world.audit()
+    assert {world.run_state(run) for run in runs} <= {"success", "failed"}
+    assert world.conn.execute("select count(*) from dispatch").fetchone() == (0,)
