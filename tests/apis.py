@@ -9,6 +9,7 @@ from pathlib import Path
 from evenflow.api.service import ApiService
 from evenflow.api.vault import Vault
 from evenflow.wire.objects import ObjectStorage
+from evenflow.wire.tls import Tls
 
 
 def make_api(
@@ -19,11 +20,14 @@ def make_api(
     name: str = "api",
     vault: Vault | None = None,
     operator_token: str | None = None,
+    host: str = "127.0.0.1",
+    tls: Tls | None = None,
 ) -> ApiService:
     """One that is not started. Those of one ``folder`` share keys, logs and large values; port 0 is a free one."""
     return ApiService(
         database_url,
-        host="127.0.0.1",
+        host=host,
+        tls=tls,
         port=port,
         log_dir=folder / "logs",
         name=name,

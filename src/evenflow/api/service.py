@@ -39,6 +39,7 @@ from evenflow.store.notify import DISPATCH, RETURNS, TOKENS, TRIGGERS, AsyncList
 from evenflow.telemetry.listener import advertised
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.objects import ObjectStorage
+from evenflow.wire.tls import Tls
 
 log = logging.getLogger(__name__)
 
@@ -56,12 +57,14 @@ class ApiService:
         name: str,
         vault: Vault,
         storage: ObjectStorage,
+        tls: Tls | None = None,
         operator_token: str | None = None,
         vitals: Vitals | None = None,
     ) -> None:
         self.name = name
         self.vitals = vitals or Vitals(Teller.API, name)
         self._url, self._host, self._port, self._log_dir = database_url, host, port, log_dir
+        self._tls = tls or Tls()
         self._operator_token, self._vault, self._storage = operator_token, vault, storage
         self._logs = LogDirectory(log_dir, lambda lost: self.vitals.meter.count(metrics.LOG_BYTES_LOST, lost))
         self._judge = Judge()
@@ -121,9 +124,9 @@ class ApiService:
             vitals=self.vitals,
         )
         self._measure(pool, claims, triggers)
-        self._web = WebServer(app, host=self._host, port=self._port)
+        self._web = WebServer(app, host=self._host, port=self._port, tls=self._tls)
         await self._web.start()
-        self.vitals.address = advertised(self._host, self.port)
+        self.vitals.address, self.vitals.scheme = advertised(self._host, self.port), self._tls.scheme
         self._lease = self.vitals.lease(LEASE_S)
         self._service_id = await self._register()
         self._lease.beat()
@@ -208,7 +211,7 @@ class ApiService:
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 version=version("evenflow"),
-                detail={"port": self.port, "metrics": self.vitals.address},
+                detail={"port": self.port, **self.vitals.detail},
             )
 
     async def _beat(self) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
+import ssl
 from collections.abc import Iterator
 
 import uvicorn
@@ -12,6 +14,9 @@ from starlette.types import ASGIApp
 
 from evenflow.api import limits
 from evenflow.errors import SettingsError
+from evenflow.wire.tls import Tls
+
+log = logging.getLogger(__name__)
 
 
 class _Server(uvicorn.Server):
@@ -29,10 +34,17 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """Serves ``app``. Raises :class:`SettingsError` from ``start`` when the address cannot be had."""
+    """Serves ``app``. Raises :class:`SettingsError` when it may not be served there, and from ``start`` when the address cannot be
+    had.
+    """
 
-    def __init__(self, app: ASGIApp, *, host: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, *, host: str, port: int, tls: Tls) -> None:
         self._host, self._wanted_port = host, port
+        if tls.check_bind("The API", host):
+            log.warning(
+                "the API speaks plain HTTP on %s: tokens, secrets and code can be read on their way (EVENFLOW_PLAINTEXT)", host
+            )
+        tls.for_server()  # says what is wrong with the files
         self._server = _Server(
             uvicorn.Config(
                 app,
@@ -47,6 +59,10 @@ class WebServer:
                 proxy_headers=False,
                 backlog=limits.BACKLOG,
                 timeout_keep_alive=limits.KEEP_ALIVE,
+                ssl_certfile=tls.cert or None,
+                ssl_keyfile=tls.key or None,
+                ssl_ca_certs=tls.client_ca or None,
+                ssl_cert_reqs=ssl.CERT_REQUIRED if tls.client_ca else ssl.CERT_NONE,
                 timeout_graceful_shutdown=limits.SHUTDOWN,
             )
         )

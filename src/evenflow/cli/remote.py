@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 from evenflow.client.rest import RestClient
 from evenflow.errors import SettingsError
 from evenflow.runtime import presence
 from evenflow.runtime.settings import Settings, load_settings
+from evenflow.wire.tls import is_loopback
 
 
 @asynccontextmanager
 async def remote(settings: Settings | None = None) -> AsyncIterator[RestClient]:
     """The API of EVENFLOW_API_URL if that is set, else of the `evenflow up` on this home, else at the default port."""
     settings = settings or load_settings()
-    async with RestClient(find_api(settings), find_token(settings)) as client:
+    async with RestClient(find_api(settings), find_token(settings), tls=settings.tls) as client:
         yield client
 
 
@@ -28,8 +30,16 @@ def find_api(settings: Settings) -> str:
 
 
 def find_token(settings: Settings) -> str:
+    """What to show the API of :func:`find_api`. Raises :class:`SettingsError` where it does not belong."""
+    settings.check_destination()
     if settings.token is not None:
         return settings.token.get_secret_value()
+    url, running = find_api(settings), presence.find(settings.home)
+    if not (running is not None and url == running.api_url) and not is_loopback(urlsplit(url).hostname or ""):
+        raise SettingsError(
+            f"{settings.operator_token_file} is for the `evenflow up` of this home, not for {url}. Set EVENFLOW_TOKEN to one of "
+            "that API (there: evenflow tokens create operator)."
+        )
     try:
         return settings.operator_token_file.read_text().strip()
     except FileNotFoundError:

@@ -97,7 +97,7 @@ async def reach_evenflow(settings: Settings, file: Path | None, *, must_run: boo
     long as the context lasts, unless it ``must_run``."""
     async with AsyncExitStack() as contexts:
         running = await _join_or_start(settings, file, contexts, must_run=must_run)
-        client = await contexts.enter_async_context(RestClient(running.api_url, running.token))
+        client = await contexts.enter_async_context(RestClient(running.api_url, running.token, tls=settings.tls))
         if not await client.is_ready():
             raise ApiUnavailable(f"The API at {running.api_url} answers, but cannot reach its database. Type: evenflow doctor")
         settings = running.settings

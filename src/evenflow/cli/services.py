@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 from cyclopts import Parameter
 
-from evenflow.runtime.service_settings import Kind
+from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.settings import load_settings
 
 Name = Annotated[str | None, Parameter(help="Name in `evenflow status`.")]
@@ -79,6 +79,8 @@ def triggerer(
 
 def _become(kind: Kind, **given: Any) -> NoReturn:
     settings = load_settings(**given)
+    if kind in RUNS_USER_CODE:
+        settings.check_destination()
     service = settings.for_service(name=settings.name or f"{kind}@{socket.gethostname()}")
     environment = service.environment(kind, {**os.environ, **settings.connection_environment()})
     os.execve(sys.executable, [sys.executable, "-m", "evenflow.runtime.service", str(kind)], environment)

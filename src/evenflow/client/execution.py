@@ -11,10 +11,11 @@ from typing import TypeVar
 
 import msgspec
 
-from evenflow.client.http import RETRIED, HttpClient, Response
+from evenflow.client.http import PLAIN, RETRIED, HttpClient, Response
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
+from evenflow.wire.tls import Tls
 from evenflow.wire.triggers import ClaimTriggers, TriggerReports, TriggerReportsAnswer, TriggersAnswer
 from evenflow.wire.versions import OURS
 
@@ -45,9 +46,9 @@ class ExecutionClient:
     take the try's token, which came with its assignment.
     """
 
-    def __init__(self, api_url: str, token: str | Credential) -> None:
+    def __init__(self, api_url: str, token: str | Credential, *, tls: Tls = PLAIN) -> None:
         self._credential = token if isinstance(token, Credential) else Credential(token)
-        self._http = HttpClient(api_url, self._credential.fleet)
+        self._http = HttpClient(api_url, self._credential.fleet, tls=tls)
 
     async def close(self) -> None:
         await self._http.close()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import aiohttp
 
 from evenflow.errors import ApiUnavailable
+from evenflow.wire.tls import Tls
 
 CONNECT_TIMEOUT_S = 5.0  # the API is near, or it is not there
 REQUEST_TIMEOUT_S = 30.0  # for a request that does not wait; the slowest takes well under a second
@@ -18,6 +19,7 @@ FIRST_BACKOFF_S = 0.05
 MAX_BACKOFF_S = 2.0
 CONNECTIONS = 32  # of one process; a worker needs a long poll and a handful beside it
 
+PLAIN = Tls()
 RETRIED = frozenset({502, 503, 504})  # the request was not served; any other answer is an answer
 
 
@@ -30,11 +32,15 @@ class Response:
 
 class HttpClient:
     """Requests with one token to an API of one base URL or several, separated by commas: who does not answer is left for the next.
-    Raises :class:`ApiUnavailable` when there is no answer for ``patience_s``.
+    Raises :class:`ApiUnavailable` when there is no answer for ``patience_s``, :class:`SettingsError` for a URL that is not safe. A
+    redirection is an answer: what is sent holds tokens, for nobody else.
     """
 
-    def __init__(self, api_url: str, token: str, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, api_url: str, token: str, *, patience_s: float = PATIENCE_S, tls: Tls = PLAIN) -> None:
         self._urls = [url.strip().rstrip("/") for url in api_url.split(",")]
+        for url in self._urls:
+            tls.check_url(url)
+        self._tls = tls
         random.shuffle(self._urls)  # of many clients, each server gets its share
         self._token, self._patience_s = token, patience_s
         self._session: aiohttp.ClientSession | None = None
@@ -73,7 +79,7 @@ class HttpClient:
             url, response = self.api_url, None
             try:
                 async with self._opened().request(
-                    method, f"{url}{path}", data=body, headers=headers, params=params, timeout=timeout
+                    method, f"{url}{path}", data=body, headers=headers, params=params, timeout=timeout, allow_redirects=False
                 ) as answer:
                     response = Response(answer.status, answer.headers, await answer.read())
                 if response.status not in RETRIED or not idempotent or loop.time() + backoff >= deadline:
@@ -97,7 +103,9 @@ class HttpClient:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=60.0)
+            secure = any(url.startswith("https:") for url in self._urls)
+            context = self._tls.for_client() if secure else True
+            connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=60.0, ssl=context)
             self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar())
         return self._session
 

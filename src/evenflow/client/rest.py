@@ -13,8 +13,9 @@ from evenflow.client import explanations as x
 from evenflow.client import operation_answers as o
 from evenflow.client import service_state_answers as s
 from evenflow.client import version_answers as v
-from evenflow.client.http import HttpClient, Response
+from evenflow.client.http import PLAIN, HttpClient, Response
 from evenflow.errors import ApiRefused
+from evenflow.wire.tls import Tls
 
 T = TypeVar("T")
 
@@ -24,8 +25,8 @@ PREFIX = "/api/v1"
 class RestClient:
     """Raises :class:`ApiUnavailable` when the API does not answer, :class:`ApiRefused` with its own words when it refuses."""
 
-    def __init__(self, api_url: str, token: str, *, patience_s: float = 0.0) -> None:
-        self._http = HttpClient(api_url, token, patience_s=patience_s)
+    def __init__(self, api_url: str, token: str, *, patience_s: float = 0.0, tls: Tls = PLAIN) -> None:
+        self._http = HttpClient(api_url, token, patience_s=patience_s, tls=tls)
 
     async def close(self) -> None:
         await self._http.close()

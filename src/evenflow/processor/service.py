@@ -16,6 +16,7 @@ from typing import Any, Literal
 import structlog
 
 from evenflow.client.execution import ExecutionClient
+from evenflow.client.http import PLAIN
 from evenflow.core.bundle import BundleSource
 from evenflow.core.limits import LEASE_S
 from evenflow.core.metrics import FILES
@@ -39,6 +40,7 @@ from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.connections import env_name
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Beat, BeatAnswer, FilesLease, LeasedFile
+from evenflow.wire.tls import Tls
 
 TEMPLATE_MODULE = "evenflow.processor.parse_process"
 TEMPLATE_TIMEOUT = 60.0  # importing Evenflow takes 0.1 s
@@ -63,6 +65,7 @@ class ProcessorService:
         home: Path,
         parse_limits: ParseLimits,
         sandbox: Sandbox | None = None,
+        tls: Tls = PLAIN,
         vitals: Vitals | None = None,
     ) -> None:
         self.name = name
@@ -71,7 +74,7 @@ class ProcessorService:
         self._api_url, self._token = api_url, token
         self._sources = [_source(source, home) for source in sources]
         self._hidden = {env_name(source.connection) for source in sources if source.connection is not None}
-        self._parse_limits, self._sandbox = parse_limits, sandbox
+        self._parse_limits, self._sandbox, self._tls = parse_limits, sandbox, tls
         self._bundles: dict[str, WatchedBundle] = {}
         self._state: Literal["active", "draining"] = "active"
         self._loops = Loops()
@@ -89,7 +92,7 @@ class ProcessorService:
     async def start(self) -> None:
         for source in self._sources:
             source.check()
-        self._client = ExecutionClient(self._api_url, self._token)
+        self._client = ExecutionClient(self._api_url, self._token, tls=self._tls)
         self._bundles = {source.name: WatchedBundle(source, self._client, self._news) for source in self._sources}
         self._presence = Presence(
             self._client,

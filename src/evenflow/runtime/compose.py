@@ -24,6 +24,7 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 settings.database_url,
                 host=settings.api_host,
                 port=settings.api_port,
+                tls=settings.tls,
                 log_dir=settings.log_dir,
                 name=settings.name,
                 vault=Vault(settings.secrets_file, settings.secret_keys),
@@ -58,6 +59,7 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 sources=settings.sources,
                 home=settings.home,
                 sandbox=sandbox,
+                tls=settings.tls,
                 parse_limits=ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory),
                 vitals=vitals,
             )
@@ -75,6 +77,7 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 queues=list(settings.queues),
                 home=settings.home,
                 sandbox=sandbox,
+                tls=settings.tls,
                 values=Values(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
                 vitals=vitals,
             )
@@ -89,6 +92,7 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 queues=list(settings.trigger_queues),
                 home=settings.home,
                 sandbox=sandbox,
+                tls=settings.tls,
                 vitals=vitals,
             )
 

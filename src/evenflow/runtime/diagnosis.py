@@ -55,6 +55,7 @@ def diagnose(settings: Settings) -> Iterator[Finding]:
     yield _home(settings)
     yield _disk(settings)
     yield from _database(settings)
+    yield _transport(settings)
     yield from _apis(settings)
     yield _dag_folder(settings)
     yield _spark()
@@ -219,6 +220,23 @@ def _notifications(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     return Finding("LISTEN", Verdict.WARN, "nothing is heard, so every step waits for the sweep of one second", cure)
 
 
+def _transport(settings: Settings) -> Finding:
+    what, tls = "Transport", settings.tls
+    try:
+        plain = tls.check_bind("The API", settings.api_host) or tls.check_bind("Metrics", settings.metrics_host)
+        for url in settings.api_url.split(","):
+            tls.check_url(url.strip())
+        tls.for_server()
+    except EvenflowError as error:
+        return _failed(what, error)
+    if plain or tls.plaintext:
+        cure = "Set EVENFLOW_TLS_CERT and EVENFLOW_TLS_KEY, and unset EVENFLOW_PLAINTEXT."
+        return Finding(
+            what, Verdict.WARN, "plain HTTP to other hosts is allowed: tokens, secrets and code can be read on their way", cure
+        )
+    return Finding(what, Verdict.OK, "TLS" if tls.cert else "plain HTTP on this host alone")
+
+
 def _apis(settings: Settings) -> Iterator[Finding]:
     running = presence.find(settings.home)
     urls = settings.api_url if running is None or "api_url" in settings.model_fields_set else running.api_url
@@ -231,8 +249,11 @@ def _api(url: str, settings: Settings, running: presence.Presence | None) -> Fin
     from urllib.parse import urlsplit
 
     parts = urlsplit(url)
-    secure = parts.scheme == "https"
-    connection = (http.client.HTTPSConnection if secure else http.client.HTTPConnection)(parts.netloc, timeout=HEALTH_WAIT_S)
+    connection = (
+        http.client.HTTPSConnection(parts.netloc, timeout=HEALTH_WAIT_S, context=settings.tls.for_client())
+        if parts.scheme == "https"
+        else http.client.HTTPConnection(parts.netloc, timeout=HEALTH_WAIT_S)
+    )
     try:
         connection.request("GET", f"{parts.path.rstrip('/')}/health/ready")
         status = connection.getresponse().status

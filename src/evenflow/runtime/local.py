@@ -37,6 +37,8 @@ class LocalEvenflow:
         prctl.hide()  # tasks of this user shall not read what it gives to its services
         settings = self._settings
         check_folders(settings)
+        settings.tls.check_bind("The API", settings.api_host)
+        settings.tls.for_server()
         prepare_home(settings.home)
         publish = self._contexts.enter_context(presence.claim(settings.home))
         port = choose_port(settings.api_host, settings.api_port)
@@ -44,8 +46,7 @@ class LocalEvenflow:
         given = await tokens.create_tokens(database_url, name=f"operator@{socket.gethostname()}", scopes=scopes(settings))
         self.operator_token = given["operator"]
         write_secret(settings.operator_token_file, self.operator_token)
-        host = "127.0.0.1" if settings.api_host in ("0.0.0.0", "::") else settings.api_host
-        self.api_url = f"http://{host}:{port}"
+        self.api_url = settings.api_url if "api_url" in settings.model_fields_set and settings.tls_cert else settings.url_here(port)
         for kind in Kind:
             self._children[kind] = [self._child(kind, name, port, database_url, given) for name in self._names(kind)]
         await asyncio.gather(*(child.start() for children in self._children.values() for child in children))

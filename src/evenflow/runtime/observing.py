@@ -30,11 +30,14 @@ async def observed(kind: Kind, vitals: Vitals, settings: ServiceSettings) -> Asy
     async with contextlib.AsyncExitStack() as contexts:
         contexts.callback(watching.cancel)
         if kind is not Kind.API and settings.metrics_port >= 0:
-            listener = Listener(settings.metrics_host, settings.metrics_port, _pages(vitals))
+            if settings.tls.check_bind("Health and metrics of this service", settings.metrics_host):
+                log.warning("health and metrics are plain HTTP on %s (EVENFLOW_PLAINTEXT)", settings.metrics_host)
+            listener = Listener(settings.metrics_host, settings.metrics_port, _pages(vitals), settings.tls.for_server())
+            vitals.scheme = settings.tls.scheme
             vitals.address = advertised(settings.metrics_host, listener.port)
             listener.start()
             contexts.push_async_callback(asyncio.to_thread, listener.stop)
-            log.info("health and metrics at http://%s", vitals.address)
+            log.info("health and metrics at %s://%s", vitals.scheme, vitals.address)
         if settings.statsd_address:
             statsd = StatsD(settings.statsd_prefix, settings.statsd_style)
             sender = Sender(vitals, statsd, parse_address(settings.statsd_address), asyncio.get_running_loop())

@@ -19,6 +19,7 @@ from evenflow.process.sandbox import Mode
 from evenflow.runtime.logging import Format, Level
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.telemetry.statsd import Style
+from evenflow.wire.tls import Tls
 
 
 class Kind(StrEnum):
@@ -65,6 +66,11 @@ class ServiceSettings:
     log_format: Format
     drain_timeout: float
     sandbox: Mode = "none"
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_client_ca: str = ""
+    tls_ca: str = ""
+    plaintext: bool = False
 
     def environment(self, kind: Kind, environ: Mapping[str, str]) -> dict[str, str]:
         """``environ`` for the process of a service of this kind.
@@ -117,7 +123,16 @@ class ServiceSettings:
             log_format=cast(Format, value("LOG_FORMAT")),
             drain_timeout=float(value("DRAIN_TIMEOUT")),
             sandbox=cast(Mode, value("SANDBOX")),
+            tls_cert=value("TLS_CERT"),
+            tls_key=value("TLS_KEY"),
+            tls_client_ca=value("TLS_CLIENT_CA"),
+            tls_ca=value("TLS_CA"),
+            plaintext=value("PLAINTEXT") == str(True),
         )
+
+    @property
+    def tls(self) -> Tls:
+        return Tls(self.tls_cert, self.tls_key, self.tls_client_ca, self.tls_ca, self.plaintext)
 
     @property
     def secrets_file(self) -> Path:

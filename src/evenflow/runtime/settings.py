@@ -7,11 +7,13 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+import shlex
 import tomllib
 from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
@@ -19,6 +21,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from evenflow.core.bundle import BundleSource
 from evenflow.errors import SettingsError
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
+from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import NAME, BundleSettings
 from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.sdk import lookup
@@ -26,6 +29,7 @@ from evenflow.sdk.connections import env_name
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.telemetry.statsd import parse_address
 from evenflow.triggerer.limits import CAPACITY
+from evenflow.wire.tls import Tls, is_loopback
 
 PREFIX = "EVENFLOW_"
 CONFIG_FILE = "evenflow.toml"
@@ -33,7 +37,7 @@ DEFAULT_PORT = 8974
 _PROJECT_MARKS = (".evenflow", CONFIG_FILE, "pyproject.toml", ".git")
 CONNECTION_PREFIX = lookup.ENV_PREFIXES[lookup.CONNECTION]
 _VALUES = tuple(lookup.ENV_PREFIXES.values())
-_NOT_SETTINGS = ("EVENFLOW_DEBUG",)  # read where errors are shown, before there are settings
+_NOT_SETTINGS = ("EVENFLOW_DEBUG", trust.VARIABLE)  # read where errors are shown and files trusted, before there are settings
 
 
 class Settings(BaseSettings):
@@ -46,6 +50,16 @@ class Settings(BaseSettings):
 
     api_host: str = Field("127.0.0.1", description="Address that the API listens on")
     api_port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="Port that the API listens on; 0 takes a free one")
+
+    tls_cert: Path | None = Field(None, description="Certificate (PEM) that servers speak TLS with; clients show it when asked")
+    tls_key: Path | None = Field(None, description="Its key; without a passphrase")
+    tls_client_ca: Path | None = Field(
+        None, description="Authority whose certificates servers ask their clients for; else none is asked"
+    )
+    tls_ca: Path | None = Field(None, description="Authority of the API's certificate; else those that this system trusts")
+    plaintext: bool = Field(
+        False, description="Speak plain HTTP also with other hosts: tokens, secrets and code can be read on the way"
+    )
 
     metrics_host: str = Field("127.0.0.1", description="Address of health and metrics of a service; an API has its own")
     metrics_port: int = Field(0, ge=-1, le=65535, description="Port of these; 0 takes a free one, -1 none. An API has its own")
@@ -96,7 +110,7 @@ class Settings(BaseSettings):
 
     connections: dict[str, str] = Field(default_factory=dict, description="Connection ids and their URIs")
 
-    @field_validator("home", "dags", "secrets_dir")
+    @field_validator("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()
@@ -137,9 +151,33 @@ class Settings(BaseSettings):
         if not self.bundle:
             object.__setattr__(self, "bundle", bundle_of(self.dags))
         if not self.api_url:
-            host = "127.0.0.1" if self.api_host in ("0.0.0.0", "::") else self.api_host
-            object.__setattr__(self, "api_url", f"http://{host}:{self.api_port}")
+            object.__setattr__(self, "api_url", self.url_here(self.api_port))
         return self
+
+    @property
+    def tls(self) -> Tls:
+        cert, key, client_ca, ca = (str(file or "") for file in (self.tls_cert, self.tls_key, self.tls_client_ca, self.tls_ca))
+        return Tls(cert, key, client_ca, ca, self.plaintext)
+
+    def check_destination(self) -> None:
+        """Raises :class:`SettingsError` where a token would go to an address that nobody but a file of the project has named."""
+        if "api_url" not in self.model_fields_set or PREFIX + "API_URL" in os.environ:
+            return
+        if all(is_loopback(urlsplit(url.strip()).hostname or "") for url in self.api_url.split(",")):
+            return
+        raise SettingsError(
+            f"{config_file()} says that the API is at {self.api_url}. No token is sent to another host because of a file, which "
+            f"others may have written. If it is right, say it yourself: export EVENFLOW_API_URL={shlex.quote(self.api_url)}"
+        )
+
+    def url_here(self, port: int) -> str:
+        """Of an API on this host; with TLS its certificate is for a name."""
+        everywhere = self.api_host in ("0.0.0.0", "::")
+        if self.tls_cert is not None:
+            host = "localhost" if everywhere or is_loopback(self.api_host) else self.api_host
+        else:
+            host = "127.0.0.1" if everywhere else self.api_host
+        return f"{self.tls.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     @classmethod
     def settings_customise_sources(
@@ -202,9 +240,11 @@ class Settings(BaseSettings):
             "log_format",
             "drain_timeout",
             "sandbox",
+            "plaintext",
             "default_timezone",
         )
         values |= {field: getattr(self, field) for field in (*same, "parse_timeout", "parse_memory")}
+        values |= {field: str(getattr(self, field) or "") for field in ("tls_cert", "tls_key", "tls_client_ca", "tls_ca")}
         values["resume_slots"] = self.resume_slots or default_resume_slots(self.slots)
         return ServiceSettings(name=name, **{**values, **given})
 
@@ -214,7 +254,7 @@ class _ConfigFile(TomlConfigSettingsSource):
 
     def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
         values = super()._read_file(file_path)
-        for name in ("home", "dags", "secrets_dir"):
+        for name in ("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca"):
             if isinstance(values.get(name), str):
                 values[name] = str(config_file().parent / Path(values[name]).expanduser())
         bundles = values.get("bundles")
@@ -230,14 +270,17 @@ def load_settings(**given: Any) -> Settings:
     Raises :class:`SettingsError` naming the variable or the line of the file that is wrong.
     """
     given = {name: value for name, value in given.items() if value is not None}
+    trust.check_owner(config_file())
     try:
-        return Settings(**given)
+        settings = Settings(**given)
     except ValidationError as error:
         raise SettingsError(" ".join(_explain(problem, given) for problem in error.errors(include_url=False))) from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{config_file()} is not valid TOML: {error}.") from None
     except ValueError as error:  # a table in the environment that is not JSON
         raise SettingsError(f"{error}. Write connections into {config_file()}, or as {CONNECTION_PREFIX}<ID>.") from None
+    trust.check_owner(settings.home)
+    return settings
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:

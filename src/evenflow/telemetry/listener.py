@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -31,9 +32,9 @@ class Page:
 class Listener:
     """Answers GET for ``pages``, by path. Raises :class:`SettingsError` when the address cannot be had."""
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]], tls: ssl.SSLContext | None = None) -> None:
         try:
-            self._server = _Server(host, port, pages)
+            self._server = _Server(host, port, pages, tls)
         except OSError as error:
             raise SettingsError(
                 f"Health and metrics cannot listen on {host}:{port}: {error.strerror}. Stop what uses the port, or set "
@@ -65,7 +66,8 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = AT_ONCE
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]], tls: ssl.SSLContext | None) -> None:
+        self._tls = tls
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.pages = pages
         self._room = threading.BoundedSemaphore(AT_ONCE)
@@ -76,6 +78,13 @@ class _Server(ThreadingHTTPServer):
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_name, self.server_port = "", 0
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Hands are shaken in the request's own thread, within its time."""
+        connection, address = super().get_request()
+        if self._tls is not None:
+            connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._room.acquire(blocking=False):

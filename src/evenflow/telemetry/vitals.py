@@ -75,7 +75,7 @@ class Vitals:
     """``address`` is where others find the health and metrics of this service; empty when nowhere."""
 
     def __init__(self, teller: Teller, name: str) -> None:
-        self.teller, self.name, self.address = teller, name, ""
+        self.teller, self.name, self.address, self.scheme = teller, name, "", "http"
         self.meter = Meter(teller, name, METRICS)
         self.system: Callable[[], Awaitable[list[Reading]]] | None = None  # of an API: what it reads from the database
         self.draining = False
@@ -87,7 +87,9 @@ class Vitals:
     @property
     def detail(self) -> dict[str, str]:
         """What a service tells the control plane of it."""
-        return {"metrics": self.address} if self.address else {}
+        if not self.address:
+            return {}
+        return {"metrics": self.address, **({"scheme": self.scheme} if self.scheme != "http" else {})}
 
     def loop(self, name: str, within_s: float = LIVE_WITHIN_S) -> Pulse:
         """Of a loop of this service: to be beaten in each of its turns. It has begun now."""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import structlog
 
 from evenflow.client.execution import Credential, ExecutionClient
+from evenflow.client.http import PLAIN
 from evenflow.core import metrics
 from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Teller
@@ -35,6 +36,7 @@ from evenflow.triggerer.in_hand import TriggersInHand
 from evenflow.triggerer.questions import Questions
 from evenflow.triggerer.reporter import Reporter
 from evenflow.wire.messages import Beat, BeatAnswer
+from evenflow.wire.tls import Tls
 from evenflow.wire.triggers import TriggersAnswer
 
 HOST_PROCESS = "evenflow.triggerer.host_process"
@@ -57,13 +59,14 @@ class TriggererService:
         queues: list[str],
         home: Path,
         sandbox: Sandbox | None = None,
+        tls: Tls = PLAIN,
         vitals: Vitals | None = None,
     ) -> None:
         if capacity < 1:
             raise SettingsError(f"Triggerer {name!r} has a capacity of {capacity}; it needs at least one.")
         self.name = name
         self._api_url, self._token, self._home = api_url, token, home
-        self._sandbox = sandbox
+        self._sandbox, self._tls = sandbox, tls
         self._capacity, self._queues = capacity, queues
         self.vitals = vitals or Vitals(Teller.TRIGGERER, name)
         self._state: Literal["active", "draining"] = "active"
@@ -73,8 +76,10 @@ class TriggererService:
     async def start(self) -> None:
         prctl.adopt_orphans()
         credential = Credential(self._token)
-        self._client = ExecutionClient(self._api_url, credential)
-        self._lifeline = ExecutionClient(self._api_url, credential)  # a beat must not wait for a connection that others use
+        self._client = ExecutionClient(self._api_url, credential, tls=self._tls)
+        self._lifeline = ExecutionClient(
+            self._api_url, credential, tls=self._tls
+        )  # a beat must not wait for a connection that others use
         code = CodeCache(self._home / "trigger-code", self._client)  # its own: a worker of this home prunes what no try uses
         await asyncio.to_thread(code.prune)
         meter = self.vitals.meter

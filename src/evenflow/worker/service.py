@@ -11,6 +11,7 @@ from typing import Any, Literal
 import structlog
 
 from evenflow.client.execution import Credential, ExecutionClient
+from evenflow.client.http import PLAIN
 from evenflow.core import metrics
 from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Teller
@@ -30,6 +31,7 @@ from evenflow.process.templates import TemplatePool
 from evenflow.sdk.masking import masker_of
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Assignment, Beat, BeatAnswer, ClaimAnswer, Report
+from evenflow.wire.tls import Tls
 from evenflow.wire.versions import RETURNS_WIRE
 from evenflow.worker import limits
 from evenflow.worker.attempt import Tools
@@ -63,6 +65,7 @@ class WorkerService:
         home: Path,
         values: Values,
         sandbox: Sandbox | None = None,
+        tls: Tls = PLAIN,
         vitals: Vitals | None = None,
     ) -> None:
         if slots < 1 or resume_slots < 1 or not queues:
@@ -71,7 +74,7 @@ class WorkerService:
             )
         self.name = name
         self._api_url, self._token, self._home, self._values = api_url, token, home, values
-        self._sandbox = sandbox
+        self._sandbox, self._tls = sandbox, tls
         self._slots, self._resume_slots, self._queues = slots, resume_slots, queues
         self.vitals = vitals or Vitals(Teller.WORKER, name)
         self._state: Literal["active", "draining"] = "active"
@@ -80,8 +83,10 @@ class WorkerService:
     async def start(self) -> None:
         prctl.adopt_orphans()
         credential = Credential(self._token)
-        self._client = ExecutionClient(self._api_url, credential)
-        self._lifeline = ExecutionClient(self._api_url, credential)  # a beat must not wait for a connection that others use
+        self._client = ExecutionClient(self._api_url, credential, tls=self._tls)
+        self._lifeline = ExecutionClient(
+            self._api_url, credential, tls=self._tls
+        )  # a beat must not wait for a connection that others use
         code = CodeCache(self._home / "code", self._client)
         await asyncio.to_thread(code.prune)
         self._memory = MemoryWatch(kernel_counters())

@@ -51,5 +51,6 @@ async def _read_system(vitals: Vitals) -> list[Reading]:
 async def list_targets(conn: Connection) -> list[ScrapeTarget]:
     """Where the services that live tell their metrics, as Prometheus reads it (`http_sd_configs`)."""
     services = await views.list_services(conn, lease_s=LEASE_S, limit=limits.STATUS_SERVICES)
-    addresses = {str(row["detail"]["metrics"]): None for row in services if row["healthy"] and row["detail"].get("metrics")}
-    return [ScrapeTarget(targets=[address], labels={}) for address in addresses]
+    details = [row["detail"] for row in services if row["healthy"] and row["detail"].get("metrics")]
+    schemes = {str(detail["metrics"]): {"__scheme__": "https"} if detail.get("scheme") == "https" else {} for detail in details}
+    return [ScrapeTarget(targets=[address], labels=labels) for address, labels in schemes.items()]

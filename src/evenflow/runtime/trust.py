@@ -1,0 +1,29 @@
+"""Whose files count: a file that says where tokens go, or a folder that holds them, belongs to this user and to nobody else."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from evenflow.errors import SettingsError
+
+VARIABLE = "EVENFLOW_TRUST"  # folders, as PATH has them, whose evenflow.toml and home count whoever owns them
+
+
+def check_owner(path: Path) -> None:
+    """Raises :class:`SettingsError` when it is there, and belongs to another user than root, or everybody may write it."""
+    if any(path.is_relative_to(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder):
+        return
+    try:
+        link, found = path.lstat(), path.stat()
+    except OSError:
+        return
+    owners = {link.st_uid, found.st_uid} - {0, os.geteuid()}
+    if owners:
+        raise SettingsError(
+            f"{path} belongs to another user (uid {min(owners)}), who could have your tokens sent elsewhere. Make it your own "
+            f"(chown), go to another folder, or trust this one: export {VARIABLE}={path.parent}"
+        )
+    if found.st_mode & stat.S_IWOTH:
+        raise SettingsError(f"Everybody may write to {path}, and so have your tokens sent elsewhere. Type: chmod o-w {path}")
