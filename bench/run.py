@@ -1,6 +1,7 @@
 """Runs a shape and prints one JSON line a run: python bench/run.py SHAPE [-n RUNS] [--schedulers K] [--tag T] [--dsn URL].
 
-a_sustain has options of its own: [--tasks N] [--snapshot]; b shapes have one: [--execution-free]; d_full has one: [--busy-s S];
+a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N]; b shapes have one: [--execution-free];
+d_full has one: [--busy-s S];
 e has one: [--kill scheduler|worker|host|postgres] or [--stop scheduler].
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import catch_up
 import execution_free
 import failover
 import real
@@ -33,6 +35,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     options = {"runs": given.runs, "schedulers": given.schedulers}
     if case == "a_sustain":
         return sustain.run(shape, tasks=given.tasks, snapshot=given.snapshot, dsn=given.dsn, **options)
+    if case == "catch_up":
+        return catch_up.run(shape, missed=given.missed, dsn=given.dsn, **options)
     if case[0] in "acf" or given.execution_free:
         return execution_free.run(case, shape, dsn=given.dsn, **options)
     if given.dsn:
@@ -59,6 +63,7 @@ def main() -> int:
     parser.add_argument("--dsn", metavar="URL", help="use this server, whose databases evenflow_bench_* are made anew")
     parser.add_argument("--tasks", type=int, default=1_000_000, help="a_sustain: how many in all")
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
+    parser.add_argument("--missed", type=int, default=17_280, help="catch_up: how many runs; a day of every 5 s")
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
     parser.add_argument("--busy-s", type=float, metavar="S", help="d_full: how long every slot is busy, instead of 600 s")
     kill = parser.add_mutually_exclusive_group()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from evenflow.core.limits import SWEEP_S
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.scheduler.retention import delete_before
-from evenflow.scheduler.schedules import RUNS_WAITING, create_scheduled
+from evenflow.scheduler.schedules import CATCH_UP_S, DAGS_PER_TURN, RUNS_WAITING, Schedules, create_scheduled
 from evenflow.store.schedules import NextRun, set_next
 
 TASK = TaskSpec(task_id="a", operator="python")
@@ -177,6 +178,50 @@ def test_a_hundred_due_dags_are_a_few_statements(world: Any) -> None:
     for n in range(100):
         world.add_dag(DagSpec(dag_id=f"d{n}", tasks=(TASK,), schedule=Schedule(kind="cron", cron="@hourly")))
     world.conn.execute("update dag set next_run_at = now() where dag_id like 'd%'")
-    assert create_scheduled(world.conn) is True
+    assert create_scheduled(world.conn) == (100, [])
     assert world.conn.execute("select count(*), count(distinct dag_id) from dag_run").fetchone() == (100, 100)
-    assert create_scheduled(world.conn) is False
+    assert create_scheduled(world.conn) == (0, [])
+
+
+def late(world: Any, *names: str) -> None:
+    """DAGs that have missed more dates than may wait."""
+    start = (datetime.now(UTC) - 300 * HOUR).isoformat()
+    schedule = Schedule(kind="cron", cron="@hourly", trigger=True)
+    for name in names:
+        world.add_dag(DagSpec(dag_id=name, tasks=(TASK,), schedule=schedule, start_date=start, catchup=True))
+    world.conn.execute("update dag set next_run_at = %s where dag_id = any(%s)", [start, list(names)])
+
+
+def made(world: Any) -> dict[str, int]:
+    return dict(world.conn.execute("select dag_id, count(*) from dag_run group by 1").fetchall())
+
+
+def test_a_catch_up_waits_for_room_alone(world: Any) -> None:
+    """R-HA20: the next runs are made as soon as those that waited have begun, not with the next sweep."""
+    late(world, "d")
+    duty = Schedules()
+    assert duty.perform(world.conn) == CATCH_UP_S
+    pauses = []
+    while (pause := duty.perform(world.conn)) is not None:
+        pauses.append(pause)
+    assert made(world) == {"d": RUNS_WAITING}
+    assert pauses[0] == 2 * CATCH_UP_S
+    assert pauses[-1] >= SWEEP_S, "while nothing begins, the looks become as rare as they are without a catch-up"
+    world.conn.execute("update dag_run set state = 'running'")
+    assert duty.perform(world.conn) == CATCH_UP_S
+    assert made(world) == {"d": 2 * RUNS_WAITING}
+
+
+def test_catch_ups_delay_nobody_who_is_due_now(world: Any) -> None:
+    """R-HA20: each fills its room once in a look, and whoever falls due in the middle comes next."""
+    names = [f"late{number}" for number in range(DAGS_PER_TURN + 20)]
+    late(world, *names)
+    duty = Schedules()
+    assert duty.perform(world.conn) == 0.0
+    world.conn.execute("update dag_run set state = 'success'")
+    world.add_dag(DagSpec(dag_id="punctual", tasks=(TASK,), schedule=Schedule(kind="cron", cron="@hourly")))
+    world.conn.execute("update dag set next_run_at = now() where dag_id = 'punctual'")
+    assert duty.perform(world.conn) == CATCH_UP_S
+    assert made(world) == {"punctual": 1, **dict.fromkeys(names, RUNS_WAITING)}
+    first = world.conn.execute("select dag_id from dag_run where state = 'queued' order by run_key limit 1").fetchone()
+    assert first == ("punctual",)

@@ -19,7 +19,7 @@ from evenflow.scheduler.fitness import Fitness
 from evenflow.scheduler.leases import watch_leases
 from evenflow.scheduler.partitions import make_history_partitions
 from evenflow.scheduler.retention import delete_old, drop_old_partitions
-from evenflow.scheduler.schedules import create_scheduled
+from evenflow.scheduler.schedules import Schedules
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.watchdog import Watchdog
 from evenflow.store import inbox, presence, sessions
@@ -39,11 +39,6 @@ def end_deaf_sessions(conn: Conn) -> None:
     """A process that hangs while it is being answered keeps its locks beyond all timeouts of the server (R-HA5)."""
     for name in sessions.end_deaf(conn):
         log.warning("ended the session of %s, which does not read its answers", name)
-
-
-def create_due_runs(conn: Conn) -> None:
-    while create_scheduled(conn):
-        pass
 
 
 class Presence:
@@ -100,7 +95,7 @@ def decisions(tally: Tally, fitness: Fitness) -> list[Duty]:
         Duty("watchdog", WATCH_S, Watchdog(tally).look),
         Duty("sweep", SWEEP_S, Sweep(tally).perform),
         Duty("inbox", SWEEP_S, clear_inbox),
-        Duty("schedules", SWEEP_S, create_due_runs),
+        Duty("schedules", SWEEP_S, Schedules().perform),
         Duty("backfills", SWEEP_S, make_backfill_runs),
         Duty("assets", SWEEP_S, create_asset_runs),
         Duty("drains", SWEEP_S, end_drains),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from evenflow.core.limits import SWEEP_S
 from evenflow.core.model import DagSpec
 from evenflow.core.params import resolve_params
 from evenflow.core.timetable import Past, Run, due_runs
@@ -16,26 +17,52 @@ from evenflow.store.rows import Conn
 
 DAGS_PER_TURN = 100  # one transaction's worth; the next follows at once
 RUNS_WAITING = 16  # scheduled runs of a DAG that may be queued: a catch-up over years fills no table before it can run
+CATCH_UP_S = (
+    0.005  # a DAG that has filled its room is looked at again so soon; while nothing has begun, after twice the time each time
+)
 
 
-def create_scheduled(conn: Conn) -> bool:
-    """Creates the runs that are due and says when the next ones are. Whether there may be more. A DAG whose schedule cannot be
-    followed is set aside until its next version, and no other suffers.
+class Schedules:
+    """The duty to create scheduled runs. A *look* at all DAGs that are due goes on from transaction to transaction, and each fills its
+    room once in a look: those that catch up delay no other's next run by more than one transaction.
+    """
+
+    def __init__(self) -> None:
+        self._served: list[str] = []  # in this look, and still due
+        self._pause_s: float | None = None  # until room is looked for, while there is a DAG that has filled its own
+
+    def perform(self, conn: Conn) -> float | None:
+        """One transaction; answers in how many seconds there may be more to do, if before the next sweep."""
+        taken, still_due = create_scheduled(conn, self._served)
+        self._served += still_due
+        if taken == DAGS_PER_TURN:
+            return 0.0
+        if self._served:
+            self._pause_s = CATCH_UP_S
+        elif self._pause_s is not None:
+            self._pause_s = 2 * self._pause_s if self._pause_s < SWEEP_S else None
+        self._served = []
+        return self._pause_s
+
+
+def create_scheduled(conn: Conn, served: Sequence[str] = ()) -> tuple[int, list[str]]:
+    """Creates the runs that are due, of DAGs that are not ``served``, and says when the next ones are. Answers how many DAGs it
+    took, and which of them have filled their room and are due still. A DAG whose schedule cannot be followed is set aside until its
+    next version, and no other suffers.
     """
     with conn.transaction():
-        turn = schedules.take_due_dags(conn, limit=DAGS_PER_TURN, waiting=RUNS_WAITING)
+        turn = schedules.take_due_dags(conn, limit=DAGS_PER_TURN, waiting=RUNS_WAITING, served=served)
         try:
             with conn.transaction():
-                _create(conn, turn)
+                still_due = _create(conn, turn)
         except Exception as error:
             if not may_be_poison(error):
                 raise
-            for dag in turn:
-                _create_or_set_aside(conn, dag)
-    return len(turn) == DAGS_PER_TURN
+            still_due = [dag_id for dag in turn for dag_id in _create_or_set_aside(conn, dag)]
+    return len(turn), still_due
 
 
-def _create(conn: Conn, turn: Sequence[schedules.DueDag]) -> None:
+def _create(conn: Conn, turn: Sequence[schedules.DueDag]) -> list[str]:
     created: list[schedules.ScheduledRun] = []
     following = [_plan(dag, created) for dag in turn]
     if created and schedules.insert_runs(conn, created):
@@ -44,17 +71,19 @@ def _create(conn: Conn, turn: Sequence[schedules.DueDag]) -> None:
         reached(KillPoint.SCHEDULE_INSERTED)
     if following:
         schedules.set_next(conn, following)
+    return [dag.dag_id for dag, run in zip(turn, following, strict=True) if run.run_at is not None and run.run_at <= dag.now]
 
 
-def _create_or_set_aside(conn: Conn, dag: schedules.DueDag) -> None:
+def _create_or_set_aside(conn: Conn, dag: schedules.DueDag) -> list[str]:
     try:
         with conn.transaction():
-            _create(conn, [dag])
+            return _create(conn, [dag])
     except Exception as error:
         if not may_be_poison(error):
             raise
         set_one_aside(conn, "schedule", dag.dag_id, error)
         schedules.set_next(conn, [schedules.NextRun(dag.dag_id)])
+        return []
 
 
 def _plan(dag: schedules.DueDag, created: list[schedules.ScheduledRun]) -> schedules.NextRun:

@@ -42,9 +42,10 @@ class NextRun(NamedTuple):
     last_end: datetime | None = None
 
 
-def take_due_dags(conn: Conn, *, limit: int, waiting: int) -> list[DueDag]:
-    """DAGs of which fewer than ``waiting`` scheduled runs are queued."""
-    return list(map(row_of(DueDag), execute(conn, "schedules/take_due_dags", {"limit": limit, "waiting": waiting}).fetchall()))
+def take_due_dags(conn: Conn, *, limit: int, waiting: int, served: Sequence[str]) -> list[DueDag]:
+    """DAGs of which fewer than ``waiting`` scheduled runs are queued, but for those that are ``served``."""
+    names = {"limit": limit, "waiting": waiting, "served": texts(served)}
+    return list(map(row_of(DueDag), execute(conn, "schedules/take_due_dags", names).fetchall()))
 
 
 def insert_runs(conn: Conn, runs: Sequence[ScheduledRun]) -> int:
