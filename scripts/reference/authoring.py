@@ -24,7 +24,7 @@ _DAG_OPTIONS = {
     "description": "One line, for people.",
     "doc_md": "Prose, for people.",
     "owner": "Whom to ask.",
-    "is_paused_upon_creation": "Whether the DAG waits to be unpaused when it is seen for the first time.",
+    "is_paused_upon_creation": "Whether it begins paused; else `dags_are_paused_at_creation` says.",
     "on_failure_callback": "The same of a run that has failed.",
     "user_defined_filters": "Filters that templates may use.",
 }

@@ -316,6 +316,30 @@ async def test_pausing_is_the_operators_after_the_first_time(processor: Executio
     assert world.one("select is_paused from dag where dag_id = 'one'") is False
 
 
+async def test_new_dags_are_paused_where_that_is_set(
+    processor: ExecutionClient, world: World, api_url: str, operator_token: str
+) -> None:
+    """The setting counts when a DAG is seen first, and what the DAG says outweighs it."""
+    eager = dataclasses.replace(TWO, dag_id="eager", is_paused_upon_creation=False)
+    await see(processor, a="1")
+    await parsed(processor, "a", "1", ONE)
+    async with RestClient(api_url, operator_token) as rest:
+        await rest.set_setting("dags_are_paused_at_creation", True)
+        await see(processor, a="2")
+        await parsed(processor, "a", "2", ONE, TWO, eager)
+        expected = [("eager", False), ("one", False), ("two", True)]
+        assert world.all("select dag_id, is_paused from dag order by 1") == expected
+        await rest.set_paused("two", False)
+        await see(processor)
+        await see(processor, a="3")
+        await parsed(processor, "a", "3", dataclasses.replace(TWO, description="x"))
+        assert world.one("select is_paused from dag where dag_id = 'two'") is False, "it comes back as it was"
+        await rest.unset_setting("dags_are_paused_at_creation")
+        await see(processor, a="4")
+        await parsed(processor, "a", "4", dataclasses.replace(ONE, dag_id="late"))
+    assert world.one("select is_paused from dag where dag_id = 'late'") is False
+
+
 async def test_a_schedule_says_when_the_next_run_is_due(processor: ExecutionClient, world: World) -> None:
     hourly = dataclasses.replace(ONE, schedule=Schedule(kind="cron", cron="0 * * * *"))
     await see(processor, a="1")

@@ -64,6 +64,13 @@ def test_everything_that_is_said_is_in_the_spec() -> None:
     assert DagSpec.from_json(spec.to_json()) == spec
 
 
+@pytest.mark.parametrize("said", [True, False, None])
+def test_how_a_dag_begins_is_kept_as_said(said: bool | None) -> None:
+    """Unlike nothing, false outweighs the setting dags_are_paused_at_creation."""
+    spec = DAG("d", is_paused_upon_creation=said).to_spec()
+    assert DagSpec.from_json(spec.to_json()).is_paused_upon_creation is said
+
+
 def test_nothing_said_is_a_manual_dag_with_airflows_defaults() -> None:
     spec = DAG("d").to_spec()
     assert spec == DagSpec(dag_id="d", tasks=())

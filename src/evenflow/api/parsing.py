@@ -98,8 +98,9 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[Jud
         del specs[owner.dag_id]
     version_keys = {spec.dag_id: await _store_version(conn, spec, parsed) for spec in specs.values()}
     await set_limits(conn, specs.values())
+    new_are_paused = await settings.read_paused_at_creation(conn)
     for spec in specs.values():
-        await _store_dag(conn, spec, version_keys[spec.dag_id], parsed)
+        await _store_dag(conn, spec, version_keys[spec.dag_id], parsed, new_are_paused)
     if not errors and await dags.retire_unlisted(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
         await dags.reparse_failed(conn)
     await dags.notify(conn)
@@ -127,7 +128,7 @@ async def _store_version(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> 
     )
 
 
-async def _store_dag(conn: dags.Conn, spec: DagSpec, version_key: int, parsed: ParsedFile) -> None:
+async def _store_dag(conn: dags.Conn, spec: DagSpec, version_key: int, parsed: ParsedFile, new_are_paused: bool) -> None:
     past, now = await dags.lock_schedule(conn, spec.dag_id)
     await dags.upsert(
         conn,
@@ -135,7 +136,7 @@ async def _store_dag(conn: dags.Conn, spec: DagSpec, version_key: int, parsed: P
         version_key=version_key,
         bundle=parsed.bundle,
         file=parsed.file,
-        is_paused=spec.is_paused_upon_creation,
+        is_paused=new_are_paused if spec.is_paused_upon_creation is None else spec.is_paused_upon_creation,
         next_run=await upcoming_run(spec, past, now),
     )
     await assets.register(conn, spec.assets)

@@ -199,7 +199,7 @@ class DagSpec:
     display_name: str = ""  # shown beside the id
     description: str = ""
     doc: str = ""
-    is_paused_upon_creation: bool = False
+    is_paused_upon_creation: bool | None = None  # null: as the setting dags_are_paused_at_creation says
     fail_fast: bool = False  # the first failure for good ends the run
     assets: tuple[AssetSpec, ...] = ()
     callbacks: tuple[str, ...] = ()  # as those of a task

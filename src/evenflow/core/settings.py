@@ -16,6 +16,7 @@ DEFERRED_KEEP_TASK_LIMITS = "deferred_keep_task_limits"
 DEFERRED_KEEP_RUN_CAP = "deferred_keep_run_cap"
 DEFERRED_KEEP_EXECUTOR_SLOT = "deferred_keep_executor_slot"
 FAILOVER_LOSES_COMMITS = "failover_loses_commits"
+DAGS_ARE_PAUSED_AT_CREATION = "dags_are_paused_at_creation"
 
 UTC = "UTC"
 
@@ -91,6 +92,11 @@ SETTINGS = {
             DEFERRED_KEEP_EXECUTOR_SLOT,
             False,
             "Whether a deferred task still occupies a slot of its executor, where it says nothing.",
+        ),
+        Setting(
+            DAGS_ARE_PAUSED_AT_CREATION,
+            False,
+            "Whether a DAG that is seen for the first time is paused, where it says nothing.",
         ),
         Setting(
             FAILOVER_LOSES_COMMITS,

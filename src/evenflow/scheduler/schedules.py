@@ -23,8 +23,8 @@ CATCH_UP_S = (
 
 
 class Schedules:
-    """The duty to create scheduled runs. A *look* at all DAGs that are due goes on from transaction to transaction, and each fills its
-    room once in a look: those that catch up delay no other's next run by more than one transaction.
+    """The duty to create scheduled runs. A *look* at all DAGs that are due goes on from transaction to transaction, and each fills
+    its room once in a look: those that catch up delay no other's next run by more than one transaction.
     """
 
     def __init__(self) -> None:

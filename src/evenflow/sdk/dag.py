@@ -59,7 +59,7 @@ class DagOptions(TypedDict, total=False):
     owner: str
     owner_links: Mapping[str, str]  # where to find owners: {"ops": "mailto:ops@example.com"}
     dag_display_name: str  # shown beside the id
-    is_paused_upon_creation: bool
+    is_paused_upon_creation: bool | None
     on_success_callback: Functions  # of a run: called on a worker, with the context
     on_failure_callback: Functions
     deadline: DeadlineAlert | Sequence[DeadlineAlert]  # until when a run is to have ended

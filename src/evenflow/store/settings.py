@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
-from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS
+from evenflow.core.settings import DAGS_ARE_PAUSED_AT_CREATION, DEFAULT_TIMEZONE, SETTINGS
 from evenflow.store.notify import INBOX
 from evenflow.store.sql import sql
 
@@ -46,8 +46,17 @@ async def read_value(conn: Conn, name: str) -> Any:
 
 
 async def read_default_timezone(conn: Conn) -> str:
-    found = await read_value(conn, DEFAULT_TIMEZONE)
-    return str(SETTINGS[DEFAULT_TIMEZONE].default if found is None else found)
+    return str(await _value_or_default(conn, DEFAULT_TIMEZONE))
+
+
+async def read_paused_at_creation(conn: Conn) -> bool:
+    """Whether new DAGs are paused that say nothing of it."""
+    return bool(await _value_or_default(conn, DAGS_ARE_PAUSED_AT_CREATION))
+
+
+async def _value_or_default(conn: Conn, name: str) -> Any:
+    found = await read_value(conn, name)
+    return SETTINGS[name].default if found is None else found
 
 
 async def set_value(conn: Conn, name: str, value: Any, *, actor: str) -> None:
