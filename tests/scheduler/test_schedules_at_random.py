@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evenflow.api.judge import Judge
 from evenflow.api.parsing import store_parsed
 from evenflow.api.rest.dags import set_paused
 from evenflow.scheduler.retention import delete_before
@@ -41,8 +42,8 @@ do $$ begin execute format('alter database %I set search_path = clock, public, p
 class OnDatabase:
     """One DAG, in a file of its own."""
 
-    def __init__(self, conn: psycopg.Connection[Any], pool: AsyncPool, runner: asyncio.Runner, number: int) -> None:
-        self.conn, self.pool, self.runner = conn, pool, runner
+    def __init__(self, conn: psycopg.Connection[Any], pool: AsyncPool, judge: Judge, runner: asyncio.Runner, number: int) -> None:
+        self.conn, self.pool, self.judge, self.runner = conn, pool, judge, runner
         self.dag_id = f"d{number}"
         self.parses = 0
 
@@ -61,7 +62,7 @@ class OnDatabase:
             code=pack(CODE),
         )
         self.see(dags.DagFile(file.file, file.fingerprint))
-        answer = self.runner.run(store_parsed(self.pool, file))
+        answer = self.runner.run(store_parsed(self.pool, self.judge, file))
         assert not answer.errors
 
     def retire(self) -> None:
@@ -132,8 +133,9 @@ def players(database_url: str) -> Iterator[Any]:
         conn.execute(CLOCK)
     numbers = count()
     with connect(database_url, name="test") as conn, asyncio.Runner() as runner:
-        pool = runner.run(open_pool(database_url, name="test"))
-        yield lambda: OnDatabase(conn, pool, runner, next(numbers))
+        pool, judge = runner.run(open_pool(database_url, name="test")), Judge()
+        yield lambda: OnDatabase(conn, pool, judge, runner, next(numbers))
+        runner.run(judge.close())
         runner.run(pool.close())
 
 
