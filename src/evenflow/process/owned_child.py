@@ -116,7 +116,7 @@ class OwnedChild:
         try:
             for header, body in self._frames.feed(data):
                 self._events.frame(header, body)
-        except (FrameTooLarge, ValueError) as error:
+        except (FrameTooLarge, ValueError, RecursionError) as error:  # the last: lists in lists in lists
             self._fault = f"the process sent its worker something that is no message: {error}"
             self._close_control()
             self.send_signal(signal.SIGKILL)

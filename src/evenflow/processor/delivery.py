@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import structlog
 
-from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError
+from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
 from evenflow.process.patience import Patience
 from evenflow.processor import limits
 from evenflow.processor.parsing import Parsed
-from evenflow.wire.code import archive_hash, pack
+from evenflow.wire.code import MAX_UNPACKED_BYTES, archive_hash, checked_path, pack
 from evenflow.wire.messages import LeasedFile, ParsedAnswer, ParsedFile
 
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
+
+
+class ApiSilent(EvenflowError):
+    """The API takes a request, and does not answer it."""
 
 
 class DeliveryApi(Protocol):
@@ -27,8 +33,18 @@ class DeliveryApi(Protocol):
     async def put_code(self, code_hash: str, archive: bytes) -> None: ...
 
 
-async def deliver(api: DeliveryApi, leased: LeasedFile, parsed: Parsed, root: Path, revision: str | None) -> None:
-    """However long the API is away; what it refuses becomes the file's error. Raises :class:`ApiRefused` if not even that."""
+async def deliver(
+    api: DeliveryApi,
+    leased: LeasedFile,
+    parsed: Parsed,
+    root: Path,
+    revision: str | None,
+    *,
+    waits: Callable[[], None] = lambda: None,
+) -> None:
+    """However long the API is away; ``waits`` is called each time. What it refuses becomes the file's error. Raises
+    :class:`ApiRefused` if not even that.
+    """
     message = ParsedFile(
         bundle=leased.bundle,
         file=leased.file,
@@ -41,8 +57,8 @@ async def deliver(api: DeliveryApi, leased: LeasedFile, parsed: Parsed, root: Pa
         warnings=parsed.warnings,
     )
     try:
-        await _deliver(api, message, root, parsed.files)
-    except (ApiRefused, CodeArchiveError, OSError) as error:
+        await _deliver(api, message, root, parsed.files, waits)
+    except (ApiRefused, ApiSilent, CodeArchiveError, OSError) as error:
         if isinstance(error, ApiRefused) and (error.status >= 500 or error.status in (401, 403)):
             raise
         message.specs, message.code_hash, message.code, message.error = (
@@ -51,19 +67,19 @@ async def deliver(api: DeliveryApi, leased: LeasedFile, parsed: Parsed, root: Pa
             None,
             f"{leased.file} cannot be delivered: {error}",
         )
-        await _insist(lambda: api.file_parsed(message))
+        await _insist(lambda: api.file_parsed(message), waits)
 
 
-async def _deliver(api: DeliveryApi, message: ParsedFile, root: Path, files: list[str]) -> None:
+async def _deliver(api: DeliveryApi, message: ParsedFile, root: Path, files: list[str], waits: Callable[[], None]) -> None:
     archive = b""
     if message.specs:
         message.code_hash, archive = await asyncio.to_thread(_packed, root, files)
         message.code = archive if len(archive) <= limits.INLINE_CODE else None
-    answer = await _insist(lambda: api.file_parsed(message))
+    answer = await _insist(lambda: api.file_parsed(message), waits)
     if answer.need_code and message.code_hash is not None:
         code_hash = message.code_hash
-        await _insist(lambda: api.put_code(code_hash, archive))
-        answer = await _insist(lambda: api.file_parsed(message))
+        await _insist(lambda: api.put_code(code_hash, archive), waits)
+        answer = await _insist(lambda: api.file_parsed(message), waits)
     for error in answer.errors:
         log.warning("DAG refused", file=message.file, reason=error)
 
@@ -73,18 +89,41 @@ def _packed(root: Path, files: list[str]) -> tuple[str, bytes]:
 
     The names come from a process that runs authors' code: none may make this one, which can read more, read something else.
     """
+    code: dict[str, bytes] = {}
+    left = MAX_UNPACKED_BYTES
     for file in files:
-        if not (root / file).resolve().is_relative_to(root):
+        if not (root / checked_path(file)).resolve().is_relative_to(root):
             raise CodeArchiveError(f"{file!r} is a link to what is not below {root}. Put the file itself there.")
-    code = {file: (root / file).read_bytes() for file in files}
+        code[file] = _content(root / file, file, left)
+        left -= len(code[file])
     return archive_hash(code), pack(code)
 
 
-async def _insist(request: Callable[[], Awaitable[T]]) -> T:
+def _content(path: Path, file: str, at_most: int) -> bytes:
+    """Of a regular file, and never more than may travel: opening a pipe waits for its writer, and some devices have no end."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+        found = os.fstat(opened.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise CodeArchiveError(f"{file!r} is no regular file, so it cannot travel with the code of a DAG.")
+        content = opened.read(at_most + 1) if found.st_size <= at_most else None
+    if content is None or len(content) > at_most:
+        raise CodeArchiveError(f"The files of this DAG, {file!r} among them, are more than {MAX_UNPACKED_BYTES:,} bytes together.")
+    return content
+
+
+async def _insist(request: Callable[[], Awaitable[T]], waits: Callable[[], None]) -> T:
+    """Until there is an answer. What the API takes and falls silent over is sent a few times and no more: each server that it is
+    sent to might fall silent. Raises :class:`ApiSilent` then.
+    """
     patience = Patience()
+    silent = 0
     while True:
         try:
             return await request()
         except ApiUnavailable as error:
+            silent += isinstance(error.__cause__, TimeoutError)
+            if silent >= limits.SILENCES:
+                raise ApiSilent(f"the API took it {silent} times and did not answer") from error
             log.warning("delivery waits for the API", reason=str(error))
+            waits()
             await patience.wait()

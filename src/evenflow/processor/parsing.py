@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import os
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -15,6 +16,8 @@ from evenflow.process.frames import Header
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.processor import limits
+from evenflow.sdk.masking import masker_of
+from evenflow.wire.code import checked_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +47,13 @@ class Parsed:
 
 
 class _Answer(msgspec.Struct):
-    tell: str
+    tell: Literal["parsed", "failed"]
     files: list[str] = []
     watched: list[str] = []
     warnings: list[str] = []
     summary: str | None = None
     trace: str | None = None
-    line: int | None = None
+    line: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] | None = None
 
 
 async def parse_file(template: OwnedTemplate, root: str, file: str, within: ParseLimits, *, default_timezone: str = UTC) -> Parsed:
@@ -67,7 +70,8 @@ async def parse_file(template: OwnedTemplate, root: str, file: str, within: Pars
         await asyncio.wait({parsing.parsed}, timeout=within.timeout_s)
         if not parsing.parsed.done():
             await parsing.abort(child)
-        return await parsing.parsed
+        await asyncio.wait({parsing.parsed}, timeout=limits.END_GRACE)
+        return parsing.parsed.result() if parsing.parsed.done() else parsing.lost()
     finally:
         child.send_signal(signal.SIGKILL)
 
@@ -86,6 +90,7 @@ class _Parsing:
         self._printed = bytearray()
         self._printed_bytes = 0
         self._stopped: str | None = None  # at which limit
+        self._masker = masker_of(os.environ)
 
     async def abort(self, child: OwnedChild) -> None:
         """End a process that takes too long; the interpreter's fault handler prints where it is."""
@@ -117,24 +122,51 @@ class _Parsing:
         del self._printed[: -limits.OUTPUT_KEPT]
 
     def exited(self, end: Exit) -> None:
-        if not self.parsed.done():
-            self.parsed.set_result(self._result(end))
+        if self.parsed.done():
+            return
+        try:
+            result = self._result(end)
+        except Exception as error:  # the process is the author's, and can say anything; whatever that is, the file has its result
+            result = self._failed(f"its process told nonsense: {type(error).__name__}: {error}")
+        self.parsed.set_result(result)
+
+    def lost(self) -> Parsed:
+        """Of a process whose end is never told."""
+        return self._failed("its process was killed, and its end did not show")
+
+    def _failed(self, why: str) -> Parsed:
+        seconds = self._loop.time() - self._begun_at
+        printed = self._printed.decode(errors="replace")
+        return self._masked(Parsed(seconds, error=f"{self._file} cannot be loaded: {why}.\n{printed}"))
+
+    def _masked(self, parsed: Parsed) -> Parsed:
+        """What people are shown, without the secrets of this host's environment."""
+        mask = self._masker.mask_text
+        return replace(
+            parsed,
+            error=None if parsed.error is None else mask(parsed.error[-limits.ERROR_KEPT :]),
+            summary=None if parsed.summary is None else mask(parsed.summary[: limits.ERROR_KEPT]),
+            warnings=[mask(warning[: limits.WARNING_KEPT]) for warning in parsed.warnings[: limits.WARNINGS]],
+        )
 
     def _result(self, end: Exit) -> Parsed:
         seconds = self._loop.time() - self._begun_at
         if self._said is None or self._stopped:
-            why = self._stopped or describe_exit(end)
-            printed = self._printed.decode(errors="replace")
-            return Parsed(seconds, error=f"{self._file} cannot be loaded: {why}.\n{printed}")
+            return self._failed(self._stopped or describe_exit(end))
         answer, body = self._said
+        for path in answer.files:
+            checked_path(path)
+        watched = [path for path in answer.watched if "\0" not in path]
         if answer.tell == "parsed":
-            specs = json.loads(body)
-            return Parsed(seconds, specs=specs, files=answer.files, watched=answer.watched, warnings=answer.warnings)
-        return Parsed(
-            seconds,
-            watched=answer.watched,
-            error=answer.trace,
-            summary=answer.summary,
-            error_line=answer.line,
-            warnings=answer.warnings,
-        )
+            specs = msgspec.json.decode(body, type=list[str])
+            parsed = Parsed(seconds, specs=specs, files=answer.files, watched=watched, warnings=answer.warnings)
+        else:
+            parsed = Parsed(
+                seconds,
+                watched=watched,
+                error=answer.trace or f"{self._file} cannot be loaded, and its process does not say why.",
+                summary=answer.summary,
+                error_line=answer.line,
+                warnings=answer.warnings,
+            )
+        return self._masked(parsed)

@@ -31,14 +31,14 @@ from evenflow.process.patience import Patience
 from evenflow.process.presence import Presence, identity
 from evenflow.process.sandbox import Sandbox
 from evenflow.processor import limits
-from evenflow.processor.delivery import deliver
+from evenflow.processor.delivery import ApiSilent, deliver
 from evenflow.processor.git import GitRepository
 from evenflow.processor.parses import Parses
 from evenflow.processor.parsing import ParseLimits, parse_file
 from evenflow.processor.sources import LocalFolder, Source
 from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.connections import env_name
-from evenflow.telemetry.vitals import Vitals
+from evenflow.telemetry.vitals import Pulse, Vitals
 from evenflow.wire.messages import Beat, BeatAnswer, FilesLease, LeasedFile
 from evenflow.wire.tls import Tls
 
@@ -113,7 +113,9 @@ class ProcessorService:
         loops = {"presence": self._presence.keep()}
         for bundle in self._bundles.values():
             loops |= bundle.loops()
-        loops |= {f"parser {number}": self._parse() for number in range(limits.PARSERS)}
+        within_s = 2 * self._parse_limits.timeout_s + limits.PARSER_SILENT
+        for number in range(limits.PARSERS):
+            loops[f"parser {number}"] = self._parse(self.vitals.loop(f"parser {number}", within_s))
         self._loops.begin(loops)
 
     async def drain(self) -> None:
@@ -159,19 +161,25 @@ class ProcessorService:
         self._lacking.clear()
         self._work.set()
 
-    async def _parse(self) -> None:
+    async def _parse(self, pulse: Pulse) -> None:
         while True:
-            await self._work.wait()
+            pulse.beat()
+            try:
+                async with asyncio.timeout(limits.RESCAN):
+                    await self._work.wait()
+            except TimeoutError:
+                continue
             self._work.clear()
             patience = Patience()
             while self._state == "active":
+                pulse.beat()
                 try:
                     leased = await self._next()
                     if leased is None:
                         break
-                    await self._process(leased, self._bundles[leased.bundle])
+                    await self._process(leased, self._bundles[leased.bundle], pulse)
                     patience.renew()
-                except (ApiUnavailable, OSError) as error:
+                except (ApiUnavailable, ApiSilent, OSError) as error:
                     log.warning("files wait", reason=str(error))
                     await patience.wait()
                 except ApiRefused as error:
@@ -198,7 +206,7 @@ class ProcessorService:
                     reached(KillPoint.FILES_LEASED)
             return self._leased.popleft() if self._leased else None
 
-    async def _process(self, leased: LeasedFile, bundle: WatchedBundle) -> None:
+    async def _process(self, leased: LeasedFile, bundle: WatchedBundle, pulse: Pulse) -> None:
         scan, revision = bundle.scan, bundle.revision()
         root = scan.root
         if scan.files.get(leased.file) != leased.fingerprint:
@@ -212,7 +220,7 @@ class ProcessorService:
             reached(KillPoint.FILE_LOADED)
             self._parses.add(leased.bundle, leased.file, parsed)
             bundle.learn(leased.file, parsed)
-            await deliver(self._client, leased, parsed, root, revision)
+            await deliver(self._client, leased, parsed, root, revision, waits=pulse.beat)
             reached(KillPoint.FILE_DELIVERED)
             log.info(
                 "file loaded",

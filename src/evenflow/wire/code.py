@@ -1,6 +1,7 @@
 """The code of a DAG version on its way: packed by the processor, kept by the API, unpacked by the worker.
 
-An archive is a gzipped tar of regular files. Its name is the hash of what it holds, not of its bytes: two machines that compress
+An archive is a gzipped MessagePack map of paths to contents: it has no room for links, devices or sparse files. Its name is the
+hash of what it holds, not of its bytes: two machines that compress
 differently still agree. Packing the same files twice gives the same bytes.
 """
 
@@ -8,21 +9,25 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import os
 import shutil
-import tarfile
 import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+import msgspec
 
 from evenflow.errors import CodeArchiveError
 
 MAX_ARCHIVE_BYTES = 32 * 2**20  # packed; hundreds of times what DAG files need, and one row in the database
 MAX_UNPACKED_BYTES = 256 * 2**20  # source compresses about 1:5, so this leaves room, and a zip bomb cannot fill a worker's disk
 MAX_FILES = 10_000
-MAX_PATH_BYTES = 255  # what a tar header and every file system hold
+MAX_PATH_BYTES = 255  # what every file system holds
+
+# The number of files is compared before the first of them is read.
+_decode = msgspec.msgpack.Decoder(Annotated[dict[str, bytes], msgspec.Meta(max_length=MAX_FILES)]).decode
 
 
 def archive_hash(files: Mapping[str, bytes]) -> str:
@@ -37,14 +42,9 @@ def pack(files: Mapping[str, bytes]) -> bytes:
     """An archive of ``files``; paths are relative, separated by ``/``. Raises :class:`CodeArchiveError` when it is too large."""
     if len(files) > MAX_FILES:
         raise CodeArchiveError(f"This DAG's code has {len(files):,} files (limit {MAX_FILES:,}). Import fewer local modules.")
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for path in sorted(files):
-            entry = tarfile.TarInfo(_checked(path))
-            entry.size = len(files[path])
-            tar.addfile(entry, io.BytesIO(files[path]))
-    archive = gzip.compress(buffer.getvalue(), compresslevel=6, mtime=0)
-    if len(archive) > MAX_ARCHIVE_BYTES or buffer.tell() > MAX_UNPACKED_BYTES:
+    unpacked = msgspec.msgpack.encode({checked_path(path): files[path] for path in sorted(files)})
+    archive = gzip.compress(unpacked, compresslevel=6, mtime=0)
+    if len(archive) > MAX_ARCHIVE_BYTES or len(unpacked) > MAX_UNPACKED_BYTES:
         raise CodeArchiveError(
             f"This DAG's code is {len(archive):,} bytes packed (limit {MAX_ARCHIVE_BYTES:,}). Keep data out of its modules."
         )
@@ -60,19 +60,12 @@ def read_archive(archive: bytes) -> dict[str, bytes]:
         raise CodeArchiveError(f"The archive is not gzip: {error}.") from None
     if not inflater.eof or inflater.unused_data:
         raise CodeArchiveError(f"The archive is cut off, has a tail, or unpacks to more than {MAX_UNPACKED_BYTES:,} bytes.")
-    files: dict[str, bytes] = {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as tar:
-            for entry in tar:
-                path = _checked(entry.name)
-                if not entry.isreg():
-                    raise CodeArchiveError(f"The archive holds {path!r}, which is no regular file.")
-                if path in files or len(files) >= MAX_FILES:
-                    raise CodeArchiveError(f"The archive holds {path!r} twice, or more than {MAX_FILES:,} files.")
-                content = tar.extractfile(entry)
-                files[path] = content.read() if content else b""
-    except tarfile.TarError as error:
-        raise CodeArchiveError(f"The archive is not a tar: {error}.") from None
+        files: dict[str, bytes] = _decode(unpacked)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise CodeArchiveError(f"The archive is no map of at most {MAX_FILES:,} files: {error}.") from None
+    for path in files:
+        checked_path(path)
     return files
 
 
@@ -106,7 +99,8 @@ def unpack(archive: bytes, folder: Path, *, code_hash: str) -> None:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _checked(path: str) -> str:
+def checked_path(path: str) -> str:
+    """A path as archives have it. Raises :class:`CodeArchiveError`."""
     parts = PurePosixPath(path).parts
     plain = path and "/".join(parts) == path and ".." not in parts and "\\" not in path and path.isprintable()
     if not plain or path.startswith("/") or len(path.encode()) > MAX_PATH_BYTES:
