@@ -258,7 +258,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "backfills/make_runs": {"backfill_id": 2, "room": N},
         "backfills/end_finished": {},
         "callbacks/insert_runs": {
-            "dag_id": "d",
+            "dag_id": "evenflow_callbacks",
             "run_keys": run_keys,
             "tasks": zeros,
             "maps": [-1] * N,
