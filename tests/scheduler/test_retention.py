@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from evenflow.core.limits import VERSIONS_KEPT
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
-from evenflow.scheduler.retention import RUNS_AT_ONCE, delete_before, delete_old
+from evenflow.scheduler.retention import RUNS_AT_ONCE, delete_before, delete_old, delete_unneeded
+from evenflow.store import retention
+from evenflow.store.connect import connect
+from evenflow.store.leases import report_lost_tries
 from evenflow.store.partitions import first_run_key
 from evenflow.store.retention import delete_garbage
 from tests.scheduler.conftest import World
@@ -117,6 +121,201 @@ def test_old_events_of_assets_go_unless_somebody_waits_for_them(world: World) ->
     delete_before(world.conn, NOW - DAY)
     left = [n for (n,) in world.conn.execute("select event_id from asset_event order by event_id")]
     assert left == [first, second, young]
+
+
+def past_runs(world: World, count: int, *, instances: int = 0) -> None:
+    """Runs that ended long ago, each with so many task instances."""
+    first = first_run_key(NOW - 10 * DAY)
+    world.conn.execute(
+        "insert into dag_run (run_key, dag_id, run_id, version_key, run_type, state, ended_at)"
+        " select %s + n, 'd', n::text, version_key, 'manual', 'success', %s from generate_series(1, %s) n, dag where dag_id = 'd'",
+        [first, NOW - 9 * DAY, count],
+    )
+    world.conn.execute(
+        "insert into task_instance (run_key, task_index, state) select %s + n, t, 'success'"
+        " from generate_series(1, %s) n, generate_series(1, %s) t",
+        [first, count, instances],
+    )
+
+
+def test_a_transaction_is_bounded_by_what_its_runs_have(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA20: and always deletes one run."""
+    monkeypatch.setattr("evenflow.scheduler.retention.INSTANCES_AT_ONCE", 10)
+    world.add_dag(dag())
+    past_runs(world, 6, instances=4)
+    assert [delete_before(world.conn, NOW - DAY) for _ in range(4)] == [2, 2, 2, 0]
+    past_runs(world, 2, instances=30)
+    assert [delete_before(world.conn, NOW - DAY) for _ in range(3)] == [1, 1, 0]
+
+
+def test_schedulers_delete_side_by_side(world: World, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA20: none waits for another."""
+    monkeypatch.setattr("evenflow.scheduler.retention.RUNS_AT_ONCE", 3)
+    world.add_dag(dag())
+    past_runs(world, 5)
+    with connect(database_url, name="other") as other, other.transaction():
+        assert delete_before(other, NOW - DAY) == 3
+        world.conn.execute("set lock_timeout = '1ms'")
+        assert delete_before(world.conn, NOW - DAY) == 2
+    assert counts(world) == []
+
+
+def test_retention_goes_on_until_its_time_is_over(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA20: it keeps up with what is created."""
+    monkeypatch.setattr("evenflow.scheduler.retention.RUNS_AT_ONCE", 10)
+    world.add_dag(dag())
+    world.conn.execute("insert into setting (name, value, changed_by) values ('retention_days', '5', 'ann')")
+    past_runs(world, 35)
+    monkeypatch.setattr("evenflow.scheduler.retention.RETENTION_SLICE_S", 0.0)
+    assert delete_old(world.conn) is not None, "there is more"
+    assert len(counts(world)) == 25
+    monkeypatch.setattr("evenflow.scheduler.retention.RETENTION_SLICE_S", 60.0)
+    assert delete_old(world.conn) is None
+    assert counts(world) == []
+
+
+def test_many_values_of_one_task_go_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA20: a run's deletion is bounded, whatever it has much of."""
+    monkeypatch.setattr("evenflow.store.retention.DELETED_AT_ONCE", 4)
+    world.add_dag(dag())
+    past_runs(world, 1, instances=1)
+    (run,) = counts(world)
+    world.conn.execute(
+        "insert into xcom (run_key, task_index, key, value, epoch) select %s, 1, n::text, '1', 1 from generate_series(1, 10) n",
+        [run],
+    )
+    assert delete_before(world.conn, NOW - DAY) == 1
+    assert [delete_garbage(world.conn, limit=4) for _ in range(4)] == [4, 4, 2, 0]
+    assert left_of(world, run) == []
+
+
+def test_timers_of_what_has_ended_go(world: World) -> None:
+    """R-HA20: a default timeout of days leaves nothing."""
+    spec = TaskSpec(task_id="a", operator="python", execution_timeout=86_400.0)
+    world.add_dag(DagSpec(dag_id="d", tasks=(spec, TaskSpec(task_id="b", operator="python")), dagrun_timeout=86_400.0))
+    run = world.trigger("d")
+    world.advance()
+    a, b = sorted(world.claim(), key=lambda t: t.task_id)
+    world.defer([a], timeout_s=3600.0)
+    world.advance()
+    kinds = "select kind from timer order by kind"
+    assert [k for (k,) in world.conn.execute(kinds)] == ["execution_timeout", "run_timeout", "trigger_timeout"]
+    world.fire(run)
+    world.advance()
+    world.report(world.claim())
+    world.advance()
+    assert [k for (k,) in world.conn.execute(kinds)] == ["run_timeout"]
+    world.report([b])
+    world.advance()
+    assert world.run_state(run) == "success"
+    assert world.conn.execute(kinds).fetchall() == []
+
+
+def test_superseded_versions_go_with_their_code(world: World) -> None:
+    """R-HA20: what no run names, but for the newest."""
+    version = world.add_dag(dag())
+    world.conn.execute(
+        "insert into code select 'c' || n, 'x' from generate_series(2, 30) n;"
+        "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file)"
+        " select 'd', n, '{}', n::text, 'c' || n, 'x.py' from generate_series(2, 30) n;"
+        "insert into task select version_key, 0, 'a', 'python' from dag_version where version_number > 1 and dag_id = 'd'"
+    )
+    (named,) = world.conn.execute("select version_key from dag_version where version_number = 5").fetchone()  # type: ignore[misc]
+    run = world.trigger("d")
+    world.conn.execute("update dag_run set version_key = %s where run_key = %s", [named, run])
+    assert delete_unneeded(world.conn) is None
+    left = [n for (n,) in world.conn.execute("select version_number from dag_version where dag_id = 'd' order by 1")]
+    assert left == [1, 5, *range(31 - VERSIONS_KEPT, 31)], "the one that it has now, the one of a run, and the newest"
+    assert world.conn.execute("select version_key from dag where dag_id = 'd'").fetchone() == (version,)
+    codes = {code for (code,) in world.conn.execute("select code_hash from code")}
+    assert codes == {"", "none", "c5", *(f"c{n}" for n in range(31 - VERSIONS_KEPT, 31))}
+    orphans = "select count(*) from task where not exists (select from dag_version v where v.version_key = task.version_key)"
+    assert world.conn.execute(orphans).fetchone() == (0,)
+
+
+def test_events_behind_many_that_are_waited_for_go_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA20: and a DAG waits with so many of one asset."""
+    monkeypatch.setattr("evenflow.scheduler.retention.ROWS_AT_ONCE", 5)
+    monkeypatch.setattr("evenflow.scheduler.retention.ASSET_EVENTS_WAITING", 3)
+    world.add_dag(dag())
+    world.conn.execute(
+        "insert into asset_event (asset, at, actor) select 'x', %s, 'ann' from generate_series(1, 12) n;", [NOW - 9 * DAY]
+    )
+    world.conn.execute(
+        "insert into asset_event (asset, at, actor) select 'y', %s, 'ann' from generate_series(1, 2)", [NOW - 9 * DAY]
+    )
+    world.conn.execute("insert into asset_consumer values ('d', 'x', false)")
+    world.conn.execute("insert into asset_queue select 'd', 'x', false, event_id from asset_event where asset = 'x'")
+    delete_before(world.conn, NOW - DAY)
+    assert world.conn.execute("select count(*) from asset_event where asset = 'y'").fetchone() == (0,)
+    assert delete_unneeded(world.conn) is None
+    waiting = [n for (n,) in world.conn.execute("select event_id from asset_queue order by 1")]
+    newest = [n for (n,) in world.conn.execute("select event_id from asset_event where asset = 'x' order by 1")][-3:]
+    assert waiting == newest
+    while delete_before(world.conn, NOW - DAY) or retention.delete_asset_events(world.conn, before=NOW - DAY, limit=5):
+        pass
+    assert [n for (n,) in world.conn.execute("select event_id from asset_event order by 1")] == newest
+
+
+def test_old_backfills_go(world: World) -> None:
+    """R-HA20."""
+    world.add_dag(dag())
+    backfill = (
+        "insert into backfill (dag_id, from_date, to_date, is_reversed, reprocess, max_active_runs, params, priority, created_by,"
+        " ended_at) values ('d', now(), now(), false, 'none', 1, '{}', 0, 'ann', %s) returning backfill_id"
+    )
+    ids = [world.conn.execute(backfill, [at]).fetchone()[0] for at in (NOW - 9 * DAY, NOW, None)]  # type: ignore[index]
+    world.conn.execute(
+        "insert into backfill_run (backfill_id, position, logical_date, data_interval_start, data_interval_end, run_after)"
+        " select b, n, now(), now(), now(), now() from unnest(%s::bigint[]) b, generate_series(1, 5) n",
+        [ids],
+    )
+    steps = [retention.delete_backfills(world.conn, before=NOW - DAY, limit=2) for _ in range(5)]
+    assert steps == [2, 2, 1, 1, 0]
+    assert [i for (i,) in world.conn.execute("select backfill_id from backfill order by 1")] == ids[1:]
+    assert world.conn.execute("select count(*) from backfill_run").fetchone() == (10,)
+
+
+def test_services_that_have_gone_are_looked_at_until_nothing_is_left_of_them(world: World) -> None:
+    """R-HA20: a fleet that is renewed every minute makes no look slower."""
+    world.add_dag(dag())
+    run = world.trigger("d")
+    world.advance()
+    world.claim()
+    world.conn.execute(
+        "insert into service (kind, name, host, pid, version, state, beat_at)"
+        " select 'worker', n::text, 'h', 1, '0', 'lost', now() - interval '5 minutes' from generate_series(1, 50) n"
+    )
+    world.conn.execute(
+        "update service set state = 'lost', beat_at = now() - interval '5 minutes' where service_id = %s", [world.worker]
+    )
+    unsettled = "select count(*) from service where not settled"
+    delete_unneeded(world.conn)
+    assert world.conn.execute(unsettled).fetchone() == (1,), "the one that has a try"
+    assert [report_lost_tries(world.conn), report_lost_tries(world.conn)] == [1, 0]
+    world.advance()
+    delete_unneeded(world.conn)
+    assert world.conn.execute(unsettled).fetchone() == (0,)
+    assert world.states(run)["a"] == "queued"
+    (plan,) = world.conn.execute("explain (format json) " + SETTLED).fetchone()  # type: ignore[misc]
+    assert "service_unsettled" in str(plan)
+
+
+def test_a_loss_is_reported_by_one_scheduler(world: World, database_url: str) -> None:
+    """R-HA20: while it is at it, the others do not do the same."""
+    world.add_dag(dag())
+    world.trigger("d")
+    world.advance()
+    world.claim()
+    world.conn.execute("update service set state = 'lost' where service_id = %s", [world.worker])
+    with connect(database_url, name="other") as other:
+        with other.transaction():
+            assert report_lost_tries(other) == 1
+            assert report_lost_tries(world.conn) == 0
+        assert report_lost_tries(world.conn) == 0
+
+
+SETTLED = "select service_id from service where kind = 'worker' and state in ('lost', 'stopped') and not settled"
 
 
 def test_a_large_run_goes_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

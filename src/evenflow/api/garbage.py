@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 
 from evenflow.api import limits
 from evenflow.api.logs import LogDirectory
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 async def delete_garbage(pool: AsyncPool, storage: ObjectStorage, logs: LogDirectory) -> None:
-    """For ever. Several API processes may do it at once: what is gone already is deleted."""
+    """For ever. Several API processes may do it at once, each with names of its own."""
     while True:
         more = False
         try:
@@ -32,11 +33,13 @@ async def delete_garbage(pool: AsyncPool, storage: ObjectStorage, logs: LogDirec
 async def delete_some(pool: AsyncPool, storage: ObjectStorage) -> bool:
     """Whether there may be more."""
     async with pool.connection() as conn:
-        names = await xcom.read_garbage(conn, limit=limits.GARBAGE)
+        names = await xcom.take_garbage(conn, limit=limits.GARBAGE)
     if names:
-        await asyncio.to_thread(_delete_objects, storage, names)
+        deleted = await asyncio.to_thread(_delete_objects, storage, names)
         async with pool.connection() as conn:
-            await xcom.delete_garbage(conn, names)
+            await xcom.delete_garbage(conn, deleted)
+        if len(deleted) < len(names):
+            raise OSError(f"{len(names) - len(deleted)} of {len(names)} could not be deleted; they are tried again later")
     return len(names) == limits.GARBAGE
 
 
@@ -57,6 +60,16 @@ async def delete_some_logs(pool: AsyncPool, logs: LogDirectory) -> bool:
     return len(found) == limits.GARBAGE
 
 
-def _delete_objects(storage: ObjectStorage, names: list[str]) -> None:
-    for name in names:
-        storage.delete(name)
+def _delete_objects(storage: ObjectStorage, names: list[str]) -> list[str]:
+    """Some at a time, as each may be a request to far away; answers those that are deleted."""
+
+    def delete(name: str) -> bool:
+        try:
+            storage.delete(name)
+        except Exception as error:  # whatever a file system raises
+            log.warning("the object %s in %s could not be deleted: %s", name, storage.url, error)
+            return False
+        return True
+
+    with ThreadPoolExecutor(limits.GARBAGE_AT_ONCE, "garbage") as threads:
+        return [name for name, gone in zip(names, threads.map(delete, names), strict=True) if gone]

@@ -22,6 +22,12 @@ PARTITIONS_LEAST = 2  # days ahead; fewer raise an alarm, two days before any ha
 PARTITION_PATIENCE_S = 0.2  # that attaching or dropping one may wait for a lock: meanwhile others wait behind it
 PARTITION_LOCKED_S = 2.0  # that it may take under its locks: less than what ends a turn that waits for them (HANG_S)
 PARTITION_RETRY_S = 60.0  # after a miss
+RETENTION_SLICE_S = 0.2  # for which old runs are deleted, a transaction after the other, before other duties have their turn
+RETENTION_REST_S = 0.1  # until the next such slice while there is more: a third of the time is left to others
+INSTANCES_AT_ONCE = 2_000  # task instances whose runs one transaction deletes: about 0.1 s
+VERSIONS_KEPT = 10  # of each DAG, without any run: to compare what changed; those that a run names stay anyway
+ASSET_EVENTS_WAITING = 1_000  # of one asset that a DAG waits with: its run is told of the newest, and more would wait for ever
+SETTLED_AFTER_S = 120.0  # after a service has gone, twice the longest transaction: whatever claimed for it has ended
 STRAYS_AT_ONCE = 20_000  # rows of history that are moved to or from the default partition under a lock: about 0.1 s
 
 MAX_MAP_LENGTH = 100_000  # instances of one mapped task; also what a literal may have

@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 VERSIONS = 512  # kept however large they are: above the runs of one transaction
 TASKS = 200_000  # of more versions than that, about 200 MB; 10,000 DAGs of 20 tasks are never read twice
-RUNS = 20_000  # runs whose limit ids are remembered
+RUNS = 20_000  # runs whose limit ids are remembered, and nodes
 BLOCK = 1_000  # as the sequences' increment
 
 
@@ -104,7 +104,7 @@ class Catalog:
         self._versions: Recent[int, Version] = Recent(VERSIONS, lambda version: version.graph.n, TASKS)
         self._run_limits: Recent[int, dict[str, int]] = Recent(RUNS)
         self._clears: Recent[int, int] = Recent(RUNS)
-        self._nodes: dict[int, Node] = {}
+        self._nodes: Recent[int, Node] = Recent(RUNS)
         self._nodes_by_name: Recent[tuple[str, str, str, int, int | None], Node] = Recent(RUNS)
         self.dag_before = ""  # runs of the DAGs after this one are created next
         self.epochs = Numbers("epoch_seq")
@@ -151,13 +151,14 @@ class Catalog:
             if row is None:
                 raise DagError(f"There is no pool {pool!r}, or no executor {executor!r}.")
             found = self._nodes_by_name.put(key, Node(*row, queue, weight, task_limit))
-            self._nodes[found.node_id] = found
+            self._nodes.put(found.node_id, found)
         return found
 
     def nodes(self, conn: Conn, node_ids: Collection[int]) -> dict[int, Node]:
-        if missing := [n for n in node_ids if n not in self._nodes]:
-            self._nodes.update((node.node_id, node) for node in selection.read_nodes(conn, missing).all())
-        return {n: self._nodes[n] for n in node_ids}
+        found = {n: node for n in node_ids if (node := self._nodes.get(n)) is not None}
+        if missing := [n for n in node_ids if n not in found]:
+            found |= {node.node_id: self._nodes.put(node.node_id, node) for node in selection.read_nodes(conn, missing).all()}
+        return found
 
     def load_run_limits(self, conn: Conn, run_keys: Iterable[int]) -> None:
         """Make :meth:`run_limits` answer for these runs."""

@@ -18,7 +18,7 @@ from evenflow.scheduler.drains import end_drains
 from evenflow.scheduler.fitness import Fitness
 from evenflow.scheduler.leases import watch_leases
 from evenflow.scheduler.partitions import make_history_partitions
-from evenflow.scheduler.retention import delete_old, drop_old_partitions
+from evenflow.scheduler.retention import delete_old, delete_unneeded, drop_old_partitions
 from evenflow.scheduler.schedules import Schedules
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.watchdog import Watchdog
@@ -108,4 +108,5 @@ def housekeeping() -> list[Duty]:
         Duty("partitions", 3600.0, make_history_partitions),
         Duty("old partitions", 3600.0, drop_old_partitions),
         Duty("retention", HOUSEKEEPING_S, delete_old),
+        Duty("unneeded", 60.0, delete_unneeded),
     ]

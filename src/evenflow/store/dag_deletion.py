@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
+from evenflow.core.limits import DELETED_AT_ONCE, INSTANCES_AT_ONCE
 from evenflow.store import operators
 from evenflow.store.columns import texts
 from evenflow.store.sql import sql
 
-RUNS_AT_ONCE = 20  # in one transaction, as retention does
+RUNS_AT_ONCE = 200  # in one transaction, as retention does
 LIVE = ("queued", "running")
 
 Conn = AsyncConnection[Any]
@@ -45,7 +46,7 @@ async def delete_dag(conn: Conn, dag_id: str) -> Deletion:
             is_active, file = found
             if is_active:
                 return Deletion(True, deleted, file=file)
-            params = {"dag_id": dag_id, "limit": RUNS_AT_ONCE}
+            params = {"dag_id": dag_id, "limit": RUNS_AT_ONCE, "instances": INSTANCES_AT_ONCE, "whole": DELETED_AT_ONCE}
             runs = await (await conn.execute(sql("retention/list_runs_of_dag"), params)).fetchall()
             live = next((run_id for _, run_id, state in runs if state in LIVE), None)
             if live is not None:

@@ -46,6 +46,11 @@ def release_triggers(conn: Conn) -> int:
     return 0 if row is None else int(row[0])
 
 
+def settle_services(conn: Conn, *, after_s: float, limit: int) -> int:
+    """Lets nobody look again at services that went so long ago and have left nothing; answers how many."""
+    return execute(conn, "leases/settle_services", {"after": after_s, "limit": limit}).rowcount
+
+
 def report_lost_tries(conn: Conn) -> int:
     """Reports the tries of lost and stopped workers as lost; answers how many."""
     return execute(conn, "leases/report_lost_tries").rowcount

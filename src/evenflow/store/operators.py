@@ -62,7 +62,7 @@ async def delete_runs(conn: Conn, run_keys: Iterable[int]) -> int:
     """Deletes those of these runs that have ended, and all that there is of them in the database; answers how many. What a large
     one leaves goes in parts, see ``retention.delete_garbage``.
     """
-    params = {"run_keys": numbers(run_keys), "whole": DELETED_AT_ONCE}
+    params = {"run_keys": numbers(run_keys), "whole": DELETED_AT_ONCE, "history": True}
     cursor = await conn.execute(sql("operations/delete_runs"), params)
     return len(await cursor.fetchall())
 

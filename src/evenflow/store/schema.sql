@@ -108,7 +108,7 @@ create table dag_version (
     unique (dag_id, version_number),
     unique (dag_id, spec_hash, code_hash)
 );
-create index dag_version_of_code on dag_version (code_hash, version_key desc);          -- dags/find_code_use
+create index dag_version_of_code on dag_version (code_hash, version_key desc);          -- dags/find_code_use, retention/delete_versions
 
 -- Names of the tasks of a version, for everything that people read.
 create table task (
@@ -199,6 +199,7 @@ create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_k
 create index dag_run_running on dag_run (dag_id) where state = 'running';                 -- states/end_drains, states/count_runs
 create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
 create index dag_run_scheduled on dag_run (dag_id, state) where run_type = 'scheduled' and state in ('queued', 'running');  -- schedules/take_due_dags
+create index dag_run_of_version on dag_run (version_key);                                  -- retention/delete_versions
 create unique index dag_run_logical on dag_run (dag_id, logical_date);                    -- past/await_runs, runs/read_previous
 create index dag_run_of_backfill on dag_run (backfill_id) where backfill_id is not null and state in ('queued', 'running');  -- backfills/take_open, backfills/end_finished, backfills/cancel_one
 
@@ -297,8 +298,9 @@ create table xcom (
 -- Objects that no row refers to any more; the API deletes them. Whoever deletes or replaces a value does nothing for it.
 create table xcom_garbage (
     object  text primary key,
-    at      timestamptz not null default now()
+    at      timestamptz not null default now()               -- from when on an API server may take it: one that has is given time
 );
+create index xcom_garbage_oldest on xcom_garbage (at);                                                       -- xcom/take_garbage
 create function note_xcom_garbage() returns trigger language plpgsql as
 $$ begin insert into xcom_garbage (object) values (old.object) on conflict do nothing; return null; end $$;
 create trigger object_deleted after delete on xcom
@@ -408,6 +410,7 @@ create table asset_queue (
     event_id  bigint not null,
     primary key (dag_id, name, is_alias, event_id)
 );
+create index asset_queue_of_event on asset_queue (event_id);                                                 -- retention/delete_asset_events
 
 -- What made a run.
 create table run_asset_event (
@@ -415,6 +418,7 @@ create table run_asset_event (
     event_id  bigint not null,
     primary key (run_key, event_id)
 );
+create index run_asset_event_of_event on run_asset_event (event_id);                                         -- retention/delete_asset_events
 
 ------------------------------------------------------------------------------------------------------------- selection
 
@@ -602,7 +606,8 @@ create table timer (
     held        boolean not null default false               -- its run is in quarantine
 );
 create index timer_due on timer (due_at) where not held;                                                     -- inbox/lock_runs, inbox/take_timers, inbox/next_due
-create index timer_of_run on timer (run_key);                                                                -- inbox/take_timers
+create index timer_of_run on timer (run_key, due_at) where not held;                                         -- inbox/take_timers
+create index timer_of_instance on timer (run_key, task_index, map_index);                                    -- deferrals/delete_all, runs/finish, operations/delete_runs
 
 -- What is set aside because handling it raised an exception, until an operator releases it; what belongs to DAGs also until their next version.
 create table quarantine (
@@ -696,6 +701,7 @@ create table callback (
     reason      text
 );
 create index callback_of_run on callback (of_run);                                                           -- callbacks/list_of_run
+create index callback_of_version on callback (version_key);                                                  -- retention/delete_versions
 
 -------------------------------------------------------------------------------------------------------------- services
 
@@ -712,8 +718,11 @@ create table service (
     beat_at     timestamptz not null default now(),
     claim_key   text,                                        -- worker: of the last claim that took something
     detail      jsonb not null default '{}',                 -- worker: slots, queues, running
-    schema_known int not null default 0                      -- the newest schema that its program knows; 0: it has no database
+    schema_known int not null default 0,                     -- the newest schema that its program knows; 0: it has no database
+    settled     boolean not null default false               -- it has gone, and nothing is left of it that others take over
 );
+create index service_unsettled on service (kind, service_id) where state in ('lost', 'stopped') and not settled;  -- leases/report_lost_tries, leases/release_triggers, leases/settle_services
+create index service_past on service (kind, beat_at) where settled;                                          -- services/register
 create index service_alive on service (kind, beat_at) where state in ('active', 'draining');                 -- leases/expire_services, leases/lock_clock
 
 -- DAGs, pools, queues, workers and the whole system that do not take on everything. No row: active. Of a DAG is_paused goes before:
@@ -750,7 +759,8 @@ create table task_event (
     detail      jsonb
 ) partition by range (run_key);
 create table task_event_default partition of task_event default;
-create index task_event_of_run on task_event using brin (run_key) with (pages_per_range = 8);                -- views/list_task_events
+-- Summed up as it grows: what a summary leaves out is read by every look. A day is dropped as a whole and never filled again.
+create index task_event_of_run on task_event using brin (run_key) with (pages_per_range = 8, autosummarize = on);  -- views/list_task_events
 
 create table run_event (
     run_key  bigint not null,
@@ -760,7 +770,8 @@ create table run_event (
     actor    text not null,
     detail   jsonb
 );
-create index run_event_of_run on run_event using brin (run_key) with (pages_per_range = 8);                  -- views/list_run_events
+-- A B-tree: rows go where deleted ones were, so no range of pages keeps to a range of runs.
+create index run_event_of_run on run_event (run_key);                                                        -- views/list_run_events, others/find_run, callbacks/list_missed, operations/delete_runs
 
 -- Append-only: what people changed, and tasks that set variables. Never what is secret.
 create table audit_event (

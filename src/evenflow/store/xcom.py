@@ -60,9 +60,9 @@ async def pull_mapped(
     return (row[0], row[1], row[3]) if row[2] else None
 
 
-async def read_garbage(conn: Conn, *, limit: int) -> list[str]:
-    """Names of objects that no value refers to any more."""
-    return [name for (name,) in await (await conn.execute(sql("xcom/read_garbage"), {"limit": limit})).fetchall()]
+async def take_garbage(conn: Conn, *, limit: int) -> list[str]:
+    """Names of objects that no value refers to any more. Nobody else is told them for a while."""
+    return [name for (name,) in await (await conn.execute(sql("xcom/take_garbage"), {"limit": limit})).fetchall()]
 
 
 async def delete_garbage(conn: Conn, names: list[str]) -> None:

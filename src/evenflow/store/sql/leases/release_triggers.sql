@@ -4,7 +4,7 @@ with gone as materialized (
     select d.run_key, d.task_index, d.map_index
     from service s
     join deferral d on d.triggerer_id = s.service_id
-    where s.kind = 'triggerer' and s.state in ('lost', 'stopped') and d.purpose is null
+    where s.kind = 'triggerer' and s.state in ('lost', 'stopped') and not s.settled and d.purpose is null
     for no key update of d skip locked
 ), released as (
     update deferral d set triggerer_id = null, claim_key = null

@@ -1,6 +1,6 @@
 -- Deletes those of these runs that have ended, with all that there is of them, and has their logs deleted; answers their names. Runs that wait for
 -- tasks of them are told to look again. Locked FOR UPDATE, in order: no scheduler takes them up meanwhile. What there is much of in a run
--- of very many instances is left to retention/delete_garbage.
+-- of very many instances, or values, is left to retention/delete_garbage. History of theirs may be left to the end of its partition.
 with gone as materialized (
     select run_key, dag_id, run_id
     from dag_run
@@ -10,6 +10,7 @@ with gone as materialized (
 ), large as materialized (
     select run_key from gone
     where %(whole)s::int < (select count(*) from (select from task_instance t where t.run_key = gone.run_key limit %(whole)s::int + 1) as first_ones)
+       or %(whole)s::int < (select count(*) from (select from xcom x where x.run_key = gone.run_key limit %(whole)s::int + 1) as first_values)
 ), left_over as (
     insert into run_garbage (run_key) select run_key from large
 ), small as materialized (
@@ -53,7 +54,9 @@ with gone as materialized (
 ), instances as (
     delete from task_instance x using small where x.run_key = small.run_key
 ), task_history as (
-    delete from task_event x using small where x.run_key = small.run_key
+    delete from task_event x using small where x.run_key = small.run_key and %(history)s::boolean
+), strays as (
+    delete from task_event_default x using small where x.run_key = small.run_key and not %(history)s::boolean
 ), run_history as (
     delete from run_event x using gone where x.run_key = gone.run_key
 )

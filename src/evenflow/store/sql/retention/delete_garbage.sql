@@ -1,5 +1,5 @@
--- A part of what a large run has left that was deleted: so many task instances with their history and results, and when there are none left
--- all the rest. SKIP LOCKED: another scheduler is at it. Answers how many instances they were.
+-- A part of what a large run has left that was deleted: so many task instances with their history, so many values, and when there are none
+-- left all the rest. SKIP LOCKED: another scheduler is at it. Answers how many instances and values they were.
 with garbage as materialized (
     select run_key from run_garbage order by run_key limit 1 for update skip locked
 ), part as materialized (
@@ -17,9 +17,9 @@ with garbage as materialized (
     using garbage g, reached r
     where x.run_key = g.run_key and (x.task_index, x.map_index) <= (r.task_index, r.map_index)
 ), results as (
-    delete from xcom x
-    using garbage g, reached r
-    where x.run_key = g.run_key and (x.task_index, x.map_index) <= (r.task_index, r.map_index)
+    delete from xcom
+    where ctid = any(array(select x.ctid from xcom x where x.run_key = (select run_key from garbage) limit %(limit)s))
+    returning 1
 ), templates as (
     delete from rendered x
     using garbage g, reached r
@@ -33,6 +33,6 @@ with garbage as materialized (
     using garbage g, reached r
     where x.run_key = g.run_key and (x.task_index, x.map_index) <= (r.task_index, r.map_index)
 ), done as (
-    delete from run_garbage x using garbage g where x.run_key = g.run_key and not exists (select from part)
+    delete from run_garbage x using garbage g where x.run_key = g.run_key and not exists (select from part) and not exists (select from results)
 )
-select count(*)::int from part
+select (select count(*) from part)::int, (select count(*) from results)::int
