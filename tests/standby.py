@@ -6,6 +6,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,11 @@ def replicating(home: Path) -> dict[str, str]:
 
 
 class Standby:
-    """Of a server that was started with :func:`replicating`. ``settings`` are those of both, ``home`` is a fresh directory."""
+    """Of a server that was started with :func:`replicating`. ``settings`` are those of both, ``home`` is a fresh directory, and
+    ``stop_at`` is when it stops at the latest.
+    """
 
-    def __init__(self, primary: EmbeddedPostgres, home: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, primary: EmbeddedPostgres, home: Path, settings: Mapping[str, str], *, stop_at: ExitStack) -> None:
         self.primary = primary
         self._primary_settings = {**settings, **replicating(primary.home)}
         self._settings = {**settings, **replicating(home)}
@@ -44,6 +47,7 @@ class Standby:
         assert postmaster is not None
         self._follows = f"'host={postmaster.socket_dir} port=5432 user=postgres application_name=standby'"
         self.server = EmbeddedPostgres(home, overrides={**self._settings, "primary_conninfo": self._follows})
+        stop_at.callback(self.server.stop)
         self._programs = self._copy(postmaster.socket_dir)
         self.server.start()
 
@@ -99,7 +103,7 @@ def kill(server: EmbeddedPostgres) -> None:
     killed = [own, *own.children()]
     for process in killed:
         process.send_signal(signal.SIGKILL)
-    psutil.wait_procs(killed, timeout=10)
+    psutil.wait_procs(killed, timeout=10)  # a new one refuses to start while the old pid is known
 
 
 def _set(programs: Programs, server: EmbeddedPostgres, settings: Mapping[str, str]) -> None:

@@ -21,6 +21,7 @@ import psycopg
 from psycopg import conninfo
 
 from evenflow.killpoints import KillPoint
+from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.settings import Settings
 from evenflow.runtime.tokens import create_tokens
@@ -28,6 +29,7 @@ from tests.chaos.meddler import Meddler
 from tests.chaos.nursery import Started
 from tests.chaos.server import ChaosServer
 from tests.chaos.wires import Mode, Upstream, Wire, Wires
+from tests.standby import Standby
 
 DAGS = Path(__file__).with_name("dags")
 LATER = "later.py"  # comes when a scenario asks for it
@@ -89,21 +91,40 @@ class Cluster:
         self, chaos: ChaosServer, home: Path, wires: Wires, *, dags: Path = DAGS, dags_in_it: int = DAGS_IN_IT, slots: int = SLOTS
     ) -> None:
         self._dags, self._dags_in_it, self._slots = dags, dags_in_it, slots
-        self.server, self.home = chaos.postgres, home
+        self._chaos, self.home = chaos, home
         self.clock, self.hosts_clock = chaos.clock, chaos.hosts_clock
         self._nursery = chaos.nursery
-        database = new_database(chaos)
-        self.direct_url = self.server.url(database)
+        self._database = new_database(chaos)
         self._wires = wires
         self.members: list[Member] = []
         self.exits: list[tuple[str, int]] = []  # of those that were told to end
         self.ledger = home / "ledger"
         (self.ledger / "locks").mkdir(parents=True)
-        given = conninfo.conninfo_to_dict(self.direct_url)
-        self._socket = Path(str(given["host"])) / f".s.PGSQL.{given['port']}"
-        self._login = {"user": given["user"], "password": given["password"], "dbname": database}
         self.passed = home / "passed"
         self.meddler: Meddler | None = None
+
+    # -- PostgreSQL
+
+    @property
+    def server(self) -> EmbeddedPostgres:
+        """The primary."""
+        return self._chaos.postgres
+
+    @property
+    def direct_url(self) -> str:
+        return self.server.url(self._database)
+
+    def follow(self) -> Standby:
+        """A standby of the primary."""
+        return self._chaos.follow()
+
+    def took_over(self, standby: Standby) -> None:
+        """From now on all wires lead to it, as a name or an address that moves does."""
+        self._chaos.postgres = standby.server
+
+    def _way_to_database(self) -> list[Upstream]:
+        given = conninfo.conninfo_to_dict(self.direct_url)
+        return [Path(str(given["host"])) / f".s.PGSQL.{given['port']}"]
 
     # -- who runs
 
@@ -113,7 +134,7 @@ class Cluster:
     def add(self, kind: Kind, death: Death | None = None) -> Member:
         """Another service of this kind, started."""
         number = 1 + sum(member.kind is kind for member in self.members)
-        wire = self._wires.lay(self._way_to_api if kind in RUNS_USER_CODE else lambda: [self._socket])
+        wire = self._wires.lay(self._way_to_api if kind in RUNS_USER_CODE else self._way_to_database)
         member = Member(kind, f"{kind}-{number}", wire, port=_free_port() if kind is Kind.API else 0, death=death)
         self.members.append(member)
         self._start(member)
@@ -164,7 +185,7 @@ class Cluster:
                 member.wire.set(Mode.OPEN)
 
     def _start(self, member: Member) -> None:
-        database = conninfo.make_conninfo("postgresql://127.0.0.1", port=member.wire.port, **self._login)
+        database = conninfo.make_conninfo(self.direct_url, host="127.0.0.1", port=member.wire.port)
         settings = Settings(
             home=self.home if member.kind not in RUNS_USER_CODE else self.home / member.name,
             dags=self.home / "dags",

@@ -23,10 +23,12 @@ from tests.chaos.cluster import Cluster, Death, Member
 from tests.chaos.leases import LEASE_S
 from tests.chaos.load import Load
 from tests.chaos.wires import Mode
+from tests.standby import kill as kill_server
 
 OUTLASTS_LEASE_S = 1.6 * LEASE_S
 OUTAGE_S = 3.0 * LEASE_S  # R-CS7: no try is lost
 HERD, HERD_S, DEATHS = 300, 30.0, 5  # tasks that wait at once, the longest of them, and deaths of each kind meanwhile
+ENDS_LOST = 10  # at least, of tasks, with the primary
 BACK_S = 10  # the clock of the database: so much longer waits what waits for a moment
 
 Tries = set[tuple[str, str, str, int]]
@@ -39,6 +41,8 @@ join dag_run r using (run_key)
 join task t using (version_key, task_index)
 where s.name = %s and s.state in ('active', 'draining')
 """
+ENDS = "select count(*) from task_event where event in ('succeed', 'fail', 'retry', 'defer')"
+INCARNATIONS = "select count(*) from incarnation"
 TRIGGERS_IN_HAND = """
 select count(*)
 from deferral d
@@ -238,15 +242,33 @@ def _provoke(s: Strike, point: KillPoint) -> None:
 
 def postgres_killed(s: Strike) -> None:
     """With all its processes, at once."""
-    server = s.cluster.server.running()
-    assert server is not None
     s.strike("SIGKILL PostgreSQL")
-    own = psutil.Process(server.pid)
-    killed = [own, *own.children()]
-    _signal_all(killed, signal.SIGKILL)
-    psutil.wait_procs(killed, timeout=10)  # a new one refuses to start while the old pid is known
+    kill_server(s.cluster.server)
     s.last(s.rng.uniform(0.0, 1.0))
     s.cluster.server.start()
+
+
+def fail_over(s: Strike, *, loses: bool) -> None:
+    """R-HA18: the primary dies, and a standby takes its place, which with ``loses`` lacks the last commits."""
+    standby = s.cluster.follow()
+    standby.catch_up()
+    if loses:
+        standby.lose_touch()
+    else:
+        standby.be_waited_for()
+    before, incarnations = s.cluster.one(ENDS), s.cluster.one(INCARNATIONS)
+    s.load.wave()
+    ended = s.cluster.until(lambda: (n := s.cluster.one(ENDS) - before) >= ENDS_LOST and n, "ends of tasks", within_s=60)
+    s.strike(f"SIGKILL the primary; a standby that {f'lacks {ended} ends of tasks' if loses else 'was waited for'} takes over")
+    kill_server(s.cluster.server)
+    s.last(s.rng.uniform(0.0, 1.0))
+    standby.promote()
+    s.cluster.took_over(standby)
+    s.struck_at = time.monotonic()
+    s.cluster.until(lambda: s.cluster.one(INCARNATIONS) == incarnations + 1, "a new incarnation, and one", within_s=20)
+    if loses:
+        assert s.cluster.one(ENDS) < before + ended, "nothing was lost: this shows nothing"
+    s.load.ask_again()
 
 
 def postgres_restarted(s: Strike) -> None:
@@ -409,6 +431,8 @@ KINDS: dict[str, Callable[[Strike], None]] = {
     "drain-processor": lambda s: drain(s, Kind.PROCESSOR),
     "drain-triggerer": lambda s: drain(s, Kind.TRIGGERER),
     "postgres-killed": postgres_killed,
+    "fail-over": lambda s: fail_over(s, loses=True),
+    "fail-over-synchronous": lambda s: fail_over(s, loses=False),
     "postgres-restarted": postgres_restarted,
     "postgres-away": postgres_away,
     "apis-away": apis_away,

@@ -25,12 +25,13 @@ class Load:
         self.runs = runs  # that there shall be
         self.cleared: set[tuple[str, str]] = set()  # runs of which an operator had tasks begin anew
         self._waves = 0
+        self._asked: list[Asked] = []
         self._unanswered: list[Asked] = []
 
     def wave(self, dags: Iterable[str] = TRIGGERED) -> None:
         """One more run of each DAG; those that nobody accepts now are asked for again by :meth:`insist`."""
         asked: list[Asked] = [(dag, f"wave-{self._waves}", {}) for dag in dags]
-        self._unanswered += asked
+        self._ask(asked)
         self.runs += len(asked)
         self._waves += 1
         self.insist()
@@ -38,7 +39,7 @@ class Load:
     def herd(self, size: int, *, seconds: float) -> str:
         """A run of so many tasks that wait for about so long, all at once; its name."""
         run = f"herd-{self._waves}"
-        self._unanswered.append(("herd", run, {"size": size, "seconds": seconds}))
+        self._ask([("herd", run, {"size": size, "seconds": seconds})])
         self.runs += 1
         self._waves += 1
         self.insist()
@@ -48,6 +49,14 @@ class Load:
         """More runs that are due at once."""
         shutil.copy(DAGS / LATER, self._cluster.home / "dags" / LATER)
         self.runs += NIGHTS
+
+    def ask_again(self) -> None:
+        """For all of them, since the control plane may have forgotten some that it has accepted."""
+        self._unanswered = [*self._asked]
+
+    def _ask(self, asked: list[Asked]) -> None:
+        self._asked += asked
+        self._unanswered += asked
 
     def insist(self) -> bool:
         """Whether all are accepted."""

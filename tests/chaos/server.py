@@ -22,6 +22,7 @@ from evenflow.store.migrate import migrate
 from tests.chaos.clock import Clock, compile_clock
 from tests.chaos.leases import LEASES
 from tests.chaos.nursery import Nursery
+from tests.standby import Standby, replicating
 
 TEMPLATE = "chaos_template"
 DURABLE = {"max_connections": "300", "log_min_duration_statement": "-1"}
@@ -29,27 +30,31 @@ DURABLE = {"max_connections": "300", "log_min_duration_statement": "-1"}
 SETTINGS = {**DURABLE, "fsync": "off"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ChaosServer:
     """``template`` is the database to copy. Without a C compiler there are no clocks to move."""
 
-    postgres: EmbeddedPostgres
+    postgres: EmbeddedPostgres  # the primary, which may be another one after a fail-over
+    settings: Mapping[str, str]
     template: str
     clock: Clock | None
     hosts_clock: Clock | None  # of all services and tasks
     nursery: Nursery
+    end: contextlib.ExitStack
+
+    def follow(self) -> Standby:
+        """A standby of the primary, from now on."""
+        return Standby(self.postgres, _home(self.end), self.settings, stop_at=self.end)
 
 
 @contextlib.contextmanager
 def chaos_server(*, leases: Mapping[str, float] = LEASES, settings: Mapping[str, str] = SETTINGS) -> Iterator[ChaosServer]:
     """``leases`` as :mod:`tests.chaos.leases` says; with none the product has its own."""
-    home = Path(tempfile.mkdtemp(prefix="evenflow-chaos-db-"))
-    home.chmod(0o755)
-    server = EmbeddedPostgres(home, overrides=settings)
-    library = compile_clock(home)
-    clock, hosts = (None, None) if library is None else (Clock(library, home / "clock"), Clock(library, home / "hosts-clock"))
     with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, home, ignore_errors=True)
+        home = _home(stack)
+        server = EmbeddedPostgres(home, overrides={**settings, **replicating(home)})
+        library = compile_clock(home)
+        clock, hosts = (None, None) if library is None else (Clock(library, home / "clock"), Clock(library, home / "hosts-clock"))
         stack.callback(server.stop)
         if clock is not None:
             stack.enter_context(_preloaded(clock))
@@ -61,7 +66,14 @@ def chaos_server(*, leases: Mapping[str, float] = LEASES, settings: Mapping[str,
         with connect(server.url(TEMPLATE), name="chaos", timeouts=UNBOUNDED) as conn:
             migrate(conn)
         asyncio.run(_make_pool(server.url(TEMPLATE)))
-        yield ChaosServer(server, TEMPLATE, clock, hosts, nursery)
+        yield ChaosServer(server, settings, TEMPLATE, clock, hosts, nursery, stack)
+
+
+def _home(stack: contextlib.ExitStack) -> Path:
+    home = Path(tempfile.mkdtemp(prefix="evenflow-chaos-db-"))
+    home.chmod(0o755)
+    stack.callback(shutil.rmtree, home, ignore_errors=True)
+    return home
 
 
 @contextlib.contextmanager

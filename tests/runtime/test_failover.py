@@ -36,13 +36,13 @@ def standby() -> Iterator[Standby]:
             home = Path(tempfile.mkdtemp(prefix=f"evenflow-{name}-"))
             home.chmod(0o755)
             stack.callback(shutil.rmtree, home, ignore_errors=True)
-            stack.callback(EmbeddedPostgres(home).stop)
             homes.append(home)
         primary = EmbeddedPostgres(homes[0], overrides={**SETTINGS, **replicating(homes[0])})
+        stack.callback(primary.stop)
         with connect(primary.start(), name="test", timeouts=UNBOUNDED) as conn:
             migrate(conn)
             assert notice_server(conn, by="scheduler-1") is None
-        yield Standby(primary, homes[1], SETTINGS)
+        yield Standby(primary, homes[1], SETTINGS, stop_at=stack)
 
 
 def noticed_at_once(url: str, sessions: int) -> list[object]:

@@ -29,6 +29,10 @@ class ServerWatch:
         self._incarnation: int | None = None  # that this process began with
         self._set_back = asyncio.Event()
 
+    @property
+    def is_set_back(self) -> bool:
+        return self._set_back.is_set()
+
     async def look(self, conn: psycopg.AsyncConnection[Any]) -> None:
         """Raises :class:`DatabaseSetBack` when this process has begun with another incarnation."""
         found = await find_server_async(conn)

@@ -69,6 +69,7 @@ class ApiService:
         self._logs = LogDirectory(log_dir, lambda lost: self.vitals.meter.count(metrics.LOG_BYTES_LOST, lost))
         self._judge = Judge()
         self._pool: AsyncPool | None = None
+        self._server = ServerWatch(database_url, name)
         self._hot: AsyncPool | None = None  # for what each try needs: claims, reports, beats
         self._claims: Claims | None = None
         self._triggers: TriggerClaims | None = None
@@ -86,7 +87,7 @@ class ApiService:
     async def start(self) -> None:
         await asyncio.to_thread(self._check_schema)
         self._log_dir.mkdir(parents=True, exist_ok=True)
-        server = ServerWatch(self._url, self.name)
+        server = self._server
         self._pool = pool = await open_pool(self._url, name=self.name, min_size=2, max_size=POOL, look=server.look)
         self._hot = hot = await open_pool(
             self._url, name=f"{self.name} hot", min_size=1, max_size=HOT_POOL, generic_plans=True, look=server.look
@@ -149,6 +150,8 @@ class ApiService:
             await self._web.stop()
 
     async def stop(self) -> None:
+        if self._server.is_set_back:
+            await self._close_pools()  # nobody gets a connection any more, so nobody waits for one
         await self.drain()
         for task in self._loops:
             task.cancel()
@@ -160,10 +163,13 @@ class ApiService:
             with contextlib.suppress(Exception):  # the database may be what is gone; the lease then says it
                 async with self._pool.connection(timeout=1.0) as conn:
                     await services.beat(conn, service_id=self._service_id, kind="api", state="stopped")
-            await self._pool.close()
-        if self._hot is not None:
-            await self._hot.close()
+        await self._close_pools()
         self._logs.close()
+
+    async def _close_pools(self) -> None:
+        for pool in (self._pool, self._hot):
+            if pool is not None:
+                await pool.close()
 
     async def failed(self) -> BaseException:
         assert self._web is not None

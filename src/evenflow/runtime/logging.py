@@ -50,5 +50,6 @@ def configure_logging(level: Level, style: Format, stream: TextIO | None = None)
 def _render(console: bool, stream: TextIO) -> list[Processor]:
     strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     if console:
-        return [strip, structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=40)]
+        plain = structlog.dev.plain_traceback  # the usual one shows the values of variables, and so secrets
+        return [strip, structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=40, exception_formatter=plain)]
     return [strip, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]

@@ -140,9 +140,13 @@ async def open_pool(
     await probe.close()
 
     async def configure(conn: psycopg.AsyncConnection[Any]) -> None:
-        await _check_async(url, conn)
-        if look is not None:
-            await look(conn)
+        try:
+            await _check_async(url, conn)
+            if look is not None:
+                await look(conn)
+        except BaseException:
+            await conn.close()  # the pool forgets it as it is
+            raise
 
     pool = LastingPool(
         url,

@@ -1,0 +1,29 @@
+"""What a log of a service shows, and what it must not."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+
+from evenflow.runtime.logging import Format, configure_logging
+
+
+@pytest.mark.parametrize("style", ["console", "json"])
+def test_a_traceback_shows_no_values(style: Format) -> None:
+    """The variables of a function may hold keys and passwords."""
+    stream, root = io.StringIO(), logging.getLogger()
+    handlers, level = root.handlers, root.level
+    configure_logging("info", style, stream)
+    try:
+        password = "".join(["hunt", "er2"])
+        try:
+            raise ValueError(str(len(password)))
+        except ValueError:
+            logging.getLogger("evenflow").exception("it failed")
+    finally:
+        root.handlers = handlers
+        root.setLevel(level)
+    assert "ValueError: 7" in stream.getvalue()
+    assert password not in stream.getvalue()
