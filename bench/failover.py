@@ -30,7 +30,7 @@ from evenflow.core.limits import LEASE_S
 from evenflow.killpoints import KillPoint
 from evenflow.runtime.service_settings import Kind
 from evenflow.store.audit import audit
-from tests.chaos.cluster import DAGS, Cluster, Death, Member
+from tests.chaos.cluster import DAGS, Cluster, Death, Member, NotInTime
 from tests.chaos.faults import IN_HAND
 from tests.chaos.load import Load
 from tests.chaos.server import DURABLE, ChaosServer, chaos_server
@@ -43,6 +43,9 @@ STRUCK = "t2"  # the task of each chain at which it happens
 BEFORE_END_S = 0.05  # before the first of them ends a scheduler is armed: its next commit will be about ends
 HELD_LOOKS, HELD_LOOK_S = 6, 0.1
 TIMEOUT_S = 180
+LOST_S = 0.5  # of commits that a standby never hears of
+ENDS = "select count(*) from task_event where event = 'succeed'"
+DECIDED = "select extract(epoch from min(at))::float8 from task_event where at > to_timestamp(%s)"
 
 
 @dataclass
@@ -138,11 +141,32 @@ def _postgres_dies(scene: Scene) -> None:
     psutil.wait_procs(processes, timeout=10)  # a new one refuses to start while the old pid is known
     scene.cluster.server.start()
     accepting = time.time()
-    decided = "select extract(epoch from min(at))::float8 from task_event where at > to_timestamp(%s)"
-    first = scene.cluster.until(lambda: scene.cluster.one(decided, accepting), "a decision", within_s=60)
+    first = scene.cluster.until(lambda: scene.cluster.one(DECIDED, accepting), "a decision", within_s=60)
     scene.seen |= {
         "away_s": round(accepting - wall(scene.struck_at), 2),
         "first_decision_s": round(first - accepting, 2),
+    }
+
+
+def _primary_dies(scene: Scene) -> None:
+    """With ends of tasks that its standby has not heard of."""
+    standby = scene.cluster.follow()
+    scene.wait_until(scene.first_end() - BEFORE_END_S)
+    standby.catch_up()
+    standby.lose_touch()
+    before = scene.cluster.one(ENDS)
+    scene.cluster.until(lambda: scene.cluster.one(ENDS) > before, "ends of tasks", within_s=60)
+    scene.cluster.wait(LOST_S)
+    ended = scene.cluster.one(ENDS)
+    scene.strike()
+    standby.take_over()
+    promoted = time.time()
+    scene.cluster.took_over(standby)
+    first = scene.cluster.until(lambda: scene.cluster.one(DECIDED, promoted), "a decision", within_s=60)
+    scene.seen |= {
+        "away_s": round(promoted - wall(scene.struck_at), 2),
+        "first_decision_s": round(first - promoted, 2),
+        "ends_lost": ended - scene.cluster.one(f"{ENDS} and at < to_timestamp(%s)", promoted),
     }
 
 
@@ -177,6 +201,10 @@ FAULTS = {
     "kill-worker": Fault(_worker_dies, lambda line: _unharmed(line) and line["elsewhere_s"] <= LEASE_S + 2),
     "kill-postgres": Fault(
         _postgres_dies, lambda line: _unharmed(line) and line["first_decision_s"] <= 3 and not line["begun_twice"]
+    ),
+    "kill-primary": Fault(
+        _primary_dies,
+        lambda line: _unharmed(line) and line["first_decision_s"] <= 10 and not line["hung"] and line["ends_lost"] > 0,
     ),
     "stop-scheduler": Fault(
         _scheduler_stops, lambda line: _unharmed(line) and line["longest_lag_s"] <= 5 and not line["begun_twice"], signal.SIGSTOP
@@ -222,7 +250,8 @@ def _played(chaos: ChaosServer, shape: Shape, fault: str | None) -> dict[str, An
             cluster.until(load.insist, "all runs to be accepted", within_s=TIMEOUT_S)
             if fault:
                 FAULTS[fault].do(scene)
-            cluster.until(lambda: cluster.one(UNFINISHED) == 0, "the end of all runs", within_s=TIMEOUT_S)
+            with contextlib.suppress(NotInTime):
+                cluster.until(lambda: cluster.one(UNFINISHED) == 0, "the end of all runs", within_s=TIMEOUT_S)
             return {"schedulers": SIZES[Kind.SCHEDULER] + 1, "fault": fault, **_line(scene, load, total_tasks(shape))}
         finally:
             cluster.kill()
@@ -254,6 +283,7 @@ def _line(scene: Scene, load: Load, tasks: int) -> dict[str, Any]:
         "begun_twice": sum(count > 1 for count in began.values()),
         "at_once": sum(1 for _ in side_by_side(executions, set())),
         "finished_twice": sum(count > 1 for count in ended.values()),
+        "hung": cluster.one(UNFINISHED),
         "never_finished": tasks - sum(count > 0 for count in ended.values()),
         "tries_used": cluster.one("select coalesce(sum(greatest(try_number - 1, 0)), 0)::int from task_instance"),
         "not_successful": cluster.one("select count(*) from dag_run where state <> 'success'"),

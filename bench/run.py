@@ -2,7 +2,7 @@
 
 a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N]; b shapes have one: [--execution-free];
 d_full has one: [--busy-s S];
-e has one: [--kill scheduler|worker|host|postgres] or [--stop scheduler].
+e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.sql import sql
 from tests.api.world import World
 
@@ -21,6 +22,13 @@ OWN = RUNNING // 20  # of one worker
 @pytest.fixture
 def busy(db: psycopg.Connection[Any]) -> World:
     """Many tries that wait in three queues, many that run on twenty workers, and the plans that prepared statements settle on."""
+    world = fill(db, waiting=WAITING)
+    db.execute("analyze")
+    db.execute("set plan_cache_mode = force_generic_plan")
+    return world
+
+
+def fill(db: psycopg.Connection[Any], *, waiting: int) -> World:
     world = World(db)
     run = world.run(world.version())
     db.execute(
@@ -32,15 +40,52 @@ def busy(db: psycopg.Connection[Any]) -> World:
         " select n, %(run)s, 1, n, 1, 1, n %% 5, (array['default', 'big', 'other'])[n %% 3 + 1], '{}', 1,"
         " case when n <= %(running)s then n %% 20 + 1 end, case when n <= %(running)s then 'old' end"
         " from generate_series(1, %(all)s) n",
-        {"run": run, "running": RUNNING, "all": RUNNING + WAITING},
+        {"run": run, "running": RUNNING, "all": RUNNING + waiting},
     )
     db.execute(
         "insert into task_instance (run_key, task_index, map_index, state, epoch)"
         " select run_key, task_index, map_index, 'queued', epoch from dispatch"
     )
-    db.execute("analyze")
-    db.execute("set plan_cache_mode = force_generic_plan")
     return world
+
+
+HOT = {  # what each try needs of the API: its types and arguments, and most rows that it may see
+    "dispatch/claim": (
+        "bigint, text, int, int, text[], float8",
+        {"service_id": 1, "claim_key": "k", "slots": 50, "returns": 55, "queues": ["default", "big"], "lease_s": 15.0},
+        4 * (50 + OWN),
+    ),
+    "dispatch/compare_listed": ("bigint, bigint[], float8", {"service_id": 1, "epochs": [20, 40], "resend_after_s": 2.0}, 2 * OWN),
+    "dispatch/find_waiting": ("text[]", {"queues": ["default", "big", "none"]}, 6),
+    "dispatch/read_claimed": ("bigint, bigint[]", {"service_id": 1, "epochs": [20, 40]}, 4),
+}
+
+
+def test_plans_that_were_made_while_nothing_was_there_stay_right(db: psycopg.Connection[Any], database_url: str) -> None:
+    """R-ST5: on a server with its default configuration a table that was empty and vacuumed looks empty for a minute to come."""
+    with connect(database_url, name="hot", generic_plans=True, timeouts=UNBOUNDED) as hot:
+        db.execute("vacuum analyze")
+        for name, (types, names, _) in HOT.items():
+            prepare(hot, name, types, names)
+            with psycopg.ClientCursor(hot) as cursor:
+                cursor.execute(execution(name, names), list(names.values()))
+        fill(db, waiting=100_000)
+        for name, (_, names, most) in HOT.items():
+            with hot.transaction(force_rollback=True), psycopg.ClientCursor(hot) as cursor:
+                cursor.execute(b"explain (analyze, format json) " + execution(name, names), list(names.values()))
+                ((plan,),) = cursor.fetchall()
+            assert sum(_seen(plan[0]["Plan"])) <= most, (name, plan)
+
+
+def prepare(conn: psycopg.Connection[Any], name: str, types: str, names: Collection[str]) -> None:
+    numbers = {key: f"${n}" for n, key in enumerate(names, 1)}
+    text = re.sub(r"%\((\w+)\)s", lambda match: numbers[match[1]], sql(name).decode())
+    conn.execute(f'prepare "{name}" ({types}) as {text}'.encode())
+
+
+def execution(name: str, names: Collection[str]) -> bytes:
+    """EXECUTE takes literals."""
+    return f'execute "{name}" ({", ".join(["%s"] * len(names))})'.encode()
 
 
 def test_looking_for_runs_reads_those_that_show(busy: World) -> None:
@@ -63,15 +108,12 @@ def test_looking_for_runs_reads_those_that_show(busy: World) -> None:
 
 def rows_read(world: World, name: str, types: str, **names: object) -> tuple[int, str]:
     """How many rows of dispatch, task_instance and service the statement's scans saw, and its plan; nothing is kept."""
-    numbers = {key: f"${n}" for n, key in enumerate(names, 1)}
-    text = re.sub(r"%\((\w+)\)s", lambda match: numbers[match[1]], sql(name).decode())
     with world.db.transaction(force_rollback=True):
-        world.db.execute(f"prepare hot ({types}) as {text}".encode())
-        arguments = ", ".join(["%s"] * len(names))
-        with psycopg.ClientCursor(world.db) as cursor:  # EXECUTE takes literals
-            cursor.execute(f"explain (analyze, format json) execute hot ({arguments})".encode(), list(names.values()))
+        prepare(world.db, name, types, names)
+        with psycopg.ClientCursor(world.db) as cursor:
+            cursor.execute(b"explain (analyze, format json) " + execution(name, names), list(names.values()))
             ((plan,),) = cursor.fetchall()
-        world.db.execute("deallocate hot")
+        world.db.execute(f'deallocate "{name}"'.encode())
     return sum(_seen(plan[0]["Plan"])), json.dumps(plan)
 
 

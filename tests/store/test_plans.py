@@ -404,3 +404,12 @@ def test_hot_statements_read_what_they_touch_with_five_million_finished(database
     with fill(database_url, history=5_000_000, lanes=100_000) as conn:
         for name, names in arguments(conn).items():
             check(conn, name, names)
+
+
+def test_hot_tables_are_cleaned_by_number(db: psycopg.Connection[Any]) -> None:
+    """On any server: a share of 20 % is a moment of an empty queue, or never."""
+    rows = db.execute(
+        "select relname from pg_class where 'autovacuum_vacuum_scale_factor=0' = any(reloptions) order by 1"
+    ).fetchall()
+    hot = {"dispatch", "deferral", "report", "lane", "ready_task", "wake", "timer", "concurrency_limit", "service"}
+    assert {name for (name,) in rows} == hot

@@ -609,6 +609,19 @@ create index timer_due on timer (due_at) where not held;                        
 create index timer_of_run on timer (run_key, due_at) where not held;                                         -- inbox/take_timers
 create index timer_of_instance on timer (run_key, task_index, map_index);                                    -- deferrals/delete_all, runs/finish, operations/delete_runs
 
+-- Hot tables are a few megabytes in which every row soon dies: they are cleaned by the number of dead rows, not by their share, and as
+-- fast as it goes. Each server looks as often as its autovacuum_naptime says.
+do $$
+declare
+    hot text;
+begin
+    foreach hot in array array['dispatch', 'deferral', 'report', 'lane', 'ready_task', 'wake', 'timer', 'concurrency_limit', 'service'] loop
+        execute format('alter table %I set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,'
+                       ' autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000,'
+                       ' autovacuum_vacuum_cost_delay = 0)', hot);
+    end loop;
+end $$;
+
 -- What is set aside because handling it raised an exception, until an operator releases it; what belongs to DAGs also until their next version.
 create table quarantine (
     kind     text not null,                                  -- run, schedule, assets, backfill

@@ -1,12 +1,16 @@
 -- Where a worker's list of its tries and ours differ: those to kill (not its own any more, or an operator wants them ended), and those
--- to send again (claimed a while ago, not listed, and no report of them waits to be applied).
+-- to send again (claimed a while ago, not listed, and no report of them waits to be applied). MATERIALIZED and the subquery with a limit:
+-- the plan may be older than the rows, and a full join by epoch or a hash of the inbox looks well on tables that are empty.
+with own as materialized (
+    select epoch, run_key, claimed_at, kill from dispatch where worker_id = %(service_id)s
+)
 select coalesce(d.epoch, l.epoch) as epoch,
        coalesce(d.kill, true) as kill,
        l.epoch is null as resend,
        d.epoch is null as revoked
-from (select epoch, run_key, claimed_at, kill from dispatch where worker_id = %(service_id)s) as d
+from own d
 full join unnest(%(epochs)s::bigint[]) as l (epoch) on l.epoch = d.epoch
 where d.epoch is null
    or (l.epoch is not null and d.kill)
    or (l.epoch is null and d.claimed_at < now() - make_interval(secs => %(resend_after_s)s)
-       and not exists (select from report r where r.run_key = d.run_key and r.epoch = d.epoch))
+       and (select true from report r where r.run_key = d.run_key and r.epoch = d.epoch limit 1) is null)
