@@ -609,19 +609,6 @@ create index timer_due on timer (due_at) where not held;                        
 create index timer_of_run on timer (run_key, due_at) where not held;                                         -- inbox/take_timers
 create index timer_of_instance on timer (run_key, task_index, map_index);                                    -- deferrals/delete_all, runs/finish, operations/delete_runs
 
--- Hot tables are a few megabytes in which every row soon dies: they are cleaned by the number of dead rows, not by their share, and as
--- fast as it goes. Each server looks as often as its autovacuum_naptime says.
-do $$
-declare
-    hot text;
-begin
-    foreach hot in array array['dispatch', 'deferral', 'report', 'lane', 'ready_task', 'wake', 'timer', 'concurrency_limit', 'service'] loop
-        execute format('alter table %I set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,'
-                       ' autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000,'
-                       ' autovacuum_vacuum_cost_delay = 0)', hot);
-    end loop;
-end $$;
-
 -- What is set aside because handling it raised an exception, until an operator releases it; what belongs to DAGs also until their next version.
 create table quarantine (
     kind     text not null,                                  -- run, schedule, assets, backfill
@@ -737,6 +724,19 @@ create table service (
 create index service_unsettled on service (kind, service_id) where state in ('lost', 'stopped') and not settled;  -- leases/report_lost_tries, leases/release_triggers, leases/settle_services
 create index service_past on service (kind, beat_at) where settled;                                          -- services/register
 create index service_alive on service (kind, beat_at) where state in ('active', 'draining');                 -- leases/expire_services, leases/lock_clock
+
+-- Hot tables are a few megabytes in which every row soon dies: they are cleaned by the number of dead rows, not by their share, and as
+-- fast as it goes. Each server looks as often as its autovacuum_naptime says.
+do $$
+declare
+    hot text;
+begin
+    foreach hot in array array['dispatch', 'deferral', 'report', 'lane', 'ready_task', 'wake', 'timer', 'concurrency_limit', 'service'] loop
+        execute format('alter table %I set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,'
+                       ' autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000,'
+                       ' autovacuum_vacuum_cost_delay = 0)', hot);
+    end loop;
+end $$;
 
 -- DAGs, pools, queues, workers and the whole system that do not take on everything. No row: active. Of a DAG is_paused goes before:
 -- it says whether first starts stand still, and the row of a DAG for which they do says more than that it is paused.
