@@ -73,3 +73,68 @@ def test_graphs() -> None:
     ]
     assert list(mermaid_lines(tasks))[:3] == ["flowchart LR", '  t0["a"]', '  t1["b []"]']
     assert '  "a" -> "b";' in list(dot_lines("x", tasks))
+
+
+def test_what_a_file_from_airflow_needs_is_listed(evenflow: Evenflow, tmp_path: Path) -> None:
+    """R-CS10: each import, with what to write instead."""
+    (tmp_path / "a.py").write_text(
+        "from airflow import DAG\n"
+        "from airflow.sdk import Asset, Metadata, task\n"
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n"
+        "    from airflow.sdk import Context\n"
+        "def f():\n"
+        "    from airflow.providers.foo.hooks import BarHook\n"
+        "    from airflow.utils.timezone import parse\n"
+    )
+    done = evenflow("dags", "check", str(tmp_path / "a.py"))
+    providers = "Evenflow has no providers: call the system's own client or command in a function with @task or @task.bash."
+    assert [line.partition("a.py:")[2] for line in done.stdout.splitlines()[:-1]] == [
+        "1: error: from airflow import DAG -> from evenflow import DAG",
+        "2: error: from airflow.sdk import Asset, Metadata, task -> from evenflow import Asset, task; Metadata: Write "
+        "outlet_events[asset].extra = {...} in the task.",
+        f"7: error: from airflow.providers.foo.hooks import BarHook -> {providers}",
+        "8: error: from airflow.utils.timezone import parse -> from evenflow import timezone, then timezone.parse",
+    ]
+    assert done.returncode == 1
+
+
+def test_a_syntax_error_shows_line_and_caret(evenflow: Evenflow, tmp_path: Path) -> None:
+    """R-CS10"""
+    (tmp_path / "a.py").write_text("from evenflow import DAG\n\ndef f(:\n    pass\n")
+    done = evenflow("dags", "check", str(tmp_path / "a.py"))
+    assert done.stdout.splitlines()[:-1] == [
+        f"{tmp_path / 'a.py'}:3: error: SyntaxError: invalid syntax",
+        "    def f(:",
+        "          ^",
+    ]
+    found = json.loads(evenflow("dags", "check", str(tmp_path / "a.py"), "--json").stdout)["findings"][0]
+    assert "evenflow/" not in found["trace"]
+
+
+def test_a_missing_package_says_where_to_install_it(evenflow: Evenflow, tmp_path: Path) -> None:
+    """R-CS10"""
+    (tmp_path / "a.py").write_text("from evenflow import DAG\nimport nothing_there.at_all\n")
+    done = evenflow("dags", "check", str(tmp_path / "a.py"))
+    assert (
+        "No module named 'nothing_there' (line 2). Install the package that has nothing_there, for the processor and for all "
+        in (done.stdout)
+    )
+    assert "/python -m pip install nothing_there" in done.stdout
+
+
+def test_a_function_that_is_not_called(evenflow: Evenflow, tmp_path: Path) -> None:
+    """R-CS10"""
+    (tmp_path / "a.py").write_text("from evenflow import dag\n\n@dag(schedule=None)\ndef etl():\n    pass\n")
+    done = evenflow("dags", "check", str(tmp_path / "a.py"))
+    assert "defines none. Call the function that @dag decorates, at the end of the file: etl(). If none is meant" in done.stdout
+
+
+def test_a_file_that_takes_too_long_says_where_it_is(evenflow: Evenflow, tmp_path: Path) -> None:
+    """R-CS10: in the author's own frames."""
+    (tmp_path / "a.py").write_text("from evenflow import DAG\nimport time\ntime.sleep(60)\n")
+    done = evenflow("dags", "check", str(tmp_path / "a.py"), PARSE_TIMEOUT="1")
+    assert "It was here, the innermost call first:" in done.stdout
+    assert 'a.py", line 3 in <module>' in done.stdout
+    assert "Fatal Python error" not in done.stdout
+    assert "evenflow/" not in done.stdout.partition("innermost")[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,11 @@ async def test_import_error(world: World, worker: WorkerService) -> None:
     epoch = world.task("pass", head="import os\nimport foo_that_is_missing\n")
     ended = await world.exit_of(epoch)
     assert ended["outcome"] == "cannot_start"
-    expected = "cannot import DAG file dag.py: ModuleNotFoundError: No module named 'foo_that_is_missing' (line 3)"
+    expected = (
+        "cannot import DAG file dag.py: ModuleNotFoundError: No module named 'foo_that_is_missing' (line 3). Install the package "
+        "that has foo_that_is_missing, for the processor and for all workers; "
+        f"here: {sys.executable} -m pip install foo_that_is_missing"
+    )
     assert ended["reason"] == expected
     log = await world.logged(epoch, "ModuleNotFoundError")
     assert 'File "dag.py", line 3' in log

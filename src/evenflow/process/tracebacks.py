@@ -32,12 +32,16 @@ def describe_failure(error: BaseException, file: Path, root: Path) -> Failure:
         line = _line_in(file, name, lineno) or line
     if place and not isinstance(error, DagError):
         summary += f" ({place})"
+    notes = getattr(error, "__notes__", ())
+    if isinstance(error, ModuleNotFoundError) and notes:
+        summary += f". {notes[-1].splitlines()[0].removesuffix(':')}"
     if isinstance(error, DagFileError):
         line = error.line
     if isinstance(error, DagError):
         trace = summary + _own_frames(error.__cause__ or error, root)
     else:
-        trace = "".join(traceback.TracebackException(type(error), error, _from_root(error.__traceback__, root)).format())
+        shown = traceback.TracebackException(type(error), error, _from_root(error.__traceback__, root))
+        trace = "".join(shown.format() if shown.stack else shown.format_exception_only())
     return Failure(summary.replace(f"{root}/", ""), trace.replace(f"{root}/", ""), line)
 
 
@@ -46,6 +50,8 @@ def _headline(error: BaseException) -> str:
         return f"{type(error).__name__}: {error.msg}"
     if isinstance(error, SystemExit):
         return f"it called sys.exit({error.code!r})"
+    if isinstance(error, ModuleNotFoundError):
+        return f"{type(error).__name__}: {error}"
     return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
 
 
@@ -69,4 +75,4 @@ def _from_root(trace: TracebackType | None, root: Path) -> TracebackType | None:
     found = trace
     while found and not Path(found.tb_frame.f_code.co_filename).is_relative_to(root):
         found = found.tb_next
-    return found or trace
+    return found

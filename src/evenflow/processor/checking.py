@@ -6,6 +6,7 @@ clock or from chance is another one each time, and would get a new version with 
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import os
@@ -22,6 +23,7 @@ from evenflow.process.owned_template import OwnedTemplate
 from evenflow.processor import limits
 from evenflow.processor.parsing import Parsed, ParseLimits, parse_file
 from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT
+from evenflow.sdk.missing_modules import WRITTEN_FOR_AIRFLOW, airflow_imports
 
 _SEEDS = ("0", "1")
 
@@ -99,14 +101,37 @@ def _of_one(file: DagFile, parsed: Parsed) -> Iterable[Finding]:
     for warning in parsed.warnings:
         place, line, message = _split(warning)
         yield Finding(file.root / place, line, "warning", message)
-    if parsed.error is not None:
+    if parsed.error is not None and WRITTEN_FOR_AIRFLOW in parsed.error and (found := airflow_imports(file.path.read_bytes())):
+        for each in found:
+            yield Finding(file.path, each.line, "error", str(each), parsed.error)
+    elif parsed.error is not None:
         message = parsed.summary or parsed.error.strip()
         message = message.removeprefix(f"{file.file}, line {parsed.error_line}: ").removesuffix(f" (line {parsed.error_line})")
-        yield Finding(file.path, parsed.error_line, "error", message, parsed.error)
+        yield Finding(file.path, parsed.error_line, "error", message + _excerpt(parsed), parsed.error)
     elif not parsed.specs:
         yield Finding(
-            file.path, None, "warning", "It mentions DAGs, but defines none. If that is meant, name it in .evenflowignore."
+            file.path,
+            None,
+            "warning",
+            f"It mentions DAGs, but defines none. {_uncalled(file)} is meant, name it in .evenflowignore.",
         )
+
+
+def _excerpt(parsed: Parsed) -> str:
+    """Of a syntax error: the line of the file, and the caret below."""
+    *_, last = ["", *(parsed.error or "").strip().splitlines()]
+    if not re.match(r"(SyntaxError|IndentationError|TabError):", last):
+        return ""
+    shown = [line for line in (parsed.error or "").splitlines() if line.startswith("    ")]
+    return "".join(f"\n{line}" for line in shown[-2:])
+
+
+def _uncalled(file: DagFile) -> str:
+    """What may be missing: the call of a function with ``@dag``."""
+    tree = ast.parse(file.path.read_bytes())
+    decorated = [(node.name, each) for node in tree.body if isinstance(node, ast.FunctionDef) for each in node.decorator_list]
+    names = [name for name, each in decorated if ast.unparse(each).partition("(")[0].rpartition(".")[2] == "dag"]
+    return f"Call the function that @dag decorates, at the end of the file: {names[0]}(). If none" if names else "If that"
 
 
 def _unstable(file: DagFile, specs: Mapping[str, str], again: Parsed) -> Iterable[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
@@ -16,6 +17,7 @@ from evenflow.process.frames import Header
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.processor import limits
+from evenflow.sdk import loader
 from evenflow.sdk.masking import masker_of
 from evenflow.wire.code import checked_path
 
@@ -74,6 +76,14 @@ async def parse_file(template: OwnedTemplate, root: str, file: str, within: Pars
         return parsing.parsed.result() if parsing.parsed.done() else parsing.lost()
     finally:
         child.send_signal(signal.SIGKILL)
+
+
+def _as_told_by_handler(printed: str) -> str:
+    """What the interpreter's fault handler says of where the file was, without what led Evenflow there."""
+    told = re.sub(
+        r"Fatal Python error: Aborted\n+(?:Current )?[Tt]hread \w+.*\n", "It was here, the innermost call first:\n", printed
+    )
+    return re.split(rf'(?m)^  File "{re.escape(loader.__file__)}"', told)[0]
 
 
 class _Parsing:
@@ -137,6 +147,8 @@ class _Parsing:
     def _failed(self, why: str) -> Parsed:
         seconds = self._loop.time() - self._begun_at
         printed = self._printed.decode(errors="replace")
+        if self._stopped:
+            printed = _as_told_by_handler(printed)
         return self._masked(Parsed(seconds, error=f"{self._file} cannot be loaded: {why}.\n{printed}"))
 
     def _masked(self, parsed: Parsed) -> Parsed:

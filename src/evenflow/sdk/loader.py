@@ -77,8 +77,8 @@ def load_file(path: Path, root: Path) -> LoadedFile:
         del sys.modules[name]
         if isinstance(error, DagError):
             raise DagFileError(path.relative_to(root).as_posix(), _line_in(error, path), str(error)) from error
-        if isinstance(error, ModuleNotFoundError):
-            _explain_missing(error, path, root)
+        if isinstance(error, ModuleNotFoundError) and (cure := _cure(error, path, root)):
+            error.add_note(cure)
         raise
     below = f"{root}{os.sep}"
     loaded = {name: file for name in _modules_below(below) if (file := _local_file(name, root))}
@@ -132,14 +132,7 @@ def _line_in(error: BaseException, path: Path) -> int | None:
     return lines[-1] if lines else None
 
 
-def _explain_missing(error: ModuleNotFoundError, path: Path, root: Path) -> None:
-    missing = (error.name or "").partition(".")[0]
-    beside = path.parent
-    if missing == "airflow":
-        error.add_note(
-            f"The file is written for Airflow ({error}). Import from evenflow instead; the page 'Coming from Airflow' of the "
-            "documentation has the lines."
-        )
-    elif missing and beside != root and ((beside / f"{missing}.py").exists() or (beside / missing).is_dir()):
-        dotted = ".".join((*beside.relative_to(root).parts, missing))
-        error.add_note(f"{missing} lies beside the DAG file, but modules are found from {root}. Import {dotted} instead.")
+def _cure(error: ModuleNotFoundError, path: Path, root: Path) -> str | None:
+    from evenflow.sdk.missing_modules import explain
+
+    return explain(error, path, root)

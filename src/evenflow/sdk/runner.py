@@ -372,7 +372,12 @@ def _reason(error: BaseException) -> str:
         message = str(error)
     except Exception:
         message = "(its text cannot be made)"
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+    reason = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        from evenflow.sdk.missing_modules import cure_of_package
+
+        return f"{reason}. {cure_of_package(error.name)}"
+    return reason
 
 
 def _bounded(reason: str) -> str:
