@@ -46,7 +46,7 @@ _TASK_OPTIONS = {
     "max_active_tis_per_dagrun": "How many instances may run at once in one run: a limit for mapped tasks.",
     "doc": "Prose, for people.",
     "doc_md": "The same as `doc`.",
-    "params": "Values that it reads as `params`, beside those of the DAG: a dict of values or `Param(...)`.",
+    "params": "Values that it reads as `params` instead of the DAG's defaults, or beside them: a dict of values or `Param(...)`.",
     "depends_on_past": "Waits until its own instances in the run before have ended well.",
     "wait_for_downstream": "And those directly downstream of it.",
     "on_failure_callback": "Called when it has failed for good.",

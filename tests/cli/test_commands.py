@@ -19,6 +19,7 @@ from evenflow.errors import ParamError
 from evenflow.runtime.exits import Exit
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.store.migrate import SCHEMA_VERSION, migrations
+from tests.cli.conftest import Evenflow
 
 NOUNS = ("dags", "runs", "tasks", "pools", "settings", "db", "tokens")
 
@@ -227,3 +228,17 @@ def test_params() -> None:
 )
 def test_durations(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize("place", ["/proc/nope", "/dev/null/x"])
+@pytest.mark.parametrize("command", [("run", "nothing"), ("up", "--port", "0"), ("db", "start")])
+def test_a_home_that_cannot_be_used(evenflow: Evenflow, place: str, command: tuple[str, ...]) -> None:
+    """R-CS10: no defect of Evenflow."""
+    done = evenflow(*command, HOME=place)
+    assert (done.returncode, "Traceback" in done.stderr, "defect" in done.stderr) == (2, False, False), done.stderr
+    assert f"The home {place} cannot be used: " in done.stderr
+    assert "Set EVENFLOW_HOME to a folder in which you may write." in done.stderr
+
+
+def test_the_port_of_up_is_told(evenflow: Evenflow) -> None:
+    assert "8974 by default" in evenflow("up", "--help").stdout

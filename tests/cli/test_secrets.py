@@ -17,6 +17,18 @@ def test_a_password_is_not_taken_from_the_command_line(evenflow: Evenflow) -> No
     assert evenflow("variables", "set", "api_token", "open-sesame").returncode == 2
 
 
+def test_extras_are_not_taken_from_the_command_line(evenflow: Evenflow) -> None:
+    """R-CS10: which of them are secret only the system knows."""
+    for uri in (
+        "https://h?token=open-sesame",
+        "https://h?sig=open-sesame",
+        "https://h?__extra__=%7B%22apikey%22%3A%22open-sesame%22%7D",
+    ):
+        refused = evenflow("connections", "set", "db", uri)
+        assert (refused.returncode, "open-sesame" in refused.stderr) == (2, False)
+        assert "The URI holds extras, which may be secret, which the history of your shell would keep" in refused.stderr
+
+
 def test_a_file_that_is_no_export_is_refused(evenflow: Evenflow, tmp_path: Path) -> None:
     file = tmp_path / "connections.json"
     file.write_text("open-sesame")

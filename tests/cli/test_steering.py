@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
 import time
+
+import pytest
 
 from tests.cli.command_line import CommandLine
 from tests.running import RunningEvenflow, environment
@@ -281,3 +284,63 @@ def test_output_goes_on_when_its_reader_has_gone(steered: RunningEvenflow, cli: 
     )
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def test_what_was_meant(cli: CommandLine) -> None:
+    """R-CS10: ids of DAGs and tasks, and names of parameters, that are nearly right."""
+    cli("run", "steered", "--param", "count=1", "--run-id", "nearly")
+    dags = "Did you mean 'steered'?"
+    for command in (
+        ("runs", "trigger", "sterred"),
+        ("runs", "list", "sterred"),
+        ("runs", "show", "sterred"),
+        ("dags", "show", "sterred"),
+        ("dags", "pause", "sterred"),
+        ("tasks", "list", "sterred"),
+        ("tasks", "logs", "sterred", "check"),
+        ("why", "sterred", "check"),
+        ("run", "sterred"),
+        ("pause", "sterred"),
+        ("backfill", "create", "sterred", "--from", "2026-01-01", "--to", "2026-01-02"),
+    ):
+        assert dags in cli.refused(*command), command
+    for command in (
+        ("tasks", "logs", "steered", "chekc", "--run", "nearly"),
+        ("tasks", "rendered", "steered", "chekc", "--run", "nearly"),
+        ("tasks", "clear", "steered", "chekc", "--run", "nearly", "--yes"),
+        ("why", "steered/nearly", "chekc"),
+    ):
+        assert "Did you mean 'check'?" in cli.refused(*command), command
+    assert "Say whose log. steered has the tasks numbers, check. Type: evenflow tasks logs steered numbers" in cli.refused(
+        "tasks", "logs", "steered"
+    )
+    for command in ("run", "runs trigger"):
+        refused = cli.refused(*command.split(), "steered", "--param", "coutn=1")
+        assert "The DAG 'steered' has no parameter 'coutn'. Did you mean 'count'? It has: count." in refused
+        refused = cli.refused(*command.split(), "endless", "--param", "city=Oslo")
+        assert (
+            "The DAG 'endless' has no parameter 'city'. It has none. Declare it in the file: params={'city': ...}, or, if"
+            in refused
+        )
+        assert """type: --conf '{"city": "Oslo"}'""" in refused
+    assert "has no zone. Type for example: --logical-date 2026-01-01T00:00:00+00:00" in cli.refused(
+        "runs", "trigger", "steered", "--logical-date", "2026-01-01"
+    )
+
+
+def test_a_connection_is_a_uri(cli: CommandLine) -> None:
+    """R-CS10"""
+    refused = cli.refused("connections", "set", "w", "notauri")
+    assert "The connection 'w' is no URI. Write one: scheme://login:password@host:port/path?key=value" in refused
+    assert cli.show("connections", "set", "spark_here", "local[2]").startswith("spark_here is stored")
+
+
+def test_times_carry_their_zone(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-CS10"""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert re.search(r"next at \S+ 22:00:00 EST", cli.show("dags", "show", "steered"))
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -178,15 +178,21 @@ def test_params_of_a_task(dag: DAG) -> None:
     assert (outcome.result("look"), outcome.result("shown")) == (["Oslo", 3], "hi")
 
 
-def test_params_that_a_task_cannot_have() -> None:
+def test_params_of_a_task_stand_for_defaults_of_the_dag() -> None:
     with DAG("d", params={"city": "Rome"}) as dag:
-        EmptyOperator(task_id="t", params={"city": "Oslo"})
+        task(params={"city": "Oslo"}, task_id="t")(lambda params: params["city"])()
+        task(task_id="u")(lambda params: params["city"])()
+    outcome = dag.test(print_logs=False)
+    assert (outcome.result("t"), outcome.result("u")) == ("Oslo", "Rome")
+    assert dag.test(print_logs=False, params={"city": "Bern"}).result("t") == "Bern"
+
+
+def test_params_that_a_task_cannot_have() -> None:
+    with DAG("d"):
         with pytest.raises(BadSetting, match="and 'n' has none: declare it for the DAG"):
             EmptyOperator(task_id="u", params={"n": Param(type="integer")})
         with pytest.raises(BadSetting, match="params must be values without errors"):
             EmptyOperator(task_id="v", params={"n": Param("x", type="integer")})
-    with pytest.raises(BadSetting, match="task 't': 'city' is a parameter of the DAG, and of the task too"):
-        dag.to_spec()
 
 
 def test_endings_of_template_files(dag: DAG, tmp_path: Path) -> None:

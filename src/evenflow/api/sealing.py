@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
@@ -33,9 +34,13 @@ def check_value(kind: Kind, name: str, text: str) -> None:
                 422, "bad_value", f"The connection {name!r} is empty. Write a URI: scheme://login:password@host:port/path"
             )
         try:
-            Connection.parse(name, text)
+            scheme = Connection.parse(name, text).scheme
         except ConnectionNotFound as error:
             raise Refused(422, "bad_value", str(error)) from None
+        if not scheme and not re.fullmatch(r"local(\[[\w*,]+\])?|yarn", text):  # masters of Spark
+            raise Refused(
+                422, "bad_value", f"The connection {name!r} is no URI. Write one: scheme://login:password@host:port/path?key=value"
+            )
 
 
 def check_patterns(patterns: Sequence[str]) -> None:

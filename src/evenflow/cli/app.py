@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from evenflow.errors import EvenflowError
-from evenflow.runtime.exits import Exit, debugging, exit_code
+from evenflow.runtime.exits import Exit, debugging, exit_code, unusable_home
 
 _RUN = Group("Run", sort_key=1)
 _LOOK = Group("Look and steer", sort_key=2)
@@ -92,6 +92,9 @@ def run(arguments: Sequence[str]) -> int:
         return Exit.INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone, as head does
         return _silenced()
+    except OSError as error:
+        unusable = unusable_home(error)
+        return _explain(unusable) if unusable else _confess()
     except Exception:
         return _confess()
     return result if isinstance(result, int) else Exit.OK

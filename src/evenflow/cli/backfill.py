@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.params import Conf, Params, parse_params
+from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import Backfill, BackfillDate
@@ -49,6 +49,8 @@ async def create(
         "dry_run": dry_run,
     }
     async with remote() as client:
+        if param:
+            refuse_undeclared(param, dag_id, [each.name for each in (await client.get_dag(dag_id)).params])
         plan = await client.create_backfill(dag_id, request)
     if json:
         print_json(plan)

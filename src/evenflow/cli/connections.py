@@ -74,10 +74,13 @@ async def set_(
     description: Description = None,
     json: Json = False,
 ) -> None:
-    """Store a connection: type://login:password@host:port/schema?extra. With a password, give it on standard input or in a file."""
-    if uri is not None and Connection.parse(name, uri).password:
+    """Store a connection: type://login:password@host:port/schema?extra.
+
+    With a password or extras, give it on standard input or in a file.
+    """
+    if uri is not None and (held := _may_be_secret(name, uri)):
         raise ParamError(
-            f"The URI holds a password, which the history of your shell would keep. Type: evenflow connections set {name}, "
+            f"The URI holds {held}, which the history of your shell would keep. Type: evenflow connections set {name}, "
             "and give the URI on standard input."
         )
     text = uri or read_secret("The URI", file)
@@ -87,6 +90,12 @@ async def set_(
         print_json(stored)
     else:
         say(f"{stored.name} is stored: {stored.uri}")
+
+
+def _may_be_secret(name: str, uri: str) -> str:
+    """What of it nobody but its owner may read; of extras only systems know which ones are."""
+    conn = Connection.parse(name, uri)
+    return "a password" if conn.password else "extras, which may be secret" if conn.extra else ""
 
 
 @app.command

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from evenflow.core.likeness import did_you_mean
 from evenflow.errors import ParamError
 
 Params = Annotated[
@@ -37,6 +38,20 @@ def parse_params(given: Iterable[str] | None, conf: str | None = None) -> dict[s
             raise ParamError(f"--param {name} is given twice. Give each parameter once.")
         params[name] = json_or_text(value)
     return params
+
+
+def refuse_undeclared(given: Iterable[str] | None, dag_id: str, declared: Iterable[str]) -> None:
+    """Raises :class:`ParamError` for a ``--param`` that the DAG does not declare: nothing would read it, or it is misspelt."""
+    known = list(declared)
+    for text in given or ():
+        name, _, value = text.partition("=")
+        if name not in known:
+            has = f"It has: {', '.join(known)}." if known else "It has none."
+            conf = json.dumps({name: json_or_text(value)}, ensure_ascii=False)
+            raise ParamError(
+                f"The DAG {dag_id!r} has no parameter {name!r}.{did_you_mean(name, known)} {has} Declare it in the file: "
+                f"params={{{name!r}: ...}}" + ("" if known else f", or, if tasks read dag_run.conf, type: --conf '{conf}'")
+            )
 
 
 def _parse_conf(text: str) -> dict[str, Any]:

@@ -7,10 +7,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from evenflow.cli.params import Conf, Params, parse_params
+from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.run_place import Place, reach_evenflow
 from evenflow.cli.run_watch import Progress, watch_run
 from evenflow.cli.terminal import Json, print_json, say
+from evenflow.client.answers import DagDetail
+from evenflow.core.likeness import did_you_mean
 from evenflow.core.service_states import ServiceState
 from evenflow.errors import DagError, DagNotFound
 from evenflow.runtime.exits import Exit
@@ -40,7 +42,9 @@ async def run(
     file = as_file(target)
     async with reach_evenflow(load_settings(), file, must_run=detach) as place:
         dag_id = target if file is None else choose_dag(await place.dags_of_file(), dag, file)
-        await _check_paused(place, dag_id, unpause)
+        found = await place.find_dag(dag_id)
+        refuse_undeclared(param, dag_id, [each.name for each in found.params])
+        await _check_paused(place, found, unpause)
         started = await place.client.trigger_run(dag_id, run_id=run_id, params=params)
         if detach:
             if json:
@@ -67,7 +71,9 @@ def choose_dag(dag_ids: list[str], wanted: str | None, file: Path) -> str:
     known = ", ".join(dag_ids)
     if wanted is not None:
         if wanted not in dag_ids:
-            raise DagNotFound(f"{file.name} defines no DAG {wanted!r}; it defines {known or 'none'}.")
+            raise DagNotFound(
+                f"{file.name} defines no DAG {wanted!r}; it defines {known or 'none'}.{did_you_mean(wanted, dag_ids)}"
+            )
         return wanted
     if not dag_ids:
         raise DagNotFound(f"{file.name} defines no DAG. Call the function that @dag decorates, at the end of the file.")
@@ -76,10 +82,9 @@ def choose_dag(dag_ids: list[str], wanted: str | None, file: Path) -> str:
     return dag_ids[0]
 
 
-async def _check_paused(place: Place, dag_id: str, unpause: bool) -> None:
-    dag = await place.find_dag(dag_id)
+async def _check_paused(place: Place, dag: DagDetail, unpause: bool) -> None:
     if dag.is_paused or dag.service_state == ServiceState.DRAINING:
         if not unpause:
             state = "is paused" if dag.is_paused else "drains"
-            raise DagError(f"The DAG {dag_id!r} {state}, so its run would wait. To run it: evenflow run ... --unpause")
-        await place.client.set_paused(dag_id, False)
+            raise DagError(f"The DAG {dag.dag_id!r} {state}, so its run would wait. To run it: evenflow run ... --unpause")
+        await place.client.set_paused(dag.dag_id, False)

@@ -46,7 +46,8 @@ class LineView:
         self._told.add(key)
         count = f" {row.done}/{row.total}" if row.mapped else f" (try {row.try_number})" if row.try_number > 1 else ""
         reason = f": {row.reason.splitlines()[0]}" if row.reason and row.state != "success" else ""
-        took = f" in {duration(row.elapsed_s())}" if row.started_at else ""
+        elapsed = row.elapsed_s()  # of one that is to be tried again there is none
+        took = f" in {duration(elapsed)}" if elapsed is not None else ""
         self._say(f"  {GLYPHS[row.state]} {row.task_id}{count} {row.state}{took}{reason}", STATE_STYLES[row.state])
 
     def _tell_progress(self, task_id: str, text: str) -> None:
@@ -55,7 +56,7 @@ class LineView:
             self._say(f"    {task_id}: {text}", "bright_black")
 
     def _say(self, text: str, style: str) -> None:
-        say(f"{time.strftime('%H:%M:%S')} {text}", style)
+        say(f"{time.strftime('%H:%M:%S %Z')} {text}", style)
 
 
 class NoView:

@@ -37,7 +37,9 @@ async def found_run(client: RestClient, name: str, run: str | None) -> tuple[str
     except ApiRefused as refused:
         if refused.status != 404:
             raise
-        raise DagNotFound(f"There is no run and no DAG {name!r}. To see all runs, type: evenflow runs list") from None
+        _, _, hint = str(refused).partition("Did you mean")
+        hint = f" Did you mean{hint.partition('?')[0]}?" if hint else ""
+        raise DagNotFound(f"There is no run and no DAG {name!r}.{hint} To see all runs, type: evenflow runs list") from None
 
 
 async def newest_run(client: RestClient, dag_id: str) -> str:

@@ -178,6 +178,8 @@ async def _start(settings: Settings, file: Path | None, contexts: AsyncExitStack
     async with AsyncExitStack() as started:
         started.enter_context(_terminated_in_order())
         started.push_async_callback(evenflow.stop)
+        if not errors.is_terminal:  # where no spinner turns
+            errors.print("Starting Evenflow for this run")
         with errors.status("Starting Evenflow for this run", spinner="dots"):
             await evenflow.start()
         started.push_async_callback(_see_guests_off, settings.home)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from evenflow.cli.operations import DryRun, Future, Past, Yes, agreed, ask_and_clear, ask_and_do
-from evenflow.cli.params import Conf, Params, parse_params
+from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
 from evenflow.cli.run_watch import watch_run
@@ -43,9 +43,12 @@ async def trigger(
 ) -> None:
     """Ask for a run and return at once. To watch it: `evenflow run`."""
     params = parse_params(param, conf)
-    if logical_date is not None:
-        logical_date = logical_date.astimezone()
+    if logical_date is not None and logical_date.tzinfo is None:
+        shown = logical_date.isoformat()
+        raise ParamError(f"--logical-date {shown} has no zone. Type for example: --logical-date {shown}+00:00")
     async with remote() as client:
+        if param:
+            refuse_undeclared(param, dag_id, [each.name for each in (await client.get_dag(dag_id)).params])
         run = await client.trigger_run(
             dag_id, run_id=run_id, params=params, logical_date=logical_date, priority=priority, note=note
         )
@@ -72,6 +75,8 @@ async def list_(
     """Runs, the newest first."""
     async with remote() as client:
         page = await client.list_runs(dag_id=dag_id, state=state, limit=limit)
+        if dag_id is not None and not page.items:
+            await client.get_dag(dag_id)  # which says when there is not even the DAG
     if json:
         print_json({"runs": page.items, "more": page.more})
         return

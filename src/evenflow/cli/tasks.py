@@ -14,6 +14,7 @@ from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
 from evenflow.cli.terminal import STATE_ORDER, Json, duration, local_time, print_json, print_table, say, state_text
 from evenflow.client.rest import RestClient
+from evenflow.core.likeness import did_you_mean, few
 from evenflow.core.model import instance_name
 from evenflow.errors import DagNotFound, ParamError
 
@@ -63,7 +64,7 @@ async def list_(
 @app.command
 async def logs(
     dag: Dag,
-    task_id: str,
+    task_id: str | None = None,
     /,
     *,
     run: Run = None,
@@ -75,6 +76,7 @@ async def logs(
     """The log of a task."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
+        task_id = task_id or await _only_task(client, dag_id)
         if map_index is None:
             map_index = await only_instance(client, dag_id, run_id, task_id)
         offset, text = 0, []
@@ -123,14 +125,23 @@ async def rendered(dag: Dag, task_id: str, /, *, run: Run = None, map_index: Map
         print_table(("field", "value"), fields.items(), empty="None of its fields was a template, or it has not begun.")
 
 
+async def _only_task(client: RestClient, dag_id: str) -> str:
+    """Raises :class:`ParamError` where it is not plain which."""
+    ids = [task.task_id for task in (await client.get_dag(dag_id)).tasks]
+    if len(ids) != 1:
+        raise ParamError(f"Say whose log. {dag_id} has the tasks {few(ids)}. Type: evenflow tasks logs {dag_id} {ids[0]}")
+    return ids[0]
+
+
 async def only_instance(client: RestClient, dag_id: str, run_id: str, task_id: str) -> int:
     """The map index to read when none is given: -1, or 0 if a mapped task has just one instance."""
     instances = (await client.list_tasks(dag_id, run_id, task_id=task_id, limit=2)).items
     if len(instances) == 1:
         return instances[0].map_index
     if not instances:
+        hint = did_you_mean(task_id, [task.task_id for task in (await client.get_dag(dag_id)).tasks])
         raise DagNotFound(
-            f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}. To see its tasks: evenflow tasks list {dag_id}"
+            f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}.{hint} To see its tasks: evenflow tasks list {dag_id}"
         )
     raise ParamError(f"The task {task_id!r} is mapped: say which instance. Type for example: --map-index 0")
 

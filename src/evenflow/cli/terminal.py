@@ -106,11 +106,11 @@ def duration(seconds: float | None) -> str:
 
 
 def local_time(at: datetime | None) -> str:
-    """In the zone of this terminal, without the date if it is today's."""
+    """In the zone of this terminal, which is named; without the date if it is today's."""
     if at is None:
         return ""
     at = at.astimezone()
-    return at.strftime("%H:%M:%S" if at.date() == datetime.now(UTC).astimezone().date() else "%Y-%m-%d %H:%M:%S")
+    return at.strftime("%H:%M:%S %Z" if at.date() == datetime.now(UTC).astimezone().date() else "%Y-%m-%d %H:%M:%S %Z")
 
 
 def say(text: str, style: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from evenflow.cli.up_screen import UpScreen
-from evenflow.runtime.settings import load_settings
+from evenflow.runtime.settings import DEFAULT_PORT, load_settings
 from evenflow.runtime.up import up as run_up
 
 
@@ -19,7 +19,7 @@ def up(
     dags: Annotated[Path | None, Parameter(help="Folder of DAG files; made if it is the default one and does not exist.")] = None,
     workers: Annotated[int | None, Parameter(help="Worker processes.")] = None,
     slots: Annotated[int | None, Parameter(help="Tasks that each worker runs at once.")] = None,
-    port: Annotated[int | None, Parameter(help="Port of the API; 0 takes a free one.")] = None,
+    port: Annotated[int | None, Parameter(help=f"Port of the API, {DEFAULT_PORT} by default; 0 takes a free one.")] = None,
     quiet: Annotated[bool, Parameter(negative=(), help="Show warnings and errors of the services only.")] = False,
 ) -> int:
     """Start everything on this machine, in this terminal, until Ctrl-C.

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import Param
 from evenflow.errors import ParamError
 
@@ -20,7 +21,7 @@ def resolve_params(specs: Mapping[str, Param], given: Mapping[str, Any]) -> dict
         return dict(given)
     for name in given:
         if name not in specs:
-            raise ParamError(f"The DAG has no parameter {name!r}. It has: {', '.join(sorted(specs))}.")
+            raise ParamError(f"The DAG has no parameter {name!r}.{did_you_mean(name, specs)} It has: {', '.join(sorted(specs))}.")
     values: dict[str, Any] = {}
     for name, spec in specs.items():
         if name in given:

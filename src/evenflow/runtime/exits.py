@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import IntEnum
+from pathlib import Path
 
 from evenflow import errors
 
@@ -34,6 +35,20 @@ def exit_code(error: errors.EvenflowError) -> Exit:
     if isinstance(error, _UNREACHABLE) or (isinstance(error, errors.ApiRefused) and error.status >= 500):
         return Exit.UNREACHABLE
     return Exit.USAGE
+
+
+def unusable_home(error: OSError) -> errors.SettingsError | None:
+    """What to do when it is the home that the system does not let us use; None of any other error."""
+    from evenflow.runtime.settings import load_settings
+
+    home = load_settings().home
+    about = [Path(os.fsdecode(name)) for name in (error.filename, error.filename2) if isinstance(name, (str, bytes, os.PathLike))]
+    if not any(path.is_relative_to(home) or home.is_relative_to(path) for path in about):
+        return None
+    return errors.SettingsError(
+        f"The home {home} cannot be used: {error.strerror} ({error.filename}). "
+        "Set EVENFLOW_HOME to a folder in which you may write."
+    )
 
 
 def debugging() -> bool:

@@ -291,7 +291,7 @@ def make_context(
         macros=MACROS,
         outlet_events=OutletEvents(task.task_settings.outlets),
         outlets=list(task.task_settings.outlets),
-        params=RunParams({**(task.task_settings.params or {}), **params}),
+        params=RunParams(_with_own(task, params)),
         run_id=run.run_id,
         task=task,
         task_instance=instance,
@@ -310,6 +310,13 @@ def make_context(
     )
     context.lazy, context.lazy_keys = previous, PREVIOUS_KEYS
     return context
+
+
+def _with_own(task: Task, params: dict[str, Any]) -> dict[str, Any]:
+    """What a task says itself stands where the run leaves the DAG's default, or the DAG has no such parameter."""
+    own, declared = task.task_settings.params or {}, task.dag.header.params
+    left = {name for name in own if name in declared and params.get(name) == declared[name].default}
+    return {**own, **{name: value for name, value in params.items() if name not in left}}
 
 
 PREVIOUS_KEYS = frozenset(

@@ -54,7 +54,7 @@ class TaskOptions(TypedDict, total=False):
     doc_md: str
     do_xcom_push: bool  # whether its result is kept, for other tasks
     multiple_outputs: bool | None  # its result is a dict, whose items others may pull by key
-    params: Mapping[str, Any]  # of this task alone, beside those of the DAG: defaults, or Param(...)
+    params: Mapping[str, Any]  # of this task alone, instead of the DAG's defaults or beside them: values, or Param(...)
     outlets: Sequence[Asset | AssetAlias]  # its success is an event of each
     inlets: Sequence[Asset | AssetAlias]  # whose events it may read
     on_execute_callback: callbacks.Functions  # in the process of the try, before it

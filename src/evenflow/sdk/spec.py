@@ -302,12 +302,6 @@ def _task_spec(
     task: Task, upstream: tuple[int, ...], weight: int, index_of: dict[str, int], group_index: dict[str, int]
 ) -> TaskSpec:
     settings = task.task_settings
-    twice = settings.params.keys() & task.dag.header.params.keys() if settings.params else ()
-    if twice:
-        raise BadSetting(
-            f"{task.qualified_name}: {min(twice)!r} is a parameter of the DAG, and of the task too. Take it away from the task, or "
-            "give it another name there."
-        )
     return TaskSpec(
         task_id=task.task_id,
         operator=task.task_type,

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
+from evenflow.core.likeness import did_you_mean
+from evenflow.core.model import DagSpec
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
@@ -44,6 +46,24 @@ async def _rows(conn: Conn, name: str, **names: Any) -> list[Row]:
 async def list_dags(conn: Conn, *, dag_id: str | None = None, retired: bool = False, limit: int = 1, offset: int = 0) -> list[Row]:
     """DAGs by name; ``retired`` ones, whose file is gone, too if wanted."""
     return await _rows(conn, "views/list_dags", dag_id=dag_id, retired=retired, limit=limit, offset=offset)
+
+
+SIMILAR = 1000  # names that are looked at for one that was meant
+
+
+async def similar_dag(conn: Conn, dag_id: str) -> str:
+    """A sentence that says which DAG may have been meant, or nothing."""
+    rows = await _rows(conn, "views/list_similar_dags", wanted=dag_id, limit=SIMILAR)
+    return did_you_mean(dag_id, (row["dag_id"] for row in rows))
+
+
+async def similar_task(conn: Conn, dag_id: str, task_id: str) -> str:
+    """The same of a task that the newest version of the DAG does not have, or of the DAG itself."""
+    current = await read_spec(conn, dag_id)
+    if current is None:
+        return await similar_dag(conn, dag_id)
+    known = [task.task_id for task in DagSpec.from_json(current.spec).tasks]
+    return "" if task_id in known else did_you_mean(task_id, known)
 
 
 async def read_spec(conn: Conn, dag_id: str) -> CurrentVersion | None:

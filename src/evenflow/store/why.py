@@ -17,6 +17,7 @@ from evenflow.store.instant import Conn, Row, one_instant, read
 from evenflow.store.line import explain_limits
 from evenflow.store.operations import Key, key_columns
 from evenflow.store.out_of_service import holding_runs, holding_tries
+from evenflow.store.views import similar_task
 
 RUNS_NAMED = 20  # of one name: more DAGs than anyone wants to read
 
@@ -32,9 +33,9 @@ async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_ind
         names: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
         found = await read(conn, "why/find_instance", {**names, "lease_s": LEASE_S})
         if not found:
-            raise DagNotFound(
-                f"There is no task {task_id!r} in a run {run_id!r} of DAG {dag_id!r}. See: evenflow runs list {dag_id}"
-            )
+            hint = await similar_task(conn, dag_id, task_id)
+            where = f"in a run {run_id!r} of DAG {dag_id!r}"
+            raise DagNotFound(f"There is no task {task_id!r} {where}.{hint} See: evenflow runs list {dag_id}")
         row = found[0]
         if row["quarantine"] is not None:  # its spec may be what is wrong
             return _set_aside(row, task_id, map_index)

@@ -49,7 +49,7 @@ async def delete_dag(conn: Connection, operator: Operator, dag_id: str) -> Delet
     """Deletes a DAG whose file is gone, with its versions and all that there is of its runs; the logs follow soon."""
     done = await dag_deletion.delete_dag(conn, dag_id)
     if not done.known:
-        raise unknown_dag(dag_id)
+        raise await unknown_dag(conn, dag_id)
     if done.file is not None:
         raise Refused(
             409,
@@ -77,7 +77,7 @@ async def current_version(conn: views.Conn, dag_id: str) -> views.CurrentVersion
     """Raises :class:`DagNotFound`."""
     current = await views.read_spec(conn, dag_id)
     if current is None:
-        raise unknown_dag(dag_id)
+        raise await unknown_dag(conn, dag_id)
     return current
 
 
@@ -91,8 +91,8 @@ async def set_paused(conn: views.Conn, dag_id: str, *, is_paused: bool) -> None:
     await dags.set_paused(conn, dag_id, is_paused=is_paused, next_run=next_run)
 
 
-def unknown_dag(dag_id: str) -> DagNotFound:
-    return DagNotFound(f"There is no DAG {dag_id!r}. To see all, type: evenflow dags list")
+async def unknown_dag(conn: views.Conn, dag_id: str) -> DagNotFound:
+    return DagNotFound(f"There is no DAG {dag_id!r}.{await views.similar_dag(conn, dag_id)} To see all, type: evenflow dags list")
 
 
 def _described(spec: DagSpec) -> dict[str, Any]:

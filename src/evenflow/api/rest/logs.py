@@ -61,8 +61,10 @@ async def _find_try(
     """The number of the try that is meant, and whether its log will not grow any more."""
     async with within.pool.connection() as conn:
         instance = await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+        hint = await views.similar_task(conn, dag_id, task_id) if instance is None else ""
     if instance is None:
-        raise DagNotFound(f"There is no task {task_id!r} in a run {run_id!r} of DAG {dag_id!r}. See: evenflow runs list {dag_id}")
+        where = f"in a run {run_id!r} of DAG {dag_id!r}"
+        raise DagNotFound(f"There is no task {task_id!r} {where}.{hint} See: evenflow runs list {dag_id}")
     newest = instance.try_number or 1
     shown = try_number or newest
     return shown, shown < newest or (instance.state is not None and instance.state in LOG_ENDED)

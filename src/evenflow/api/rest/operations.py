@@ -16,6 +16,7 @@ from evenflow.api.rest.models import Page, Run
 from evenflow.api.rest.operation_models import ClearRequest, MarkRequest, Operated, RunEvent, Scope, TaskEvent
 from evenflow.api.rest.runs import found_run
 from evenflow.core.graph import Graph
+from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.operations import Only, Operation, Target, targets, touched_states
 from evenflow.core.states import FINISHED, MARKS, RUN_FINISHED, RunState, TaskState
@@ -189,7 +190,8 @@ def _check(graph: Graph, dag_id: str, run_id: str, scope: Scope) -> None:
     for task_id in scope.tasks or ():
         if task_id not in index_of:
             raise DagNotFound(
-                f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}. To see its tasks: evenflow tasks list {dag_id}"
+                f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}.{did_you_mean(task_id, index_of)} "
+                f"To see its tasks: evenflow tasks list {dag_id}"
             )
         if scope.map_indexes and not graph.mapped[index_of[task_id]]:
             raise Refused(422, "not_mapped", f"The task {task_id!r} is not mapped. Leave the map index out.")

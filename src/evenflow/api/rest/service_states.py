@@ -14,7 +14,7 @@ from evenflow.api.rest.models import Page
 from evenflow.api.rest.service_state_models import ObjectStanding, StandingChange, StandingObject
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.store import events, states
-from evenflow.store.views import Conn
+from evenflow.store.views import Conn, similar_dag
 
 routes = APIRouter(tags=["States of service"])
 
@@ -70,7 +70,8 @@ async def set_service_state(
 async def _check(conn: Conn, kind: ServiceKind, name: str) -> None:
     """Raises :class:`Refused`."""
     if not await states.exists(conn, kind, name):
-        raise Refused(404, "not_found", f"There is no {kind} {name!r}. To see all, type: {_WHERE[kind]}")
+        hint = await similar_dag(conn, name) if kind is ServiceKind.DAG else ""
+        raise Refused(404, "not_found", f"There is no {kind} {name!r}.{hint} To see all, type: {_WHERE[kind]}")
 
 
 async def _standing(conn: Conn, kind: ServiceKind, name: str) -> ObjectStanding:

@@ -42,6 +42,7 @@ async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key
 async def get_rendered(conn: Connection, dag_id: str, run_id: str, task_id: str, map_index: MapIndex = UNMAPPED) -> RenderedFields:
     """What the template fields of the newest try became."""
     if await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index) is None:
-        raise Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.")
+        hint = await views.similar_task(conn, dag_id, task_id)
+        raise Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.{hint}")
     fields = await rendered.read(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
     return RenderedFields(fields=fields or {})

@@ -1,0 +1,6 @@
+-- DAGs whose ids are about as long as a name that is none: among them is the one that was meant.
+select dag_id
+from dag
+where is_active and length(dag_id) between length(%(wanted)s::text) - 3 and length(%(wanted)s::text) + 3
+order by dag_id
+limit %(limit)s
