@@ -11,6 +11,7 @@ import pytest
 
 from evenflow.cli.app import build_app
 from evenflow.sdk.loader import load_file
+from evenflow.sdk.missing_modules import airflow_imports
 from evenflow.testing import DagRunner
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "coming-from-airflow.md"
@@ -73,3 +74,11 @@ def test_a_dag_moves_by_its_import_lines(tmp_path: Path) -> None:
     assert outcome.result("stocked") == "shop-3"
     assert outcome.result("announce") == "2026-02-01 3 2026-02-02"
     assert (outcome.tries("of_shop.fetch", 1), outcome.elapsed) == (2, timedelta(minutes=5))
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [row for row in ROWS if "EmailOperator" not in row[0]])
+def test_checks_say_what_the_page_says(theirs: str, ours: str) -> None:
+    """R-CS10: ``dags check`` answers each of these lines with the other one."""
+    assert [each.instead for each in airflow_imports(theirs.encode())] == [
+        f"from evenflow import timezone, then timezone.{names_of(theirs)[0]}" if theirs.split()[1].endswith(".timezone") else ours
+    ]

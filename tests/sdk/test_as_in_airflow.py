@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypedDict
 
+import pendulum
 import pytest
 
-from evenflow import DAG, Asset, BashOperator, EmailNotifier, EmptyOperator, Param, PythonOperator, PythonVirtualenvOperator, task
+from evenflow import (
+    DAG,
+    Asset,
+    BashOperator,
+    CronTriggerTimetable,
+    EmailNotifier,
+    EmptyOperator,
+    Param,
+    PythonOperator,
+    PythonVirtualenvOperator,
+    task,
+)
 from evenflow.errors import BadArgument, BadSetting
 
 
@@ -229,3 +242,20 @@ def test_a_serializer_is_refused(dag: DAG) -> None:
     with pytest.raises(BadSetting, match=r"Evenflow has no serializer as Airflow has. Arguments and results are data"):
         PythonVirtualenvOperator(task_id="t", python_callable=returns_typed, serializer="dill")
     PythonVirtualenvOperator(task_id="u", python_callable=returns_typed, serializer="pickle", expect_airflow=False)
+
+
+def test_times_of_pendulum_stand_where_those_of_python_do() -> None:
+    """R-CS10: most DAG files of Airflow import it, and make setup installs it."""
+    start = pendulum.datetime(2026, 1, 1, tz="Europe/Amsterdam")
+    options: dict[str, Any] = {
+        "dagrun_timeout": pendulum.duration(hours=2),
+        "default_args": {"retry_delay": pendulum.duration(minutes=3)},
+    }
+    with DAG("d", schedule="0 6 * * *", start_date=start, **options) as dag:
+        task(task_id="t")(lambda: [start, pendulum.duration(minutes=1)])()
+    spec = dag.to_spec()
+    assert (spec.start_date, spec.schedule.timezone, spec.dagrun_timeout) == ("2026-01-01T00:00:00+01:00", "Europe/Amsterdam", 7200)
+    assert spec.tasks[0].retry_delay == 180
+    assert dag.test(print_logs=False).result("t") == [start, timedelta(minutes=1)]
+    tokyo = CronTriggerTimetable("0 0 * * *", timezone=pendulum.timezone("Asia/Tokyo"))
+    assert DAG("e", schedule=tokyo).to_spec().schedule.timezone == "Asia/Tokyo"

@@ -77,7 +77,7 @@ def replacement(module: str, names: list[str]) -> str:
     lines: dict[str, list[str]] = {}
     sentences: dict[str, list[str]] = {}
     for name in names:
-        if name in evenflow.__all__:
+        if name in evenflow.__all__ and not (module.endswith(".exceptions") and hasattr(exceptions, name)):
             lines.setdefault("evenflow", []).append(name)
         elif hasattr(exceptions, name):
             lines.setdefault("evenflow.exceptions", []).append(name)
