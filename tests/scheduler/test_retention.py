@@ -315,6 +315,52 @@ def test_a_loss_is_reported_by_one_scheduler(world: World, database_url: str) ->
         assert report_lost_tries(world.conn) == 0
 
 
+def test_a_success_whose_result_was_dropped_is_none(world: World, database_url: str) -> None:
+    """R-CS3: its dispatch was being deleted, by who rolled back afterwards."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),)))
+    run = world.trigger("d")
+    world.advance()
+    (first,) = world.claim()
+    with connect(database_url, name="turn") as turn, turn.transaction(force_rollback=True):
+        turn.execute("delete from dispatch where epoch = %s", [first.epoch])
+        world.report([first], result=[1, 2])
+    world.advance()
+    assert world.states(run) == {"a": "queued"}, "sent again"
+    (second,) = world.claim()
+    assert second.epoch > first.epoch
+    world.report([second], result=[1, 2])
+    world.advance()
+    assert world.run_state(run) == "success"
+    assert world.conn.execute("select value, epoch from xcom").fetchall() == [([1, 2], second.epoch)]
+    world.audit()
+
+
+def test_a_copy_of_a_success_whose_result_is_stored_is_one(world: World, database_url: str) -> None:
+    """R-CS3: the answer to the first was lost, and it came again while a turn was at it."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),)))
+    run = world.trigger("d")
+    world.advance()
+    tries = world.claim()
+    world.report(tries, result=5)
+    with connect(database_url, name="turn") as turn, turn.transaction(force_rollback=True):
+        turn.execute("delete from dispatch")
+        world.report(tries, result=5)
+    world.advance()
+    assert world.run_state(run) == "success"
+    assert world.conn.execute("select value, epoch from xcom").fetchall() == [(5, tries[0].epoch)]
+
+
+def test_what_a_lost_try_may_have_stored_is_looked_for(world: World) -> None:
+    world.add_dag(dag())
+    world.trigger("d")
+    world.advance()
+    (lost,) = world.claim()
+    world.conn.execute("update service set state = 'lost'")
+    assert report_lost_tries(world.conn) == 1
+    (row,) = world.conn.execute("select object, at > now() + interval '59 minutes' from xcom_garbage").fetchall()
+    assert row == (f"{lost.epoch}-*", True), "when its process has surely ended"
+
+
 SETTLED = "select service_id from service where kind = 'worker' and state in ('lost', 'stopped') and not settled"
 
 

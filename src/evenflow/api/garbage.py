@@ -34,13 +34,25 @@ async def delete_some(pool: AsyncPool, storage: ObjectStorage) -> bool:
     """Whether there may be more."""
     async with pool.connection() as conn:
         names = await xcom.take_garbage(conn, limit=limits.GARBAGE)
+    if tries := {name.removesuffix("*") for name in names if name.endswith("-*")}:
+        await _delete_left(pool, storage, tries)
     if names:
-        deleted = await asyncio.to_thread(_delete_objects, storage, names)
+        deleted = await asyncio.to_thread(_delete_objects, storage, [name for name in names if name.removesuffix("*") not in tries])
+        deleted += [f"{begin}*" for begin in tries]
         async with pool.connection() as conn:
             await xcom.delete_garbage(conn, deleted)
         if len(deleted) < len(names):
             raise OSError(f"{len(names) - len(deleted)} of {len(names)} could not be deleted; they are tried again later")
     return len(names) == limits.GARBAGE
+
+
+async def _delete_left(pool: AsyncPool, storage: ObjectStorage, tries: set[str]) -> None:
+    """What lost tries have stored and no value refers to. ``tries``: how the names of their objects begin."""
+    stored = await asyncio.to_thread(storage.list_all)
+    left = [name for name in stored if name[: name.find("-") + 1] in tries]
+    async with pool.connection() as conn:
+        used = await xcom.find_used(conn, left)
+    await asyncio.to_thread(_delete_objects, storage, [name for name in left if name not in used])
 
 
 async def delete_some_logs(pool: AsyncPool, logs: LogDirectory) -> bool:

@@ -52,7 +52,8 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
             case "started":
                 verdict.started_at = verdict.started_at or report.at
             case "exit":
-                verdict.exit = verdict.exit or report
+                if verdict.exit is None or verdict.exit.outcome == "lost":
+                    verdict.exit = report
             case "lost":
                 verdict.lost = verdict.lost or report
     skips: Skips = []

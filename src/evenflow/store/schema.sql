@@ -295,7 +295,9 @@ create table xcom (
     primary key (run_key, task_index, map_index, key)
 );
 
--- Objects that no row refers to any more; the API deletes them. Whoever deletes or replaces a value does nothing for it.
+create index xcom_of_object on xcom (object) where object is not null;                                       -- xcom/find_used
+
+-- Objects that no row refers to any more, and EPOCH-* for what a lost try may have left; the API deletes them. Whoever deletes or replaces a value does nothing for it.
 create table xcom_garbage (
     object  text primary key,
     at      timestamptz not null default now()               -- from when on an API server may take it: one that has is given time

@@ -65,6 +65,11 @@ async def take_garbage(conn: Conn, *, limit: int) -> list[str]:
     return [name for (name,) in await (await conn.execute(sql("xcom/take_garbage"), {"limit": limit})).fetchall()]
 
 
+async def find_used(conn: Conn, names: list[str]) -> set[str]:
+    """Those of these objects that a value refers to."""
+    return {name for (name,) in await (await conn.execute(sql("xcom/find_used"), {"names": names})).fetchall()}
+
+
 async def delete_garbage(conn: Conn, names: list[str]) -> None:
     """These objects are deleted."""
     await conn.execute(sql("xcom/delete_garbage"), {"names": names})

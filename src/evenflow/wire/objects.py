@@ -28,6 +28,15 @@ class ObjectStorage:
         data: bytes = system.cat_file(f"{root}/{name}")
         return data
 
+    def list_all(self) -> list[str]:
+        """Names of all objects."""
+        system, root = self._open()
+        system.invalidate_cache()
+        try:
+            return [str(path).rpartition("/")[2] for path in system.ls(root, detail=False)]
+        except FileNotFoundError:
+            return []
+
     def delete(self, name: str) -> None:
         """What is gone already is deleted."""
         system, root = self._open()

@@ -1,6 +1,7 @@
 -- A batch of reports into the inbox, with the results that exits bring. A result is stored while its try has a dispatch, which is kept
--- until this commits (KEY SHARE); SKIP LOCKED: one that is being deleted right now belongs to a try that is over. In the order of
--- epochs, so that two copies of a batch cannot wait for each other.
+-- until this commits (KEY SHARE); SKIP LOCKED: one that is being deleted right now belongs to a try that is over. Whoever deletes it may
+-- still roll back: so a success whose result is not stored counts as lost, should its try be current after all. Objects of such results
+-- are garbage. In the order of epochs, so that two copies of a batch cannot wait for each other.
 with given as materialized (
     select *
     from json_to_recordset(%(reports)s::json) as g (run_key bigint, task_index int, map_index int, epoch bigint, kind report_kind,
@@ -23,9 +24,22 @@ with given as materialized (
     on conflict (run_key, task_index, map_index, key) do update
     set value = excluded.value, length = excluded.length, epoch = excluded.epoch, created_at = now(), secret = excluded.secret,
         object = excluded.object, size = excluded.size
+), dropped as materialized (
+    select g.epoch, g.object
+    from given g
+    where g.result is not null and (g.result <> 'null' or g.object is not null) and g.epoch not in (select epoch from lasting)
+      and not exists (
+          select from xcom x
+          where x.run_key = g.run_key and x.task_index = g.task_index and x.map_index = g.map_index and x.key = 'return_value'
+            and (x.epoch = g.epoch or x.object = g.object))
+), unused as (
+    insert into xcom_garbage (object) select distinct object from dropped where object is not null on conflict do nothing
 ), inbox as (
     insert into report (run_key, kind, epoch, at, payload)
-    select run_key, kind, epoch, now() - make_interval(secs => age_s), payload
+    select run_key, kind, epoch, now() - make_interval(secs => age_s),
+           case when payload ->> 'outcome' = 'success' and epoch in (select epoch from dropped)
+                then payload || '{"outcome": "lost", "reason": "its result came while another try was to take its place"}'
+                else payload end
     from given
 )
 select pg_notify('inbox', '')

@@ -1,13 +1,19 @@
 -- A lost report for every try claimed by a worker that has stopped or lost its lease, once. Only those that may have left something are
--- looked at. SKIP LOCKED: a loss of very many is told by one scheduler, and the others do not do it meanwhile.
+-- looked at. SKIP LOCKED: a loss of very many is told by one scheduler, and the others do not do it meanwhile. What such
+-- a try may have stored without saying so is looked for when its process has surely ended.
 with gone as materialized (
     select service_id, name, host
     from service
     where kind = 'worker' and state in ('lost', 'stopped') and not settled
     for no key update skip locked
+), lost as materialized (
+    select d.run_key, d.epoch, s.name, s.host
+    from gone s
+    join dispatch d on d.worker_id = s.service_id
+    where not exists (select from report r where r.run_key = d.run_key and r.epoch = d.epoch)
+), stored as (
+    insert into xcom_garbage (object, at) select epoch || '-*', now() + interval '1 hour' from lost on conflict do nothing
 )
 insert into report (run_key, kind, epoch, payload)
-select d.run_key, 'lost', d.epoch, jsonb_build_object('reason', format('worker %%s on %%s was lost', s.name, s.host))
-from gone s
-join dispatch d on d.worker_id = s.service_id
-where not exists (select from report r where r.run_key = d.run_key and r.epoch = d.epoch)
+select run_key, 'lost', epoch, jsonb_build_object('reason', format('worker %%s on %%s was lost', name, host))
+from lost
