@@ -43,6 +43,19 @@ async def test_a_connection_is_sealed_and_shown_without_its_secrets(rest: RestCl
         await rest.get_connection("warehouse")
 
 
+async def test_who_was_shown_a_secret_is_told(rest: RestClient, world: World) -> None:
+    """R-SE5: of what was shown, not of what was looked at without its secrets, nor of what is not there."""
+    await rest.set_connection("warehouse", uri=URI)
+    await rest.set_variable("db_password", value="tiny")
+    await rest.get_connection("warehouse")
+    await rest.get_connection("warehouse", reveal=True)
+    await rest.get_variable("db_password", reveal=True)
+    with pytest.raises(ApiRefused):
+        await rest.get_variable("missing", reveal=True)
+    read = "select actor, action, object from audit_event where action like '%%.read' order by event_id"
+    assert world.all(read) == [("ada", "connection.read", "warehouse"), ("ada", "variable.read", "db_password")]
+
+
 @pytest.mark.parametrize(
     ("name", "uri"), [("a/b", "x://y"), ("", "x://y"), ("ok", ""), ("ok", "postgresql://me:pass@host:port/x"), ("ok", "{not json")]
 )

@@ -16,7 +16,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import ApiRefused, DatabaseSetBack
-from evenflow.runtime.tokens import create_token, list_tokens, revoke_token, rotate_keys
+from evenflow.runtime.tokens import create_token, create_tokens, list_tokens, revoke_token, revoke_tokens, rotate_keys
 from evenflow.store.incarnation import begin_incarnation
 from evenflow.wire import messages as m
 from tests.api.world import ClientOfAll, World, new_worker
@@ -143,3 +143,24 @@ async def test_tokens_of_before_a_restore_are_refused(api: ApiService, client: E
     with pytest.raises(ApiRefused, match="before the database was set back"):
         await lost.push_xcom(token, m.XComPush(key="k", value=b"1"))
     await lost.close()
+
+
+async def test_what_one_maker_has_given_out_is_taken_back_together(
+    api: ApiService, api_url: str, database_url: str, world: World
+) -> None:
+    """R-SE1: as those of an `evenflow up` that ends, or that starts again after it was killed; R-SE5: and events tell it."""
+    await create_tokens(database_url, name="me", by="evenflow up on h: /a", scopes={"worker": ["etl"]})
+    await create_tokens(database_url, name="me", by="evenflow up on h: /b")
+    second = await create_tokens(database_url, name="me", by="evenflow up on h: /a")
+    states = [(token.created_by[-2:], token.state) for token in await list_tokens(database_url)]
+    assert states == [("/a", "good")] * 4 + [("/b", "good")] * 4 + [("/a", "revoked")] * 4
+    await revoke_tokens(database_url, by="evenflow up on h: /a")
+    assert {token.created_by[-2:] for token in await list_tokens(database_url) if token.state == "good"} == {"/b"}
+    await until(lambda: revoked_in_use(api), "the API's knowledge")
+    async with RestClient(api_url, second["operator"]) as gone:
+        with pytest.raises(ApiRefused, match="revoked"):
+            await gone.list_runs()
+    told = world.all("select detail from audit_event where action = 'token.create' order by event_id")
+    assert len(told) == 12
+    assert told[1] == {"kind": "worker", "scope": ["etl"], "token": 2}
+    assert world.all("select detail from audit_event where action = 'token.revoke'")[1] == {"tokens": [9, 10, 11, 12]}

@@ -93,6 +93,8 @@ def test_it_runs_a_dag_and_again_after_ctrl_c_and_leaves_nothing_behind(home: Pa
             assert "hello yourself" in running.evenflow("tasks", "logs", "greeting", "answer").stdout
             assert running.end(signal.SIGINT) == 0, running.log
         assert processes_of(home) == []
+        tokens = evenflow_json(home, "tokens", "list")
+        assert [token["state"] for token in tokens] == ["revoked"] * 4 * number, "R-SE1: none outlives what it was made for"
 
 
 @pytest.mark.slow

@@ -17,10 +17,11 @@ from psycopg import conninfo
 
 from evenflow.cli.terminal import Json, errors, local_time, print_json, say
 from evenflow.errors import SettingsError
-from evenflow.runtime.database import prepare_home, reach_database
+from evenflow.runtime.database import reach_database
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.embedded.programs import wheel_programs
 from evenflow.runtime.exits import Exit
+from evenflow.runtime.home import prepare_home
 from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.store.connect import UNBOUNDED, connect, redacted

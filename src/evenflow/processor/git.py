@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -26,6 +27,7 @@ from evenflow.core.bundle import BundleSource
 from evenflow.errors import EvenflowError
 from evenflow.processor import limits
 from evenflow.processor.git_command import Git
+from evenflow.wire.tls import is_loopback
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +63,10 @@ class GitRepository:
         }
 
     def check(self) -> None:
-        """What is wrong with a remote may be right later."""
+        """What is wrong with a remote may be right later; how it is reached stays."""
+        parts = urlsplit(self._url)
+        if parts.scheme in ("http", "git") and not is_loopback(parts.hostname or ""):
+            log.warning("whoever is between here and the repository can change its DAGs: use https or ssh", bundle=self.name)
 
     async def refresh(self) -> None:
         """Has ``current`` lead to the newest commit of the ref."""

@@ -86,6 +86,10 @@ def _environment() -> dict[str, str]:
         **inherited,
         "LC_ALL": "C",
         "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",  # not ext, which runs a command that the URL names
+        "GIT_CONFIG_GLOBAL": os.environ.get(
+            "GIT_CONFIG_GLOBAL", os.devnull
+        ),  # a person's settings are not for others' repositories
+        "GIT_LFS_SKIP_SMUDGE": "1",  # a repository's .lfsconfig names any host
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_HTTP_LOW_SPEED_LIMIT": "1000",  # bytes a second; slower for half a minute is a connection that hangs
         "GIT_HTTP_LOW_SPEED_TIME": "30",

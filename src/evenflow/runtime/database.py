@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from evenflow.runtime.embedded import EmbeddedPostgres
+from evenflow.runtime.home import prepare_home
 from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.migrate import Steps, check, migrate
 
@@ -32,14 +32,3 @@ def open_database(database_url: str, home: Path) -> Iterator[str]:
                 migrate(conn, Steps.ALONE)
             check(conn)
         yield url
-
-
-def prepare_home(home: Path) -> None:
-    """Make the home directory, for its owner alone; version control shall not see what is in it."""
-    home.parent.mkdir(parents=True, exist_ok=True)
-    home.mkdir(
-        mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True
-    )  # root's database runs as another account, and must get in
-    ignore = home / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")

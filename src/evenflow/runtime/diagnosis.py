@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import sys
 import time
@@ -21,6 +22,7 @@ from evenflow.core.plurals import counted
 from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, JavaNotFound
 from evenflow.runtime import presence
 from evenflow.runtime.database import reach_database
+from evenflow.runtime.home import open_folders
 from evenflow.runtime.local import choose_port
 from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.settings import Settings, unknown_variables
@@ -73,6 +75,13 @@ def _variables() -> Iterator[Finding]:
 def _home(settings: Settings) -> Finding:
     existing = next(path for path in (settings.home, *settings.home.parents) if path.exists())
     if os.access(existing, os.W_OK):
+        if seen := [folder.name for folder in open_folders(settings.home)]:
+            return Finding(
+                "Home",
+                Verdict.WARN,
+                f"other users may look into {', '.join(seen)} of {settings.home}",
+                f"Type: chmod -R go-rwx {' '.join(shlex.quote(str(settings.home / name)) for name in seen)}",
+            )
         return Finding("Home", Verdict.OK, str(settings.home))
     return Finding("Home", Verdict.FAIL, f"{existing} cannot be written to", "Set EVENFLOW_HOME to a directory of your own.")
 

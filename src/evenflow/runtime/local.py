@@ -15,10 +15,13 @@ from evenflow.errors import AlreadyRunning, SettingsError
 from evenflow.process import prctl
 from evenflow.runtime import presence, tokens
 from evenflow.runtime.child import Child, Screen, longest_end
-from evenflow.runtime.database import open_database, prepare_home, reach_database
+from evenflow.runtime.database import open_database, reach_database
+from evenflow.runtime.home import prepare_home
 from evenflow.runtime.secret_file import write_secret
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.settings import Settings
+
+REVOKE_S = 5.0  # one statement; a database that is gone must not hold up the end
 
 
 class LocalEvenflow:
@@ -31,6 +34,8 @@ class LocalEvenflow:
         self._children: dict[Kind, list[Child]] = {}
         self.api_url = ""
         self.operator_token = ""
+        self._database_url = ""  # as soon as tokens were given out there
+        self._maker = f"evenflow up on {socket.gethostname()}: {settings.home}"
 
     async def start(self) -> None:
         """Returns when every service is ready. Raises :class:`AlreadyRunning`, :class:`ServiceFailed`, or the database's errors."""
@@ -43,7 +48,10 @@ class LocalEvenflow:
         publish = self._contexts.enter_context(presence.claim(settings.home))
         port = choose_port(settings.api_host, settings.api_port)
         database_url = await self._open_database()
-        given = await tokens.create_tokens(database_url, name=f"operator@{socket.gethostname()}", scopes=scopes(settings))
+        given = await tokens.create_tokens(
+            database_url, name=f"operator@{socket.gethostname()}", by=self._maker, scopes=scopes(settings)
+        )
+        self._database_url = database_url
         self.operator_token = given["operator"]
         write_secret(settings.operator_token_file, self.operator_token)
         self.api_url = settings.api_url if "api_url" in settings.model_fields_set and settings.tls_cert else settings.url_here(port)
@@ -58,7 +66,17 @@ class LocalEvenflow:
         for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER,), (Kind.API,)):
             children = [child for kind in kinds for child in self._children.get(kind, ())]
             await asyncio.gather(*(child.end(at_most_s=longest) for child in children))
+        await self._revoke()
         await asyncio.to_thread(self._contexts.close)
+
+    async def _revoke(self) -> None:
+        """Nothing that was given out is needed any more. Where the database is gone the next start does it."""
+        if self._database_url:
+            try:
+                async with asyncio.timeout(REVOKE_S):
+                    await tokens.revoke_tokens(self._database_url, by=self._maker)
+            except Exception as error:
+                self._screen.say(f"the tokens of this run are revoked by the next start: {error or type(error).__name__}")
 
     def hurry(self) -> None:
         """While stopping: no more draining."""
@@ -115,13 +133,14 @@ def service_child(kind: Kind, settings: Settings, screen: Screen, needs: Sequenc
 @contextlib.asynccontextmanager
 async def lent_processor(settings: Settings, api_url: str, screen: Screen) -> AsyncIterator[None]:
     """A processor of the folder ``settings.dags`` for an Evenflow that runs already, for as long as the context lasts."""
+    maker = f"evenflow run on {socket.gethostname()}: {os.getpid()}"
     with reach_database(settings.own_database_url, settings.home) as database_url:
         token = await tokens.create_token(
             database_url,
             "processor",
             name=f"{settings.bundle} on {socket.gethostname()}",
             scope=scopes(settings)["processor"],
-            by="evenflow",
+            by=maker,
         )
     child = service_child(
         Kind.PROCESSOR, settings, screen, name=f"processor-{settings.bundle}", api_url=api_url, token=token, database_url=""
@@ -131,6 +150,8 @@ async def lent_processor(settings: Settings, api_url: str, screen: Screen) -> As
         yield
     finally:
         await child.end(at_most_s=longest_end(settings.drain_timeout))
+        with reach_database(settings.own_database_url, settings.home) as database_url:
+            await tokens.revoke_tokens(database_url, by=maker)
 
 
 def log_file(home: Path, service: str) -> Path:

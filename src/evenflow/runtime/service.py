@@ -19,6 +19,7 @@ from evenflow.errors import DatabaseSetBack, EvenflowError
 from evenflow.process import prctl
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.exits import Exit, exit_code
+from evenflow.runtime.home import prepare_home
 from evenflow.runtime.lifecycle import bind_to_parent, host
 from evenflow.runtime.logging import configure_logging
 from evenflow.runtime.observing import observed
@@ -37,6 +38,7 @@ def main() -> int:
     configure_logging(settings.log_level, settings.log_format)
     try:
         with ExitStack() as contexts:
+            prepare_home(settings.home)
             if kind not in RUNS_USER_CODE:
                 from evenflow.runtime.database import open_database
 

@@ -32,10 +32,21 @@ async def create_token(
         return await _create(conn, kind, name, scope, by, LASTS_S[kind] if ttl is None else ttl)
 
 
-async def create_tokens(database_url: str, *, name: str, scopes: Mapping[Kind, Sequence[str]] = NO_SCOPES) -> dict[str, str]:
-    """One of each kind for an ``evenflow up``, which starts services again for as long as it runs."""
+async def create_tokens(
+    database_url: str, *, name: str, by: str = "evenflow up", scopes: Mapping[Kind, Sequence[str]] = NO_SCOPES
+) -> dict[str, str]:
+    """One of each kind for an ``evenflow up``, which starts services again for as long as it runs. Those that ``by`` has made
+    before are good for nothing from now on.
+    """
     async with await connect_async(database_url, name="tokens") as conn:
-        return {kind: await _create(conn, kind, name, scopes.get(kind, ()), "evenflow up", OPERATOR_TTL_S) for kind in LASTS_S}
+        await stored.revoke_made_by(conn, by)
+        return {kind: await _create(conn, kind, name, scopes.get(kind, ()), by, OPERATOR_TTL_S) for kind in LASTS_S}
+
+
+async def revoke_tokens(database_url: str, *, by: str) -> None:
+    """Those that ``by`` has made."""
+    async with await connect_async(database_url, name="tokens") as conn:
+        await stored.revoke_made_by(conn, by)
 
 
 async def _create(conn: Conn, kind: Kind, name: str, scope: Sequence[str], by: str, ttl: float) -> str:

@@ -70,14 +70,25 @@ async def add_key(conn: Conn, *, keep: bool, by: str) -> int:
 async def insert_token(conn: Conn, *, kind: str, name: str, scope: Sequence[str], by: str, ttl: float, key_id: int) -> int:
     """The number of a token that is good for ``ttl`` seconds."""
     names = {"kind": kind, "name": name, "scope": list(scope), "by": by, "ttl": ttl, "key_id": key_id}
-    row = await (await conn.execute(sql("tokens/insert_one"), names)).fetchone()
-    assert row is not None
+    async with recorded(conn, by, "token.create", name, kind=kind, scope=list(scope)) as detail:
+        row = await (await conn.execute(sql("tokens/insert_one"), names)).fetchone()
+        assert row is not None
+        detail["token"] = row[0]
     return int(row[0])
 
 
 async def list_tokens(conn: Conn) -> list[GivenToken]:
     """The newest first."""
     return await (await conn.cursor(row_factory=args_row(GivenToken)).execute(sql("tokens/list_all"))).fetchall()
+
+
+async def revoke_made_by(conn: Conn, by: str) -> None:
+    """What ``by`` has made is refused by every API from now on."""
+    async with conn.transaction():
+        rows = await (await conn.execute(sql("tokens/revoke_made_by"), {"by": by})).fetchall()
+        if rows:
+            async with recorded(conn, by, "token.revoke", by, tokens=[token_id for (token_id,) in rows]):
+                await conn.execute(sql("tokens/notify"))
 
 
 async def revoke(conn: Conn, token_id: int, *, by: str) -> tuple[str, str] | None:

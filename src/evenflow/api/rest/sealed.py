@@ -39,8 +39,12 @@ async def list_connections(conn: Connection, within: InContext, part: InSlice) -
 
 
 @routes.get("/connections/{name}")
-async def get_connection(conn: Connection, within: InContext, name: str, reveal: Reveal = False) -> StoredConnection:
-    """One connection; with `reveal` also its password and secret extras."""
+async def get_connection(
+    conn: Connection, within: InContext, operator: Operator, name: str, reveal: Reveal = False
+) -> StoredConnection:
+    """One connection; with `reveal` also its password and secret extras, which the events tell."""
+    if reveal:
+        await _tell_read(conn, operator, "connection", name)
     return _connection(within, await _found(conn, "connection", name), reveal=reveal)
 
 
@@ -70,8 +74,12 @@ async def list_variables(conn: Connection, within: InContext, part: InSlice) -> 
 
 
 @routes.get("/variables/{name}")
-async def get_variable(conn: Connection, within: InContext, name: str, reveal: Reveal = False) -> StoredVariable:
-    """One variable; with `reveal` also what is secret in it."""
+async def get_variable(
+    conn: Connection, within: InContext, operator: Operator, name: str, reveal: Reveal = False
+) -> StoredVariable:
+    """One variable; with `reveal` also what is secret in it, which the events tell."""
+    if reveal:
+        await _tell_read(conn, operator, "variable", name)
     return _variable(within, await _found(conn, "variable", name), reveal=reveal)
 
 
@@ -117,6 +125,13 @@ async def _store(conn: Conn, within: Within, actor: str, kind: Kind, name: str, 
     async with events.recorded(conn, actor, f"{kind}.set", name, **told):
         new = within.vault.seal(text)
         await sealed.set_value(conn, kind, name, new, description=change.description, dags=change.dags, actor=actor)
+
+
+async def _tell_read(conn: Conn, operator: str, kind: Kind, name: str) -> None:
+    """Before anything is shown."""
+    await _found(conn, kind, name)
+    async with events.recorded(conn, operator, f"{kind}.read", name):
+        pass
 
 
 async def _found(conn: Conn, kind: Kind, name: str) -> SealedValue:
