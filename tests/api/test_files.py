@@ -11,6 +11,7 @@ import pytest
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, DeadlineSpec, RetryRule, Schedule, TaskSpec
+from evenflow.errors import ApiRefused
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.wire import messages as m
 from evenflow.wire.code import pack
@@ -281,6 +282,50 @@ async def test_a_dag_moves_to_another_file(processor: ExecutionClient, world: Wo
         await parsed(processor, "b", "2", ONE, TWO)
     assert world.all("select dag_id, file, is_active from dag order by 1") == [("one", "b.py", True), ("two", "b.py", True)]
     assert world.one("select count(*) from dag_file where error is not null") == 0
+
+
+async def test_a_dag_stays_its_bundles_until_an_operator_gives_it_away(
+    processor: ExecutionClient, world: World, api_url: str, operator_token: str
+) -> None:
+    """R-SE2, R-SE5. Secrets are allowed by id: whoever waits for the file to be gone for a moment gets nothing."""
+
+    async def parsed_in(bundle: str, fingerprint: str) -> list[str]:
+        seen = m.FileSeen(file="one.py", fingerprint=fingerprint)
+        await processor.files_seen(m.FilesSeen(bundle=bundle, files=[seen]))
+        message = m.ParsedFile(
+            bundle=bundle, file="one.py", fingerprint=fingerprint, seconds=0.1, specs=[ONE.to_json()], code_hash=CODE_HASH
+        )
+        return (await processor.file_parsed(message)).errors
+
+    assert await parsed_in("payroll", "1") == []
+    await processor.files_seen(m.FilesSeen(bundle="payroll", files=[]))
+    (error,) = await parsed_in("mine", "1")
+    assert error.endswith("which keeps it. Rename one, or give it away: evenflow dags release one --to mine.")
+    assert world.one("select bundle from dag") == "payroll"
+    async with RestClient(api_url, operator_token) as rest:
+        assert (await rest.release_dag("one", "mine")).bundle == "mine"
+    assert await lease(processor) == []
+    assert await parsed_in("mine", "2") == []
+    assert world.all("select bundle, file, is_active from dag") == [("mine", "one.py", True)]
+    assert world.all("select bundle from dag_version order by version_number") == ["payroll", "mine"], "no bundle runs as the other"
+    assert world.all("select action, object from audit_event") == [("dag.release", "one")]
+    assert (await parsed_in("payroll", "2"))[0].startswith("The DAG 'one' of one.py (bundle 'payroll') is already defined")
+
+
+async def test_a_move_stands_in_the_audit(processor: ExecutionClient, world: World) -> None:
+    """R-SE5. Within a bundle a DAG moves as its author likes."""
+    await see(processor, a="1")
+    await parsed(processor, "a", "1", ONE)
+    await see(processor, b="1")
+    assert (await parsed(processor, "b", "1", ONE)).errors == []
+    (detail,) = world.all("select detail from audit_event where action = 'dag.move' and object = 'one'")
+    assert detail == {"from_bundle": "main", "from_file": "a.py", "bundle": "main", "file": "b.py"}
+
+
+async def test_no_bundle_is_called_evenflow(processor: ExecutionClient, world: World) -> None:
+    """R-SE2. What is in it stands in no list of DAGs."""
+    with pytest.raises(ApiRefused, match="No bundle is called 'evenflow'"):
+        await processor.files_seen(m.FilesSeen(bundle="evenflow", files=[]))
 
 
 async def test_dags_of_a_file_that_is_gone_are_retired(processor: ExecutionClient, world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -129,7 +130,7 @@ async def test_triggers_once_however_often_it_asks(client: ExecutionClient, worl
 
 
 async def test_a_run_of_somebody_else(client: ExecutionClient, world: World, token: str) -> None:
-    on_day(world, world.run(world.version(OTHER), "theirs", state="success"))
+    on_day(world, world.run(world.version(dataclasses.replace(OTHER, reset_by=("ask*",))), "theirs", state="success"))
     found = await trigger(client, token, run_id="theirs")
     assert (found.run_id, found.state, found.is_own) == ("theirs", "success", False)
     same_date = await trigger(client, token, run_id="new", logical_date=DAY)
@@ -138,6 +139,29 @@ async def test_a_run_of_somebody_else(client: ExecutionClient, world: World, tok
     assert (reset.state, reset.is_own) == ("queued", True)
     assert await trigger(client, token, run_id="theirs", reset=True) == reset
     assert world.all("select payload from report") == [{"event": "clear", "actor": "task asking/mine/ask #0"}]
+
+
+@pytest.mark.parametrize("reset_by", [(), ("payroll",), ("elsewhere:asking",)])
+async def test_a_task_resets_no_run_that_it_did_not_make(
+    client: ExecutionClient, world: World, token: str, reset_by: tuple[str, ...]
+) -> None:
+    """R-SE2. Unless its DAG is named by the one that is to be reset."""
+    world.run(world.version(dataclasses.replace(OTHER, reset_by=reset_by)), "theirs", state="success")
+    with pytest.raises(ApiRefused, match=r"write into that DAG: reset_by=\['asking'\]") as refused:
+        await trigger(client, token, run_id="theirs", reset=True)
+    assert refused.value.status == 403
+    assert world.one("select count(*) from report") == 0
+
+
+async def test_a_task_resets_the_run_that_it_made_before_it_was_cleared(client: ExecutionClient, world: World, token: str) -> None:
+    """R-SE5: and that stands in the audit."""
+    world.version(OTHER)
+    made = await trigger(client, token, run_id="child")
+    world.db.execute("update task_instance set tries_before = 2")
+    again = await trigger(client, token, run_id="child", reset=True)
+    assert (again.run_id, again.is_own) == (made.run_id, True)
+    assert world.all("select payload from report") == [{"event": "clear", "actor": "task asking/mine/ask #2"}]
+    assert world.all("select actor, action, object from audit_event") == [("task asking/mine/ask", "run.reset", "other/child")]
 
 
 async def test_refusals(client: ExecutionClient, world: World, token: str) -> None:

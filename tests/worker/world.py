@@ -62,7 +62,7 @@ class World:
         row = self.db.execute(
             "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file)"
             " select %(dag)s, count(*) + 1, %(spec)s, %(hash)s, %(code)s, %(file)s from dag_version where dag_id = %(dag)s"
-            " on conflict (dag_id, spec_hash, code_hash) do update set file = excluded.file"
+            " on conflict (dag_id, spec_hash, code_hash, bundle) do update set file = excluded.file"
             " returning version_key",
             {"dag": spec.dag_id, "spec": spec.to_json(), "hash": spec.hash(), "code": code_hash, "file": file},
         ).fetchone()

@@ -91,10 +91,7 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[Jud
             errors.append(str(error))
     await dags.lock_ids(conn, specs)
     for owner in await dags.find_owners(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
-        errors.append(
-            f"The DAG {owner.dag_id!r} of {parsed.file} (bundle {parsed.bundle!r}) is already defined in {owner.file} (bundle "
-            f"{owner.bundle!r}), which keeps it. Rename one."
-        )
+        errors.append(_taken(owner, parsed))
         del specs[owner.dag_id]
     version_keys = {spec.dag_id: await _store_version(conn, spec, parsed) for spec in specs.values()}
     await set_limits(conn, specs.values())
@@ -105,6 +102,12 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[Jud
         await dags.reparse_failed(conn)
     await dags.notify(conn)
     return errors
+
+
+def _taken(owner: dags.Owner, parsed: ParsedFile) -> str:
+    place = f"of {parsed.file} (bundle {parsed.bundle!r}) is already defined in {owner.file} (bundle {owner.bundle!r})"
+    give = f", or give it away: evenflow dags release {owner.dag_id} --to {parsed.bundle}" if owner.bundle != parsed.bundle else ""
+    return f"The DAG {owner.dag_id!r} {place}, which keeps it. Rename one{give}."
 
 
 async def _try_deadlines(conn: dags.Conn, spec: DagSpec) -> None:

@@ -13,9 +13,15 @@ from evenflow.sdk.connections import Connection
 from evenflow.store.sealed import Kind
 
 
-def may_use(patterns: Sequence[str], dag_id: str) -> bool:
-    """Without patterns every DAG may."""
-    return not patterns or any(fnmatchcase(dag_id, pattern) for pattern in patterns)
+def may_use(patterns: Sequence[str], dag_id: str, bundle: str) -> bool:
+    """Whether one of ``patterns`` fits a DAG of this bundle; without patterns every DAG may."""
+    return not patterns or any(fits(pattern, dag_id, bundle) for pattern in patterns)
+
+
+def fits(pattern: str, dag_id: str, bundle: str) -> bool:
+    """``pattern`` is of DAG ids, or ``bundle:pattern``, where the bundle may be a pattern, too."""
+    of_bundle, colon, of_dag = pattern.rpartition(":")
+    return fnmatchcase(dag_id, of_dag) and (not colon or fnmatchcase(bundle, of_bundle))
 
 
 def check_value(kind: Kind, name: str, text: str) -> None:

@@ -19,6 +19,7 @@ class Version:
     number: int
     code_hash: str
     file: str
+    bundle: str  # the one that it was found in
     default_timezone: str
     tasks: tuple[TaskSpec, ...]
     mapped: tuple[bool, ...]  # of each task whether it has instances
@@ -45,7 +46,14 @@ class Versions:
                 if row.version_key not in self._versions:
                     self._tasks += len(tasks)
                 self._versions[row.version_key] = Version(
-                    row.version_number, row.code_hash, row.file, spec.default_timezone, tasks, mapped_tasks(spec), index_of
+                    row.version_number,
+                    row.code_hash,
+                    row.file,
+                    row.bundle,
+                    spec.default_timezone,
+                    tasks,
+                    mapped_tasks(spec),
+                    index_of,
                 )
         found = {key: self._versions[key] for key in wanted}
         while self._tasks > CACHED_TASKS and self._versions:

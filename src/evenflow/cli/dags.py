@@ -86,6 +86,19 @@ async def unpause(dag_id: str, /, *, json: Json = False) -> None:
 
 
 @app.command
+async def release(
+    dag_id: str, /, *, to: Annotated[str, Parameter(help="The bundle that is to have it.")], json: Json = False
+) -> None:
+    """Give a DAG id to another bundle. An id stays that of the bundle which had it first, for secrets may be meant for it alone."""
+    async with remote() as client:
+        dag = await client.release_dag(dag_id, to)
+    if json:
+        print_json(dag)
+    else:
+        say(f"{dag_id} is now of bundle {to}: the file there that defines it has it")
+
+
+@app.command
 async def delete(dag_id: str, /, *, yes: Yes = False, json: Json = False) -> None:
     """Delete a DAG whose file is gone, with its versions, and its runs with their results, history and logs."""
     if not agreed(f"{dag_id} will be deleted, with all its runs, their results, history and logs.", yes=yes):

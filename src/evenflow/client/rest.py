@@ -48,6 +48,9 @@ class RestClient:
     async def set_paused(self, dag_id: str, is_paused: bool) -> a.DagSummary:
         return await self._send("PATCH", f"/dags/{_in_path(dag_id)}", {"is_paused": is_paused}, a.DagSummary)
 
+    async def release_dag(self, dag_id: str, bundle: str) -> a.DagSummary:
+        return await self._send("POST", f"/dags/{_in_path(dag_id)}/release", {"bundle": bundle}, a.DagSummary)
+
     async def list_parse_errors(self, *, limit: int = 100, offset: int = 0) -> a.Page[a.ParseError]:
         return await self._get("/parse-errors", a.Page[a.ParseError], limit=limit, offset=offset)
 

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 
 REFRESH_S = 60.0  # a git remote that is asked more often may limit us; a push shows after this at the latest
 
+OWN_BUNDLE = "evenflow"  # of DAGs that come with the schema; lists leave it out
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleSource:

@@ -201,6 +201,7 @@ class DagSpec:
     doc: str = ""
     is_paused_upon_creation: bool | None = None  # null: as the setting dags_are_paused_at_creation says
     fail_fast: bool = False  # the first failure for good ends the run
+    reset_by: tuple[str, ...] = ()  # patterns of DAG ids, or bundle:pattern, whose tasks may clear runs that they did not make
     assets: tuple[AssetSpec, ...] = ()
     callbacks: tuple[str, ...] = ()  # as those of a task
     deadlines: tuple[DeadlineSpec, ...] = ()
@@ -238,6 +239,7 @@ class DagSpec:
         raw["params"] = {name: Param(**p) for name, p in raw.get("params", {}).items()}
         raw["schedule"] = read_schedule(raw.get("schedule", {}))
         raw["tags"] = tuple(raw.get("tags", ()))
+        raw["reset_by"] = tuple(raw.get("reset_by", ()))
         raw["assets"] = tuple(AssetSpec(**asset) for asset in raw.get("assets", ()))
         raw["callbacks"] = tuple(raw.get("callbacks", ()))
         raw["deadlines"] = tuple(DeadlineSpec(**deadline) for deadline in raw.get("deadlines", ()))

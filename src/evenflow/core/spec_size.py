@@ -60,6 +60,7 @@ def _of_dag(spec: DagSpec) -> Iterator[Size]:
     yield Size("cron expressions", len(spec.schedule.also) + 1, limits.MAX_CRONS)
     yield Size("dates in its schedule", len(spec.schedule.dates), limits.MAX_DATES)
     yield from _of_names(spec.tags, "tags")
+    yield from _of_names(spec.reset_by, "patterns in reset_by")
     yield from _of_names(spec.owner_links, "owner_links")
     yield from _of_names(spec.params, "parameters")
     yield from _of_texts(limits.MAX_NAME_CHARS, dag_id=spec.dag_id, dag_display_name=spec.display_name, owner=spec.owner)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
-from evenflow.core.bundle import BundleSource
+from evenflow.core.bundle import OWN_BUNDLE, BundleSource
 from evenflow.errors import SettingsError
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime import trust
@@ -134,6 +134,8 @@ class Settings(BaseSettings):
         for name, bundle in bundles.items():
             if not NAME.fullmatch(name):
                 raise ValueError(f"the name {name!r} of a bundle has letters, digits, '_', '.' and '-' only, at most 100")
+            if name == OWN_BUNDLE:
+                raise ValueError(f"no bundle is called {OWN_BUNDLE!r}: what is in that one is Evenflow's own. Choose another name")
             if bundle.folder is None:
                 continue
             folder = bundle.folder.expanduser().absolute().resolve()

@@ -64,6 +64,7 @@ class DagOptions(TypedDict, total=False):
     on_failure_callback: Functions
     deadline: DeadlineAlert | Sequence[DeadlineAlert]  # until when a run is to have ended
     fail_fast: bool  # the first failure for good ends the run
+    reset_by: Sequence[str]  # patterns of DAG ids whose tasks may clear runs that they did not trigger
     template_searchpath: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]  # folders of files that templates name
     data_files: Sequence[str | os.PathLike[str]]  # files and folders beside the DAG file that its tasks read: they travel with it
     user_defined_macros: Mapping[str, Any]  # names that templates may use

@@ -87,6 +87,7 @@ def spec_of_header(dag_id: str, options: Mapping[str, Any]) -> Header:
             description=given.get("description", ""),
             doc=given.get("doc_md", ""),
             fail_fast=given.get("fail_fast", False),
+            reset_by=_patterns(given.get("reset_by", ()), where),
             is_paused_upon_creation=given.get("is_paused_upon_creation"),
             callbacks=_callbacks(given, where),
             deadlines=tuple(alert.to_spec() for alert in checked_deadlines(given.get("deadline", ()), where)),
@@ -134,6 +135,7 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     "owner_links": (Mapping, "a dict from owners to links, which begin with https://, http:// or mailto:"),
     "dag_display_name": (str, DISPLAY_NAME),
     "fail_fast": (bool, "True or False"),
+    "reset_by": ((list, tuple), "a list of patterns of DAG ids, or of bundle:pattern"),
     "is_paused_upon_creation": (bool, "True or False, or None for what the setting dags_are_paused_at_creation says"),
     "on_success_callback": (object, callbacks.WANTED),
     "on_failure_callback": (object, callbacks.WANTED),
@@ -207,6 +209,13 @@ def _tags(tags: Any, where: str) -> tuple[str, ...]:
         if not isinstance(tag, str) or not tag:
             raise BadSetting(f"{where}: tags must be strings, not {tag!r}.")
     return tuple(sorted(set(tags)))
+
+
+def _patterns(patterns: Any, where: str) -> tuple[str, ...]:
+    for pattern in patterns:
+        if not isinstance(pattern, str) or not pattern:
+            raise BadSetting(f"{where}: reset_by must be {_OPTIONS['reset_by'][1]}, not {pattern!r}.")
+    return tuple(sorted(set(patterns)))
 
 
 def _aware(instant: datetime | None, zone: tzinfo) -> datetime | None:

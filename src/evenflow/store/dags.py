@@ -24,6 +24,7 @@ class VersionRow(NamedTuple):
     spec: str
     code_hash: str
     file: str
+    bundle: str
 
 
 class DagFile(NamedTuple):
@@ -122,7 +123,7 @@ async def lock_ids(conn: Conn, dag_ids: Collection[str]) -> None:
 
 
 async def find_owners(conn: Conn, *, bundle: str, file: str, dag_ids: Collection[str]) -> list[Owner]:
-    """Which of these DAGs belong to another file than this one."""
+    """Which of these DAGs this file cannot have, for they are others'."""
     names = {"bundle": bundle, "file": file, "dag_ids": list(dag_ids)}
     cursor = conn.cursor(row_factory=args_row(Owner))
     return await (await cursor.execute(sql("dags/find_owners"), names)).fetchall()
@@ -179,6 +180,12 @@ async def upsert(conn: Conn, *, dag_id: str, version_key: int, bundle: str, file
     }
     await conn.execute(sql("dags/upsert"), names)
     await conn.execute(sql("quarantine/forget_dag"), {"dag_id": names["dag_id"]})
+
+
+async def release(conn: Conn, dag_id: str, bundle: str) -> None:
+    """Gives the DAG to this bundle, whose files that were refused for it are loaded again."""
+    await conn.execute(sql("dags/release"), {"dag_id": dag_id, "bundle": bundle})
+    await reparse_failed(conn)
 
 
 async def retire_unlisted(conn: Conn, *, bundle: str, file: str, dag_ids: Collection[str]) -> bool:

@@ -41,10 +41,17 @@ class Asker(NamedTuple):
     map_index: int
     tries_before: int
 
+    bundle: str
+
     @property
     def actor(self) -> str:
         """Its name in the history of the run."""
-        return f"task {self.dag_id}/{self.run_id}/{instance_name(self.task_id, self.map_index)} #{self.tries_before}"
+        return f"{self.task} #{self.tries_before}"
+
+    @property
+    def task(self) -> str:
+        """Its name in the history, whatever operators cleared."""
+        return f"task {self.dag_id}/{self.run_id}/{instance_name(self.task_id, self.map_index)}"
 
 
 class FoundRun(NamedTuple):
@@ -52,6 +59,7 @@ class FoundRun(NamedTuple):
     run_id: str
     state: str
     is_own: bool
+    is_made: bool
 
 
 async def read_waited(conn: Conn, epoch: int) -> float | None:
@@ -108,9 +116,9 @@ async def trigger_run(
     return made
 
 
-async def find_run(conn: Conn, *, dag_id: str, run_id: str, logical_date: datetime | None, actor: str) -> FoundRun | None:
+async def find_run(conn: Conn, *, dag_id: str, run_id: str, logical_date: datetime | None, asker: Asker) -> FoundRun | None:
     cursor = conn.cursor(row_factory=args_row(FoundRun))
-    names = {"dag_id": dag_id, "run_id": run_id, "logical_date": logical_date, "actor": actor}
+    names = {"dag_id": dag_id, "run_id": run_id, "logical_date": logical_date, "actor": asker.actor, "task": asker.task}
     return await (await cursor.execute(sql("others/find_run"), names)).fetchone()
 
 

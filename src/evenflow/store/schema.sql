@@ -106,7 +106,7 @@ create table dag_version (
     deadlines       jsonb generated always as (spec -> 'deadlines') stored,  -- so that a new run need not read the whole spec
     outline         jsonb generated always as (jsonb_set(spec - '{groups,doc}'::text[], '{tasks}', '[]')) stored,  -- nor a look at its schedule
     unique (dag_id, version_number),
-    unique (dag_id, spec_hash, code_hash)
+    unique nulls not distinct (dag_id, spec_hash, code_hash, bundle)  -- secrets may be for a bundle, so no two share a version
 );
 create index dag_version_of_code on dag_version (code_hash, version_key desc);          -- dags/find_code_use, retention/delete_versions
 

@@ -11,6 +11,7 @@ from evenflow.api.parsing import store_parsed
 from evenflow.api.refusals import Refused
 from evenflow.api.tokens import ServiceToken
 from evenflow.api.versions import Versions
+from evenflow.core.bundle import OWN_BUNDLE
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import dags, settings
 from evenflow.store.connect import AsyncPool
@@ -27,6 +28,8 @@ class FileRoutes:
         if len(message.files) > limits.FILES:
             raise Refused(413, "too_large", f"{len(message.files):,} DAG files in one bundle; the limit is {limits.FILES:,}.")
         call.within_scope([message.bundle])
+        if message.bundle == OWN_BUNDLE:
+            raise Refused(422, "bad_value", f"No bundle is called {OWN_BUNDLE!r}: what is in that one is Evenflow's own.")
         files = {seen.file: dags.DagFile(seen.file, seen.fingerprint) for seen in message.files}
         async with self._pool.connection() as conn:
             await dags.see_files(conn, message.bundle, list(files.values()))

@@ -33,8 +33,8 @@ class ValueRoutes:
         message: SetVariable = call.message
         check_value("variable", message.name, message.text)
         async with self._pool.connection() as conn:
-            dag_id, task_id = await self._asker(conn, call.of_try)
-            await self._usable(conn, "variable", message.name, dag_id)
+            dag_id, bundle, task_id = await self._asker(conn, call.of_try)
+            await self._usable(conn, "variable", message.name, dag_id, bundle)
             actor = f"task {dag_id}.{task_id}"[: limits.NAME]
             async with events.recorded(conn, actor, "variable.set", message.name):
                 new = self._vault.seal(message.text)
@@ -44,8 +44,8 @@ class ValueRoutes:
     async def delete_variable(self, call: Call) -> Done:
         message: AskNamed = call.message
         async with self._pool.connection() as conn:
-            dag_id, task_id = await self._asker(conn, call.of_try)
-            await self._usable(conn, "variable", message.name, dag_id)
+            dag_id, bundle, task_id = await self._asker(conn, call.of_try)
+            await self._usable(conn, "variable", message.name, dag_id, bundle)
             async with events.recorded(conn, f"task {dag_id}.{task_id}"[: limits.NAME], "variable.delete", message.name):
                 await sealed.delete_value(conn, "variable", message.name)
         return Done()
@@ -72,15 +72,15 @@ class ValueRoutes:
     async def _find(self, call: Call, kind: sealed.Kind) -> Found:
         message: AskNamed = call.message
         async with self._pool.connection() as conn:
-            dag_id, _ = await self._asker(conn, call.asker)
-            value = await self._usable(conn, kind, message.name, dag_id)
+            dag_id, bundle, _ = await self._asker(conn, call.asker)
+            value = await self._usable(conn, kind, message.name, dag_id, bundle)
         if value is None:
             return Found()
         return Found(text=self._vault.open(f"The {kind} {message.name!r}", value.sealed))
 
-    async def _usable(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str) -> sealed.SealedValue | None:
+    async def _usable(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str, bundle: str) -> sealed.SealedValue | None:
         value = await sealed.read_value(conn, kind, name)
-        if value is not None and not may_use(value.dags, dag_id):
+        if value is not None and not may_use(value.dags, dag_id, bundle):
             raise Refused(
                 403,
                 "forbidden",
@@ -88,12 +88,12 @@ class ValueRoutes:
             )
         return value
 
-    async def _asker(self, conn: sealed.Conn, token: TryToken | TriggerToken) -> tuple[str, str]:
-        """The DAG and the task of a try that is in hand, or whose trigger is. Raises :class:`StaleEpoch`."""
+    async def _asker(self, conn: sealed.Conn, token: TryToken | TriggerToken) -> tuple[str, str, str]:
+        """The DAG, its bundle and the task of a try that is in hand, or whose trigger is. Raises :class:`StaleEpoch`."""
         await check_held(conn, token)
         _, version = await self._versions.of_run(conn, token.run_key)
-        _, run, _ = await self._versions.of_subject(conn, token.run_key)
-        return run.dag_id, version.tasks[token.task_index].task_id
+        _, run, of_subject = await self._versions.of_subject(conn, token.run_key)
+        return run.dag_id, of_subject.bundle, version.tasks[token.task_index].task_id
 
 
 async def check_held(conn: sealed.Conn, token: TryToken | TriggerToken) -> None:

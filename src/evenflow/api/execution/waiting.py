@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -19,12 +18,13 @@ from evenflow.api.execution.endpoint import Call
 from evenflow.api.judge import Judge
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.run_names import check_dag, check_run_id, checked_instant
+from evenflow.api.sealing import fits
 from evenflow.api.versions import Versions
 from evenflow.core.limits import FIRST_YEAR, LAST_YEAR
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import StaleEpoch
-from evenflow.store import assets, other_runs, views
+from evenflow.store import assets, events, other_runs, views
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.questions import (
     AskInletEvents,
@@ -125,15 +125,28 @@ class WaitingRoutes:
                 interval=None if logical is None else manual_interval(spec, logical),
                 actor=asker.actor,
             )
-            names: dict[str, Any] = {"dag_id": message.dag_id, "run_id": run_id, "logical_date": logical, "actor": asker.actor}
-            run = await other_runs.find_run(conn, **names)
+            run = await other_runs.find_run(conn, dag_id=message.dag_id, run_id=run_id, logical_date=logical, asker=asker)
             if run is not None and not run.is_own and message.reset:
+                _check_reset(spec, asker, run)
                 operation = msgspec.json.encode({"event": "clear", "actor": asker.actor}).decode()
-                await other_runs.reset_run(conn, run.run_key, operation=operation, actor=asker.actor)
+                async with events.recorded(conn, asker.task[: limits.NAME], "run.reset", f"{message.dag_id}/{run.run_id}"):
+                    await other_runs.reset_run(conn, run.run_key, operation=operation, actor=asker.actor)
                 run = run._replace(state="queued", is_own=True)
         if run is None:
             raise Refused(409, "run_gone", f"The run {run_id!r} of DAG {message.dag_id!r} was deleted just now.")
         return Triggered(run_id=run.run_id, state=run.state, is_own=run.is_own)
+
+
+def _check_reset(spec: DagSpec, asker: other_runs.Asker, run: other_runs.FoundRun) -> None:
+    """Raises :class:`Refused` unless the task made the run itself, or the run's DAG lets the task's DAG clear its runs."""
+    if run.is_made or any(fits(pattern, asker.dag_id, asker.bundle) for pattern in spec.reset_by):
+        return
+    raise Refused(
+        403,
+        "forbidden",
+        f"The run {run.run_id!r} of DAG {spec.dag_id!r} was not triggered by this task, so the task may not reset it. To let it, "
+        f"write into that DAG: reset_by=[{asker.dag_id!r}]",
+    )
 
 
 async def _triggerable(conn: views.Conn, message: AskTrigger) -> views.CurrentVersion:

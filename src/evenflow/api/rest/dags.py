@@ -9,7 +9,9 @@ from fastapi import APIRouter
 from evenflow.api.parsing import upcoming_run
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InSlice, Operator
-from evenflow.api.rest.models import DagChange, DagDetail, DagSummary, DeletedDag, Page, ParseError
+from evenflow.api.rest.models import DagChange, DagDetail, DagRelease, DagSummary, DeletedDag, Page, ParseError
+from evenflow.api.run_names import check_dag
+from evenflow.core.bundle import OWN_BUNDLE
 from evenflow.core.limits import LEASE_S
 from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec
@@ -40,6 +42,19 @@ async def change_dag(conn: Connection, operator: Operator, dag_id: str, change: 
     await current_version(conn, dag_id)
     async with events.recorded(conn, operator, "dag.pause" if change.is_paused else "dag.unpause", dag_id):
         await set_paused(conn, dag_id, is_paused=change.is_paused)
+    (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
+    return DagSummary.model_validate(summary)
+
+
+@routes.post("/dags/{dag_id}/release")
+async def release_dag(conn: Connection, operator: Operator, dag_id: str, change: DagRelease) -> DagSummary:
+    """Gives a DAG id to another bundle, whose next file with it has the DAG. Until then it goes on as it is."""
+    check_dag(dag_id)
+    await current_version(conn, dag_id)
+    if change.bundle == OWN_BUNDLE:
+        raise Refused(422, "bad_value", f"What is in the bundle {OWN_BUNDLE!r} is Evenflow's own. Choose another one.")
+    async with events.recorded(conn, operator, "dag.release", dag_id, bundle=change.bundle):
+        await dags.release(conn, dag_id, change.bundle)
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
     return DagSummary.model_validate(summary)
 

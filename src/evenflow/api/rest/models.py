@@ -115,6 +115,10 @@ class DagChange(Request):
     is_paused: bool
 
 
+class DagRelease(Request):
+    bundle: str = Field(min_length=1, max_length=100, description="The bundle that is to have the DAG.")
+
+
 class ParseError(BaseModel):
     bundle: str
     file: str

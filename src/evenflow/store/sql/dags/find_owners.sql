@@ -1,5 +1,8 @@
--- Which of these DAGs another file has.
+-- Which of these DAGs this file cannot have: those of another bundle, until an operator gives them away, and those that another file of
+-- this bundle defines. One whose file is gone may come back in any other file of its bundle.
 select d.dag_id, d.bundle, d.file
 from dag d
-join dag_file f using (bundle, file)
-where d.dag_id = any(%(dag_ids)s::text[]) and d.is_active and (d.bundle, d.file) <> (%(bundle)s, %(file)s)
+where d.dag_id = any(%(dag_ids)s::text[])
+  and (d.bundle <> %(bundle)s
+       or d.file <> %(file)s and d.is_active
+          and exists (select from dag_file f where f.bundle = d.bundle and f.file = d.file))
