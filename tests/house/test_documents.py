@@ -39,6 +39,19 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def test_every_test_that_a_page_names_exists() -> None:
+    """A page names the test that proves a sentence behind it: (`tests/api/test_x.py::test_name`)."""
+    missing = []
+    for page in TEXTS:
+        for file, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", prose(page)):
+            path = ROOT / file
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+            if re.search(rf"^(async )?def {name}\(", text, flags=re.MULTILINE) is None:
+                missing.append(f"{name_of(page)}: {file}::{name}")
+    assert missing == []
+    assert "`tests/" in prose(DOCS / "explanations" / "threat-model.md")
+
+
 def test_every_page_of_the_documentation_is_linked() -> None:
     linked = {
         (page.parent / target.partition("#")[0]).resolve()
