@@ -1,7 +1,7 @@
 """Runs a shape and prints one JSON line a run: python bench/run.py SHAPE [-n RUNS] [--schedulers K] [--tag T] [--dsn URL].
 
-a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N]; b shapes have one: [--execution-free];
-d_full has one: [--busy-s S];
+a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N]; clear_* have one: [--size N];
+b shapes have one: [--execution-free]; d_full has one: [--busy-s S];
 e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import bulk
 import catch_up
 import execution_free
 import failover
@@ -31,8 +32,11 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    case, shape = given.shape, SHAPES[given.shape]
+    case = given.shape
     options = {"runs": given.runs, "schedulers": given.schedulers}
+    if case in bulk.SIZES:
+        return bulk.run(case, size=given.size, dsn=given.dsn, **options)
+    shape = SHAPES[case]
     if case == "a_sustain":
         return sustain.run(shape, tasks=given.tasks, snapshot=given.snapshot, dsn=given.dsn, **options)
     if case == "catch_up":
@@ -56,12 +60,15 @@ def _fault(given: argparse.Namespace) -> str | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("shape", choices=sorted(SHAPES), metavar="SHAPE", help="one of " + ", ".join(SHAPES))
+    parser.add_argument(
+        "shape", choices=sorted([*SHAPES, *bulk.SIZES]), metavar="SHAPE", help="one of " + ", ".join([*SHAPES, *bulk.SIZES])
+    )
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
     parser.add_argument("--tag", default="", help="kept with the results, e.g. what was changed")
     parser.add_argument("--dsn", metavar="URL", help="use this server, whose databases evenflow_bench_* are made anew")
     parser.add_argument("--tasks", type=int, default=1_000_000, help="a_sustain: how many in all")
+    parser.add_argument("--size", type=int, help="clear_*: how many runs, tasks or instances are cleared")
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
     parser.add_argument("--missed", type=int, default=17_280, help="catch_up: how many runs; a day of every 5 s")
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")

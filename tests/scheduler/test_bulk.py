@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from typing import Any
 
 import pytest
 
-from evenflow.core.limits import CHANGED_PER_TURN, REPORTS_PER_TURN, REPORTS_SEEN
+from evenflow.core.limits import CHANGED_PER_TURN, CHANGES_PER_TURN, REPORTS_PER_TURN, REPORTS_SEEN, TIMERS_PER_TURN
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
+from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.store.connect import connect
@@ -92,7 +95,7 @@ def test_a_turn_changes_as_many_instances_as_it_may(world: Any) -> None:
         world.advance()
         world.audit()
         assert world.conn.execute("select count(*) from dag_run where dag_id = %s and clears = 1", [dag_id]).fetchone() == (runs,)
-    assert taken == {"small": 50, "large": 2}
+    assert taken == {"small": CHANGES_PER_TURN, "large": 2}
 
 
 def test_a_run_with_a_great_many_reports_costs_what_is_taken_of_it(world: Any) -> None:
@@ -187,3 +190,59 @@ def test_whatever_happens_between_the_parts_of_a_cancel(world: Any, monkeypatch:
     world.audit()
     assert {world.run_state(run) for run in runs} <= {"success", "failed"}
     assert world.conn.execute("select count(*) from dispatch").fetchone() == (0,)
+
+
+def test_a_run_with_a_great_many_timers_keeps_no_retry_waiting(world: Any) -> None:
+    """R-HA19: a hundred thousand equal timeouts of a run would take two hundred turns; a retry of another comes with the first."""
+    world.add_dag(DagSpec(dag_id="bulk", tasks=(TaskSpec(task_id="a", operator="python"),)))
+    bulk = world.trigger("bulk")
+    world.add_dag(DagSpec(dag_id="other", tasks=(TaskSpec(task_id="a", operator="python", retries=1, retry_delay=3600.0),)))
+    world.trigger("other")
+    world.advance()
+    attempt = next(t for t in world.claim() if t.run_key != bulk)
+    world.report([attempt], "failed")
+    world.advance()
+    world.conn.execute(
+        "insert into timer (due_at, kind, run_key, task_index, map_index, epoch)"
+        " select now() - n %% 100 * interval '1 s', 'trigger_timeout', %s, 0, n, 7 from generate_series(1, %s) n",
+        [bulk, 20 * TIMERS_PER_TURN],
+    )
+    world.conn.execute("update timer set due_at = now() where kind = 'retry'")
+    advance(world.conn, world.catalog)
+    assert [t.run_key for t in world.claim()] == [attempt.run_key]
+    assert world.conn.execute("select count(*) from timer").fetchone()[0] >= 19 * TIMERS_PER_TURN
+    world.advance()
+    assert world.conn.execute("select count(*) from timer").fetchone() == (0,)
+
+
+def test_two_that_leave_something_and_end_failed_runs_do_not_wait_for_each_other(world: Any, database_url: str) -> None:
+    """R-HA20: a DAG that may be paused here is locked for that before it is looked at, never shared and then asked for more."""
+    tasks = (
+        TaskSpec(task_id="a", operator="python"),
+        TaskSpec(task_id="b", operator="python", upstream=(0,), trigger_rule=TriggerRule.ALL_DONE),
+    )
+    world.add_dag(DagSpec(dag_id="d", tasks=tasks, max_consecutive_failed_dag_runs=1))
+    ending, going = world.trigger("d"), world.trigger("d")
+    world.advance()
+    first_tries = {t.run_key: t for t in world.claim()}
+    world.report([first_tries[ending]])
+    world.advance()
+    (last,) = world.claim()
+    world.report([last], "failed")
+    world.report([first_tries[going]])
+    world.conn.execute("insert into setting (name, value, changed_by) values ('fast_follow', 'false', 'ann')")
+    with connect(database_url, name="other") as other, connect(database_url, name="first") as first:
+        with other.transaction():
+            other.execute("select pg_advisory_xact_lock(%s)", [EXECUTOR_LOCK])
+            other.execute("select from dag where dag_id = 'd' for share")  # as another one that leaves something
+            thread = threading.Thread(target=advance, args=(first, Catalog()))
+            thread.start()
+            blocked = "select count(*) from pg_stat_activity where application_name like '%first' and wait_event_type = 'Lock'"
+            deadline = time.monotonic() + 30
+            while world.conn.execute(blocked).fetchone() != (1,):
+                assert time.monotonic() < deadline
+            other.execute("select from dag where dag_id = 'd' for no key update")  # and that ends a failed run
+        thread.join()
+    assert world.run_state(ending) == "failed"
+    assert world.conn.execute("select is_paused from dag where dag_id = 'd'").fetchone() == (True,)
+    assert world.conn.execute("select count(*) from lane where run_key = %s", [going]).fetchone() == (1,)

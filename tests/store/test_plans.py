@@ -171,9 +171,9 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         {"run_key": k, "task_index": 0, "map_index": -1, "epoch": k, "kind": "exit", "age_s": 0, "payload": {}} for k in run_keys
     ]
     return {
-        "inbox/lock_runs": {"limit": 200, "reports": 4000, "changes": 50, "helps_after": 1.0, "share": 1000},
-        "inbox/take_reports": {"run_keys": run_keys, "lead": True, "limit": 1000, "changes": 50, "instances": 1000, "overhead": 19},
-        "inbox/take_timers": {"run_keys": run_keys, "limit": 500},
+        "inbox/lock_runs": {"limit": 200, "reports": 4000, "changes": 25, "instants": 1000, "helps_after": 1.0, "share": 1000},
+        "inbox/take_reports": {"run_keys": run_keys, "lead": True, "limit": 1000, "changes": 25, "instances": 500, "overhead": 19},
+        "inbox/take_timers": {"run_keys": run_keys, "share": 500},
         "selection/count_open_nodes": {"most": 65},
         "selection/read_heads": {"limits": limits, "released": ones, "closed": [], "closed_queues": [], "nodes": 64, **ahead},
         "selection/read_heads_of_bases": {"limits": limits, "released": ones, "closed": [], "closed_queues": [], **ahead},

@@ -57,7 +57,7 @@ FILL = (
     " from task_instance where state = 'scheduled'",
     "insert into node (node_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
     " values (1, 1, 1, 2, 'default', 1)",
-    "insert into lane (lane_id, node_id, queue_id, run_key, run_priority, priority, run_after, locals, ready)"
+    "insert into lane (lane_id, node_id, base_id, run_key, run_priority, priority, run_after, locals, ready)"
     " select task_index, 1, 1, 1, 0, 1, now(), '{}', 1 from task_instance where state = 'scheduled'",
     "insert into ready_task (lane_id, task_index, map_index)"
     " select task_index, task_index, -1 from task_instance where state = 'scheduled'",
@@ -198,9 +198,9 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "leases/report_lost_tries", {}
     yield (
         "inbox/take_reports",
-        {"run_keys": [DEEP, WIDE], "lead": True, "limit": N, "changes": 50, "instances": 1000, "overhead": 19},
+        {"run_keys": [DEEP, WIDE], "lead": True, "limit": N, "changes": 25, "instances": 500, "overhead": 19},
     )
-    yield "inbox/take_timers", {"run_keys": [DEEP, WIDE], "limit": N}
+    yield "inbox/take_timers", {"run_keys": [DEEP, WIDE], "share": 500}
     yield "selection/take_ready", {"lanes": list(range(3, N, 4)), "counts": [1] * (N // 4)}
     yield "selection/find_lanes", {"run_keys": [DEEP], "nodes": [1], "priorities": [1]}
 

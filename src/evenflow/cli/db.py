@@ -122,13 +122,20 @@ def dump(
     replace: Annotated[bool, Parameter(negative=(), help="Replace a file that is there.")] = False,
     json: Json = False,
 ) -> None:
-    """Write the whole database, as it is at this moment, to a file. Nothing has to stop for it.
+    """Write the whole database, as it is at this moment, to a file. Nothing has to stop for it, but turns of schedulers get longer
+    the longer it takes.
 
     Connections and variables stay sealed, and the keys are not in it: save secrets.key of an API host, or EVENFLOW_SECRET_KEYS,
     too. Nor are logs and large results, which are files beside the database. Nor are the keys of tokens.
     """
     from evenflow.runtime import dump as dumping
 
+    if not json:
+        say(
+            "Until this is done the server keeps all rows that are deleted meanwhile, and every turn of a scheduler passes them. "
+            "Where that takes minutes, dump a standby without hot_standby_feedback.",
+            "yellow",
+        )
     with _reach(load_settings()) as url, _progress("dumping") as progress:
         done = dumping.dump(url, file, replace=replace, progress=progress)
     if json:

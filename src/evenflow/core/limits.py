@@ -37,9 +37,12 @@ MAX_REASON = 2_000  # characters of a reason: enough for a message, too little f
 RUNS_PER_TURN = 200  # runs whose reports one transaction applies: bounds its locks
 REPORTS_SEEN = 4_000  # of which the runs of one transaction are found: what three other schedulers hold is no obstacle
 REPORTS_PER_TURN = 1_000  # about 40 ms of work, so that nothing waits long for the next transaction
-TIMERS_PER_TURN = 500  # due timers that one transaction applies: about 80 ms of work, for those of waiting tasks cost most
-CHANGES_PER_TURN = 50  # cancels and operations that one transaction applies, about 2 ms each
-CHANGED_PER_TURN = 1_000  # task instances of their runs, about 100 ms of work: so long may one delay everything else
+INSTANTS_SEEN = 1_000  # moments of due timers, each of one run, about 5 ms: what a run sets in as many transactions hides no other
+TIMERS_PER_TURN = (
+    500  # due timers that one transaction applies, shared by their runs: about 80 ms of work, for those of waiting tasks cost most
+)
+CHANGES_PER_TURN = 25  # cancels and operations that one transaction applies, about 2 ms each
+CHANGED_PER_TURN = 500  # task instances of their runs, about 50 ms of work: so long may one delay everything else
 CHANGE_OVERHEAD = 19  # task instances that each of them counts as beside those of its run: so many of one task are a turn's
 NEW_RUNS_PER_TURN = 100  # runs created in one transaction
 NEW_RUNS_OF_DAG = 50  # of which one DAG may have so many, so that several share a transaction

@@ -11,6 +11,7 @@ Locks are taken in the order executor, run, report and timer, dispatch, counter,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -172,7 +173,8 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
         return 0, 0, False
     run_keys = [row.run_key for row in locked]
     taken = inbox.take_reports(batch.conn, run_keys, lead=lead, limit=batch.scope.reports)
-    due = inbox.take_timers(batch.conn, run_keys).all() if turn.timers else []
+    share = max(1, TIMERS_PER_TURN // len(run_keys))
+    due = inbox.take_timers(batch.conn, run_keys, share=share).all() if turn.timers else []
     timers = [timer for timer in due if not timer.is_void]
     reports = batch.scope.taken = taken.all()
     batch.catalog.load_versions(batch.conn, (row.version_key for row in locked))
@@ -215,7 +217,7 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
     stale = apply_reports(batch, left)
     apply_timers(batch, [t for t in timers if (t.run_key, t.task_index, t.map_index) not in batch.voided] if operations else timers)
     propagate(batch, expansions, indexes)
-    is_full = len(reports) == REPORTS_PER_TURN or len(due) == TIMERS_PER_TURN
+    is_full = len(reports) == REPORTS_PER_TURN or share in Counter(timer.run_key for timer in due).values()
     return len(reports), stale, bool(cancels or operations) or is_full
 
 

@@ -15,7 +15,8 @@ from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.batch import Batch
 from evenflow.scheduler.candidates import Candidates
 from evenflow.scheduler.starts import Starts
-from evenflow.store import selection
+from evenflow.scheduler.timeouts import failing
+from evenflow.store import runs, selection
 
 
 def swap(batch: Batch, starts: Starts) -> None:
@@ -33,7 +34,12 @@ def leave(batch: Batch, starts: Starts) -> None:
 
 def _leave(batch: Batch, starts: Starts, found: list[Candidates]) -> None:
     if left_over := [c for c in found if c.lane.ready]:
-        paused = {dag_id for (dag_id,) in selection.keep_pauses(batch.conn, {c.run.dag_id for c in left_over}).all()}
+        dag_ids = {c.run.dag_id for c in left_over}
+        if failed := failing(
+            batch
+        ):  # what is to be locked for a change is so at once: two that had shared it would wait for each other
+            runs.lock_dags(batch.conn, dag_ids.union(dag_id for dag_id, _ in failed))
+        paused = {dag_id for (dag_id,) in selection.keep_pauses(batch.conn, dag_ids).all()}
         for c in left_over:
             c.lane.parked_on = PAUSED if c.run.dag_id in paused and not c.lane.exempt else OPEN
         lanes_in_memory.store(batch, left_over)

@@ -34,7 +34,12 @@ def stop_overdue(batch: Batch, timers: Iterable[TakenTimer]) -> list[TakenTimer]
 
 def pause_failing(batch: Batch) -> None:
     """``max_consecutive_failed_dag_runs``. Comes when the ends of runs are written; DAGs are locked after all else."""
+    if found := failing(batch):
+        runs.pause_failing(batch.conn, found)
+
+
+def failing(batch: Batch) -> list[tuple[str, int]]:
+    """DAGs of which a run has failed here and that are paused after so many."""
     failed = [batch.runs[run_key] for run_key, state, _ in batch.ended_runs if state == RunState.FAILED]
     limits = [(run.dag_id, run.graph.spec.max_consecutive_failed_dag_runs) for run in failed]
-    if found := [(dag_id, most) for dag_id, most in limits if most]:
-        runs.pause_failing(batch.conn, found)
+    return [(dag_id, most) for dag_id, most in limits if most]

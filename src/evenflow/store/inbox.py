@@ -9,9 +9,9 @@ from evenflow.core.limits import (
     CHANGE_OVERHEAD,
     CHANGED_PER_TURN,
     CHANGES_PER_TURN,
+    INSTANTS_SEEN,
     REPORTS_PER_TURN,
     REPORTS_SEEN,
-    TIMERS_PER_TURN,
 )
 from evenflow.store.columns import numbers, texts
 from evenflow.store.rows import Conn, Rows, execute, row_of
@@ -102,6 +102,7 @@ def lock_runs(conn: Conn, *, limit: int, helps_after_s: float | None) -> Rows[Lo
         "changes": CHANGES_PER_TURN,
         "helps_after": helps_after_s,
         "share": REPORTS_PER_TURN,
+        "instants": INSTANTS_SEEN,
     }
     return Rows(execute(conn, "inbox/lock_runs", params), row_of(LockedRun))
 
@@ -119,9 +120,9 @@ def take_reports(conn: Conn, run_keys: list[int], *, lead: bool, limit: int) -> 
     return Rows(execute(conn, "inbox/take_reports", params), row_of(TakenReport))
 
 
-def take_timers(conn: Conn, run_keys: list[int]) -> Rows[TakenTimer]:
-    """Those that are due, the oldest first, at most :data:`TIMERS_PER_TURN`; the rest stays for the next transaction."""
-    params = {"run_keys": numbers(run_keys), "limit": TIMERS_PER_TURN}
+def take_timers(conn: Conn, run_keys: list[int], *, share: int) -> Rows[TakenTimer]:
+    """Those that are due, the oldest first, of each run at most its ``share``; the rest stays for the next transaction."""
+    params = {"run_keys": numbers(run_keys), "share": share}
     return Rows(execute(conn, "inbox/take_timers", params), row_of(TakenTimer))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from evenflow.store.columns import floats, numbers, texts, words
@@ -105,8 +105,13 @@ def insert_timeouts(conn: Conn, timeouts: Sequence[tuple[int, float]]) -> None:
     execute(conn, "runs/insert_timeouts", {"run_keys": numbers(run_keys), "seconds": floats(seconds)})
 
 
+def lock_dags(conn: Conn, dag_ids: Collection[str]) -> None:
+    """In one order for all."""
+    execute(conn, "runs/lock_dags", {"dag_ids": texts(dag_ids)})
+
+
 def pause_failing(conn: Conn, limits: Sequence[tuple[str, int]]) -> None:
     """Pauses those of these (dag_id, how many) of which so many runs have failed one after the other."""
     dag_ids, most = zip(*limits, strict=True)
-    execute(conn, "runs/lock_dags", {"dag_ids": texts(set(dag_ids))})
+    lock_dags(conn, set(dag_ids))
     execute(conn, "runs/pause_failing", {"dag_ids": texts(dag_ids), "most": numbers(most)})

@@ -607,7 +607,7 @@ create table timer (
     epoch       bigint not null,                             -- void when the task has moved on
     held        boolean not null default false               -- its run is in quarantine
 );
-create index timer_due on timer (due_at) where not held;                                                     -- inbox/lock_runs, inbox/take_timers, inbox/next_due
+create index timer_due on timer (due_at, run_key) where not held;                                            -- inbox/lock_runs, inbox/take_timers, inbox/next_due
 create index timer_of_run on timer (run_key, due_at) where not held;                                         -- inbox/take_timers
 create index timer_of_instance on timer (run_key, task_index, map_index);                                    -- deferrals/delete_all, runs/finish, operations/delete_runs
 

@@ -1,15 +1,28 @@
--- Runs that have reports or due timers, the oldest report first, found among so many reports. Beside them, for the holder of the executor's
+-- Runs that have reports or due timers, the oldest report first, found among so many reports. Of timers that a run has set for one moment the
+-- first says it all: the others are skipped in the index, and so many moments are looked at. Beside them, for the holder of the executor's
 -- lock, runs that operators want something of: looked for in an index of their own, so that a great many of these hide nothing else, and only
 -- as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and nobody waits;
 -- NO KEY: rows that refer to the run may be inserted meanwhile. Who has not got the executor's lock leaves to its holder what that one can
 -- take in one transaction, unless the oldest of it has waited for too long: else each notification would have all schedulers go for the
 -- same runs. Each row says how many were found; when all of them were skipped, or there were none, a single row says so, whose run is 0.
-with waiting as materialized (
+with recursive due as (
+    (select due_at, run_key, 1 as n from timer where due_at <= now() and not held order by due_at, run_key limit 1)
+    union all
+    select x.due_at, x.run_key, due.n + 1
+    from due
+    cross join lateral (
+        select due_at, run_key from timer
+        where (due_at, run_key) > (due.due_at, due.run_key) and due_at <= now() and not held
+        order by due_at, run_key
+        limit 1
+    ) as x
+    where due.n < %(instants)s
+), waiting as materialized (
     select run_key, min(first) as first
     from (
         (select run_key, report_id as first from report where not held and kind not in ('cancel', 'operate') order by report_id limit %(reports)s)
         union all
-        (select run_key, 0 from timer where due_at <= now() and not held order by due_at limit %(limit)s)
+        (select run_key, 0 from due)
         union all
         (select run_key, report_id from report
          where not held and kind in ('cancel', 'operate') and current_setting('evenflow.lead')::boolean

@@ -1,13 +1,14 @@
--- The due timers of these runs, so many of the oldest, with the task instance that each is about; one whose epoch has passed is void. A
+-- The due timers of these runs, of each so many of the oldest, with the task instance that each is about; one whose epoch has passed is void. A
 -- timeout of a run is about no instance; its epoch is the microsecond in which the run started, so one of before a clear is void too; a
 -- deadline is void when the run has ended. Rows are deleted by ctid: only who has the run's lock changes or deletes them.
 with taken as (
     delete from timer
     where ctid = any(array(
-        select ctid from timer
-        where run_key = any(%(run_keys)s::bigint[]) and due_at <= now() and not held
-        order by due_at
-        limit %(limit)s))
+        select x.ctid
+        from unnest(%(run_keys)s::bigint[]) as k (run_key)
+        cross join lateral (
+            select ctid from timer where run_key = k.run_key and due_at <= now() and not held order by due_at limit %(share)s
+        ) as x))
     returning kind, run_key, task_index, map_index, epoch, due_at
 )
 select x.kind, x.run_key, x.task_index, x.map_index, t.state::text, t.epoch, t.try_number,
