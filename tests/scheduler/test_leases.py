@@ -112,3 +112,14 @@ def test_one_scheduler_ticks_at_a_time_and_none_waits(world: Any, api: int, data
         assert leases.lock_clock(world.conn) is None
         watch_leases(world.conn)
     assert leases.lock_clock(world.conn) is not None
+
+
+def test_only_a_gap_that_somebody_has_lived_through_is_told(world: Any, api: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody holds a lease while everything is stopped, so an ordinary restart is no news."""
+    counted_from = "select counted_from > now() - interval '1 min' from lease_clock"
+    pass_time(world, 148, heard=(api,), ticked=False)
+    assert world.conn.execute(counted_from).fetchone()[0], "leases begin anew, of which there is none"
+    assert "were not counted" not in caplog.text
+    world.conn.execute("update service set started_at = now() - interval '1 day'")
+    pass_time(world, 148, heard=(api,), ticked=False)
+    assert "leases were not counted for 148" in caplog.text

@@ -94,10 +94,10 @@ def poison(monkeypatch: pytest.MonkeyPatch, guilty: Callable[[Any], bool]) -> It
     """Exits for which ``guilty`` holds cannot be applied."""
     original = reports._apply_exit
 
-    def apply(batch: Any, item: Any, report: Any, started_at: Any) -> None:
+    def apply(batch: Any, item: Any, report: Any) -> None:
         if guilty(report):
             raise KeyError("a secret value")
-        original(batch, item, report, started_at)
+        original(batch, item, report)
 
     with monkeypatch.context() as patch:
         patch.setattr(reports, "_apply_exit", apply)

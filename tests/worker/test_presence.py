@@ -7,8 +7,9 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
-from evenflow.errors import ApiRefused
+from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.process import presence
 from evenflow.process.presence import Presence
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
@@ -19,7 +20,7 @@ class Api:
 
     def __init__(self) -> None:
         self.registered: list[int] = []
-        self.refusals: list[ApiRefused] = []
+        self.refusals: list[ApiRefused | ApiUnavailable] = []
         self.farewell = asyncio.Event()  # until then a farewell is on its way
         self.said_farewell = asyncio.Event()
 
@@ -85,3 +86,18 @@ async def test_an_api_that_fails_at_a_registration_is_asked_again(api: Api, monk
         service.lose()
         with pytest.raises(ApiRefused, match="revoked"):
             await asyncio.wait_for(keeping, 30)
+
+
+async def test_a_service_that_starts_before_its_api_waits_for_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says so, however often it looks; a token that is no good is no reason to wait."""
+    monkeypatch.setattr("evenflow.process.patience.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.process.patience.LAST_PAUSE_S", 0.0)
+    api.refusals = [ApiUnavailable("it is away"), ApiRefused(503, "its database is"), ApiUnavailable("it is away")]
+    with kept(api) as (service, keeping), capture_logs() as logged:
+        keeping.cancel()
+        await service.join()
+        assert api.registered == [1]
+        assert [line["event"] for line in logged] == ["waits for the API"]
+        api.refusals = [ApiRefused(401, "the token is no good")]
+        with pytest.raises(ApiRefused, match="no good"):
+            await service.join()

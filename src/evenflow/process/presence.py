@@ -18,6 +18,7 @@ import structlog
 
 from evenflow.core.lease import Lease
 from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.process.patience import Patience
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered, ServiceKind
 
 RETRY_S = 0.5  # after a beat without an answer: some twenty tries before a lease lapses
@@ -63,7 +64,22 @@ class Presence:
         self._left = False
 
     async def join(self) -> None:
-        """Register. Raises :class:`ApiUnavailable` and :class:`ApiRefused`."""
+        """Register, however long there is no API: it may start after this service. Raises :class:`ApiRefused` when it wants none of
+        this one.
+        """
+        patience, waits = Patience(), False
+        while True:
+            try:
+                return await self._register()
+            except (ApiUnavailable, ApiRefused) as error:
+                if isinstance(error, ApiRefused) and error.status < 500:
+                    raise
+                if not waits:
+                    log.info("waits for the API", reason=str(error))
+                waits = True
+            await patience.wait()
+
+    async def _register(self) -> None:
         sent = asyncio.get_running_loop().time()
         self._registered = await self._api.register(self._identity)
         self._lease = Lease()
@@ -153,7 +169,7 @@ class Presence:
 
     async def _join_again(self) -> float:
         try:
-            await self.join()
+            await self._register()
         except ApiUnavailable:
             return RETRY_S
         except ApiRefused as error:

@@ -11,11 +11,11 @@ import faulthandler
 import logging
 import os
 import sys
-from contextlib import ExitStack
+import time
 from dataclasses import replace
 
 from evenflow.core.observation import Teller
-from evenflow.errors import DatabaseSetBack, EvenflowError
+from evenflow.errors import DatabaseSetBack, DatabaseUnavailable, EvenflowError
 from evenflow.process import prctl
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.exits import Exit, exit_code
@@ -25,6 +25,8 @@ from evenflow.runtime.logging import configure_logging
 from evenflow.runtime.observing import observed
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings
 from evenflow.telemetry.vitals import Vitals
+
+DATABASE_PAUSE_S = 1.0  # between two looks for a server that is not there yet
 
 log = logging.getLogger("evenflow.service")
 
@@ -37,20 +39,32 @@ def main() -> int:
     settings = ServiceSettings.from_environment(os.environ)
     configure_logging(settings.log_level, settings.log_format)
     try:
-        with ExitStack() as contexts:
-            prepare_home(settings.home)
-            if kind not in RUNS_USER_CODE:
-                from evenflow.runtime.database import open_database
-
-                url = contexts.enter_context(open_database(settings.database_url, settings.home))
-                settings = replace(settings, database_url=url)
-            return _run(kind, settings)
+        prepare_home(settings.home)
+        return _run(kind, settings) if kind in RUNS_USER_CODE else _run_on_database(kind, settings)
     except EvenflowError as error:
         log.error("%s", error)
         return exit_code(error)
     except Exception:
         log.exception("a defect of Evenflow")
         return Exit.BUG
+
+
+def _run_on_database(kind: Kind, settings: ServiceSettings) -> int:
+    """However long its server is away: it may start after this service."""
+    from evenflow.runtime.database import open_database
+
+    waits = False
+    while True:
+        try:
+            with open_database(settings.database_url, settings.home) as url:
+                return _run(kind, replace(settings, database_url=url))
+        except DatabaseUnavailable as error:
+            if not settings.database_url:  # the embedded one is started by this very process
+                raise
+            if not waits:
+                log.info("waits for the database: %s", error)
+            waits = True
+        time.sleep(DATABASE_PAUSE_S)
 
 
 def _run(kind: Kind, settings: ServiceSettings) -> int:

@@ -39,7 +39,8 @@ def _lapse(conn: Conn) -> list[tuple[int, str, str]]:
     if clock is None:
         return []
     if clock.counted_from > read.clock.counted_from or clock.ticked_at < read.clock.ticked_at:
-        log.warning("leases were not counted for %.1f s and begin anew", read.now_s - read.clock.ticked_at)
+        if leases.holders_before(conn, at_s=read.clock.ticked_at):  # else all had been stopped in order, and nothing begins anew
+            log.warning("leases were not counted for %.1f s and begin anew", read.now_s - read.clock.ticked_at)
         leases.correct_beats(conn)
     leases.tick_clock(conn, clock)
     before = clock.lost_before()

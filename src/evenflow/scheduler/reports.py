@@ -69,7 +69,7 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
                 item.started_at = verdict.started_at or (verdict.exit.began_at if item.state is TaskState.QUEUED else None)
                 deferring.append((item, verdict.exit))
                 continue
-            _apply_exit(batch, item, verdict.exit, verdict.started_at)
+            _apply_exit(batch, item, verdict.exit)
             if verdict.exit.outcome == "success" and verdict.exit.payload and (skipped := verdict.exit.payload.get("skip")):
                 skips.append((item, skipped))
         elif verdict.lost is not None:
@@ -109,13 +109,16 @@ def _defers(batch: Batch, item: Item, report: TakenReport) -> bool:
     return is_wanted and (spec_of(batch, item).cleans_up or not is_ending(batch, item))
 
 
-def _apply_exit(batch: Batch, item: Item, report: TakenReport, started_at: str | None) -> None:
+def _apply_exit(batch: Batch, item: Item, report: TakenReport) -> None:
+    """The report of an exit says by one clock when the try began, whatever the delay with which its start was told. One that has
+    waited began long before.
+    """
     payload = report.payload or {}
     if report.outcome in ("cannot_start", "lost"):
         avoid = report.worker_id or 0 if report.outcome == "cannot_start" else 0
         _lose(batch, item, report, str(payload.get("reason", "it could not be started")), avoid=avoid)
         return
-    item.started_at = started_at or (report.began_at if item.state is TaskState.QUEUED else None)
+    item.started_at = None if report.returns else report.began_at
     item.ended_at = report.at
     _end(batch, report)
     match "failed" if report.purpose == Purpose.CLEAN_UP else report.outcome:

@@ -30,6 +30,11 @@ def correct_beats(conn: Conn) -> None:
     execute(conn, "leases/correct_beats")
 
 
+def holders_before(conn: Conn, *, at_s: float) -> bool:
+    """Whether a service that lives was there at that time, by the database."""
+    return bool(execute(conn, "leases/find_holder_before", {"at_s": at_s}).fetchone())
+
+
 def expire_services(conn: Conn, *, before_s: float) -> list[tuple[int, str, str]]:
     """Marks services as lost that were not heard of since; answers (service_id, kind, name) of each."""
     return execute(conn, "leases/expire_services", {"before": before_s}).fetchall()
