@@ -413,3 +413,20 @@ def test_hot_tables_are_cleaned_by_number(db: psycopg.Connection[Any]) -> None:
     ).fetchall()
     hot = {"dispatch", "deferral", "report", "lane", "ready_task", "wake", "timer", "concurrency_limit", "service"}
     assert {name for (name,) in rows} == hot
+
+
+def test_events_of_a_run_are_found_by_index_after_a_cycle_of_retention(db: psycopg.Connection) -> None:
+    """R-HA20: rows go where deleted ones were, so the table is in no order any more."""
+    fill = (
+        "insert into run_event (run_key, event, state, actor) select n / 3, 'x', 'success', 'a'"
+        " from generate_series(%s::int, %s::int) n"
+    )
+    db.execute(fill, [1, 90_000])
+    db.execute("delete from run_event where run_key < 10000")
+    db.execute("vacuum run_event")
+    db.execute(fill, [90_001, 120_000])
+    db.execute("vacuum analyze run_event")
+    (plan,) = db.execute("explain (analyze, buffers, format json) select * from run_event where run_key = 20000").fetchone()  # type: ignore[misc]
+    top = plan[0]["Plan"]
+    assert top["Actual Rows"] == 3
+    assert top["Shared Hit Blocks"] + top["Shared Read Blocks"] < 10

@@ -33,6 +33,8 @@ def make_partitions(conn: Conn, today: datetime) -> bool:
         except partitions.MISSES as error:
             complete = False
             log.info("history partition %s is made later: %s", name, " ".join(str(error).split()))
+            if isinstance(error, psycopg.errors.LockNotAvailable):
+                break  # all days need that lock, and whoever writes where today has no partition waits behind each try
         except psycopg.Error:
             complete = False
             if conn.closed:
