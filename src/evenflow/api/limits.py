@@ -116,6 +116,10 @@ KEYS_CHECK = 3.0  # how long a revoked token is good after all when the notifica
 POOL = 6  # connections; requests above it wait, and the database does the same work with less contention
 HOT_POOL = 4  # of them for claims, reports and beats alone, whose statements are planned once and for indexes
 BACKLOG = 2_048  # connections that wait to be accepted, e.g. when all workers of a fleet come back at once
+HEAD = 32 * 2**10  # bytes of a request before its body: a token and a URL have a tenth of it
+HEAD_TIME = 10.0  # seconds until it is complete: callers send it in one piece
+OTHER_DESCRIPTORS = 400  # open logs, connections to the database, and some room; what the process may have beyond is for callers
+LEAST_CONNECTIONS = 100  # callers that are served at once, however few descriptors there are
 KEEP_ALIVE = 75  # longer than a worker's pause between requests, so connections are made once
 SHUTDOWN = 5  # for requests in hand after a drain
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import socket
 import ssl
 from collections.abc import Iterator
@@ -13,10 +14,16 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from evenflow.api import limits
+from evenflow.api.http_heads import BoundedHeads
 from evenflow.errors import SettingsError
 from evenflow.wire.tls import Tls
 
 log = logging.getLogger(__name__)
+
+
+def _connections() -> int:
+    """How many callers are served at once: as many as leave descriptors for logs and the database."""
+    return max(limits.LEAST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - limits.OTHER_DESCRIPTORS)
 
 
 class _Server(uvicorn.Server):
@@ -48,7 +55,8 @@ class WebServer:
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=BoundedHeads,
+                limit_concurrency=_connections(),
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
