@@ -158,7 +158,7 @@ def test_presets_are_their_expressions(preset: str) -> None:
     ("expression", "part"),
     [
         ("* * *", "it has 3 fields, not 5"),
-        ("@often", "it has 1 fields, not 5"),
+        ("@often", "it has 1 field, not 5"),
         ("60 * * * *", "the minute 60 is not between 0 and 59"),
         ("* 24 * * *", "the hour 24 is not between 0 and 23"),
         ("* * * FOO *", "'FOO' is no month"),

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
+from evenflow.core.plurals import counted
 from evenflow.errors import BadSchedule
 
 PRESETS = {
@@ -82,7 +83,7 @@ class Cron:
         fields = expression.upper().split()
         if len(fields) != 5:
             names = "minute, hour, day of month, month, day of week"
-            raise _bad(text, f"it has {len(fields)} fields, not 5 ({names}), and is none of {', '.join(PRESETS)}")
+            raise _bad(text, f"it has {counted(len(fields), 'field')}, not 5 ({names}), and is none of {', '.join(PRESETS)}")
         minute, hour, day, month, weekday = fields
         day_terms = set(day.split(","))
         plain_days = ",".join(term for term in day.split(",") if term not in ("L", "LW"))

@@ -295,7 +295,7 @@ def _dag_folder(settings: Settings) -> Finding:
             "DAG folder", Verdict.WARN, f"{settings.dags} does not exist", "Make it, or name another by EVENFLOW_DAGS or --dags."
         )
     files = sum(1 for _ in settings.dags.rglob("*.py"))
-    return Finding("DAG folder", Verdict.OK, f"{settings.dags}, {files} Python files")
+    return Finding("DAG folder", Verdict.OK, f"{settings.dags}, {counted(files, 'Python file')}")
 
 
 def _spark() -> Finding:
