@@ -42,3 +42,30 @@ def test_five_thousand_runs_at_once_all_finish_in_their_turn(world: Any, schedul
     (overtaken_by,) = schedulers.conn.execute(OVERTAKING).fetchone()
     assert overtaken_by <= 2 * NEW_RUNS_PER_TURN, "two schedulers may each have a transaction's worth of runs in hand"
     verify(world, runs)
+
+
+@pytest.mark.parametrize("runs", [1, 50])
+def test_a_free_pool_is_full_at_all_times_below_one_of_higher_priority(world: Any, runs: int) -> None:
+    """R-ST4: 20 + 20 slots, 1,000 tasks of priority 2 in the first pool, 100 of priority 1 in the second, in one run or in many."""
+    left = {"first": 1_000, "second": 100}
+    for (pool, tasks), priority in zip(left.items(), (2, 1), strict=True):
+        world.set_limit("pool", pool, 20)
+        names = [f"{pool}{n}" for n in range(tasks // runs)]
+        each = tuple(TaskSpec(task_id=name, operator="python", pool=pool, priority_weight=priority) for name in names)
+        world.add_dag(DagSpec(dag_id=pool, tasks=each, max_active_tasks=None, max_active_runs=None))
+        for _ in range(runs):
+            world.trigger(pool)
+    tries: list[Any] = []
+    while left["second"]:
+        world.advance()
+        tries += world.claim()
+        ending = []
+        for pool, part in (("first", 7), ("second", 3)):  # of both some end at a time
+            running = [t for t in tries if t.task_id.startswith(pool)]
+            assert world.used("pool", pool) == len(running) == min(20, left[pool]), pool
+            left[pool] -= len(running[:part])
+            ending += running[:part]
+        world.report(ending)
+        tries = [t for t in tries if t not in ending]
+    world.advance()
+    world.audit()
