@@ -8,6 +8,7 @@ import pytest
 
 from evenflow.core.limits import NEW_RUNS_PER_TURN
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.scheduler.advance import advance
 from tests.hosts.fleet import until
 from tests.scheduler.processes import Schedulers, verify
 
@@ -68,4 +69,22 @@ def test_a_free_pool_is_full_at_all_times_below_one_of_higher_priority(world: An
         world.report(ending)
         tries = [t for t in tries if t not in ending]
     world.advance()
+    world.audit()
+
+
+def test_an_urgent_run_is_created_before_a_backlog_of_other_dags(world: Any) -> None:
+    """R-ST3, R-ST4: whatever its DAG is named, and whatever blocked runs of the same priority there are."""
+    for n in range(2 * NEW_RUNS_PER_TURN):
+        world.add_dag(DagSpec(dag_id=f"a{n:03}", tasks=BURST.tasks))
+        world.trigger(f"a{n:03}")
+    world.add_dag(DagSpec(dag_id="full", tasks=BURST.tasks, max_active_runs=1))
+    for _ in range(3):
+        world.trigger("full", priority=5)
+    world.add_dag(DagSpec(dag_id="z", tasks=BURST.tasks))
+    urgent = world.trigger("z", priority=5)
+    advance(world.conn, world.catalog)
+    assert world.run_state(urgent) == "running"
+    world.advance()
+    query = "select dag_id, count(*) from dag_run where state = 'queued' group by 1"
+    assert world.conn.execute(query).fetchall() == [("full", 2)], "and nobody is forgotten for it"
     world.audit()

@@ -189,6 +189,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "audit/find_lost_wakeups": {"after_limit": 0, "after_queue": 2**31 - 1, "most": N},
         "audit/find_startable_heads": {"nodes": 1000},
         "runs/take_queued": {"after": "", "limit": 100, "share": 50},
+        "runs/take_urgent": {"urgent": 16},
         "runs/count_down": {"run_keys": run_keys, "finished": ones, "failed_leaves": zeros},
         "tasks/read_instances": {"run_keys": run_keys, "tasks": ones, "maps": [-1] * N},
         "tasks/count_upstreams": {

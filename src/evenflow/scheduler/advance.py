@@ -21,7 +21,7 @@ from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.creation import create_runs, take_queued
+from evenflow.scheduler.creation import Queued, create_runs
 from evenflow.scheduler.deadlines import miss_deadlines
 from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
@@ -147,7 +147,7 @@ class _Work:
     """What else the holder of the executor's lock does before a round: runs to create, wakes, pauses. Making it asks for all."""
 
     def __init__(self, conn: Conn, turn: inbox.Turn, dag_before: str) -> None:
-        self._queued = take_queued(conn, dag_before) if turn.queued else None
+        self._queued = Queued(conn, dag_before) if turn.queued else None
         self._wakes = selection.fold_wakes(conn) if turn.wakes else None
         self._pauses = selection.take_pauses(conn) if turn.pauses else None
 
@@ -159,7 +159,7 @@ class _Work:
             batch.released_at[limit] = max(at_s, batch.released_at.get(limit, 0.0))
         if wakes:
             runs.delete_ended_limits(batch.conn, [limit for limit, _, _ in wakes])
-        more = create_runs(batch, self._queued.all()) if self._queued else False
+        more = create_runs(batch, self._queued) if self._queued else False
         if self._pauses and (changed := dict(self._pauses.all())):
             batch.wake(selection.apply_pauses(batch.conn, changed))
             for run in batch.runs.values():

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from evenflow.core.graph import Graph
-from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_OF_DAG, NEW_RUNS_PER_TURN
+from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_OF_DAG, NEW_RUNS_PER_TURN, URGENT_RUNS
 from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
 from evenflow.killpoints import KillPoint, reached
@@ -18,17 +18,29 @@ from evenflow.scheduler.readiness import propagate, settle
 from evenflow.scheduler.recount import resume
 from evenflow.scheduler.timeouts import insert_timeouts
 from evenflow.store import runs
-from evenflow.store.rows import Conn, Rows
+from evenflow.store.rows import Conn
 
 
-def take_queued(conn: Conn, dag_before: str) -> Rows[runs.QueuedRun]:
-    return runs.take_queued(conn, after=dag_before, limit=NEW_RUNS_PER_TURN, share=NEW_RUNS_OF_DAG)
+class Queued:
+    """Asks for queued runs that may start: the most urgent ones, and those of the DAGs whose turn it is."""
+
+    def __init__(self, conn: Conn, dag_before: str) -> None:
+        self._urgent = runs.take_urgent(conn, urgent=URGENT_RUNS)
+        self._in_turn = runs.take_queued(conn, after=dag_before, limit=NEW_RUNS_PER_TURN, share=NEW_RUNS_OF_DAG)
+
+    def all(self) -> tuple[list[runs.QueuedRun], list[runs.QueuedRun]]:
+        """The two; some DAGs are in both, and each may have lacked a run that another transaction had just locked."""
+        return self._urgent.all(), self._in_turn.all()
 
 
-def create_runs(batch: Batch, found: list[runs.QueuedRun]) -> bool:
+def create_runs(batch: Batch, queued_runs: Queued) -> bool:
     """Starts queued runs up to the limits of one transaction, the DAGs in turn. Whether there may be more."""
-    again = _go_round(batch.catalog, found)
-    admitted = batch.scope.within(found)
+    urgent, found = queued_runs.all()
+    served, keys = {row.dag_id for row in urgent}, {row.run_key for row in urgent}
+    others = [row for row in found if row.dag_id not in served]  # both parts of a DAG together may be more than it has room for
+    again = _go_round(batch.catalog, found) or len(urgent) >= URGENT_RUNS
+    again |= any(row.dag_id in served and row.run_key not in keys for row in found)
+    admitted = batch.scope.within([*urgent, *others])
     queued = _in_turn(row for row in admitted if row.run_key not in batch.runs)  # but for one that is cancelled right now
     if not queued:
         return again

@@ -46,6 +46,11 @@ def take_queued(conn: Conn, *, after: str, limit: int, share: int) -> Rows[Queue
     return Rows(execute(conn, "runs/take_queued", {"after": after, "limit": limit, "share": share}), row_of(QueuedRun))
 
 
+def take_urgent(conn: Conn, *, urgent: int) -> Rows[QueuedRun]:
+    """Runs of a priority above 0 that may start, of the DAGs of so many of them that have the highest."""
+    return Rows(execute(conn, "runs/take_urgent", {"urgent": urgent}), row_of(QueuedRun))
+
+
 def start(conn: Conn, runs: Sequence[tuple[int, int, int]]) -> None:
     """Runs as (run_key, unfinished task instances, max_active_runs limit held or 0) become running."""
     run_keys, unfinished, slots = zip(*runs, strict=True)

@@ -196,6 +196,7 @@ create table dag_run (
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
+create index dag_run_urgent on dag_run (priority desc, run_after, run_key) where state = 'queued' and priority > 0;        -- runs/take_urgent
 create index dag_run_running on dag_run (dag_id) where state = 'running';                 -- states/end_drains, states/count_runs
 create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
 create index dag_run_scheduled on dag_run (dag_id, state) where run_type = 'scheduled' and state in ('queued', 'running');  -- schedules/take_due_dags
