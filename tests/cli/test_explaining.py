@@ -31,7 +31,10 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
     ),
     (x.FullLimit(limit="dag_runs", name="d", **LINE), ("max_active_runs of d is full: 2 of 2 runs", "write max_active_runs=3")),
     (x.FullLimit(limit="run", name="d/r", **{**LINE, "ahead": 0}), ("max_active_tasks of d/r", "it is the first")),
-    (x.FullLimit(limit="executor", name="worker", **LINE), ("executor worker is full", "its slots are fixed: nothing raises them yet")),
+    (
+        x.FullLimit(limit="executor", name="worker", **LINE),
+        ("executor worker is full", "its slots are fixed: nothing raises them yet"),
+    ),
     (
         x.FullLimit(limit="run_task", name="d/r/t", **{**LINE, "ahead": 10_000, "counted": False}),
         ("max_active_tis_per_dagrun of d/r/t", "at least 10,000 tasks"),

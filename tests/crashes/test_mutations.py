@@ -26,7 +26,10 @@ STORIES = 30
 def without_fence(patch: Patch) -> None:
     """R-CS3: a report ends whatever its run has going."""
     text = sql("inbox/take_reports").decode()
-    loose = text.replace("where dispatch.epoch = r.epoch offset 0", "where dispatch.run_key = r.run_key order by epoch limit 1")
+    loose = text.replace(
+        "where dispatch.epoch = r.epoch and dispatch.run_key = r.run_key offset 0",
+        "where dispatch.run_key = r.run_key order by epoch limit 1",
+    )
     loose = loose.replace("r.run_key, r.epoch,", "r.run_key, coalesce(d.epoch, r.epoch),")
     assert loose.count("order by epoch limit 1") == 1
     patch.setattr(rows, "sql", lambda name: loose.encode() if name == "inbox/take_reports" else sql(name))

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, lru_cache
 from types import SimpleNamespace
@@ -113,19 +113,25 @@ def _answered(task: Task, rules: Any) -> Iterator[None]:
         has_deferred=bool(waits),
         purpose=(waits.purpose or None) if waits else None,
     )
+
+    def read_unfinished(conn: Any, run_key: int, states: Collection[TaskState], *, limit: int | None) -> Any:
+        """In parts, what is being ended already is left out."""
+        ends = bool(row and row.kill) or unfinished.purpose == "clean_up"
+        return _rows([unfinished] if task.state in states and not (limit and ends) else [])
+
     answers: tuple[tuple[Any, str, Any], ...] = (
         (deferrals, "read_terms", _rows(TERMS)),
         (deferrals, "read_keeping", _rows([KEPT])),
         (deferrals, "read_some", {KEY: _waiting(task, waits, rules)} if waits else {}),
         (runs, "mark_cancelled", None),
         (selection, "delete_run_lanes", _rows([])),
-        (tasks, "read_unfinished", _rows([unfinished])),
-        (tasks, "find_processes", []),
+        (tasks, "find_processes", [row.epoch] if row and row.begun and not row.kill else []),
         (tasks, "skip_rest", _rows([])),
     )
     with ExitStack() as stack:
         for module, name, answer in answers:
             stack.enter_context(patch.object(module, name, lambda *_, _answer=answer, **__: _answer))
+        stack.enter_context(patch.object(tasks, "read_unfinished", read_unfinished))
         yield
 
 
