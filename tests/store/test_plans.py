@@ -237,7 +237,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "maps": [-1] * N,
             "epochs": run_keys,
         },
-        "retention/find_old_runs": {"before": "2100-01-01", "before_key": 2**40, "limit": N},
+        "retention/find_old_runs": {"before": "2100-01-01", "before_key": 2**40, "limit": N, "instances": 2000, "whole": 10_000},
         "past/await_runs": {"run_keys": run_keys, "tasks": [3] * N, "task_ids": ["t0"] * N},
         "past/hold_instances": {"run_keys": run_keys, "tasks": ones, "maps": zeros},
         "past/open_gates": {"run_keys": run_keys, "tasks": ones, "counts": ones},
