@@ -20,6 +20,7 @@ Header = dict[str, Any]
 
 # The specs of a very large file, or all results of a large mapped task, fit; one XCom is far below. It bounds what an owner keeps.
 FRAME_LIMIT = 64 * 1024 * 1024
+HEAD_LIMIT = 1024 * 1024  # of its header: names and reasons; what JSON becomes in memory is many times as large
 
 
 class WrongProcess(EvenflowError):
@@ -59,7 +60,7 @@ class FrameBuffer:
         frames = []
         while len(self._data) >= _LENGTHS.size:
             head_size, body_size = _LENGTHS.unpack_from(self._data)
-            if head_size + body_size > FRAME_LIMIT:
+            if head_size > HEAD_LIMIT or head_size + body_size > FRAME_LIMIT:
                 raise FrameTooLarge(head_size + body_size)
             start, end = _LENGTHS.size + head_size, _LENGTHS.size + head_size + body_size
             if len(self._data) < end:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from evenflow.process import limits
 from evenflow.process.exits import Exit
-from evenflow.process.frames import FRAME_LIMIT, FrameBuffer, FrameTooLarge, Header, pack_frame
+from evenflow.process.frames import FRAME_LIMIT, FrameBuffer, Header, pack_frame
 
 _READ_SIZE = 65536  # what a pipe holds
 
@@ -91,13 +91,17 @@ class OwnedChild:
             self._events.started(pid)
 
     def on_exited(self, end: Exit) -> None:
-        """The process is dead: hand on what it had still written, then its end. What it left running may write for ever."""
-        _exhaust(self._read_control, FRAME_LIMIT)
-        _exhaust(self._read_output, limits.LAST_OUTPUT)
-        self._close_control()
-        self._close_output()
-        if self._events is not None:
-            self._events.exited(end if self._fault is None else replace(end, lost=self._fault))
+        """The process is dead: hand on what it had still written, then its end, whatever that was. What it left running may write
+        for ever.
+        """
+        try:
+            _exhaust(self._read_control, FRAME_LIMIT)
+            _exhaust(self._read_output, limits.LAST_OUTPUT)
+        finally:
+            self._close_control()
+            self._close_output()
+            if self._events is not None:
+                self._events.exited(end if self._fault is None else replace(end, lost=self._fault))
 
     # -- the two descriptors
 
@@ -116,7 +120,7 @@ class OwnedChild:
         try:
             for header, body in self._frames.feed(data):
                 self._events.frame(header, body)
-        except (FrameTooLarge, ValueError, RecursionError) as error:  # the last: lists in lists in lists
+        except Exception as error:  # user code may send anything, JSON that is nested without end, too
             self._fault = f"the process sent its worker something that is no message: {error}"
             self._close_control()
             self.send_signal(signal.SIGKILL)

@@ -1,0 +1,43 @@
+"""A task that speaks to its worker as no task does: it fails with a reason, and its slot comes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenflow.process.frames import FRAME_LIMIT, HEAD_LIMIT
+from tests.worker.conftest import StartWorker
+from tests.worker.world import World
+
+FORGE = """
+import gc, json, socket, struct, time
+from evenflow.process.frames import Link
+(link,) = [found for found in gc.get_objects() if isinstance(found, Link)]
+def say(head, body=b"", size=None):
+    link._control.sendall(struct.pack(">II", len(head) if size is None else size, len(body)) + head + body)
+"""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "say(b'[' * 100_000 + b']' * 100_000)",
+        "say(b'{\"a\":' * 100_000 + b'1' + b'}' * 100_000)",
+        "say(b'no JSON')",
+        "say(b'[]')",
+        "say(b'{}')",
+        "say(b'\\xff')",
+        f"say(b'', size={HEAD_LIMIT} + 1)",
+        f"say(b'', size={FRAME_LIMIT})",
+        'say(b\'{"ask":"control","question":"mask"}\', b\'[\' * 100_000 + b\']\' * 100_000)',
+        'say(b\'{"ask":"control","question":"mask"}\', b\'{\')',
+        'say(b\'{"ask":"pull","task_id":1}\')',
+        'say(b\'{"tell":"result"}\')',
+    ],
+)
+@pytest.mark.parametrize("then", ["time.sleep(600)", "import os; os._exit(0)"])
+async def test_its_slot_comes_back(world: World, start_worker: StartWorker, said: str, then: str) -> None:
+    worker = await start_worker(slots=1)
+    ended = await world.exit_of(world.task(FORGE + said + "\n" + then))
+    assert ended["outcome"] in ("failed", "lost")
+    assert worker._tries.free == 1
+    assert (await world.exit_of(world.task("pass")))["outcome"] == "success"
