@@ -1,4 +1,5 @@
-/* The wall clock of a process, moved by as many seconds as the file $CHAOS_CLOCK holds (a C long). Preloaded; the monotonic clock stays. */
+/* The clocks of a process, moved by as many seconds as the file $CHAOS_CLOCK holds, two C longs: the first moves the wall clock, the second
+   the clock that goes on while a host is suspended. Preloaded; the monotonic clock stays. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,21 +11,22 @@
 
 static volatile long *moved;
 
-static long seconds(void) {
+static long seconds(int which) {
     if (moved == NULL) {
         const char *path = getenv("CHAOS_CLOCK");
         int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-        static long none = 0;
-        void *page = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(long), PROT_READ, MAP_SHARED, file, 0);
-        moved = page == MAP_FAILED ? &none : page;
+        static long none[2] = {0, 0};
+        void *page = file < 0 ? MAP_FAILED : mmap(NULL, 2 * sizeof(long), PROT_READ, MAP_SHARED, file, 0);
+        moved = page == MAP_FAILED ? none : page;
         if (file >= 0) close(file);
     }
-    return *moved;
+    return moved[which];
 }
 
 int clock_gettime(clockid_t clock, struct timespec *at) {
     int failed = syscall(SYS_clock_gettime, clock, at);
-    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) at->tv_sec += seconds();
+    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) at->tv_sec += seconds(0);
+    if (!failed && clock == CLOCK_BOOTTIME) at->tv_sec += seconds(1);
     return failed;
 }
 

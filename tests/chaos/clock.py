@@ -1,4 +1,4 @@
-"""A wall clock that can be moved, for PostgreSQL and API servers: a small preloaded library, where there is a compiler."""
+"""Clocks that can be moved, for PostgreSQL and services: a small preloaded library, where there is a compiler."""
 
 from __future__ import annotations
 
@@ -20,9 +20,16 @@ class Clock:
         file.chmod(0o644)
 
     def move(self, seconds: int) -> None:
-        """By so much from the right time."""
+        """The wall clock, by so much from the right time."""
+        self._write(seconds, 0)
+
+    def suspend(self, seconds: int) -> None:
+        """As a host that slept for so long: all clocks go on but the monotonic one."""
+        self._write(seconds, seconds)
+
+    def _write(self, *moved: int) -> None:
         with open(self._file, "r+b" if self._file.exists() else "wb", buffering=0) as file:
-            file.write(struct.pack("l", seconds))
+            file.write(struct.pack("2l", *moved))
 
 
 def compile_clock(folder: Path) -> Path | None:

@@ -18,7 +18,8 @@ from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from evenflow.worker.timers import Timers
 from tests.apis import running_api
-from tests.worker.conftest import worker_process
+from tests.chaos.clock import Clock, compile_clock
+from tests.worker.conftest import StartWorker, worker_process
 from tests.worker.world import World, runs, until
 
 LEASE_S = MARGIN_S + 2.0
@@ -219,3 +220,25 @@ async def test_time_in_which_a_try_stands_does_not_count() -> None:
     loop.call_later(0.5, timers.go_on)
     await happened.wait()
     assert loop.time() - began >= 0.65
+
+
+async def test_a_host_that_was_suspended_finds_its_leases_over(
+    world: World, api: ApiService, start_worker: StartWorker, counts: Counts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-CS7: its monotonic clock stood still meanwhile. What ran is stopped before anybody asks, and goes on under a new lease."""
+    library = compile_clock(tmp_path)
+    if library is None:
+        pytest.skip("no C compiler")
+    clock = Clock(library, tmp_path / "clock")
+    for name, value in clock.environment.items():
+        monkeypatch.setenv(name, value)  # of templates alone: this process has its clocks already
+    await start_worker()
+    epoch = world.task(counts.task)
+    await until(lambda: counts.all_count, "three processes that count")
+    clock.suspend(3600)
+    await until(lambda: counts.all_stand, "their stop")
+    before = counts.read()
+    clock.suspend(0)
+    await until(lambda: counts.have_gone_on(before), "all three going on")
+    (counts.folder / "cgo").touch()
+    assert (await world.exit_of(epoch))["outcome"] == "success"

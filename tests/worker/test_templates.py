@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from evenflow.process import limits
+from evenflow.process.boot_clock import boot_time
 from evenflow.process.exits import Exit
 from evenflow.process.orphans import reap_adopted
 from evenflow.process.owned_child import OwnedChild
@@ -101,7 +102,7 @@ async def test_an_owner_that_reads_nothing_does_not_stop_its_template(
     loop.remove_reader(template._socket)
     (tmp_path / "go").touch()
     await until(lambda: not any(psutil.pid_exists(heard.pid) for heard in short), "the end of the short ones")
-    template.lease(loop.time())
+    template.lease(boot_time())
     await until(lambda: psutil.Process(long.pid).status() == psutil.STATUS_STOPPED, "the stop of the long one")
     loop.add_reader(template._socket, template._read)
     await until(lambda: all(heard.end for heard in short), "the news of the short ones")

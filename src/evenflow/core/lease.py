@@ -5,7 +5,7 @@ Theory of operation
 A service beats, and each beat that is answered gives it a lease. Two sides judge the same lease by clocks that do not know each
 other, and what must never happen is that the control plane gives a try to another worker while its holder still works on it.
 
-The *holder* counts from the moment at which it **sent** the beat, by its own monotonic clock, and stops working ``MARGIN_S`` before
+The *holder* counts from the moment at which it **sent** the beat, by its host's clock since boot, and stops working ``MARGIN_S`` before
 the end. It cannot know whether it alone is cut off or everything is down, so it does not end its tries: it freezes them. A frozen
 try does nothing, so it may stand beside another try of its task; once somebody answers, the tries that were taken away are killed
 before anything else, and the others go on.
@@ -51,7 +51,7 @@ class LeaseClock:
 
 @dataclass(slots=True)
 class Lease:
-    """The holder's side. Seconds by its own monotonic clock."""
+    """The holder's side. Seconds by its host's clock since boot."""
 
     until: float = -math.inf  # it may work before this
 

@@ -18,6 +18,7 @@ import structlog
 
 from evenflow.core.lease import Lease
 from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.process.boot_clock import boot_time
 from evenflow.process.patience import Patience
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered, ServiceKind
 
@@ -39,7 +40,7 @@ def identity(kind: ServiceKind, name: str, detail: dict[str, Any]) -> Register:
 
 
 class Presence:
-    """``beat`` makes the next beat. ``answered`` hears every answer, and until when the lease holds, by the event loop's clock;
+    """``beat`` makes the next beat. ``answered`` hears every answer, and until when the lease holds, by :func:`boot_time`;
     one with nothing in it when it is registered. ``lapsed`` is called when it is over: nobody has said anything yet, so work must
     stand still, not end. ``lost`` is called when the work is others' now and must end at once.
     """
@@ -80,7 +81,7 @@ class Presence:
             await patience.wait()
 
     async def _register(self) -> None:
-        sent = asyncio.get_running_loop().time()
+        sent = boot_time()
         self._registered = await self._api.register(self._identity)
         self._lease = Lease()
         self._renew(sent)
@@ -101,11 +102,11 @@ class Presence:
     @property
     def holds(self) -> bool:
         """Whether the lease does, at this very moment."""
-        return self._joined.is_set() and self._lease.holds(asyncio.get_running_loop().time())
+        return self._joined.is_set() and self._lease.holds(boot_time())
 
     @property
     def until(self) -> float:
-        """The end of the lease, by the loop's clock."""
+        """The end of the lease, by :func:`boot_time`."""
         return self._lease.until
 
     async def keep(self) -> None:
@@ -146,7 +147,7 @@ class Presence:
     async def _beat(self) -> float:
         """Beat once; the answer is how long to wait with the next one."""
         assert self._registered is not None
-        registered, sent = self._registered, asyncio.get_running_loop().time()
+        registered, sent = self._registered, boot_time()
         try:
             async with asyncio.timeout(registered.beat_s):
                 answer = await self._api.beat(registered.service_id, self._make_beat(), patience_s=0.0)
@@ -186,7 +187,7 @@ class Presence:
         self._lease.renew(sent, self._registered.lease_s)
         if self._expiry is not None:
             self._expiry.cancel()
-        self._expiry = asyncio.get_running_loop().call_at(self._lease.until, self._lapse)
+        self._expiry = asyncio.get_running_loop().call_later(self._lease.until - boot_time(), self._lapse)
 
     def _lapse(self) -> None:
         log.warning("no beat was answered in time, so the lease is over")

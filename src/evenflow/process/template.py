@@ -11,7 +11,7 @@ messages, JSON beside the descriptors:
     owner     {"signal": key, "signum": n}                  to the child's process group, SIGKILL to all that it has started; too
                                                             late is no error
     owner     {"let_go": key}                               what a child has left that was not alone is not watched any more
-    owner     {"lease": t}                                  children may run until t, by CLOCK_MONOTONIC; without it for ever
+    owner     {"lease": t}                                  children may run until t, by CLOCK_BOOTTIME; without it for ever
     template  {"forked": key, "pid": n} | {"unforked": key, "error": text}
     template  {"exited": key, "status": n, "rss_kb": n, "alone": bool}      status as os.waitstatus_to_exitcode has it; the
                                                             group is killed, and when alone there was nothing else
@@ -37,7 +37,6 @@ import select
 import signal
 import socket
 import sys
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -45,6 +44,7 @@ from typing import NoReturn, TypeVar
 
 from evenflow.errors import EvenflowError
 from evenflow.process import prctl, sandbox
+from evenflow.process.boot_clock import boot_time
 from evenflow.process.child import BLOCKED_IN_TEMPLATE, FAILED_OUTSIDE_USER_CODE, Run, run_child
 from evenflow.process.frames import Header, Link
 from evenflow.process.freezing import Freezer
@@ -55,6 +55,7 @@ T = TypeVar("T")
 MESSAGE_LIMIT = 65536  # well under the smallest default socket buffer; only load failures come near it
 SUMMARY_LIMIT = 4096  # a line for people
 TRACE_LIMIT = 16384  # characters of a load failure's traceback, its end kept
+LOOK_S = 0.25  # at the clock while there are children: a wait stands still with a host that is suspended, and a lease does not
 LOOK_AGAIN_S = 5.0  # at what is frozen: nothing in it can run, but somebody else may have let it go on
 
 _FDS_PER_FORK = 2
@@ -151,13 +152,15 @@ class _Template:
                     self._write()
                 if events & ~select.POLLOUT:
                     self._obey()
-            if self._until is not None and time.monotonic() >= self._until:
+            if self._until is not None and boot_time() >= self._until:
                 self._freezer.freeze(self._undecided())
 
     def _patience_ms(self) -> int | None:
         if self._until is None:
             return None
-        left = self._until - time.monotonic()
+        left = self._until - boot_time()
+        if left > 0 and self._keys:
+            left = min(left, LOOK_S)
         return int(1000 * (left if left > 0 else LOOK_AGAIN_S)) + 1
 
     def _obey(self) -> None:
@@ -169,7 +172,7 @@ class _Template:
             self._fork(request["fork"], fds, request["mark"], request["memory_limit"])
         elif "lease" in request:
             self._until = request["lease"]
-            if time.monotonic() < request["lease"]:
+            if boot_time() < request["lease"]:
                 self._freezer.thaw()
         elif "let_go" in request:
             self._left.pop(request["let_go"], None)

@@ -12,6 +12,7 @@ import structlog
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
 from evenflow.process import limits
+from evenflow.process.boot_clock import boot_time
 from evenflow.process.code_cache import CodeCache
 from evenflow.process.frames import Header
 from evenflow.process.owned_template import OwnedTemplate, TemplateFailed
@@ -48,7 +49,7 @@ class TemplatePool:
         self._used_at: dict[DagFile, float] = {}
         self._loading: dict[DagFile, asyncio.Task[None]] = {}  # those that failed of late, too
         self._turn = asyncio.Semaphore(limits.LOADS_AT_ONCE)
-        self._until = self._loop.time()  # children may run
+        self._until = boot_time()  # children may run
         self._closing: set[asyncio.Task[None]] = set()
 
     def ready(self, file: DagFile) -> OwnedTemplate | None:

@@ -18,6 +18,7 @@ from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.process import prctl
+from evenflow.process.boot_clock import boot_time
 from evenflow.process.claiming import Claiming
 from evenflow.process.code_cache import CodeCache
 from evenflow.process.environment import user_environment
@@ -210,7 +211,7 @@ class WorkerService:
     def _lapsed(self) -> None:
         """R-CS7: from here on the tries may be others', or nobody counts. Until somebody says which, none may go on."""
         log.warning("tries are frozen until the control plane answers", tries=len(self._tries.epochs))
-        self._tries.freeze(self._presence.until)
+        self._tries.freeze(asyncio.get_running_loop().time() - (boot_time() - self._presence.until))
 
     def _lost(self) -> None:
         """R-CS7: the tries are others', so none may go on here."""
