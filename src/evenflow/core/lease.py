@@ -6,9 +6,9 @@ A service beats, and each beat that is answered gives it a lease. Two sides judg
 other, and what must never happen is that the control plane gives a try to another worker while its holder still works on it.
 
 The *holder* counts from the moment at which it **sent** the beat, by its host's clock since boot, and stops working ``MARGIN_S``
-before the end. It cannot know whether it alone is cut off or everything is down, so it does not end its tries: it freezes them. A frozen
-try does nothing, so it may stand beside another try of its task; once somebody answers, the tries that were taken away are killed
-before anything else, and the others go on.
+before the end. It cannot know whether it alone is cut off or everything is down, so it does not end its tries: it freezes them. A
+frozen try does nothing, so it may stand beside another try of its task; once somebody answers, the tries that were taken away are
+killed before anything else, and the others go on.
 
 The *control plane* counts from the moment at which the beat **arrived**, by the database's clock, and gives the work to others
 after the whole lease. So it is always later than the holder, by the margin and the way of the message. But time in which nobody
