@@ -143,7 +143,7 @@ class Story:
         often = [self.turn, self.claim, self.beat, self.finish, self.report, self.leases, self.pass_time]
         seldom = [self.turn, self.turns_at_once, self.overtaken, self.overtaken, self.hear, self.pass_time, self.outage]
         if not self.steady:
-            seldom += [self.die, self.leave, self.repeat, self.partition]
+            seldom += [self.die, self.leave, self.repeat, self.partition, self.forget]
         actions = [*often, *often, *seldom]
         for _ in range(steps):
             action = self.r.choice(actions)
@@ -264,6 +264,15 @@ class Story:
         """What was reported once arrives again, however late."""
         if self.sent:
             await self.r.choice(self.workers).resend(self.r.choice(self.sent))
+
+    async def forget(self) -> None:
+        """R-HA18: the database has lost a report that it had acknowledged, mostly of a try that has just ended."""
+        await self.finish()
+        await self.report()
+        lost = self.conn.execute(
+            "delete from report where report_id = (select report_id from report where kind = 'exit' order by report_id limit 1)"
+        )
+        self.done["forgotten"] += lost.rowcount
 
     async def pass_time(self) -> None:
         """Who can be heard beats meanwhile."""

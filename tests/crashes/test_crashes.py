@@ -56,6 +56,7 @@ async def test_whoever_dies(world: Any, database_url: str, schedulers: list[Sche
     done = await told(world, database_url, schedulers, range(FEW))
     assert done["deaths"] > FEW
     assert done["lost"] > FEW / 4, done
+    assert done["forgotten"] > FEW / 4, done
     assert done["processes"] > 5 * FEW
     assert done["returns"] > 2 * FEW
     assert done["triggers begun"] > 1.1 * done["events"]  # the others failed, or their triggerer was lost

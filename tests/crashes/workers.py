@@ -146,6 +146,9 @@ class Worker(Registered):
         for epoch in difference.kill:
             if epoch in self.running:
                 self._end(epoch, "failed")
+        for t in again:
+            if t.epoch in self.had and t.epoch not in self.running and t.epoch not in self.exits:
+                self.exits[t.epoch] = (self._process(t), "lost")  # what it said of its end was lost
         self._accept(again)
 
     def _hear_claim(self, service_id: int, key: str, result: dispatch.ClaimResult) -> None:
@@ -161,9 +164,12 @@ class Worker(Registered):
         for t in tries:
             if t.epoch not in self.had:
                 self.had.add(t.epoch)
-                process = Process(TaskKey(t.run_key, t.task_index, t.map_index), t.epoch, t.try_number, *self._returned(t))
+                process = self._process(t)
                 self.running[t.epoch] = process
                 self.ledger.begin(process)
+
+    def _process(self, t: dispatch.ClaimedTry) -> Process:
+        return Process(TaskKey(t.run_key, t.task_index, t.map_index), t.epoch, t.try_number, *self._returned(t))
 
     def _returned(self, t: dispatch.ClaimedTry) -> tuple[int, str | None]:
         """How often its try was deferred, and what it returns for; the event must be the one that it waited for."""
