@@ -18,7 +18,7 @@ A request shows an operator's token as `Authorization: Bearer ...`: the one in `
 
 def page() -> str:
     described = rest_application(
-        _NOTHING, tokens=_NOTHING, log_directory=_NOTHING, vault=_NOTHING, judge=_NOTHING, vitals=_NOTHING
+        _NOTHING, tokens=_NOTHING, log_directory=_NOTHING, vault=_NOTHING, judge=_NOTHING, vitals=_NOTHING, probes=_NOTHING
     ).openapi()
     operations = [
         (method, path, operation) for path, methods in described["paths"].items() for method, operation in methods.items()

@@ -20,7 +20,9 @@ from evenflow.wire import messages as m
 from tests.api.world import World
 from tests.tokens import fleet_token, service_token
 
-DESCRIPTION: dict[str, Any] = rest_application(None, tokens=None, log_directory=None, vault=None, judge=None, vitals=None).openapi()
+DESCRIPTION: dict[str, Any] = rest_application(
+    None, tokens=None, log_directory=None, vault=None, judge=None, vitals=None, probes=None
+).openapi()
 
 
 @pytest.fixture

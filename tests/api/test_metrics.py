@@ -70,8 +70,9 @@ def test_a_scheduler_shows_its_own_share(world: World) -> None:
     assert of(samples, "evenflow_task_startable_seconds_count", **own) == 1
 
 
-async def test_a_service_that_misses_its_beats_is_unhealthy_everywhere(api_url: str, world: World) -> None:
+async def test_a_service_that_misses_its_beats_is_unhealthy_everywhere(api: ApiService, api_url: str, world: World) -> None:
     """R-HA4: in the metrics, and in ``/health``; and the same name again, alive, counts."""
+    api._probes._kept._kept_s = 0.0  # each look is a fresh one
     presence = Presence(Vitals(Teller.SCHEDULER, "s1"))
     presence.beat(world.db)
     key = {"kind": "scheduler", "name": "s1"}

@@ -200,7 +200,9 @@ def every_route() -> list[tuple[str, str, frozenset[str]]]:
 def _rest_paths() -> dict[str, dict[str, object]]:
     from evenflow.api.rest.app import rest_application
 
-    paths = rest_application(None, tokens=None, log_directory=None, vault=None, judge=None, vitals=None).openapi()["paths"]
+    paths = rest_application(None, tokens=None, log_directory=None, vault=None, judge=None, vitals=None, probes=None).openapi()[
+        "paths"
+    ]
     return {path: methods for path, methods in paths.items() if not path.startswith(("/metrics", "/health"))}
 
 

@@ -8,6 +8,7 @@ from evenflow.api.claims import Claims
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.judge import Judge
 from evenflow.api.logs import LogDirectory
+from evenflow.api.probes import Probes
 from evenflow.api.request_metrics import MeasuredRequests
 from evenflow.api.rest.app import rest_application
 from evenflow.api.tokens import Tokens
@@ -31,6 +32,7 @@ def application(
     vault: Vault,
     judge: Judge,
     vitals: Vitals,
+    probes: Probes,
 ) -> ASGIApp:
     """``hot`` is the pool for what each try needs."""
     execution = execution_routes(
@@ -44,7 +46,7 @@ def application(
         vault=vault,
         judge=judge,
     )
-    rest = rest_application(pool, tokens=tokens, log_directory=logs, vault=vault, judge=judge, vitals=vitals)
+    rest = rest_application(pool, tokens=tokens, log_directory=logs, vault=vault, judge=judge, vitals=vitals, probes=probes)
     prefix = f"{SCHEMA}/"
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:

@@ -100,6 +100,7 @@ HELD_TASKS = 100  # of one object, what they have in flight: the most first
 CALLBACKS_SHOWN = 100  # of one run; all of them: those of the DAG evenflow_callbacks
 PROBE = 2.0  # seconds that the database has to answer a probe; probes are given up after a few
 METRICS_TIMEOUT = 5.0  # seconds that the database has for them; Prometheus gives a scrape up after 10
+PROBES_KEPT = 1.0  # seconds that what probes are told is kept: a probe needs no token
 METRICS_KEPT = 1.0  # seconds that the metrics of the system are kept: whoever scrapes needs no token, so asking must be cheap
 PROGRESS_SHOWN = 100  # running tries of one run
 USERS_SHOWN = 3  # of a pool that cannot be deleted: enough to begin with
@@ -115,6 +116,7 @@ KEYS_CHECK = 3.0  # how long a revoked token is good after all when the notifica
 
 POOL = 6  # connections; requests above it wait, and the database does the same work with less contention
 HOT_POOL = 4  # of them for claims, reports and beats alone, whose statements are planned once and for indexes
+PROBE_POOL = 2  # beside these: one connection for probes and one for scrapes, who need no token and must not keep out who has one
 BACKLOG = 2_048  # connections that wait to be accepted, e.g. when all workers of a fleet come back at once
 HEAD = 32 * 2**10  # bytes of a request before its body: a token and a URL have a tenth of it
 HEAD_TIME = 10.0  # seconds until it is complete: callers send it in one piece

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from time import monotonic
 
 from evenflow.api import limits
+from evenflow.api.kept import Kept
 from evenflow.core import metrics
 from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Reading
@@ -17,22 +16,14 @@ from evenflow.store.connect import AsyncPool
 from evenflow.store.views import Row
 
 
-class SystemMetrics:
-    """Read from the database once in ``limits.METRICS_KEPT`` seconds at most, however many ask: nobody needs a token for that."""
+def system_metrics(pool: AsyncPool) -> Kept[list[Reading]]:
+    """However many ask: nobody needs a token for that."""
 
-    def __init__(self, pool: AsyncPool) -> None:
-        self._pool = pool
-        self._reading = asyncio.Lock()
-        self._kept: list[Reading] = []
-        self._kept_until = 0.0
+    async def read() -> list[Reading]:
+        async with pool.connection() as conn:
+            return await _read(conn)
 
-    async def read(self) -> list[Reading]:
-        async with self._reading:
-            if monotonic() >= self._kept_until:
-                async with self._pool.connection() as conn:
-                    self._kept = await _read(conn)
-                self._kept_until = monotonic() + limits.METRICS_KEPT
-            return self._kept
+    return Kept(read, kept_s=limits.METRICS_KEPT, at_most_s=limits.METRICS_TIMEOUT)
 
 
 async def _read(conn: counts.Conn) -> list[Reading]:

@@ -24,6 +24,11 @@ from evenflow.store.failures import is_bad_value, is_outage
 log = logging.getLogger(__name__)
 
 
+UNREAD = frozenset(
+    {401, 403, 411, 413}
+)  # statuses of requests whose body was not read: the connection ends, or it would have to be
+
+
 class Refusal(NamedTuple):
     status: int
     code: str

@@ -19,9 +19,10 @@ from evenflow.api.claims import Claims
 from evenflow.api.garbage import delete_garbage
 from evenflow.api.judge import Judge
 from evenflow.api.keys import check_keys
-from evenflow.api.limits import HOT_POOL, POOL
+from evenflow.api.limits import HOT_POOL, POOL, PROBE_POOL
 from evenflow.api.logs import LogDirectory
-from evenflow.api.metrics import SystemMetrics
+from evenflow.api.metrics import system_metrics
+from evenflow.api.probes import Probes
 from evenflow.api.server_watch import ServerWatch
 from evenflow.api.token_watch import TokenWatch, read_keys
 from evenflow.api.tokens import Tokens
@@ -71,6 +72,7 @@ class ApiService:
         self._pool: AsyncPool | None = None
         self._server = ServerWatch(database_url, name)
         self._hot: AsyncPool | None = None  # for what each try needs: claims, reports, beats
+        self._open: AsyncPool | None = None  # for what needs no token
         self._claims: Claims | None = None
         self._triggers: TriggerClaims | None = None
         self._listener: AsyncListener | None = None
@@ -92,6 +94,8 @@ class ApiService:
         self._hot = hot = await open_pool(
             self._url, name=f"{self.name} hot", min_size=1, max_size=HOT_POOL, generic_plans=True, look=server.look
         )
+        self._open = await open_pool(self._url, name=f"{self.name} probes", max_size=PROBE_POOL, look=server.look)
+        self._probes = Probes(self._open)
         async with pool.connection() as conn:
             await check_keys(conn, self._vault, host=socket.gethostname())
             keys = await read_keys(conn)
@@ -123,7 +127,9 @@ class ApiService:
             vault=self._vault,
             judge=self._judge,
             vitals=self.vitals,
+            probes=self._probes,
         )
+        self.vitals.system = system_metrics(self._open).get
         self._measure(pool, claims, triggers)
         self._web = WebServer(app, host=self._host, port=self._port, tls=self._tls)
         await self._web.start()
@@ -167,7 +173,7 @@ class ApiService:
         self._logs.close()
 
     async def _close_pools(self) -> None:
-        for pool in (self._pool, self._hot):
+        for pool in (self._pool, self._hot, self._open):
             if pool is not None:
                 await pool.close()
 
@@ -184,8 +190,7 @@ class ApiService:
         return ended.exception() or RuntimeError(f"The {ended.get_name()} loop of the API ended by itself.")
 
     def _measure(self, pool: AsyncPool, claims: Claims, triggers: TriggerClaims) -> None:
-        meter, vitals = self.vitals.meter, self.vitals
-        vitals.system = SystemMetrics(pool).read
+        meter = self.vitals.meter
         meter.gauge(metrics.API_CLAIMS_WAITING, lambda: claims.waiting)
         meter.gauge(metrics.API_TRIGGER_CLAIMS_WAITING, lambda: triggers.waiting)
         meter.gauge(metrics.LOG_DISK_FREE, lambda: shutil.disk_usage(self._log_dir).free)

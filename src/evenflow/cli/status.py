@@ -12,21 +12,16 @@ from evenflow.cli.terminal import Json, duration, local_time, print_json, print_
 from evenflow.client.answers import ServiceStatus, StandingObject, Status
 from evenflow.core.limits import PARTITIONS_LEAST
 from evenflow.core.plurals import counted
-from evenflow.core.service import NEEDED
+from evenflow.core.service import missing_kinds
 from evenflow.core.service_states import ServiceState
 from evenflow.runtime.exits import Exit
-
-
-def needed_but_missing(status: Status) -> list[str]:
-    """Kinds of service of which none is healthy."""
-    return [kind for kind in NEEDED if not any(service.kind == kind and service.healthy for service in status.services)]
 
 
 async def status(*, json: Json = False) -> int:
     """What runs, what waits, and whether all services are well. Exit code 3 when a kind of service is missing."""
     async with remote() as client:
         found = await client.get_status()
-    missing = needed_but_missing(found)
+    missing = missing_kinds((s.kind for s in found.services if s.healthy), triggers=found.triggers_waiting + found.triggers_running)
     if json:
         print_json(found)
     else:
@@ -61,15 +56,15 @@ def _show(found: Status, missing: list[str]) -> None:
     if found.quarantined:
         what = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(found.quarantined.items()))
         say(f"In quarantine, because handling it failed: {what}. To see why: evenflow quarantine list", "red")
-    if found.triggers_waiting and not any(s.kind == "triggerer" and s.healthy for s in found.services):
-        waiting = counted(found.triggers_waiting, "deferred task")
-        say(f"Nothing runs the triggers of {waiting}: no triggerer is healthy. Start one: evenflow triggerer", "red")
     if found.history_days_ahead < PARTITIONS_LEAST and any(s.kind == "scheduler" and s.healthy for s in found.services):
         days = counted(max(found.history_days_ahead, 0), "day")
         say(f"History has partitions for {days} ahead only. The schedulers' logs say what keeps them from making more.", "red")
     for standing in found.not_active:
         _tell_standing(standing)
     for kind in missing:
+        if kind == "triggerer":
+            waiting = counted(found.triggers_waiting + found.triggers_running, "deferred task")
+            say(f"Nothing runs the triggers of {waiting}.", "red")
         say(f"No {kind} is healthy. Start one: evenflow {kind} (or everything: evenflow up)", "red")
 
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 NEEDED = ("api", "scheduler", "processor", "worker")  # kinds of service without one of which nothing goes on
+
+
+def missing_kinds(healthy: Iterable[str], *, triggers: int) -> list[str]:
+    """Kinds of service that are needed and of which none is among the ``healthy`` ones. ``triggers``, of deferred tasks that a
+    triggerer is to look after, need one.
+    """
+    there = set(healthy)
+    return [kind for kind in (*NEEDED, *(("triggerer",) if triggers else ())) if kind not in there]
 
 
 class Service(Protocol):

@@ -140,11 +140,6 @@ async def list_queues(conn: Conn) -> list[Row]:
     return await _rows(conn, "views/list_queues")
 
 
-async def ping(conn: Conn) -> None:
-    """Returns when the database answers."""
-    await conn.execute(sql("views/ping"))
-
-
 async def read_health(conn: Conn) -> Row:
     (row,) = await _rows(conn, "views/read_health")
     return row

@@ -14,7 +14,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from evenflow.api.bodies import bearer, read_body
-from evenflow.api.refusals import Forbidden, Refused, Unauthorized, refusal
+from evenflow.api.refusals import UNREAD, Forbidden, Refused, Unauthorized, refusal
 from evenflow.api.tokens import FleetToken, OperatorToken, ServiceToken, Token, Tokens, TriggerToken, TryToken
 from evenflow.wire.messages import CONTENT_TYPE, Message, Refusal
 
@@ -146,8 +146,8 @@ async def _refuse(send: Send, error: Exception) -> None:
     headers = [*_MSGPACK]
     if status == 401:
         headers.append(_CHALLENGE)
-    if status == 413:
-        headers.append(_CLOSE)  # the rest of the body is not read
+    if status in UNREAD:
+        headers.append(_CLOSE)
     await _send(send, status, _encode(Refusal(code=code, message=message)), headers)
 
 

@@ -13,10 +13,11 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
-from evenflow.api.bodies import header
+from evenflow.api.bodies import bearer, header
 from evenflow.api.judge import Judge
 from evenflow.api.logs import LogDirectory
-from evenflow.api.refusals import Refused, refusal, too_large
+from evenflow.api.probes import Probes
+from evenflow.api.refusals import UNREAD, Refused, refusal, too_large
 from evenflow.api.rest import (
     assets,
     audit,
@@ -39,7 +40,7 @@ from evenflow.api.rest import (
     versions,
     xcoms,
 )
-from evenflow.api.rest.context import Context, operator
+from evenflow.api.rest.context import Context, checked_operator, operator
 from evenflow.api.rest.models import ErrorAnswer
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
@@ -47,6 +48,7 @@ from evenflow.store.connect import AsyncPool
 from evenflow.telemetry.vitals import Vitals
 
 PREFIX = "/api/v1"
+DESCRIPTION = f"{PREFIX}/openapi.json"  # of REST itself, for everyone
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _ERRORS = {
@@ -61,17 +63,17 @@ _ERRORS = {
 
 
 def rest_application(
-    pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirectory, vault: Vault, judge: Judge, vitals: Vitals
+    pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirectory, vault: Vault, judge: Judge, vitals: Vitals, probes: Probes
 ) -> FastAPI:
     app = FastAPI(
         title="Evenflow",
         version=version("evenflow"),
-        openapi_url=f"{PREFIX}/openapi.json",
+        openapi_url=DESCRIPTION,
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
         generate_unique_id_function=_operation_id,
     )
-    app.state.context = Context(pool, tokens, log_directory, vault, judge, vitals)
+    app.state.context = Context(pool, tokens, log_directory, vault, judge, vitals, probes)
     guarded = APIRouter(
         prefix=PREFIX,
         dependencies=[Depends(operator)],
@@ -103,15 +105,15 @@ def rest_application(
     app.include_router(metrics.routes)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_middleware(_Refusals)
+    app.add_middleware(_Refusals, tokens=tokens)
     return app
 
 
 class _Refusals:
-    """Refuses bodies that are too large, and answers what a route raises."""
+    """Refuses who has no token, and bodies that are too large, before a body is read; and answers what a route raises."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
+        self._app, self._tokens = app, tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
@@ -122,6 +124,8 @@ class _Refusals:
             await send(message)
 
         try:
+            if _is_guarded(scope["path"]):
+                checked_operator(self._tokens, bearer(scope))
             _check_length(scope)
             await self._app(scope, receive, watched)
         except Exception as error:
@@ -131,7 +135,14 @@ class _Refusals:
             response = _error(answer.status, answer.code, answer.message)
             if answer.status == 401:
                 response.headers["WWW-Authenticate"] = "Bearer"
+            if answer.status in UNREAD:
+                response.headers["Connection"] = "close"
             await response(scope, receive, send)
+
+
+def _is_guarded(path: str) -> bool:
+    """Whether the path is for operators alone, be there anything or not."""
+    return path.startswith(f"{PREFIX}/") and path != DESCRIPTION
 
 
 def _check_length(scope: Scope) -> None:

@@ -12,6 +12,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from evenflow.api import limits
 from evenflow.api.judge import Judge
 from evenflow.api.logs import LogDirectory
+from evenflow.api.probes import Probes
 from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.rest.models import Page
 from evenflow.api.tokens import OperatorToken, Tokens
@@ -31,6 +32,7 @@ class Context:
     vault: Vault
     judge: Judge
     vitals: Vitals
+    probes: Probes
 
 
 def context(request: Request) -> Context:
@@ -42,14 +44,19 @@ InContext = Annotated[Context, Depends(context)]
 _bearer = HTTPBearer(auto_error=False, description="An operator token, as in the file operator.token of EVENFLOW_HOME.")
 
 
-def operator(within: InContext, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:
-    """The name of the person who asks."""
-    if credentials is None:
+def checked_operator(tokens: Tokens, text: str | None) -> str:
+    """The name of the person whose token ``text`` is."""
+    if not text:
         raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
-    token = within.tokens.verify(credentials.credentials)
+    token = tokens.verify(text)
     if not isinstance(token, OperatorToken):
         raise Forbidden("Only an operator token may do this. On the host of the API it is in EVENFLOW_HOME/operator.token.")
     return token.name
+
+
+def operator(within: InContext, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:
+    """The name of the person who asks. That they may was checked before their body was read; here the routes say so themselves."""
+    return checked_operator(within.tokens, None if credentials is None else credentials.credentials)
 
 
 Operator = Annotated[str, Depends(operator)]

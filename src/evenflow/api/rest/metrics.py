@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from fastapi import APIRouter, Response
 
-from evenflow.api import limits
-from evenflow.api.rest.context import Connection, InContext
+from evenflow.api.rest.context import InContext
 from evenflow.api.rest.models import ScrapeTarget
-from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Reading
-from evenflow.store import views
 from evenflow.telemetry import prometheus
 from evenflow.telemetry.vitals import Vitals
 
@@ -40,17 +36,16 @@ async def read_metrics(within: InContext) -> Response:
 async def _read_system(vitals: Vitals) -> list[Reading]:
     assert vitals.system is not None, "set when the API starts"
     try:
-        async with asyncio.timeout(limits.METRICS_TIMEOUT):
-            return await vitals.system()
+        return await vitals.system()
     except Exception as error:
         log.warning("no metrics of the system: %s", error or type(error).__name__)
         return []
 
 
 @routes.get("/metrics/targets")
-async def list_targets(conn: Connection) -> list[ScrapeTarget]:
+async def list_targets(within: InContext) -> list[ScrapeTarget]:
     """Where the services that live tell their metrics, as Prometheus reads it (`http_sd_configs`)."""
-    services = await views.list_services(conn, lease_s=LEASE_S, limit=limits.STATUS_SERVICES)
-    details = [row["detail"] for row in services if row["healthy"] and row["detail"].get("metrics")]
+    system = await within.probes.look()
+    details = [row["detail"] for row in system.services if row["healthy"] and row["detail"].get("metrics")]
     schemes = {str(detail["metrics"]): {"__scheme__": "https"} if detail.get("scheme") == "https" else {} for detail in details}
     return [ScrapeTarget(targets=[address], labels=labels) for address, labels in schemes.items()]
