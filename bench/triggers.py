@@ -44,7 +44,8 @@ TRIGGER = "evenflow.sdk.triggers.DateTimeTrigger"
 def defer(database: psycopg.Connection[Any], vault: Vault, first: int, count: int, moment: datetime) -> None:
     """Tasks ``first`` and so on wait for this moment, each in a run of its own."""
     said = Defer(trigger=TRIGGER, trigger_kwargs={"moment": xcom.encode(moment, "moment")}, method="go_on")
-    names = {"first": first, "last": first + count - 1, "trigger": TRIGGER, "sealed": base64.b64decode(sealed_text(vault, said))}
+    sealed = [base64.b64decode(sealed_text(vault, run_key, said)) for run_key in range(first, first + count)]
+    names = {"first": first, "last": first + count - 1, "trigger": TRIGGER, "sealed": sealed}
     rows = "from generate_series(%(first)s::bigint, %(last)s::bigint) n"
     with database.transaction():
         database.execute(
@@ -58,7 +59,8 @@ def defer(database: psycopg.Connection[Any], vault: Vault, first: int, count: in
         database.execute(
             "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake,"
             " retake_slots, began_at, ran_s, ready_at)"
-            f" select n, 0, -1, n, 'default', %(trigger)s, %(sealed)s, '{{}}', 0, '{{}}', 0, now(), 0, now() {rows}",
+            f" select n, 0, -1, n, 'default', %(trigger)s, (%(sealed)s::bytea[])[n - %(first)s + 1],"
+            f" '{{}}', 0, '{{}}', 0, now(), 0, now() {rows}",
             names,
         )
         database.execute("notify triggers")

@@ -10,6 +10,7 @@ from evenflow.api.service import ApiService
 from evenflow.api.vault import Vault
 from evenflow.wire.objects import ObjectStorage
 from evenflow.wire.tls import Tls
+from tests.tokens import opened_by
 
 
 def make_api(
@@ -24,6 +25,8 @@ def make_api(
     tls: Tls | None = None,
 ) -> ApiService:
     """One that is not started. Those of one ``folder`` share keys, logs and large values; port 0 is a free one."""
+    vault = vault or Vault(folder / "secrets.key")
+    opened_by(vault, database_url)
     return ApiService(
         database_url,
         host=host,
@@ -31,7 +34,7 @@ def make_api(
         port=port,
         log_dir=folder / "logs",
         name=name,
-        vault=vault or Vault(folder / "secrets.key"),
+        vault=vault,
         storage=ObjectStorage(str(folder / "xcom")),
         operator_token=operator_token,
     )

@@ -16,6 +16,7 @@ from evenflow.api.limits import REPORT_AGE
 from evenflow.api.tokens import TryToken, mint
 from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
+from evenflow.store.sealed import WAITING
 from evenflow.wire import messages as m
 from tests.api.world import World
 from tests.tokens import key_state
@@ -200,7 +201,7 @@ async def test_what_a_deferred_try_waits_for_is_sealed(client: ExecutionClient, 
     payload = world.one("select payload from report limit 1")
     sealed = payload["defer"].pop("sealed")
     assert payload == {"outcome": "deferred", "ran_s": 1.0, "defer": {"trigger": "x.Waits", "queue": "far", "timeout_s": 9.5}}
-    opened = Vault(tmp_path / "secrets.key").open("it", base64.b64decode(sealed))
+    opened = Vault(tmp_path / "secrets.key").open(WAITING, str(world.one("select run_key from dag_run")), base64.b64decode(sealed))
     assert json.loads(opened) == {
         "trigger": "x.Waits",
         "trigger_kwargs": {"key": "open-sesame"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Protocol
 
 import pytest
@@ -64,7 +65,7 @@ async def test_the_scope_outlives_renewals(world: World) -> None:
     own = tokens.for_service(t.FleetToken("worker", 3, ("mine",)), 12)
     assert tokens.verify(own) == t.ServiceToken("worker", 12, 3, ("mine",))
     state = key_state(world.db)
-    tokens.use(type(state)({**state.keys, 9: b"n" * 32}, state.revoked, state.incarnation, 0.0))
+    tokens.use(replace(state, keys={**state.keys, 9: b"n" * 32}))
     renewed = tokens.renewed(own)
     assert renewed is not None
     assert tokens.verify(renewed) == t.ServiceToken("worker", 12, 3, ("mine",))

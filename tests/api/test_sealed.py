@@ -13,6 +13,7 @@ from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, StaleEpoch
+from evenflow.store.sealed import ONCE, WAITING
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
 from tests.api.world import World
@@ -99,17 +100,17 @@ async def test_rotation_strands_nothing_that_waits(rest: RestClient, world: Worl
         " retake_slots, began_at, ran_s, ready_at, event)"
         " select %s, 0, n, n, 'default', 't', %s, '{}', 0, '{}', 0, now(), 0, now(), e"
         " from unnest(array[1, 2], array[%s, null]::bytea[]) as x (n, e)",
-        [run, vault.seal("said"), vault.seal("event")],
+        [run, vault.seal(WAITING, str(run), "said"), vault.seal(WAITING, str(run), "event")],
     )
     world.db.execute(
         "insert into once_value (run_key, task_index, map_index, name, sealed, epoch) values (%s, 0, -1, 'a', %s, 1)",
-        [run, vault.seal("kept")],
+        [run, vault.seal(ONCE, f"{run}/a", "kept")],
     )
     for kind, path in (
         ("exit", '{"outcome": "deferred", "defer": {"queue": "q", "sealed": %s}}'),
         ("event", '{"what": "event", "event": %s}'),
     ):
-        text = json.dumps(base64.b64encode(vault.seal(f"{kind} in quarantine")).decode())
+        text = json.dumps(base64.b64encode(vault.seal(WAITING, str(run), f"{kind} in quarantine")).decode())
         world.db.execute(
             "insert into report (run_key, kind, epoch, payload, held) values (%s, %s, 9, %s, true)", [run, kind, path % text]
         )
@@ -118,14 +119,24 @@ async def test_rotation_strands_nothing_that_waits(rest: RestClient, world: Worl
     reports = world.db.execute(
         "select payload #>> '{defer,sealed}', payload ->> 'event', payload from report order by report_id"
     ).fetchall()
-    assert [vault.open("it", base64.b64decode(seal or event)) for seal, event, _ in reports] == [
+    assert [vault.open(WAITING, str(run), base64.b64decode(seal or event)) for seal, event, _ in reports] == [
         "exit in quarantine",
         "event in quarantine",
     ]
     assert reports[0][2]["defer"]["queue"] == "q"
     rows = world.db.execute("select sealed, event from deferral order by map_index").fetchall()
-    assert [[vault.open("it", seal) for seal in row if seal] for row in rows] == [["said", "event"], ["said"]]
-    assert vault.open("it", world.one("select sealed from once_value")) == "kept"
+    assert [[vault.open(WAITING, str(run), seal) for seal in row if seal] for row in rows] == [["said", "event"], ["said"]]
+    assert vault.open(ONCE, f"{run}/a", world.one("select sealed from once_value")) == "kept"
+
+
+async def test_a_secret_that_was_moved_to_another_name_does_not_open(rest: RestClient, world: World) -> None:
+    """R-SE1: a writer of the database puts another's password into a connection that his DAG may use."""
+    await rest.set_connection("prod", uri=URI)
+    await rest.set_connection("mine", uri="http://host")
+    world.db.execute("update sealed_value set sealed = (select sealed from sealed_value where name = 'prod') where name = 'mine'")
+    mine = await rest.get_connection("mine", reveal=True)
+    assert "or under another name" in (mine.problem or "")
+    assert not mine.host
 
 
 async def test_another_key_is_told_and_hides_nothing_else(rest: RestClient, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ async def test_a_revoked_token_is_refused_at_once_with_all_that_came_from_it(
     api: ApiService, api_url: str, database_url: str, world: World
 ) -> None:
     """The worker is told that it is not known: so it kills what it runs, tries to register, and learns why it may not."""
-    client = ExecutionClient(api_url, await create_token(database_url, "worker", name="fleet", by="ada"))
+    client = ExecutionClient(api_url, await create_token(database_url, api._vault, "worker", name="fleet", by="ada"))
     service = await new_worker(client)
     assert (await client.beat(service, m.Beat())).known
     (given,) = await list_tokens(database_url)
@@ -70,7 +70,7 @@ async def test_a_revoked_token_is_refused_at_once_with_all_that_came_from_it(
 
 
 async def test_an_operators_token_is_revoked(api: ApiService, api_url: str, database_url: str) -> None:
-    async with RestClient(api_url, await create_token(database_url, "operator", name="bob", by="ada")) as bob:
+    async with RestClient(api_url, await create_token(database_url, api._vault, "operator", name="bob", by="ada")) as bob:
         await bob.list_runs()
         await revoke_token(database_url, (await list_tokens(database_url))[0].token_id, by="ada")
         await until(lambda: revoked_in_use(api), "the API's knowledge")
@@ -79,18 +79,18 @@ async def test_an_operators_token_is_revoked(api: ApiService, api_url: str, data
 
 
 async def test_keys_are_rotated_while_a_worker_beats(api: ApiService, api_url: str, database_url: str, world: World) -> None:
-    client = ExecutionClient(api_url, await create_token(database_url, "worker", name="fleet", by="ada"))
+    client = ExecutionClient(api_url, await create_token(database_url, api._vault, "worker", name="fleet", by="ada"))
     service = await new_worker(client)
-    assert await rotate_keys(database_url, at_once=False, by="ada") == (2, [])
+    assert await rotate_keys(database_url, api._vault, at_once=False, by="ada") == (2, [])
     await until(lambda: keys_in_use(api) == {1, 2}, "two keys")
     before = client._credential.own
     assert (await client.beat(service, m.Beat())).known
     assert client._credential.own != before, "it has one of the new key"
-    key, void = await rotate_keys(database_url, at_once=False, by="ada")
+    key, void = await rotate_keys(database_url, api._vault, at_once=False, by="ada")
     assert (key, [token.name for token in void]) == (3, ["fleet"])
     await until(lambda: keys_in_use(api) == {2, 3}, "the newest two")
     assert (await client.beat(service, m.Beat())).known, "its own token outlives that of its fleet"
-    await rotate_keys(database_url, at_once=True, by="ada")
+    await rotate_keys(database_url, api._vault, at_once=True, by="ada")
     await until(lambda: keys_in_use(api) == {4}, "one key")
     assert not (await client.beat(service, m.Beat())).known
     with pytest.raises(ApiRefused, match="signed with a key that is not in use"):
@@ -149,9 +149,9 @@ async def test_what_one_maker_has_given_out_is_taken_back_together(
     api: ApiService, api_url: str, database_url: str, world: World
 ) -> None:
     """R-SE1: as those of an `evenflow up` that ends, or that starts again after it was killed; R-SE5: and events tell it."""
-    await create_tokens(database_url, name="me", by="evenflow up on h: /a", scopes={"worker": ["etl"]})
-    await create_tokens(database_url, name="me", by="evenflow up on h: /b")
-    second = await create_tokens(database_url, name="me", by="evenflow up on h: /a")
+    await create_tokens(database_url, api._vault, name="me", by="evenflow up on h: /a", scopes={"worker": ["etl"]})
+    await create_tokens(database_url, api._vault, name="me", by="evenflow up on h: /b")
+    second = await create_tokens(database_url, api._vault, name="me", by="evenflow up on h: /a")
     states = [(token.created_by[-2:], token.state) for token in await list_tokens(database_url)]
     assert states == [("/a", "good")] * 4 + [("/b", "good")] * 4 + [("/a", "revoked")] * 4
     await revoke_tokens(database_url, by="evenflow up on h: /a")

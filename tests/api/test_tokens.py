@@ -41,7 +41,7 @@ from tests.apis import running_api
 from tests.tokens import fleet_token, key_state, service_token
 
 KEY = b"k" * 32
-KEYS = KeyState({1: KEY}, frozenset(), incarnation=7, quiet_s=0.0)
+KEYS = KeyState("here", {1: KEY}, frozenset(), incarnation=7, quiet_s=0.0)
 TRY = TryToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_number=2)
 TRIGGER = TriggerToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_number=2, claim=4)
 
@@ -57,12 +57,13 @@ def test_a_token_says_what_was_minted(token: Token) -> None:
 def test_a_token_is_what_any_reader_of_jwt_takes() -> None:
     text = mint(KEYS, OperatorToken("ä"), ttl=60)
     assert jwt.get_unverified_header(text) == {"alg": "HS256", "kid": "1", "typ": "JWT"}
-    claims = jwt.decode(text, KEY, algorithms=["HS256"])
+    claims = jwt.decode(text, KEY, algorithms=["HS256"], audience="rest", issuer="here")
     assert (claims["k"], claims["sub"]) == ("operator", "ä")
 
 
 def forged(claims: dict[str, object], key: bytes | str = KEY, algorithm: str = "HS256", **header: object) -> str:
-    return jwt.encode(claims, key, algorithm=algorithm, headers=header)
+    made = {"iss": "here", "aud": "execution", "iat": int(time.time()), "jti": "x"}
+    return jwt.encode({**made, **claims}, key, algorithm=algorithm, headers={"kid": "1", **header})
 
 
 def test_tokens_that_are_not_good() -> None:
@@ -73,6 +74,9 @@ def test_tokens_that_are_not_good() -> None:
         "of a key that is gone": mint(replace(KEYS, keys={0: KEY}), FleetToken("worker"), ttl=60),
         "no token": "nonsense",
         "for ever": forged(good),
+        "for people, of a worker": forged({**good, "exp": later, "aud": "rest"}),
+        "without a name of its own": forged({**good, "exp": later, "jti": None}),
+        "of no key": jwt.encode({**good, "exp": later, "iss": "here"}, KEY),
         "not signed": forged({**good, "exp": later}, "", "none"),
         "not signed, with a key": forged({**good, "exp": later}, "", "none", kid="1"),
         "of another algorithm": forged({**good, "exp": later}, KEY * 2, "HS512"),
@@ -102,11 +106,15 @@ async def test_nothing_is_refused_for_good_because_of_a_key_that_is_not_read_yet
     assert refusal(refused.value).status in RETRIED
 
 
-def test_one_of_before_keys_had_numbers_is_good_with_the_first_key() -> None:
-    """Whoever got it before an upgrade need not get a new one."""
-    text = forged({"k": "operator", "sub": "ada", "exp": time.time() + 60})
-    assert verify(KEYS, text) == OperatorToken("ada")
-    assert verify(replace(KEYS, keys={1: KEY, 2: b"x" * 32}), text) == OperatorToken("ada")
+def test_a_token_names_its_evenflow_and_another_refuses_it() -> None:
+    """R-SE1: with words that say so, also when that one has more keys, and each token has a name of its own."""
+    there = replace(KEYS, installation="there", keys={1: KEY, 2: b"y" * 32})
+    for keys in (there, replace(there, keys=KEYS.keys)):
+        with pytest.raises(NotAllowed, match=r"of another Evenflow \('there'\); this one is 'here'"):
+            verify(KEYS, mint(keys, OperatorToken("ada"), ttl=60))
+    claims = [jwt.decode(mint(KEYS, TRY, ttl=60), options={"verify_signature": False}) for _ in range(2)]
+    assert [(c["iss"], c["aud"], c["exp"] - c["iat"]) for c in claims] == [("here", "execution", 60)] * 2
+    assert claims[0]["jti"] != claims[1]["jti"]
 
 
 def test_keys_change_while_tokens_are_in_use() -> None:
@@ -226,7 +234,7 @@ def tokens(world: World, operator_token: str) -> dict[str, str]:
 def void_tokens(world: World) -> dict[str, str]:
     """Of each kind that there is, some that were good once or never."""
     state, later = key_state(world.db), time.time() + 600
-    stolen = {"k": "operator", "sub": "eve", "exp": later}
+    stolen = {"k": "operator", "sub": "eve", "exp": later, "iss": state.installation, "aud": "rest", "iat": 1, "jti": "x"}
     kinds: dict[str, Token] = {
         "service": ServiceToken("worker", 1),
         "try": TRY,
@@ -238,6 +246,7 @@ def void_tokens(world: World) -> dict[str, str]:
     void |= {f"{name} signed by another": mint(foreign, token, ttl=60) for name, token in kinds.items()}
     before = replace(state, incarnation=1)
     void |= {f"{name} of before a restore": mint(before, token, ttl=60) for name, token in kinds.items() if name != "operator"}
+    void |= {f"{name} of another Evenflow": mint(replace(state, installation="x"), token, ttl=60) for name, token in kinds.items()}
     void["garbage"] = "garbage"
     void["not signed"] = jwt.encode(stolen, "", algorithm="none", headers={"kid": "1"})
     void["signed with the name of the key"] = jwt.encode(stolen, "1", algorithm="HS256", headers={"kid": "1"})

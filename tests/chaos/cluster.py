@@ -20,9 +20,10 @@ import psutil
 import psycopg
 from psycopg import conninfo
 
+from evenflow.api.vault import Vault
 from evenflow.killpoints import KillPoint
 from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
+from evenflow.runtime.service_settings import RUNS_USER_CODE, SECRETS_FILE, Kind
 from evenflow.runtime.settings import Settings
 from evenflow.runtime.tokens import create_tokens
 from tests.chaos.meddler import Meddler
@@ -221,7 +222,7 @@ class Cluster:
     # -- the whole
 
     async def _mint(self) -> dict[str, str]:
-        return await create_tokens(self.direct_url, name="chaos")
+        return await create_tokens(self.direct_url, Vault(self.home / SECRETS_FILE), name="chaos")
 
     def start(self, sizes: dict[Kind, int]) -> None:
         """Returns when all have registered and the DAGs are known."""

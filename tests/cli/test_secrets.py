@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cryptography.fernet import Fernet
-
+from evenflow.api.vault import Vault
 from tests.cli.conftest import Evenflow
 
 
@@ -37,4 +36,4 @@ def test_a_file_that_is_no_export_is_refused(evenflow: Evenflow, tmp_path: Path)
 
 
 def test_a_key_is_made(evenflow: Evenflow) -> None:
-    Fernet(evenflow("secrets", "key").stdout.strip())
+    Vault(Path(), evenflow("secrets", "key").stdout.strip()).seal("variable", "v", "1")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from cryptography.fernet import Fernet
 
-from tests.tokens import fleet_token, operator_token
+from evenflow.api.vault import Vault, new_key
+from tests.tokens import fleet_token, opened_by, operator_token
 
 READY_WITHIN_S = 120.0  # the machine may have much else to do
 
@@ -74,8 +74,11 @@ class Fleet:
     db: psycopg.Connection[Any]
     directory: Path
     services: list[Service] = field(default_factory=list)
-    keys: str = field(default_factory=lambda: Fernet.generate_key().decode())
+    keys: str = field(default_factory=new_key)
     api_url: str = ""
+
+    def __post_init__(self) -> None:
+        opened_by(Vault(Path(), self.keys), self.url)
 
     def start(self, kind: str, name: str, *, timezone: str = "UTC", release: Path | None = None, **settings: str) -> Service:
         """Returns when it is ready; those that are started later talk to the API that was started last."""
@@ -117,6 +120,7 @@ class Fleet:
         """Runs ``evenflow ARGUMENTS`` with the database and, once there is an API, as an operator."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("EVENFLOW_")}
         environment |= {"EVENFLOW_DATABASE_URL": self.url, "EVENFLOW_HOME": str(self.directory), "COLUMNS": "200"}
+        environment["EVENFLOW_SECRET_KEYS"] = self.keys
         if self.api_url:
             environment |= {"EVENFLOW_API_URL": self.api_url, "EVENFLOW_TOKEN": operator_token(self.db)}
         if release is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cryptography.fernet import Fernet
 
+from evenflow.api.vault import new_key
 from evenflow.store.migrate import SCHEMA_VERSION
 from tests.hosts.fleet import Fleet
 
@@ -25,7 +25,7 @@ def test_services_end_when_the_schema_contracts_under_them(fleet: Fleet) -> None
 def test_an_api_with_other_keys_ends(fleet: Fleet) -> None:
     """And does not hang, although much of it has begun."""
     fleet.start("api", "a1")
-    fleet.keys = Fernet.generate_key().decode()
+    fleet.keys = new_key()
     assert "are not those in use, which were made on host" in fleet.launch("api", "a2").await_refusal()
 
 

@@ -20,10 +20,11 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from evenflow.api.vault import Vault
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.migrate import migrate
-from tests.tokens import fleet_token, operator_token
+from tests.tokens import fleet_token, opened_by, operator_token
 
 T = TypeVar("T")
 DEADLINE_S = 60.0
@@ -205,6 +206,7 @@ def fleet(*workers: str) -> Iterator[Fleet]:
         (home / "dags").mkdir()
         (home / "dags" / "long.py").write_text(DAG.format(folder=str(home)))
         (home / "dags" / "picky.py").write_text(PICKY_DAG)
+        opened_by(Vault(home / "api" / "secrets.key"), url)
         found.start("api")
         until(found.answers, "the API")
         found.start("scheduler")

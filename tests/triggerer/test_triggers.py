@@ -172,7 +172,7 @@ async def test_an_end_that_comes_while_the_last_lines_are_stored_changes_nothing
 async def test_a_trigger_asks_for_connections_and_what_they_hide_is_masked(triggerer: TriggererService, world: World) -> None:
     world.db.execute(
         "insert into sealed_value (kind, name, sealed, changed_by) values ('variable', 'api_key', %s, 'ada')",
-        [world.vault.seal("very-secret-key")],
+        [world.vault.seal("variable", "api_key", "very-secret-key")],
     )
     epoch = world.waits("evenflow_dag_dag.Asks", source=ASKS, question="variable", name="api_key")
     assert (await world.event_of(epoch))["event"] == len("very-secret-key")

@@ -16,6 +16,7 @@ import psycopg
 from evenflow.api.deferrals import sealed_text
 from evenflow.api.vault import Vault
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.store.sealed import WAITING
 from evenflow.wire.code import archive_hash, pack
 from evenflow.wire.messages import Defer
 from tests.worker.world import until
@@ -85,10 +86,11 @@ class World:
         """A task that is deferred on this trigger, of a DAG file with this source; the answer is its epoch. Of several tasks the
         first; theirs follow.
         """
-        sealed = base64.b64decode(sealed_text(self.vault, Defer(trigger=trigger, trigger_kwargs=kwargs, secrets=list(secrets))))
         first = next(self.epochs)
         for _ in range(number - 1):
             next(self.epochs)
+        said = Defer(trigger=trigger, trigger_kwargs=kwargs, secrets=list(secrets))
+        sealed = [base64.b64decode(sealed_text(self.vault, 1_000_000 + n, said)) for n in range(first, first + number)]
         names: dict[str, Any] = {"first": first, "last": first + number - 1, "queue": queue, "trigger": trigger, "sealed": sealed}
         names["version"] = self.version(source)
         with self.db.transaction():
@@ -106,7 +108,8 @@ class World:
             self.db.execute(
                 "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake,"
                 " retake_slots, began_at, ran_s, ready_at)"
-                " select 1000000 + n, 0, -1, n, %(queue)s, %(trigger)s, %(sealed)s, '{}', 0, '{}', 0, now(), 0.5, now()"
+                " select 1000000 + n, 0, -1, n, %(queue)s, %(trigger)s, (%(sealed)s::bytea[])[n - %(first)s + 1],"
+                " '{}', 0, '{}', 0, now(), 0.5, now()"
                 " from generate_series(%(first)s::int, %(last)s::int) n",
                 names,
             )
@@ -130,7 +133,7 @@ class World:
         payloads = [payload for (payload,) in rows.fetchall()]
         for payload in payloads:
             if "event" in payload:
-                payload["event"] = json.loads(self.vault.open("event", base64.b64decode(payload["event"])))
+                payload["event"] = json.loads(self.vault.open(WAITING, str(1_000_000 + epoch), base64.b64decode(payload["event"])))
         return payloads
 
     async def event_of(self, epoch: int) -> dict[str, Any]:

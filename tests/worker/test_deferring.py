@@ -12,6 +12,7 @@ import pytest
 
 from evenflow.api.vault import Vault
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.store.sealed import ONCE, WAITING
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from tests.worker.conftest import StartWorker
@@ -53,6 +54,10 @@ def vault(tmp_path: Path) -> Vault:
     return Vault(tmp_path / "secrets.key")
 
 
+def run_of(world: World, epoch: int) -> str:
+    return str(world.one("select run_key from dispatch where epoch = %s", epoch))
+
+
 async def deferred(world: World, epoch: int) -> dict[str, object]:
     ended = await world.exit_of(epoch)
     assert ended["outcome"] == "deferred", ended
@@ -74,8 +79,8 @@ async def test_a_deferral_is_reported_sealed_and_goes_on_in_another_process(
     assert str(said["trigger"]).startswith("evenflow.")
     assert said["queue"] == "default"
     assert "job-77" not in json.dumps(world.reports(epoch))
-    assert "job-77" in vault.open("it", base64.b64decode(str(said["sealed"])))
-    fresh = world.comes_back(epoch, event=vault.seal('{"status": "done"}'))
+    assert "job-77" in vault.open(WAITING, run_of(world, epoch), base64.b64decode(str(said["sealed"])))
+    fresh = world.comes_back(epoch, event=vault.seal(WAITING, run_of(world, epoch), '{"status": "done"}'))
     assert (await world.exit_of(fresh))["outcome"] == "success"
     assert world.xcom(fresh) == ["job-77", {"status": "done"}, 1]
 
@@ -126,7 +131,7 @@ async def test_secrets_that_a_task_kept_while_it_waited_stay_hidden(world: World
     """R-SEC: the process that goes on has not asked for the connection, and its log is masked all the same."""
     world.db.execute(
         "insert into sealed_value (kind, name, sealed, changed_by) values ('connection', 'c', %s, 'ada')",
-        [vault.seal("http://me:open-sesame@host")],
+        [vault.seal("connection", "c", "http://me:open-sesame@host")],
     )
     epoch = job(world, kwargs="{'password': get_connection('c').password}", resume="print('it is', kept['password'])")
     await deferred(world, epoch)
@@ -152,7 +157,7 @@ async def test_what_no_key_opens_fails_the_try_and_says_why(world: World, worker
     epoch = job(world)
     await deferred(world, epoch)
     (tmp_path / "secrets.key").unlink()
-    Vault(tmp_path / "secrets.key").seal("anything")
+    Vault(tmp_path / "secrets.key").seal("variable", "v", "anything")
     ended = await world.exit_of(world.comes_back(epoch))
     assert ended["outcome"] == "failed"
     assert "sealed with a key that this API does not have" in ended["reason"]
@@ -370,14 +375,14 @@ async def test_what_is_done_once_is_not_done_again_by_the_next_try(world: World,
 async def test_what_holds_a_secret_is_stored_sealed_and_stays_hidden(world: World, worker: WorkerService, vault: Vault) -> None:
     world.db.execute(
         "insert into sealed_value (kind, name, sealed, changed_by) values ('connection', 'c', %s, 'ada')",
-        [vault.seal("http://me:open-sesame@host")],
+        [vault.seal("connection", "c", "http://me:open-sesame@host")],
     )
     head = "from evenflow import get_connection\n"
     first = world.task("print('kept', ti.once('password', lambda: get_connection('c').password))", head=head)
     assert (await world.exit_of(first))["outcome"] == "success"
     value, sealed = world.db.execute("select value, sealed from once_value").fetchone() or (None, None)
     assert value is None
-    assert "open-sesame" in vault.open("it", sealed)
+    assert "open-sesame" in vault.open(ONCE, f"{run_of(world, first)}/password", sealed)
     run = world.one("select run_key from dispatch where epoch = %s", first)
     world.end(first)
     again = world.dispatch(run, try_number=2)

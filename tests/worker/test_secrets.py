@@ -24,7 +24,7 @@ def store(world: World, tmp_path: Path) -> Store:
     def put(kind: str, name: str, text: str, dags: Sequence[str] = ()) -> None:
         world.db.execute(
             "insert into sealed_value (kind, name, sealed, dags, changed_by) values (%s, %s, %s, %s, 'ada')",
-            [kind, name, vault.seal(text), list(dags)],
+            [kind, name, vault.seal(kind, name, text), list(dags)],
         )
 
     return put

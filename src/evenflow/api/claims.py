@@ -236,7 +236,7 @@ class Claims:
 
     def _resumed(self, row: dispatch.ClaimedTry, returned: dispatch.ClaimedReturn, task: TaskSpec) -> Resumed:
         what = f"What task {task.task_id!r} in run {row.run_id!r} of DAG {row.dag_id!r} waited for"
-        return deferrals.resumed(self._vault, returned, what, counts_waiting=task.execution_timeout_counts_waiting)
+        return deferrals.resumed(self._vault, row.run_key, returned, what, counts_waiting=task.execution_timeout_counts_waiting)
 
 
 def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: Version) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from evenflow.api.vault import Vault
 from evenflow.core.model import DEFAULT_QUEUE
 from evenflow.errors import SecretsError, XComError
 from evenflow.store.dispatch import ClaimedReturn
+from evenflow.store.sealed import WAITING
 from evenflow.wire.messages import Defer, Purpose, Resumed
 
 
@@ -36,7 +37,7 @@ class Times(TypedDict):
     spent_s: float
 
 
-def sealed_deferral(vault: Vault, defer: Defer) -> Deferral:
+def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> Deferral:
     """Raises :class:`XComError` and :class:`Refused` for what makes no sense or is too large, :class:`SecretsError` for lack of a
     key.
     """
@@ -48,25 +49,25 @@ def sealed_deferral(vault: Vault, defer: Defer) -> Deferral:
         if len(msgspec.json.encode(values)) > limits.DEFERRED:
             raise too_large(f"The text of the arguments of {what:.300}", limits.DEFERRED)
     timeout = None if defer.timeout_s is None else min(max(defer.timeout_s, 0.0), limits.RESCHEDULE)
-    return Deferral(trigger=defer.trigger, queue=queue, sealed=sealed_text(vault, defer), timeout_s=timeout)
+    return Deferral(trigger=defer.trigger, queue=queue, sealed=sealed_text(vault, run_key, defer), timeout_s=timeout)
 
 
-def sealed_text(vault: Vault, value: Any) -> str:
-    """``value`` as JSON, sealed, as a report carries it."""
-    return base64.b64encode(vault.seal(msgspec.json.encode(value).decode())).decode()
+def sealed_text(vault: Vault, run_key: int, value: Any) -> str:
+    """``value`` as JSON, sealed for this run, as a report carries it."""
+    return base64.b64encode(vault.seal(WAITING, str(run_key), msgspec.json.encode(value).decode())).decode()
 
 
-def opened_deferral(vault: Vault, what: str, sealed: bytes) -> Defer:
+def opened_deferral(vault: Vault, run_key: int, what: str, sealed: bytes) -> Defer:
     """Raises :class:`SecretsError`, which names ``what``."""
-    return msgspec.json.decode(vault.open(what, sealed), type=Defer)
+    return msgspec.json.decode(vault.open(WAITING, str(run_key), sealed, what=what), type=Defer)
 
 
-def resumed(vault: Vault, row: ClaimedReturn, what: str, *, counts_waiting: bool) -> Resumed:
+def resumed(vault: Vault, run_key: int, row: ClaimedReturn, what: str, *, counts_waiting: bool) -> Resumed:
     """How a try goes on; ``what`` names it. One whose seal no key opens goes on as if its trigger had failed because of that."""
     times = Times(deferred_s=row.deferred_s, began_s=row.began_s, spent_s=row.began_s if counts_waiting else row.ran_s)
     try:
-        defer = opened_deferral(vault, what, row.sealed)
-        event = None if row.event is None else msgspec.json.decode(vault.open(what, row.event))
+        defer = opened_deferral(vault, run_key, what, row.sealed)
+        event = None if row.event is None else msgspec.json.decode(vault.open(WAITING, str(run_key), row.event, what=what))
     except SecretsError as error:
         return Resumed(purpose="failed", trigger=row.trigger, method="", reason=str(error), **times)
     return Resumed(

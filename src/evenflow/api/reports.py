@@ -115,7 +115,7 @@ def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:
             delay_s=None if report.delay_s is None else min(max(report.delay_s, 0.0), limits.RESCHEDULE),
             produced=report.produced,
             skip=report.skip,
-            defer=None if report.defer is None else sealed_deferral(vault, report.defer),
+            defer=None if report.defer is None else sealed_deferral(vault, token.run_key, report.defer),
         )
         if len(report.produced) > limits.ASSET_EVENTS:
             raise too_large(f"The list of {len(report.produced):,} asset events", limits.ASSET_EVENTS)

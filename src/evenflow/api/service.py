@@ -98,9 +98,9 @@ class ApiService:
         self._probes = Probes(self._open)
         async with pool.connection() as conn:
             await check_keys(conn, self._vault, host=socket.gethostname())
-            keys = await read_keys(conn)
+            keys = await read_keys(conn, self._vault)
         tokens = Tokens(keys, operator_token=self._operator_token)
-        watch = TokenWatch(pool, tokens, keys)
+        watch = TokenWatch(pool, self._vault, tokens, keys)
         versions = Versions()
         self._claims = claims = Claims(hot, versions, tokens, self._vault, self.vitals.meter)
         self._triggers = triggers = TriggerClaims(hot, versions, tokens, self._vault, self.vitals.meter)

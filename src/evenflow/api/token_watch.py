@@ -11,6 +11,7 @@ import logging
 from evenflow.api.limits import KEYS_CHECK
 from evenflow.api.server_watch import SET_BACK
 from evenflow.api.tokens import Tokens
+from evenflow.api.vault import Vault
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import DatabaseSetBack
 from evenflow.store import tokens as stored
@@ -20,18 +21,18 @@ from evenflow.store.tokens import Conn, KeyState
 log = logging.getLogger(__name__)
 
 
-async def read_keys(conn: Conn) -> KeyState:
+async def read_keys(conn: Conn, vault: Vault) -> KeyState:
     """Workers from before a restore have stopped all that they ran when their last lease is over; no try is given out earlier
     (R-CS7).
     """
-    return await stored.read_keys(conn, quiet_s=LEASE_S)
+    return await stored.read_keys(conn, vault, quiet_s=LEASE_S)
 
 
 class TokenWatch:
     """``state`` is what ``tokens`` was made with."""
 
-    def __init__(self, pool: AsyncPool, tokens: Tokens, state: KeyState) -> None:
-        self._pool, self._tokens, self._state = pool, tokens, state
+    def __init__(self, pool: AsyncPool, vault: Vault, tokens: Tokens, state: KeyState) -> None:
+        self._pool, self._vault, self._tokens, self._state = pool, vault, tokens, state
         self._signal = asyncio.Event()
 
     def wake(self) -> None:
@@ -49,7 +50,7 @@ class TokenWatch:
             self._signal.clear()
             try:
                 async with self._pool.connection() as conn:
-                    state = await read_keys(conn)
+                    state = await read_keys(conn, self._vault)
             except Exception as error:  # the next look may be luckier; nothing else can be asked of the database either
                 log.warning("keys of tokens not read: %s", error)
                 continue

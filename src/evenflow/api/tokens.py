@@ -6,6 +6,9 @@ the scope of its fleet, and is renewed by its beats. A *try token* stands for on
 try, a *trigger token* for one claim of the trigger that a try waits for; what it may touch follows from what is signed into it, so
 no try can speak for another. An *operator token* stands for a person.
 
+Each names the Evenflow that it is of (iss), the interface that it opens (aud: `rest` for people, `execution` for services), when it
+was made (iat) and itself (jti).
+
 The text of a token is stored nowhere. One is void when it expires, when its key is gone, when it (or the fleet token that it came
 from) is revoked, and a try token also when its try is over. Tokens of services and tries are void, too, when the database was set
 back to an earlier state: they belong to one incarnation of it.
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import base64
 import hmac
+import secrets
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -23,6 +27,7 @@ from typing import Any, Literal, assert_never
 
 import jwt
 import msgspec
+from jwt.types import Options
 
 from evenflow.errors import KeyNotKnownYet, NotAllowed
 from evenflow.store.tokens import KeyState
@@ -34,14 +39,18 @@ FLEETS = tuple(f"{kind} fleet" for kind in SERVICE_KINDS)  # as refusals name th
 DAY_S = 86_400.0
 FLEET_TTL_S = 30 * DAY_S  # services that run need it no more; it is shown again by those that start, or are lost and come back
 SERVICE_TTL_S = 1 * DAY_S  # a beat renews it when half of that is left, so an outage of twelve hours costs no registration
-TRY_TTL_S = 30 * DAY_S  # above the longest task that anyone should run
-TRIGGER_TTL_S = 400 * DAY_S  # above the longest that a task may wait; each claim has a new one
+TRY_TTL_S = 30 * DAY_S  # above the longest task that anyone should run: nothing renews it, and it is void with its try
+TRIGGER_TTL_S = 400 * DAY_S  # above the longest that a task may wait; each claim has a new one, and is void with it
 OPERATOR_TTL_S = 365 * DAY_S  # it lies in a file of its owner's
 
 CACHED_TOKENS = 16_384  # tries in flight on the workers of one API process, with room; about 10 MB when full
-FIRST_KEY = 1  # that tokens without a kid are signed with: those of the release before keys had numbers
+
+Audience = Literal["rest", "execution"]
 
 _ALGORITHM = "HS256"
+# The audience follows from the kind, which is known later. The clock of the host that made a token may be ahead.
+_OPTIONS: Options = {"require": ["exp", "iss", "aud", "iat", "jti"], "verify_aud": False, "verify_iat": False}
+_JTI_BYTES = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +135,12 @@ def mint(state: KeyState, token: Token, *, ttl: float) -> str:
             claims = {"k": "operator", "sub": name, "j": token_id}
         case _:
             assert_never(token)
-    return _sign(state, {**claims, "exp": int(time.time() + ttl)})
+    made = {"iss": state.installation, "aud": _audience(token), "jti": secrets.token_urlsafe(_JTI_BYTES)}
+    return _sign(state, {**claims, **made, "iat": int(now := time.time()), "exp": int(now + ttl)})
+
+
+def _audience(token: Token) -> Audience:
+    return "rest" if isinstance(token, OperatorToken) else "execution"
 
 
 def verify(state: KeyState, text: str) -> Token:
@@ -226,13 +240,14 @@ def _header(key_id: int) -> bytes:
 
 def _verified(state: KeyState, text: str) -> _Verified:
     try:
-        key_id = int(jwt.get_unverified_header(text).get("kid", FIRST_KEY))
+        _check_issuer(state, text)
+        key_id = int(jwt.get_unverified_header(text)["kid"])
         if key_id > (newest := max(state.keys)):
             raise KeyNotKnownYet(
                 f"The token was signed with key {key_id}, and this API has read keys up to {newest}. It reads new ones within "
                 "moments; if this goes on, the token is another Evenflow's."
             )
-        claims = jwt.decode(text, state.keys[key_id], algorithms=[_ALGORITHM], options={"require": ["exp"]})
+        claims = jwt.decode(text, state.keys[key_id], algorithms=[_ALGORITHM], options=_OPTIONS)
     except jwt.ExpiredSignatureError:
         raise NotAllowed(_EXPIRED) from None
     except (jwt.InvalidTokenError, KeyError, ValueError, TypeError):
@@ -240,9 +255,18 @@ def _verified(state: KeyState, text: str) -> _Verified:
     if claims.get("j") in state.revoked:
         raise NotAllowed(_REVOKED)
     token = _token(claims)
+    if claims["aud"] != _audience(token):
+        raise NotAllowed(_NOT_OURS)
     if isinstance(token, ServiceToken | TryToken | TriggerToken) and claims.get("i", 0) != state.incarnation:
         raise NotAllowed(_SET_BACK)
     return _Verified(token, key_id, float(claims["exp"]))
+
+
+def _check_issuer(state: KeyState, text: str) -> None:
+    """What is read here is not believed, and good for a clear answer only: the key decides. Raises :class:`NotAllowed`."""
+    issuer = jwt.decode(text, options={"verify_signature": False}).get("iss")
+    if issuer != state.installation:
+        raise NotAllowed(f"The token is of another Evenflow ({issuer!r:.60}); this one is {state.installation!r}. {_NEW_ONE}")
 
 
 def _scoped(scope: tuple[str, ...]) -> dict[str, Any]:

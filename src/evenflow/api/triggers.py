@@ -158,7 +158,7 @@ class TriggerClaims:
             version = versions[row.version_key]
             try:
                 what = f"What a try of run {row.run_id!r} of DAG {row.dag_id!r} waits for"
-                defer = deferrals.opened_deferral(self._vault, what, row.sealed)
+                defer = deferrals.opened_deferral(self._vault, row.run_key, what, row.sealed)
             except SecretsError as error:
                 payload = EventPayload(row.task_index, row.map_index, row.claim, "failed", error=str(error)[:MAX_REASON])
                 lost.append(_Event(row.run_key, row.epoch, 0.0, payload))
@@ -208,7 +208,8 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
         try:
             key = _key(tokens, report)
             if report.event is not None:
-                events.append(_event(key, report, EventPayload(*key[1:3], key.claim, "event", event=_sealed(vault, report.event))))
+                payload = EventPayload(*key[1:3], key.claim, "event", event=_sealed(vault, key.run_key, report.event))
+                events.append(_event(key, report, payload))
             elif report.given_back:
                 given_back.append(key)
             else:
@@ -250,7 +251,7 @@ def _event(key: TriggerKey, report: TriggerReport, payload: EventPayload) -> _Ev
     return _Event(key.run_key, key.epoch, min(max(report.age_s, 0.0), limits.REPORT_AGE), payload)
 
 
-def _sealed(vault: Vault, event: bytes) -> str:
+def _sealed(vault: Vault, run_key: int, event: bytes) -> str:
     """An event for the database, which cannot read it. Raises :class:`XComError` for what is no JSON."""
     if len(event) > limits.DEFERRED:
         raise too_large("The event of a trigger", limits.DEFERRED)
@@ -258,4 +259,4 @@ def _sealed(vault: Vault, event: bytes) -> str:
         value = msgspec.json.decode(event)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise XComError(f"The event of a trigger is not JSON: {error}.") from None
-    return deferrals.sealed_text(vault, value)
+    return deferrals.sealed_text(vault, run_key, value)

@@ -1,4 +1,6 @@
-"""The keys that seal connections and variables (Fernet: AES-128-CBC with HMAC-SHA256), and sealing and opening with them.
+"""The keys that seal connections, variables and the keys of tokens (AES-256-GCM), and sealing and opening with them.
+
+A value is sealed for its place, a kind and a name: moved to another one by who can write the database, it does not open.
 
 The keys are those of a setting, or of a file that is made once and readable by its owner alone. The first seals, all open. Several
 API processes may share a file: it is read again whenever it has changed.
@@ -6,15 +8,22 @@ API processes may share a file: it is read again whenever it has changed.
 
 from __future__ import annotations
 
+import base64
 import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from evenflow.errors import SecretsError
 
 SEPARATOR = "\n"
+FORM = b"ef1:"  # before each seal; another way to seal will have another
+KEY_BYTES, NONCE_BYTES = 32, 12
 
 
 @dataclass
@@ -24,24 +33,28 @@ class Vault:
     file: Path
     keys: str = field(default="", repr=False)
     _read: tuple[int, int] | None = field(default=None, repr=False)  # of the file, when it was read
-    _crypt: MultiFernet | None = field(default=None, repr=False)
+    _crypt: Sequence[AESGCM] | None = field(default=None, repr=False)
 
-    def seal(self, text: str) -> bytes:
-        return self._current(make=True).encrypt(text.encode())
+    def seal(self, kind: str, name: str, text: str) -> bytes:
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        return FORM + nonce + self._current(make=True)[0].encrypt(nonce, text.encode(), _place(kind, name))
 
-    def open(self, what: str, sealed: bytes) -> str:
-        """Raises :class:`SecretsError`, which names ``what``, when none of the keys fits."""
-        try:
-            return self._current(make=False).decrypt(sealed).decode()
-        except InvalidToken:
-            raise SecretsError(
-                f"{what} was sealed with a key that this API does not have ({self.source}). Give all API hosts the same "
-                "EVENFLOW_SECRET_KEYS, or set the value again."
-            ) from None
+    def open(self, kind: str, name: str, sealed: bytes, *, what: str = "") -> str:
+        """Raises :class:`SecretsError`, which names ``what`` or the place, when none of the keys fits, and for what was sealed for
+        another place.
+        """
+        nonce, closed = sealed[len(FORM) : len(FORM) + NONCE_BYTES], sealed[len(FORM) + NONCE_BYTES :]
+        for key in self._current(make=False) if sealed.startswith(FORM) else ():
+            with suppress(InvalidTag, ValueError):  # also what was cut short
+                return key.decrypt(nonce, closed, _place(kind, name)).decode()
+        raise SecretsError(
+            f"{what or f'The {kind} {name!r}'} was sealed with a key that this API does not have ({self.source}), or under another "
+            "name. Give all API hosts the same EVENFLOW_SECRET_KEYS, or set the value again."
+        )
 
-    def reseal(self, what: str, sealed: bytes) -> bytes:
+    def reseal(self, kind: str, name: str, sealed: bytes, *, what: str = "") -> bytes:
         """The same, sealed with the first key. Raises :class:`SecretsError`."""
-        return self._current(make=True).encrypt(self.open(what, sealed).encode())
+        return self.seal(kind, name, self.open(kind, name, sealed, what=what))
 
     def add_key(self) -> None:
         """A new key goes in front of the file; nothing happens when the keys are those of a setting, which its owner changes."""
@@ -56,10 +69,10 @@ class Vault:
         if not self.keys:
             _write(self.file, SEPARATOR.join(self.file.read_text().split()[:2]))
 
-    def _current(self, *, make: bool) -> MultiFernet:
+    def _current(self, *, make: bool) -> Sequence[AESGCM]:
         if self.keys:
             if self._crypt is None:
-                self._crypt = self._fernet(self.keys.split(","))
+                self._crypt = self._ciphers(self.keys.split(","))
             return self._crypt
         if make and not self.file.exists():
             _make(self.file)
@@ -67,22 +80,30 @@ class Vault:
             status = self.file.stat()
             stamp = (status.st_mtime_ns, status.st_ino)
             if self._crypt is None or stamp != self._read:
-                self._crypt, self._read = self._fernet(self.file.read_text().split()), stamp
+                self._crypt, self._read = self._ciphers(self.file.read_text().split()), stamp
         except FileNotFoundError:
             raise SecretsError(
                 f"There is no key to open connections and variables: {self.file} does not exist. Put it back, or set "
                 "EVENFLOW_SECRET_KEYS."
             ) from None
+        except PermissionError:
+            raise SecretsError(
+                f"The key to open connections and variables cannot be read: {self.file} is another user's. Type this as the "
+                "user of the API, or set EVENFLOW_SECRET_KEYS."
+            ) from None
         return self._crypt
 
-    def _fernet(self, keys: list[str]) -> MultiFernet:
+    def _ciphers(self, keys: list[str]) -> Sequence[AESGCM]:
         try:
-            return MultiFernet([Fernet(key.strip().encode()) for key in keys if key.strip()])
-        except ValueError:  # its message would show nothing, and neither do we
+            raw = [base64.b64decode(key.strip(), altchars=b"-_", validate=True) for key in keys if key.strip()]
+        except ValueError:
+            raw = []
+        if not raw or any(len(key) != KEY_BYTES for key in raw):
             raise SecretsError(
-                f"The keys that seal connections and variables ({self.source}) are not Fernet keys: each is 32 bytes in "
-                "url-safe base64. To make one, type: evenflow secrets key"
-            ) from None
+                f"The keys that seal connections and variables ({self.source}) are none: each is {KEY_BYTES} bytes in url-safe "
+                "base64. To make one, type: evenflow secrets key"
+            )
+        return [AESGCM(key) for key in raw]
 
     @property
     def source(self) -> str:
@@ -91,7 +112,12 @@ class Vault:
 
 
 def new_key() -> str:
-    return Fernet.generate_key().decode()
+    return base64.urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+
+
+def _place(kind: str, name: str) -> bytes:
+    """No kind has a bar, so no two places are the same."""
+    return f"{kind}|{name}".encode()
 
 
 def _make(file: Path) -> None:

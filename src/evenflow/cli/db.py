@@ -22,7 +22,6 @@ from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.embedded.programs import wheel_programs
 from evenflow.runtime.exits import Exit
 from evenflow.runtime.home import prepare_home
-from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.store.connect import UNBOUNDED, connect, redacted
 from evenflow.store.incarnation import begin_incarnation
@@ -161,8 +160,8 @@ def restore(
     moment of the dump is sent again. Tokens and their keys stay those of the database that is replaced.
     """
     from evenflow.api.keys import key_problem
-    from evenflow.api.vault import Vault
     from evenflow.runtime import dump as dumping
+    from evenflow.runtime.keys import vault_of
     from evenflow.store.sealed import find_canary
 
     settings = load_settings()
@@ -171,8 +170,7 @@ def restore(
             done = dumping.restore(url, file, replace=replace, by=getpass.getuser(), progress=progress)
         with connect(url, name="check") as conn:
             canary = find_canary(conn)
-    keys = settings.secret_keys.get_secret_value() if settings.secret_keys else ""
-    problem = None if canary is None else key_problem(canary, Vault(settings.home / SECRETS_FILE, keys))
+    problem = None if canary is None else key_problem(canary, vault_of(settings))
     if json:
         print_json(
             {"schema": done.schema_version, "migrated": done.migrated, "tokens_kept": done.tokens_kept, "key_problem": problem}

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 from evenflow.errors import BadValue
 from evenflow.runtime.database import open_database
-from evenflow.runtime.settings import load_settings
+from evenflow.runtime.settings import Settings, load_settings
 
 app = App(name="tokens", help="Make, list, revoke and rotate the tokens of people and services. Needs the database.")
 
@@ -44,14 +44,15 @@ async def create(
     the same queues or bundles.
     """
     from evenflow.runtime import tokens
+    from evenflow.runtime.keys import vault_of
 
     if days is not None and not 0 < days <= 3650:
         raise BadValue(f"--days is above 0 and at most 3650, not {days:g}.")
     scope = _scope(kind, queue or [], bundle or [])
-    with _database() as url:
+    with _database() as (url, settings):
         by = getpass.getuser()
         ttl = None if days is None else days * DAY_S
-        token = await tokens.create_token(url, kind, name=name or by, scope=scope, by=by, ttl=ttl)
+        token = await tokens.create_token(url, vault_of(settings), kind, name=name or by, scope=scope, by=by, ttl=ttl)
     if json:
         print_json({"kind": kind, "token": token})
     else:
@@ -63,7 +64,7 @@ async def list_all(*, json: Json = False) -> None:
     """List the tokens that were given out: whose they are, until when they are good, and which key signed them."""
     from evenflow.runtime import tokens
 
-    with _database() as url:
+    with _database() as (url, _):
         given = await tokens.list_tokens(url)
     if json:
         print_json([token._asdict() for token in given])
@@ -94,7 +95,7 @@ async def revoke(
     """Make a token good for nothing, at once. Services that registered with it are refused, too, and kill what they run."""
     from evenflow.runtime import tokens
 
-    with _database() as url:
+    with _database() as (url, _):
         revoked = await tokens.revoke_token(url, token_id, by=getpass.getuser())
     if revoked is None:
         raise BadValue(f"There is no token {token_id}. To see all, type: evenflow tokens list")
@@ -118,9 +119,10 @@ async def rotate(
     Services change to the new key with their next beat. Make new tokens for people and fleets, then rotate again.
     """
     from evenflow.runtime import tokens
+    from evenflow.runtime.keys import vault_of
 
-    with _database() as url:
-        key, void = await tokens.rotate_keys(url, at_once=at_once, by=getpass.getuser())
+    with _database() as (url, settings):
+        key, void = await tokens.rotate_keys(url, vault_of(settings), at_once=at_once, by=getpass.getuser())
     if json:
         print_json({"key": key, "void": [token.token_id for token in void]})
         return
@@ -145,7 +147,7 @@ def _scope(kind: str, queues: list[str], bundles: list[str]) -> list[str]:
 
 
 @contextmanager
-def _database() -> Iterator[str]:
+def _database() -> Iterator[tuple[str, Settings]]:
     settings = load_settings()
     with open_database(settings.own_database_url, settings.home) as url:
-        yield url
+        yield url, settings

@@ -119,18 +119,17 @@ def _schema(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
 
 def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
     file = settings.home / SECRETS_FILE
-    keys = settings.secret_keys.get_secret_value() if settings.secret_keys else ""
-    if not keys and not file.exists():
+    if not settings.secret_keys and not file.exists():
         return Finding("Keys", Verdict.OK, "none here; an API makes or needs them")
     from evenflow.api.keys import key_problem
-    from evenflow.api.vault import Vault
+    from evenflow.runtime.keys import vault_of
     from evenflow.store.sealed import find_canary
 
     try:
         canary = find_canary(conn)
     except psycopg.errors.UndefinedTable:
         return Finding("Keys", Verdict.OK, "not in use yet")
-    problem = None if canary is None else key_problem(canary, Vault(file, keys))
+    problem = None if canary is None else key_problem(canary, vault_of(settings))
     if problem is not None:
         return Finding("Keys", Verdict.FAIL, *_parted(problem))
     return Finding("Keys", Verdict.OK, "those of this home open connections and variables")

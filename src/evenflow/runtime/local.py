@@ -17,6 +17,7 @@ from evenflow.runtime import presence, tokens
 from evenflow.runtime.child import Child, Screen, longest_end
 from evenflow.runtime.database import open_database, reach_database
 from evenflow.runtime.home import prepare_home
+from evenflow.runtime.keys import vault_of
 from evenflow.runtime.secret_file import write_secret
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.settings import Settings
@@ -49,7 +50,7 @@ class LocalEvenflow:
         port = choose_port(settings.api_host, settings.api_port)
         database_url = await self._open_database()
         given = await tokens.create_tokens(
-            database_url, name=f"operator@{socket.gethostname()}", by=self._maker, scopes=scopes(settings)
+            database_url, vault_of(settings), name=f"operator@{socket.gethostname()}", by=self._maker, scopes=scopes(settings)
         )
         self._database_url = database_url
         self.operator_token = given["operator"]
@@ -137,6 +138,7 @@ async def lent_processor(settings: Settings, api_url: str, screen: Screen) -> As
     with reach_database(settings.own_database_url, settings.home) as database_url:
         token = await tokens.create_token(
             database_url,
+            vault_of(settings),
             "processor",
             name=f"{settings.bundle} on {socket.gethostname()}",
             scope=scopes(settings)["processor"],

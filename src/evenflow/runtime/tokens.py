@@ -1,16 +1,19 @@
-"""Giving out tokens, for whoever can reach the database: it has the keys, so no API is needed."""
+"""Giving out tokens, for whoever can reach the database and has the keys that open what signs them: no API is needed."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
+from evenflow.api.keys import check_keys
 from evenflow.api.token_watch import read_keys
 from evenflow.api.tokens import FLEET_TTL_S, OPERATOR_TTL_S, FleetToken, OperatorToken, mint
+from evenflow.api.vault import Vault
 from evenflow.store import tokens as stored
 from evenflow.store.connect import connect_async
-from evenflow.store.tokens import Conn, GivenToken
+from evenflow.store.tokens import Conn, GivenToken, KeyState
 
 Kind = Literal["operator", "worker", "processor", "triggerer"]
 LASTS_S: dict[Kind, float] = {
@@ -23,24 +26,25 @@ NO_SCOPES: Mapping[Kind, Sequence[str]] = MappingProxyType({})
 
 
 async def create_token(
-    database_url: str, kind: Kind, *, name: str, by: str, scope: Sequence[str] = (), ttl: float | None = None
+    database_url: str, vault: Vault, kind: Kind, *, name: str, by: str, scope: Sequence[str] = (), ttl: float | None = None
 ) -> str:
     """The text of a new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's, ``scope`` what the fleet
-    may serve: queues, or bundles; none: all.
+    may serve: queues, or bundles; none: all. Raises :class:`SecretsError`.
     """
     async with await connect_async(database_url, name="tokens") as conn:
-        return await _create(conn, kind, name, scope, by, LASTS_S[kind] if ttl is None else ttl)
+        return await _create(conn, await _keys(conn, vault), kind, name, scope, by, LASTS_S[kind] if ttl is None else ttl)
 
 
 async def create_tokens(
-    database_url: str, *, name: str, by: str = "evenflow up", scopes: Mapping[Kind, Sequence[str]] = NO_SCOPES
+    database_url: str, vault: Vault, *, name: str, by: str = "evenflow up", scopes: Mapping[Kind, Sequence[str]] = NO_SCOPES
 ) -> dict[str, str]:
     """One of each kind for an ``evenflow up``, which starts services again for as long as it runs. Those that ``by`` has made
     before are good for nothing from now on.
     """
     async with await connect_async(database_url, name="tokens") as conn:
         await stored.revoke_made_by(conn, by)
-        return {kind: await _create(conn, kind, name, scopes.get(kind, ()), by, OPERATOR_TTL_S) for kind in LASTS_S}
+        keys = await _keys(conn, vault)
+        return {kind: await _create(conn, keys, kind, name, scopes.get(kind, ()), by, OPERATOR_TTL_S) for kind in LASTS_S}
 
 
 async def revoke_tokens(database_url: str, *, by: str) -> None:
@@ -49,8 +53,13 @@ async def revoke_tokens(database_url: str, *, by: str) -> None:
         await stored.revoke_made_by(conn, by)
 
 
-async def _create(conn: Conn, kind: Kind, name: str, scope: Sequence[str], by: str, ttl: float) -> str:
-    keys = await read_keys(conn)
+async def _keys(conn: Conn, vault: Vault) -> KeyState:
+    """Raises :class:`SecretsError`, which says whose keys would fit."""
+    await check_keys(conn, vault, host=socket.gethostname())
+    return await read_keys(conn, vault)
+
+
+async def _create(conn: Conn, keys: KeyState, kind: Kind, name: str, scope: Sequence[str], by: str, ttl: float) -> str:
     names = sorted(set(scope))
     token_id = await stored.insert_token(conn, kind=kind, name=name, scope=names, by=by, ttl=ttl, key_id=max(keys.keys))
     return mint(keys, OperatorToken(name, token_id) if kind == "operator" else FleetToken(kind, token_id, tuple(names)), ttl=ttl)
@@ -68,9 +77,10 @@ async def revoke_token(database_url: str, token_id: int, *, by: str) -> tuple[st
         return await stored.revoke(conn, token_id, by=by)
 
 
-async def rotate_keys(database_url: str, *, at_once: bool, by: str) -> tuple[int, Sequence[GivenToken]]:
+async def rotate_keys(database_url: str, vault: Vault, *, at_once: bool, by: str) -> tuple[int, Sequence[GivenToken]]:
     """The number of the new key, and the tokens that were good and are void now: those of keys that are gone."""
     async with await connect_async(database_url, name="tokens") as conn:
+        await _keys(conn, vault)
         before = {token.token_id for token in await stored.list_tokens(conn) if token.state == "good"}
-        key = await stored.add_key(conn, keep=not at_once, by=by)
+        key = await stored.add_key(conn, vault, keep=not at_once, by=by)
         return key, [token for token in await stored.list_tokens(conn) if token.token_id in before and token.state == "void"]

@@ -29,7 +29,7 @@ def examine(conn: psycopg.Connection[Any]) -> Replaced:
     if any(command.startswith("drop table") and "public.token_key " in command for command in drops):
         row = conn.execute(sql("replacement/read_tokens")).fetchone()
         assert row is not None
-        kept = {"keys": row[0], "tokens": row[1]}
+        kept = {"keys": row[0], "tokens": row[1], "installation": row[2]}
     return Replaced(sessions, drops, kept)
 
 

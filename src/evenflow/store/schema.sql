@@ -33,10 +33,17 @@ create table setting_change (
 );
 create index setting_change_of_name on setting_change (name, version);                  -- settings/list_changes
 
+-- Which Evenflow this is: tokens name it, and those of another are refused.
+create table installation (
+    singleton  boolean primary key default true check (singleton),
+    id         text not null default gen_random_uuid()::text
+);
+insert into installation default values;
+
 -- Keys that sign tokens: the newest signs, all verify. At most two: a third makes the oldest go, and what it signed is void.
 create table token_key (
     key_id      int primary key,
-    value       bytea not null,
+    value       bytea not null,                              -- sealed as connections are: the database alone can make no token
     created_at  timestamptz not null default now()
 );
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import psycopg
 from psycopg import AsyncConnection
@@ -17,6 +17,24 @@ Kind = Literal["connection", "variable"]
 LOOKS = 2  # at what waits while keys change
 RESEAL = {"deferral": "sealed/reseal_deferral", "once": "sealed/reseal_once", "report": "sealed/reseal_report"}
 CANARY = "evenflow"  # its name, and what is sealed in it
+WAITING, ONCE = "waiting", "once"  # kinds of what tries keep: of a run, and of a run under a name
+
+
+class Seals(Protocol):
+    """How what the database must not read is sealed for a place, a kind and a name, and opened again. Opening raises
+    :class:`SecretsError`, which names ``what`` or the place.
+    """
+
+    def seal(self, kind: str, name: str, text: str) -> bytes: ...
+
+    def open(self, kind: str, name: str, sealed: bytes, *, what: str = "") -> str: ...
+
+    def reseal(self, kind: str, name: str, sealed: bytes, *, what: str = "") -> bytes: ...
+
+
+def name_of_once(run_key: int, name: str) -> str:
+    """For which a value that a task stores once is sealed."""
+    return f"{run_key}/{name}"
 
 
 class SealedValue(NamedTuple):
@@ -86,14 +104,13 @@ async def make_canary(conn: Conn, sealed: bytes, *, host: str) -> None:
     await conn.execute(sql("sealed/make_canary"), {"name": CANARY, "sealed": sealed, "host": host})
 
 
-async def delete_unused_canary(conn: Conn) -> None:
-    """Nothing is done where something else is sealed or another API runs."""
-    await conn.execute(sql("sealed/delete_unused_canary"), {"name": CANARY})
+async def delete_unused_keys(conn: Conn, *, fit: bool) -> None:
+    """The canary, and the keys of tokens unless they ``fit``. Nothing is done where somebody would lose by it."""
+    await conn.execute(sql("sealed/delete_unused_keys"), {"fit": fit})
 
 
-async def reseal_waiting(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -> None:
-    """What tries said that wait or have returned, or whose report is in quarantine, and what tasks store once, sealed anew by
-    ``seal_anew(name, sealed)``.
+async def reseal_waiting(conn: Conn, seals: Seals) -> None:
+    """What tries said that wait or have returned, or whose report is in quarantine, and what tasks store once, sealed anew.
 
     A row at a time, so that no scheduler waits for more than one. What changes meanwhile is looked at again: it may have been
     sealed by another API process that did not know the new key yet.
@@ -106,7 +123,8 @@ async def reseal_waiting(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -
             source, run_key, task_index, map_index, name, old, old_event = row
             owner = "a report" if source == "report" else f"task {task_index}"
             what = f"What {owner} of run {run_key} keeps"
-            new = {seal: seal if seal in done else seal_anew(what, seal) for seal in _seals(row)}
+            place = (ONCE, name_of_once(run_key, name)) if source == "once" else (WAITING, str(run_key))
+            new = {seal: seal if seal in done else seals.reseal(*place, seal, what=what) for seal in _seals(row)}
             names = {
                 "run_key": run_key,
                 "task_index": task_index,
@@ -125,14 +143,14 @@ def _seals(row: tuple[Any, ...]) -> list[bytes]:
     return [bytes(seal) for seal in row[-2:] if seal is not None]
 
 
-async def reseal(conn: Conn, seal_anew: Callable[[str, bytes], bytes]) -> int:
-    """Every value sealed anew, in one transaction, by ``seal_anew(name, sealed)``; answers how many connections and variables."""
+async def reseal(conn: Conn, seals: Seals) -> int:
+    """Every value sealed anew, in one transaction; answers how many connections and variables."""
     async with conn.transaction():
         rows = await (await conn.execute(sql("sealed/lock_all"))).fetchall()
         names = {
             "kinds": [kind for kind, _, _ in rows],
             "names": [name for _, name, _ in rows],
-            "seals": [seal_anew(name, bytes(sealed)) for _, name, sealed in rows],
+            "seals": [seals.reseal(kind, name, bytes(sealed)) for kind, name, sealed in rows],
         }
         await conn.execute(sql("sealed/reseal"), names)
     return sum(kind != "canary" for kind, _, _ in rows)

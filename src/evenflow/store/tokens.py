@@ -1,4 +1,4 @@
-"""Keys that sign tokens, and which tokens were given out. Their text is nowhere."""
+"""Keys that sign tokens, sealed: who reads the database makes none. And which tokens were given out; their text is nowhere."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
+from evenflow.errors import SecretsError
 from evenflow.store.events import recorded
+from evenflow.store.sealed import Seals
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
 
 KEY_BYTES = 32  # what HS256 asks for
+KEY = "token key"  # the kind that a key is sealed as, under its number
 
 
 @dataclass(frozen=True, slots=True)
 class KeyState:
     """What decides whether a token is good, as of one moment."""
 
-    keys: Mapping[int, bytes]  # at least one; the greatest number signs
+    installation: str  # that tokens are of
+    keys: Mapping[int, bytes]  # opened; at least one; the greatest number signs
     revoked: frozenset[int]  # numbers of tokens
     incarnation: int  # of the database: 0, or since when it has its state from a backup
     quiet_s: float  # until tries may be given to workers; not above 0: now
@@ -43,23 +47,55 @@ class GivenToken(NamedTuple):
     state: str  # good, revoked, expired, void: its key is gone
 
 
-async def read_keys(conn: Conn, *, quiet_s: float) -> KeyState:
-    """The first who asks makes a key. ``quiet_s``: how long no try is given out after a restore."""
+async def read_keys(conn: Conn, seals: Seals, *, quiet_s: float) -> KeyState:
+    """The first who asks makes a key. ``quiet_s``: how long no try is given out after a restore. Raises :class:`SecretsError`."""
     while True:
         row = await (await conn.execute(sql("tokens/read_keys"), {"quiet_s": quiet_s})).fetchone()
         assert row is not None
-        keys, revoked, incarnation, left_s = row
-        if keys:
-            values = {int(number): bytes.fromhex(value) for number, value in keys.items()}
-            return KeyState(values, frozenset(revoked), incarnation, left_s)
-        await conn.execute(sql("tokens/make_key"), {"value": secrets.token_bytes(KEY_BYTES)})
+        sealed, revoked, incarnation, left_s, installation = row
+        if sealed:
+            keys = {int(number): _opened(seals, int(number), bytes.fromhex(value)) for number, value in sealed.items()}
+            return KeyState(installation, keys, frozenset(revoked), incarnation, left_s)
+        await conn.execute(sql("tokens/make_key"), {"value": _new_key(seals, 1)})
 
 
-async def add_key(conn: Conn, *, keep: bool, by: str) -> int:
+async def keys_fit(conn: Conn, seals: Seals) -> bool:
+    """Whether all keys that are there can be opened."""
+    try:
+        for number, value in await (await conn.execute(sql("tokens/list_keys"))).fetchall():
+            _opened(seals, number, bytes(value))
+    except SecretsError:
+        return False
+    return True
+
+
+async def reseal_keys(conn: Conn, seals: Seals) -> None:
+    """In the transaction of the caller."""
+    await conn.execute(sql("tokens/lock_keys"))
+    for number, value in await (await conn.execute(sql("tokens/list_keys"))).fetchall():
+        resealed = seals.reseal(KEY, str(number), bytes(value), what=_what(number))
+        await conn.execute(sql("tokens/reseal_key"), {"key_id": number, "value": resealed})
+
+
+def _new_key(seals: Seals, number: int) -> bytes:
+    return seals.seal(KEY, str(number), secrets.token_hex(KEY_BYTES))
+
+
+def _opened(seals: Seals, number: int, sealed: bytes) -> bytes:
+    return bytes.fromhex(seals.open(KEY, str(number), sealed, what=_what(number)))
+
+
+def _what(number: int) -> str:
+    return f"The key {number} that signs tokens"
+
+
+async def add_key(conn: Conn, seals: Seals, *, keep: bool, by: str) -> int:
     """The number of a new key. With ``keep`` the one before it stays, else all others go, and what they signed is void."""
     async with recorded(conn, by, "token.rotate", "keys", at_once=not keep) as detail:
         await conn.execute(sql("tokens/lock_keys"))
-        names = {"keep": keep, "value": secrets.token_bytes(KEY_BYTES)}
+        found = await (await conn.execute(sql("tokens/find_next_key"))).fetchone()
+        assert found is not None
+        names = {"keep": keep, "key_id": found[0], "value": _new_key(seals, found[0])}
         row = await (await conn.execute(sql("tokens/add_key"), names)).fetchone()
         assert row is not None
         detail["key"], detail["gone"] = row

@@ -12,6 +12,7 @@ from evenflow.api.vault import Vault
 from evenflow.errors import StaleEpoch
 from evenflow.store import once
 from evenflow.store.connect import AsyncPool
+from evenflow.store.sealed import ONCE, name_of_once
 from evenflow.wire.questions import AskOnce, Done, ForgetOnce, Once, SetOnce
 
 
@@ -34,20 +35,21 @@ class OnceRoutes:
             if found is None:
                 await check_held(conn, call.of_try)
                 raise too_large(f"The number of values that this task stores once, with {message.name!r},", limits.ONCE_VALUES)
-        return self._told(message.name, found)
+        return self._told(call, message.name, found)
 
     async def set(self, call: Call) -> Once:
         message: SetOnce = call.message
         text = msgspec.json.encode(message.value)
         if len(text) > limits.ONCE_VALUE:
             raise too_large(f"The value {message.name!r} that is stored once", limits.ONCE_VALUE)
-        value, sealed = (None, self._vault.seal(text.decode())) if message.secret else (text.decode(), None)
+        place = (ONCE, name_of_once(call.of_try.run_key, message.name))
+        value, sealed = (None, self._vault.seal(*place, text.decode())) if message.secret else (text.decode(), None)
         async with self._pool.connection() as conn:
             found = await once.store(conn, epoch=call.of_try.epoch, name=message.name, value=value, sealed=sealed)
             if found is None:
                 await check_held(conn, call.of_try)
                 raise Refused(409, "not_asked", f"Nothing can be stored as {message.name!r}: it was forgotten. Ask for it first.")
-        return self._told(message.name, found)
+        return self._told(call, message.name, found)
 
     async def forget(self, call: Call) -> Done:
         message: ForgetOnce = call.message
@@ -56,10 +58,11 @@ class OnceRoutes:
                 raise StaleEpoch("This try is over: it has reported its exit, or its task was started again. Nothing is forgotten.")
         return Done()
 
-    def _told(self, name: str, found: once.OnceValue) -> Once:
+    def _told(self, call: Call, name: str, found: once.OnceValue) -> Once:
         text = found.value
         if found.sealed is not None:
-            text = self._vault.open(f"What was stored once as {name!r}", found.sealed)
+            place = (ONCE, name_of_once(call.of_try.run_key, name))
+            text = self._vault.open(*place, found.sealed, what=f"What was stored once as {name!r}")
         if text is None:
             return Once(key=found.key, found=False)
         return Once(key=found.key, found=True, value=msgspec.json.decode(text), secret=found.sealed is not None)

@@ -37,7 +37,7 @@ class ValueRoutes:
             await self._usable(conn, "variable", message.name, dag_id, bundle)
             actor = f"task {dag_id}.{task_id}"[: limits.NAME]
             async with events.recorded(conn, actor, "variable.set", message.name):
-                new = self._vault.seal(message.text)
+                new = self._vault.seal("variable", message.name, message.text)
                 await sealed.set_value(conn, "variable", message.name, new, description=message.description, dags=None, actor=actor)
         return Done()
 
@@ -76,7 +76,7 @@ class ValueRoutes:
             value = await self._usable(conn, kind, message.name, dag_id, bundle)
         if value is None:
             return Found()
-        return Found(text=self._vault.open(f"The {kind} {message.name!r}", value.sealed))
+        return Found(text=self._vault.open(kind, message.name, value.sealed))
 
     async def _usable(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str, bundle: str) -> sealed.SealedValue | None:
         value = await sealed.read_value(conn, kind, name)

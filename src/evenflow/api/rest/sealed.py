@@ -23,7 +23,7 @@ from evenflow.api.sealing import check_patterns, check_value
 from evenflow.errors import SecretsError
 from evenflow.sdk import connections
 from evenflow.sdk.masking import MASK, Masker, is_secret_name, secrets_in
-from evenflow.store import events, sealed
+from evenflow.store import events, sealed, tokens
 from evenflow.store.sealed import Conn, Kind, SealedValue
 
 routes = APIRouter(tags=["Connections and variables"])
@@ -103,13 +103,15 @@ async def delete_variable(conn: Connection, within: InContext, operator: Operato
 
 @routes.post("/secrets/rotate")
 async def rotate_secrets(conn: Connection, within: InContext, operator: Operator) -> Rotated:
-    """Makes a new key, unless keys are set, and seals with the first one every connection and variable, and what tasks keep."""
+    """Makes a new key, unless keys are set, and seals with the first one every connection and variable, what tasks keep, and
+    the keys of tokens."""
     vault = within.vault
     vault.add_key()
     async with events.recorded(conn, operator, "secrets.rotate", "all") as detail:
-        resealed = await sealed.reseal(conn, lambda name, value: vault.reseal(f"The value {name!r}", value))
+        resealed = await sealed.reseal(conn, vault)
+        await tokens.reseal_keys(conn, vault)
         detail["resealed"] = resealed
-    await sealed.reseal_waiting(conn, vault.reseal)
+    await sealed.reseal_waiting(conn, vault)
     vault.forget_old_keys()
     return Rotated(resealed=resealed, keys_are_set=bool(vault.keys))
 
@@ -119,11 +121,11 @@ async def _store(conn: Conn, within: Within, actor: str, kind: Kind, name: str, 
         check_patterns(change.dags)
     detail = {"value": "kept" if text is None else "set", "dags": change.dags, "description": change.description}
     if text is None:
-        text = within.vault.open(f"The {kind} {name!r}", (await _found(conn, kind, name)).sealed)
+        text = within.vault.open(kind, name, (await _found(conn, kind, name)).sealed)
     check_value(kind, name, text)
     told = {name: value for name, value in detail.items() if value is not None}
     async with events.recorded(conn, actor, f"{kind}.set", name, **told):
-        new = within.vault.seal(text)
+        new = within.vault.seal(kind, name, text)
         await sealed.set_value(conn, kind, name, new, description=change.description, dags=change.dags, actor=actor)
 
 
@@ -172,7 +174,7 @@ def _common(row: SealedValue) -> dict[str, Any]:
 def _opened(within: Within, kind: Kind, row: SealedValue) -> tuple[str, str | None]:
     """The text, or none and why it cannot be had: one that is lost must not hide the others."""
     try:
-        return within.vault.open(f"The {kind} {row.name!r}", row.sealed), None
+        return within.vault.open(kind, row.name, row.sealed), None
     except SecretsError as error:
         return "", str(error)
 

@@ -4,7 +4,7 @@ with gone as (
     where not %(keep)s or key_id < (select max(key_id) from token_key)
     returning key_id
 ), made as (
-    insert into token_key (key_id, value) select coalesce(max(key_id), 0) + 1, %(value)s from token_key
+    insert into token_key (key_id, value) values (%(key_id)s, %(value)s)
     returning key_id
 )
 select made.key_id, array(select key_id from gone) from made

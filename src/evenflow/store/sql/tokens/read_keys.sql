@@ -1,7 +1,8 @@
 -- All that minting and verifying tokens needs, as of one moment. Tokens that have expired need not be known as revoked.
-select coalesce((select jsonb_object_agg(key_id, encode(value, 'hex')) from token_key), '{}') as keys,
+select coalesce((select jsonb_object_agg(key_id, encode(value, 'hex')) from token_key), '{}') as sealed_keys,
        array(select token_id from token where revoked_at is not null and expires_at > now()) as revoked,
        coalesce(i.incarnation, 0) as incarnation,
-       coalesce(extract(epoch from i.began_at + make_interval(secs => %(quiet_s)s) - now())::float8, 0) as quiet_s
+       coalesce(extract(epoch from i.began_at + make_interval(secs => %(quiet_s)s) - now())::float8, 0) as quiet_s,
+       (select id from installation) as installation
 from (select) as always
 left join (select * from incarnation order by incarnation desc limit 1) as i on true
