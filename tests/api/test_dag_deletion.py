@@ -12,6 +12,7 @@ from evenflow.api.garbage import delete_some_logs
 from evenflow.api.logs import LogDirectory
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
+from evenflow.store import dag_deletion
 from evenflow.store.connect import open_pool
 from tests.api.world import World
 
@@ -70,3 +71,20 @@ async def test_logs_of_what_is_gone_are_deleted(database_url: str, world: World,
         assert not await delete_some_logs(pool, logs)
     assert {name for name, folder in folders.items() if os.path.exists(folder)} == {"sales/again"}  # noqa: ASYNC240
     assert world.one("select count(*) from log_garbage") == 0
+
+
+async def test_servers_share_the_logs_that_are_to_be_deleted(database_url: str, world: World) -> None:
+    """R-HA20: what one has taken no other takes, until it has had time enough."""
+    world.db.execute("insert into log_garbage select 'd', n::text from generate_series(1, 5) n")
+    async with (
+        await open_pool(database_url, name="test", min_size=2, max_size=2) as pool,
+        pool.connection() as one,
+        pool.connection() as other,
+    ):
+        async with one.transaction():
+            first = await dag_deletion.take_log_garbage(one, limit=3)
+            second = await dag_deletion.take_log_garbage(other, limit=3)
+        assert (len(first), len(second), len({*first, *second})) == (3, 2, 5)
+        assert await dag_deletion.take_log_garbage(one, limit=3) == []
+        world.db.execute("update log_garbage set at = now()")
+        assert len(await dag_deletion.take_log_garbage(one, limit=9)) == 5

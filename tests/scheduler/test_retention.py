@@ -9,7 +9,15 @@ import pytest
 
 from evenflow.core.limits import VERSIONS_KEPT
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
-from evenflow.scheduler.retention import RUNS_AT_ONCE, delete_before, delete_old, delete_unneeded
+from evenflow.scheduler.retention import (
+    LOOK_ANEW_S,
+    RUNS_AT_ONCE,
+    OldRuns,
+    UnusedLimits,
+    delete_old,
+    delete_superseded,
+    delete_unneeded,
+)
 from evenflow.store import retention
 from evenflow.store.connect import connect
 from evenflow.store.leases import report_lost_tries
@@ -52,7 +60,7 @@ def test_runs_that_ended_before_go_with_everything_of_theirs(world: World) -> No
     old, young = ended(world, 10 * DAY), ended(world, 2 * DAY)
     world.conn.execute("insert into run_asset_event values (%s, 7)", [old])
     assert "task_event" in left_of(world, old)
-    assert delete_before(world.conn, NOW - 5 * DAY) == 1
+    assert OldRuns().delete(world.conn, NOW - 5 * DAY) == 1
     assert left_of(world, old) == []
     assert counts(world) == [young]
     assert world.conn.execute("select dag_id from log_garbage").fetchall() == [("d",)]
@@ -64,7 +72,7 @@ def test_a_live_run_stays_however_old_it_is(world: World) -> None:
     live = world.trigger("d", run_key=first_run_key(NOW - 100 * DAY))
     world.advance()
     world.claim()
-    assert delete_before(world.conn, NOW - DAY) == 0
+    assert OldRuns().delete(world.conn, NOW - DAY) == 0
     assert world.run_state(live) == "running"
 
 
@@ -75,19 +83,19 @@ def test_a_transaction_deletes_a_bounded_number(world: World) -> None:
         " select n, 'd', n::text, version_key, 'manual', 'success', %s from generate_series(1, %s) n, dag where dag_id = 'd'",
         [NOW - 9 * DAY, RUNS_AT_ONCE + 3],
     )
-    assert [delete_before(world.conn, NOW - DAY) for _ in range(3)] == [RUNS_AT_ONCE, 3, 0]
+    assert [OldRuns().delete(world.conn, NOW - DAY) for _ in range(3)] == [RUNS_AT_ONCE, 3, 0]
 
 
 def test_nothing_goes_unless_the_setting_says_so(world: World) -> None:
     world.add_dag(dag())
     run = ended(world, 10 * DAY)
-    delete_old(world.conn)
+    delete_old(world.conn, OldRuns())
     assert counts(world) == [run]
     world.conn.execute("insert into setting (name, value, changed_by) values ('retention_days', '20', 'ann')")
-    delete_old(world.conn)
+    delete_old(world.conn, OldRuns())
     assert counts(world) == [run]
     world.conn.execute("update setting set value = '9'")
-    delete_old(world.conn)
+    delete_old(world.conn, OldRuns())
     assert counts(world) == []
 
 
@@ -104,7 +112,7 @@ def test_a_run_that_waits_for_one_that_goes_goes_on(world: World) -> None:
     world.conn.execute("update dag_run set run_type = 'scheduled'")
     world.advance()
     assert world.claim() == []
-    assert delete_before(world.conn, NOW - DAY) == 1
+    assert OldRuns().delete(world.conn, NOW - DAY) == 1
     world.advance()
     assert [t.run_key for t in world.claim()] == [waiting]
     world.audit()
@@ -118,7 +126,7 @@ def test_old_events_of_assets_go_unless_somebody_waits_for_them(world: World) ->
     first, second, _, young = [n for (n,) in world.conn.execute("select event_id from asset_event order by event_id")]
     world.conn.execute("insert into asset_queue values ('d', 'x', false, %s)", [first])
     world.conn.execute("insert into run_asset_event values (1, %s)", [second])
-    delete_before(world.conn, NOW - DAY)
+    retention.delete_asset_events(world.conn, before=NOW - DAY, limit=5)
     left = [n for (n,) in world.conn.execute("select event_id from asset_event order by event_id")]
     assert left == [first, second, young]
 
@@ -143,9 +151,9 @@ def test_a_transaction_is_bounded_by_what_its_runs_have(world: World, monkeypatc
     monkeypatch.setattr("evenflow.scheduler.retention.INSTANCES_AT_ONCE", 10)
     world.add_dag(dag())
     past_runs(world, 6, instances=4)
-    assert [delete_before(world.conn, NOW - DAY) for _ in range(4)] == [2, 2, 2, 0]
+    assert [OldRuns().delete(world.conn, NOW - DAY) for _ in range(4)] == [2, 2, 2, 0]
     past_runs(world, 2, instances=30)
-    assert [delete_before(world.conn, NOW - DAY) for _ in range(3)] == [1, 1, 0]
+    assert [OldRuns().delete(world.conn, NOW - DAY) for _ in range(3)] == [1, 1, 0]
 
 
 def test_schedulers_delete_side_by_side(world: World, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,10 +162,34 @@ def test_schedulers_delete_side_by_side(world: World, database_url: str, monkeyp
     world.add_dag(dag())
     past_runs(world, 5)
     with connect(database_url, name="other") as other, other.transaction():
-        assert delete_before(other, NOW - DAY) == 3
+        assert OldRuns().delete(other, NOW - DAY) == 3
         world.conn.execute("set lock_timeout = '1ms'")
-        assert delete_before(world.conn, NOW - DAY) == 2
+        assert OldRuns().delete(world.conn, NOW - DAY) == 2
     assert counts(world) == []
+
+
+def test_live_runs_that_are_old_are_passed_over_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA20: a paused DAG with very many queued runs costs a part of a look, and no other look until all is looked at anew."""
+    monkeypatch.setattr("evenflow.scheduler.retention.LOOKED_AT_ONCE", 10)
+    now = 0.0
+    world.add_dag(dag())
+    past_runs(world, 40)
+    world.conn.execute("update dag_run set state = 'queued', ended_at = null where run_id::int <= 30")
+    old_runs = OldRuns(clock=lambda: now)
+    before = NOW - DAY
+    assert [old_runs.delete(world.conn, before) for _ in range(6)] == [1, 1, 1, 10, 0, 0], "three looks at live ones"
+    read = "select coalesce(sum(seq_tup_read + idx_tup_fetch), 0) from pg_stat_xact_user_tables where relname = 'dag_run'"
+    with world.conn.transaction():
+        earlier = world.conn.execute(read).fetchone()
+        assert old_runs.delete(world.conn, before) == 0
+        assert world.conn.execute(read).fetchone() == earlier, "not one of them is read again"
+    world.conn.execute("update dag_run set state = 'success', ended_at = %s where run_id = '7'", [NOW - 2 * DAY])
+    assert old_runs.delete(world.conn, before) == 0
+    now = LOOK_ANEW_S
+    assert [old_runs.delete(world.conn, before) for _ in range(5)] == [1, 1, 1, 0, 0], (
+        "it ended meanwhile, and goes in the first of these looks"
+    )
+    assert len(counts(world)) == 29
 
 
 def test_retention_goes_on_until_its_time_is_over(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,10 +199,10 @@ def test_retention_goes_on_until_its_time_is_over(world: World, monkeypatch: pyt
     world.conn.execute("insert into setting (name, value, changed_by) values ('retention_days', '5', 'ann')")
     past_runs(world, 35)
     monkeypatch.setattr("evenflow.scheduler.retention.RETENTION_SLICE_S", 0.0)
-    assert delete_old(world.conn) is not None, "there is more"
+    assert delete_old(world.conn, OldRuns()) is not None, "there is more"
     assert len(counts(world)) == 25
     monkeypatch.setattr("evenflow.scheduler.retention.RETENTION_SLICE_S", 60.0)
-    assert delete_old(world.conn) is None
+    assert delete_old(world.conn, OldRuns()) is None
     assert counts(world) == []
 
 
@@ -184,7 +216,7 @@ def test_many_values_of_one_task_go_in_parts(world: World, monkeypatch: pytest.M
         "insert into xcom (run_key, task_index, key, value, epoch) select %s, 1, n::text, '1', 1 from generate_series(1, 10) n",
         [run],
     )
-    assert delete_before(world.conn, NOW - DAY) == 1
+    assert OldRuns().delete(world.conn, NOW - DAY) == 1
     assert [delete_garbage(world.conn, limit=4) for _ in range(4)] == [4, 4, 2, 0]
     assert left_of(world, run) == []
 
@@ -223,7 +255,7 @@ def test_superseded_versions_go_with_their_code(world: World) -> None:
     (named,) = world.conn.execute("select version_key from dag_version where version_number = 5").fetchone()  # type: ignore[misc]
     run = world.trigger("d")
     world.conn.execute("update dag_run set version_key = %s where run_key = %s", [named, run])
-    assert delete_unneeded(world.conn) is None
+    assert delete_superseded(world.conn, UnusedLimits()) is None
     left = [n for (n,) in world.conn.execute("select version_number from dag_version where dag_id = 'd' order by 1")]
     assert left == [1, 5, *range(31 - VERSIONS_KEPT, 31)], "the one that it has now, the one of a run, and the newest"
     assert world.conn.execute("select version_key from dag where dag_id = 'd'").fetchone() == (version,)
@@ -246,13 +278,13 @@ def test_events_behind_many_that_are_waited_for_go_too(world: World, monkeypatch
     )
     world.conn.execute("insert into asset_consumer values ('d', 'x', false)")
     world.conn.execute("insert into asset_queue select 'd', 'x', false, event_id from asset_event where asset = 'x'")
-    delete_before(world.conn, NOW - DAY)
+    retention.delete_asset_events(world.conn, before=NOW - DAY, limit=5)
     assert world.conn.execute("select count(*) from asset_event where asset = 'y'").fetchone() == (0,)
     assert delete_unneeded(world.conn) is None
     waiting = [n for (n,) in world.conn.execute("select event_id from asset_queue order by 1")]
     newest = [n for (n,) in world.conn.execute("select event_id from asset_event where asset = 'x' order by 1")][-3:]
     assert waiting == newest
-    while delete_before(world.conn, NOW - DAY) or retention.delete_asset_events(world.conn, before=NOW - DAY, limit=5):
+    while retention.delete_asset_events(world.conn, before=NOW - DAY, limit=5):
         pass
     assert [n for (n,) in world.conn.execute("select event_id from asset_event order by 1")] == newest
 
@@ -370,7 +402,7 @@ def test_a_large_run_goes_in_parts(world: World, monkeypatch: pytest.MonkeyPatch
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(TaskSpec(task_id=f"t{i}", operator="python") for i in range(10))))
     large, kept = ended(world, 10 * DAY), ended(world, 2 * DAY)
     events = world.conn.execute("select count(*) from task_event").fetchone()
-    assert delete_before(world.conn, NOW - 5 * DAY) == 1
+    assert OldRuns().delete(world.conn, NOW - 5 * DAY) == 1
     assert counts(world) == [kept]
     assert sorted(left_of(world, large)) == ["run_garbage", "task_event", "task_event_default", "task_instance"]
     parts = [delete_garbage(world.conn, limit=4) for _ in range(5)]
@@ -386,8 +418,8 @@ def test_the_record_of_who_changed_what_has_an_age_of_its_own(world: World) -> N
     )
     world.conn.execute("insert into audit_event (at, actor, action, object) values (%s, 'ada', 'pool.set', 'new')", [NOW - 2 * DAY])
     world.conn.execute("insert into setting (name, value, changed_by) values ('retention_days', '1', 'ann')")
-    delete_old(world.conn)
+    delete_old(world.conn, OldRuns())
     assert world.conn.execute("select count(*) from audit_event").fetchone() == (2,)
     world.conn.execute("insert into setting (name, value, changed_by) values ('audit_retention_days', '5', 'ann')")
-    delete_old(world.conn)
+    delete_old(world.conn, OldRuns())
     assert world.conn.execute("select object from audit_event").fetchall() == [("new",)]

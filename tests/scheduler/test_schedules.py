@@ -7,7 +7,7 @@ from typing import Any
 
 from evenflow.core.limits import SWEEP_S
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
-from evenflow.scheduler.retention import delete_before
+from evenflow.scheduler.retention import OldRuns
 from evenflow.scheduler.schedules import CATCH_UP_S, DAGS_PER_TURN, RUNS_WAITING, Schedules, create_scheduled
 from evenflow.store.schedules import NextRun, set_next
 
@@ -84,7 +84,7 @@ def forgotten(world: Any) -> list[datetime]:
     """The runs end, and retention deletes them; answers their dates."""
     dates = logicals(world)
     world.conn.execute("update dag_run set state = 'success', ended_at = now()")
-    delete_before(world.conn, datetime.now(UTC) + HOUR)
+    OldRuns().delete(world.conn, datetime.now(UTC) + HOUR)
     assert logicals(world) == []
     world.conn.execute("update dag set next_run_at = now()")
     return dates

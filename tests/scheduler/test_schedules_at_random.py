@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from evenflow.api.judge import Judge
 from evenflow.api.parsing import store_parsed
 from evenflow.api.rest.dags import set_paused
-from evenflow.scheduler.retention import delete_before
+from evenflow.scheduler.retention import OldRuns
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.store import dags, operators
 from evenflow.store.connect import AsyncPool, connect, open_pool
@@ -112,7 +112,7 @@ class OnDatabase:
             [self.dag_id],
         ).fetchall()
         if {date for _, date, has_ended in there if has_ended} == set(dates):
-            while delete_before(self.conn, LONG_AFTER):
+            while OldRuns().delete(self.conn, LONG_AFTER):
                 pass
             return
 

@@ -58,7 +58,7 @@ async def _delete_left(pool: AsyncPool, storage: ObjectStorage, tries: set[str])
 async def delete_some_logs(pool: AsyncPool, logs: LogDirectory) -> bool:
     """Whether there may be more. Logs of a name that is in use again stay, to go with whoever has it now."""
     async with pool.connection() as conn:
-        found = await dag_deletion.read_log_garbage(conn, limit=limits.GARBAGE)
+        found = await dag_deletion.take_log_garbage(conn, limit=limits.GARBAGE)
     for garbage in found:
         if garbage.in_use:
             continue

@@ -18,7 +18,14 @@ from evenflow.scheduler.drains import end_drains
 from evenflow.scheduler.fitness import Fitness
 from evenflow.scheduler.leases import watch_leases
 from evenflow.scheduler.partitions import make_history_partitions
-from evenflow.scheduler.retention import delete_old, delete_unneeded, drop_old_partitions
+from evenflow.scheduler.retention import (
+    OldRuns,
+    UnusedLimits,
+    delete_old,
+    delete_superseded,
+    delete_unneeded,
+    drop_old_partitions,
+)
 from evenflow.scheduler.schedules import Schedules
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.watchdog import Watchdog
@@ -104,9 +111,11 @@ def decisions(tally: Tally, fitness: Fitness) -> list[Duty]:
 
 def housekeeping() -> list[Duty]:
     """What nobody waits for, and may take its time: it has a thread and a connection of its own."""
+    old_runs, unused_limits = OldRuns(), UnusedLimits()
     return [
         Duty("partitions", 3600.0, make_history_partitions),
         Duty("old partitions", 3600.0, drop_old_partitions),
-        Duty("retention", HOUSEKEEPING_S, delete_old),
+        Duty("retention", HOUSEKEEPING_S, lambda conn: delete_old(conn, old_runs)),
         Duty("unneeded", 60.0, delete_unneeded),
+        Duty("superseded", 3600.0, lambda conn: delete_superseded(conn, unused_limits)),
     ]

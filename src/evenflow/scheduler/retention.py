@@ -26,18 +26,65 @@ from evenflow.store.partitions import first_run_key
 from evenflow.store.rows import Conn
 
 RUNS_AT_ONCE = 200  # small runs: some ten milliseconds
+LOOKED_AT_ONCE = 5000  # runs among which old ones are looked for: some milliseconds
+LOOK_ANEW_S = 3600.0  # a run that ended long after others of its age goes so much later
+LIMITS_AT_ONCE = 100  # for each node that goes the lanes are looked through: with 100,000 of them a second
 ROWS_AT_ONCE = 1000  # rows of one small table: some milliseconds
 
 log = logging.getLogger(__name__)
 
 
-def delete_old(conn: Conn) -> float | None:
+class OldRuns:
+    """Where the look for old runs stopped. Live ones, however many are old, are passed over once and not at each look; from time to
+    time all are looked at anew, for some have ended meanwhile.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._after, self._anew_at = 0, clock()
+
+    def delete(self, conn: Conn, before: datetime) -> int:
+        """One batch of runs that ended before; answers how many, or more than 0 when there is more to be looked at."""
+        if self._clock() >= self._anew_at:
+            self._after, self._anew_at = 0, self._clock() + LOOK_ANEW_S
+        with conn.transaction():
+            found = retention.find_old_runs(
+                conn,
+                after=self._after,
+                before=before,
+                before_key=first_run_key(before),
+                most=LOOKED_AT_ONCE,
+                limit=RUNS_AT_ONCE,
+                instances=INSTANCES_AT_ONCE,
+            )
+            deleted = retention.delete_runs(conn, found.run_keys) if found.run_keys else 0
+        self._after = found.after
+        if deleted:
+            log.info("deleted %d runs that ended before %s", deleted, before.isoformat(timespec="minutes"))
+        return deleted or (0 if found.is_end else 1)
+
+
+class UnusedLimits:
+    """Where the look for limits that no version knows stopped."""
+
+    def __init__(self) -> None:
+        self._after = retention.FIRST_LIMIT
+
+    def delete(self, conn: Conn) -> int:
+        """Whether there is more."""
+        last = retention.delete_limits(conn, after=self._after, limit=LIMITS_AT_ONCE)
+        self._after = last or retention.FIRST_LIMIT
+        return 0 if last is None else 1
+
+
+def delete_old(conn: Conn, old_runs: OldRuns) -> float | None:
     """For a moment, if history is not kept for ever; and a part of what people have deleted. Goes on soon while there is more."""
     before, audit_before = _before(conn, RETENTION_DAYS), _before(conn, AUDIT_RETENTION_DAYS)
     work: list[Callable[[], int]] = [lambda: retention.delete_garbage(conn, limit=DELETED_AT_ONCE)]
     if before is not None:
         work += [
-            lambda: delete_before(conn, before),
+            lambda: old_runs.delete(conn, before),
+            lambda: retention.delete_asset_events(conn, before=before, limit=ROWS_AT_ONCE),
             lambda: retention.delete_backfills(conn, before=before, limit=ROWS_AT_ONCE),
         ]
     if audit_before is not None:
@@ -46,12 +93,21 @@ def delete_old(conn: Conn) -> float | None:
 
 
 def delete_unneeded(conn: Conn) -> float | None:
-    """What grows with age, and nobody asks for: superseded versions, events that wait for others, services that have gone."""
+    """What grows with age, and nobody asks for: events that wait for others, services that have gone."""
     return _in_slices(
         [
             lambda: leases.settle_services(conn, after_s=SETTLED_AFTER_S, limit=ROWS_AT_ONCE),
             lambda: retention.trim_asset_queue(conn, kept=ASSET_EVENTS_WAITING, limit=DELETED_AT_ONCE),
-            lambda: retention.delete_versions(conn, kept=VERSIONS_KEPT, limit=VERSIONS_KEPT),
+        ]
+    )
+
+
+def delete_superseded(conn: Conn, unused_limits: UnusedLimits) -> float | None:
+    """Old versions of DAGs, and limits that none has any more. Each look is at all that there are, so it comes seldom."""
+    return _in_slices(
+        [
+            lambda: retention.delete_versions(conn, kept=VERSIONS_KEPT, limit=ROWS_AT_ONCE),
+            lambda: unused_limits.delete(conn),
         ]
     )
 
@@ -59,17 +115,6 @@ def delete_unneeded(conn: Conn) -> float | None:
 def drop_old_partitions(conn: Conn) -> None:
     if (before := _before(conn, RETENTION_DAYS)) is not None:
         drop_partitions_before(conn, before)
-
-
-def delete_before(conn: Conn, before: datetime) -> int:
-    """One batch of runs that ended before; answers how many. And of events of assets."""
-    deleted = retention.delete_old_runs(
-        conn, before=before, before_key=first_run_key(before), limit=RUNS_AT_ONCE, instances=INSTANCES_AT_ONCE
-    )
-    retention.delete_asset_events(conn, before=before, limit=ROWS_AT_ONCE)
-    if deleted:
-        log.info("deleted %d runs that ended before %s", deleted, before.isoformat(timespec="minutes"))
-    return deleted
 
 
 def _in_slices(work: Iterable[Callable[[], int]]) -> float | None:

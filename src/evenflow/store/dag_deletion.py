@@ -57,8 +57,9 @@ async def delete_dag(conn: Conn, dag_id: str) -> Deletion:
             deleted += await operators.delete_runs(conn, [run_key for run_key, _, _ in runs])
 
 
-async def read_log_garbage(conn: Conn, *, limit: int) -> list[LogGarbage]:
-    rows = await (await conn.execute(sql("retention/read_log_garbage"), {"limit": limit})).fetchall()
+async def take_log_garbage(conn: Conn, *, limit: int) -> list[LogGarbage]:
+    """Nobody else is told these for a while."""
+    rows = await (await conn.execute(sql("retention/take_log_garbage"), {"limit": limit})).fetchall()
     return [LogGarbage(*row) for row in rows]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenflow.core.limits import DELETED_AT_ONCE
 from evenflow.store.columns import numbers
@@ -17,15 +17,26 @@ def read_days(conn: Conn, name: str) -> tuple[datetime, Any]:
     return row[0], row[1]
 
 
-def delete_old_runs(conn: Conn, *, before: datetime, before_key: int, limit: int, instances: int) -> int:
-    """Deletes up to ``limit`` runs that ended before, with so many task instances together; answers how many. Those that another
-    deletes are passed over. ``before_key`` is the smallest key of a run made later. Their history goes with its partition.
+class OldRuns(NamedTuple):
+    run_keys: list[int]
+    after: int  # where the next look begins
+    is_end: bool  # nothing older is left to be looked at
+
+
+def find_old_runs(conn: Conn, *, after: int, before: datetime, before_key: int, most: int, limit: int, instances: int) -> OldRuns:
+    """Up to ``limit`` runs that ended before, with so many task instances together, among the next ``most`` runs. Those that
+    another deletes are passed over. ``before_key`` is the smallest key of a run made later.
     """
-    params = {"before": before, "before_key": before_key, "limit": limit, "instances": instances, "whole": DELETED_AT_ONCE}
-    with conn.transaction():
-        run_keys = [key for (key,) in execute(conn, "retention/find_old_runs", params).fetchall()]
-        deleted = {"run_keys": numbers(run_keys), "whole": DELETED_AT_ONCE, "history": False}
-        return len(execute(conn, "operations/delete_runs", deleted).fetchall()) if run_keys else 0
+    params = {"after": after, "before": before, "before_key": before_key, "most": most, "limit": limit, "instances": instances}
+    row = execute(conn, "retention/find_old_runs", params | {"whole": DELETED_AT_ONCE}).fetchone()
+    assert row is not None
+    return OldRuns(*row)
+
+
+def delete_runs(conn: Conn, run_keys: list[int]) -> int:
+    """Of these those that have ended; answers how many. Their history goes with its partition."""
+    deleted = {"run_keys": numbers(run_keys), "whole": DELETED_AT_ONCE, "history": False}
+    return len(execute(conn, "operations/delete_runs", deleted).fetchall())
 
 
 def delete_garbage(conn: Conn, *, limit: int) -> int:
@@ -42,6 +53,25 @@ def delete_versions(conn: Conn, *, kept: int, limit: int) -> int:
     row = execute(conn, "retention/delete_versions", {"kept": kept, "limit": limit}).fetchone()
     assert row is not None
     return int(row[0])
+
+
+class LimitName(NamedTuple):
+    kind: str
+    name: str
+
+
+FIRST_LIMIT = LimitName("dag_task", "")  # before the first that a DAG may bring with it
+
+
+def delete_limits(conn: Conn, *, after: LimitName, limit: int) -> LimitName | None:
+    """Deletes some limits that no version knows, and their nodes; answers the last one looked at, None: there are no more. Those of
+    DAGs that are just being stored stay for another time.
+    """
+    with conn.transaction():
+        found = execute(conn, "retention/find_unused_limits", {**after._asdict(), "limit": limit}).fetchall()
+        if free := [limit_id for *_, limit_id, is_locked in found if is_locked]:
+            execute(conn, "retention/delete_limits", {"limits": numbers(free)})
+    return LimitName(*found[-1][:2]) if found else None
 
 
 def trim_asset_queue(conn: Conn, *, kept: int, limit: int) -> int:

@@ -346,9 +346,10 @@ create table once_value (
 create table log_garbage (
     dag_id  text not null,
     run_id  text not null,
-    at      timestamptz not null default now(),
+    at      timestamptz not null default now(),              -- as in xcom_garbage
     primary key (dag_id, run_id)
 );
+create index log_garbage_oldest on log_garbage (at);                                                         -- retention/take_log_garbage
 
 -- Runs that were deleted and of which there was too much for one transaction: task instances, results and history of them are left.
 create table run_garbage (
@@ -481,6 +482,8 @@ create table node (
 );
 create index node_of_task_limit on node (task_limit) where task_limit is not null;      -- selection/find_waiting
 create index node_of_base on node (pool_limit) where task_limit is null;                -- selection/find_waiting
+create index node_of_executor on node (executor_limit);                                 -- the foreign key, in runs/delete_limits: of each limit of a run
+create index node_of_base_id on node (base_id);                                         -- the foreign key, in retention/delete_limits
 
 create sequence lane_seq increment by 1000;                  -- as epoch_seq
 
@@ -523,6 +526,19 @@ create table wake (
     released  int not null,
     at        timestamptz not null default now()
 );
+
+-- Limits that DAGs and tasks brought with them and that no stored version knows: so no run knows them, nor can one ever again, and what a
+-- scheduler remembers of them it is never asked for. A task that comes back comes with another version, and its limit with another key.
+create view unused_limit as
+select l.limit_id, l.kind, l.name, split_part(l.name, '/', 1) as dag_id
+from concurrency_limit l
+where l.run_key = 0 and l.kind in ('dag_task', 'dag_runs') and l.used = 0
+  and not exists (select from wake w where w.limit_id = l.limit_id)
+  and not exists (
+      select from dag_version v
+      where v.dag_id = split_part(l.name, '/', 1)
+        and (l.kind = 'dag_runs' or exists (
+            select from task t where t.version_key = v.version_key and t.task_id = substr(l.name, strpos(l.name, '/') + 1))));
 
 -------------------------------------------------------------------------------------------------------------- dispatch
 

@@ -1,18 +1,28 @@
--- The oldest runs that ended before an instant, so many or as many as have so many task instances together, but always one. Of a run that
--- is deleted in parts those of its first part count. Keys ascend with time, so only what is older than that is looked at: live runs
--- and those that ended later are few among it. SKIP LOCKED: another scheduler deletes those.
-with old as materialized (
+-- The oldest runs after a key that ended before an instant, so many or as many as have so many task instances together, but always one. Of
+-- a run that is deleted in parts those of its first part count. Keys ascend with time, so only what is older than that is looked at, so many at
+-- once; live runs among it, and those that ended later, are left behind. Answers the runs, the key after which the next look begins, and
+-- whether that was all. SKIP LOCKED: another scheduler deletes those.
+with looked as materialized (
+    select run_key, state in ('success', 'failed') and ended_at < %(before)s as is_old
+    from dag_run
+    where run_key > %(after)s and run_key < %(before_key)s
+    order by run_key
+    limit %(most)s
+), old as materialized (
     select run_key
     from dag_run
-    where run_key < %(before_key)s and state in ('success', 'failed') and ended_at < %(before)s
+    where run_key = any(array(select run_key from looked where is_old)) and state in ('success', 'failed') and ended_at < %(before)s
     order by run_key
     limit %(limit)s
     for update skip locked
 ), sized as materialized (
     select run_key, (select count(*) from (select from task_instance t where t.run_key = old.run_key limit %(whole)s::int + 1) as first_ones) as size
     from old
+), chosen as materialized (
+    select run_key
+    from (select run_key, size, sum(size) over (order by run_key) as together from sized) as s
+    where together <= %(instances)s or together = size
 )
-select run_key
-from (select run_key, size, sum(size) over (order by run_key) as together from sized) as s
-where together <= %(instances)s or together = size
-order by run_key
+select array(select run_key from chosen order by run_key) as run_keys,
+       coalesce((select max(run_key) from chosen), (select max(run_key) from looked), %(after)s) as after,
+       (select count(*) from looked) < %(most)s and not exists (select from chosen) as is_end

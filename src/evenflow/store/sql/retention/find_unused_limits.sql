@@ -1,0 +1,8 @@
+-- Some limits that no version knows, after a name, with the lock by which nobody stores a version of their DAGs: only those of which it is free.
+select u.kind::text, u.name, u.limit_id, pg_try_advisory_xact_lock(1145128264, hashtext(u.dag_id)) as locked
+from (
+    select * from unused_limit
+    where (kind, name) > (%(kind)s::limit_kind, %(name)s::text)
+    order by kind, name
+    limit %(limit)s
+) as u
