@@ -8,7 +8,9 @@ import pytest
 
 from evenflow.core.model import Param
 from evenflow.errors import BadSetting, ParamError
+from evenflow.sdk import params
 from evenflow.sdk.param_schema import check_schema, checked_params, problem_of_value
+from tests.watchdog import within
 
 SPECS = {"n": Param(default=3, schema={"type": "integer", "minimum": 1}), "name": Param(required=True, schema={"type": "string"})}
 
@@ -67,6 +69,51 @@ def test_what_is_wrong_inside_a_value_is_placed() -> None:
     assert problem_of_value([{"n": 1}, {"n": 3}], schema) == "at [1]['n'] must be at most 2, not 3."
 
 
+def test_of_alternatives_each_is_said() -> None:
+    schema = {"anyOf": [{"type": "integer"}, {"const": "all"}]}
+    assert problem_of_value("some", schema) == 'must be of type integer, not "some", or must be "all", not "some".'
+    both = problem_of_value(1, {"oneOf": [{"type": "integer"}, {"minimum": 0}]})
+    assert both is not None
+    assert "more than one" in both
+
+
+@pytest.mark.parametrize("value", [{1: 2}, object(), "\ud800", {"a": {1, 2}}])
+def test_what_is_no_json_is_said(value: Any) -> None:
+    assert (problem_of_value(value, {"type": "string"}) or "").startswith("is no JSON: ")
+
+
+LONG = "a" * 100_000 + "!"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"pattern": "^(a+)+$"}, LONG),
+        ({"pattern": "^(a|a)*$"}, LONG),
+        ({"pattern": "^([a-z]+)*$"}, LONG),
+        ({"patternProperties": {"^(a+)+$": {"type": "integer"}}, "additionalProperties": False}, {LONG: 1}),
+        ({"propertyNames": {"pattern": "^(a*)*$"}}, {LONG: 1}),
+    ],
+)
+def test_no_pattern_takes_for_ever(schema: dict[str, Any], value: Any) -> None:
+    """R-SE2: whatever the author writes, and whoever gives the value."""
+    check_schema(schema, "here")
+    with within(5.0):
+        assert problem_of_value(value, schema)
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", "(?!a)b", "(?<=a)b", "(?<!a)b", r"(a)\1", r"a\Z", "(?:a{1000}){1000}"])
+def test_patterns_that_may_take_for_ever_are_refused(pattern: str) -> None:
+    """R-SE2: when the DAG is made, with what to write."""
+    for schema in ({"pattern": pattern}, {"properties": {"a": {"pattern": pattern}}}, {"patternProperties": {pattern: {}}}):
+        with pytest.raises(
+            BadSetting, match=r"^here: .*no pattern that can be matched in linear time.* Write it without look-ahead"
+        ):
+            check_schema(schema, "here")
+        with pytest.raises(BadSetting, match="linear time"):
+            params.Param("a", **schema).to_spec("here")
+
+
 def test_nothing_is_fetched() -> None:
     problem = problem_of_value(1, {"$ref": "http://127.0.0.1:9/schema.json"})
     assert problem == "cannot be checked: its schema refers to 'http://127.0.0.1:9/schema.json', which is not in it."
@@ -76,10 +123,18 @@ def test_nothing_is_fetched() -> None:
     ("schema", "part"),
     [
         ({"minimun": 1}, "JSON Schema has no keyword 'minimun', so it would not be applied. Did you mean 'minimum'?"),
-        ({"type": "int"}, "'int' is not valid under any of the given schemas"),
-        ({"minimum": "1"}, "'1' is not of type 'number'"),
-        ({"pattern": "("}, "'(' is not a 'regex'"),
-        ({"items": "string"}, "'string' is not of type 'object', 'boolean'"),
+        (
+            {"type": "int"},
+            """type, "int" is not valid under any of the schemas listed in the 'anyOf' keyword. This is no JSON Schema.""",
+        ),
+        ({"minimum": "1"}, 'minimum, "1" is not of type "number". This is no JSON Schema.'),
+        (
+            {"pattern": "("},
+            "pattern, '(' is not a 'regex': missing ), unterminated subpattern at position 0. This is no JSON Schema.",
+        ),
+        ({"items": "string"}, 'items, "string" is not of types "boolean", "object". This is no JSON Schema.'),
+        ({"$ref": "http://127.0.0.1:9/schema.json"}, "refers to 'http://127.0.0.1:9/schema.json', which is not in it."),
+        ({"$ref": "#/$defs/n"}, "refers to '/$defs/n', which is not in it."),
     ],
 )
 def test_what_is_no_schema_is_refused(schema: dict[str, Any], part: str) -> None:

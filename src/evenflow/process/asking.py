@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
-from evenflow.process.patience import Patience
+from evenflow.process.patience import ApiSilent, Patience, Silences
 from evenflow.wire.messages import Message
 from evenflow.wire.questions import QUESTIONS
 
@@ -26,12 +26,25 @@ def read_question(question: str, body: bytes) -> Message:
 
 
 async def ask_patiently(api: QuestionApi, token: str, question: str, message: Message) -> Message:
-    """The answer, when the API is there to give it. Raises :class:`ApiRefused`, with status 409 when who asks is over."""
-    patience = Patience()
+    """The answer, when the API is there to give it. Raises :class:`ApiRefused`, with status 409 when who asks is over and 504 when
+    the question silences the API.
+    """
+    patience, silences = Patience(), Silences()
     while True:
         try:
             return await api.ask(token, question, message)
-        except ApiUnavailable:  # user code waits with us, until the API is back or the lease is over
+        except ApiUnavailable as error:  # user code waits with us, until the API is back or the lease is over
+            _end_of_silence(silences, question, error)
             await patience.wait()
         except StaleEpoch as error:
             raise ApiRefused(409, str(error)) from None
+
+
+def _end_of_silence(silences: Silences, question: str, error: ApiUnavailable) -> None:
+    try:
+        silences.count(error)
+    except ApiSilent as silent:
+        raise ApiRefused(
+            504,
+            f"The question {question!r} has no answer: {silent}. What it holds may be too much to look at: ask for less.",
+        ) from None

@@ -1,8 +1,13 @@
-"""Pauses between attempts while the API is away."""
+"""Pauses between attempts while the API is away, and an end of attempts that silence it."""
 
 from __future__ import annotations
 
 import asyncio
+
+import aiohttp
+
+from evenflow.core.limits import SILENCES
+from evenflow.errors import ApiUnavailable, EvenflowError
 
 FIRST_PAUSE_S = 0.2  # the API's client has already been patient
 LAST_PAUSE_S = 3.2  # little beside a lease, and a fleet that waits does not weigh on an API that comes back
@@ -20,3 +25,23 @@ class Patience:
     async def wait(self) -> None:
         pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, LAST_PAUSE_S)
         await asyncio.sleep(pause_s)
+
+
+class ApiSilent(EvenflowError):
+    """The API takes a request, and does not answer it. The message is the end of a sentence about the request."""
+
+
+class Silences:
+    """Of one request. What the API takes and falls silent over may be what silences it, and each server that it is sent to. An API
+    that is away, or cannot be reached, is another matter: that is waited for.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def count(self, error: ApiUnavailable) -> None:
+        """Raises :class:`ApiSilent` when ``error`` is one silence too many."""
+        cause = error.__cause__
+        self._count += isinstance(cause, TimeoutError) and not isinstance(cause, aiohttp.ConnectionTimeoutError)
+        if self._count >= SILENCES:
+            raise ApiSilent(f"the API took it {self._count} times and did not answer") from error

@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
-from evenflow.process.patience import Patience
+from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError
+from evenflow.process.patience import ApiSilent, Patience, Silences
 from evenflow.processor import limits
 from evenflow.processor.parsing import Parsed
 from evenflow.wire.code import MAX_UNPACKED_BYTES, archive_hash, checked_path, pack
@@ -21,10 +21,6 @@ from evenflow.wire.messages import LeasedFile, ParsedAnswer, ParsedFile
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
-
-
-class ApiSilent(EvenflowError):
-    """The API takes a request, and does not answer it."""
 
 
 class DeliveryApi(Protocol):
@@ -112,18 +108,13 @@ def _content(path: Path, file: str, at_most: int) -> bytes:
 
 
 async def _insist(request: Callable[[], Awaitable[T]], waits: Callable[[], None]) -> T:
-    """Until there is an answer. What the API takes and falls silent over is sent a few times and no more: each server that it is
-    sent to might fall silent. Raises :class:`ApiSilent` then.
-    """
-    patience = Patience()
-    silent = 0
+    """Until there is an answer. Raises :class:`ApiSilent`."""
+    patience, silences = Patience(), Silences()
     while True:
         try:
             return await request()
         except ApiUnavailable as error:
-            silent += isinstance(error.__cause__, TimeoutError)
-            if silent >= limits.SILENCES:
-                raise ApiSilent(f"the API took it {silent} times and did not answer") from error
+            silences.count(error)
             log.warning("delivery waits for the API", reason=str(error))
             waits()
             await patience.wait()

@@ -13,7 +13,6 @@ WARNING_KEPT = 2_000  # characters of one warning
 ABORT_GRACE = 1.0  # for the process to print where it is, before it is killed
 LEASED_AT_ONCE = PARSERS  # files: one request for several, and no more than are begun soon
 INLINE_CODE = 256 * 2**10  # an archive up to here goes along with its DAGs; sending it when it is known costs less than asking
-SILENCES = 3  # times that the API may take a result and say nothing for half a minute: then it is the result
 DELIVERY = 30.0  # part of a lease, beside the timeouts of the file and of the one before it; an API that restarts needs less
 
 MEMORY_MIB = 1024  # of address space, unless `parse_memory` says otherwise; pandas and pyspark together take about a third

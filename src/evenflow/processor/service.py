@@ -27,11 +27,11 @@ from evenflow.killpoints import KillPoint, reached
 from evenflow.process.environment import user_environment
 from evenflow.process.loops import Loops
 from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.patience import Patience
+from evenflow.process.patience import ApiSilent, Patience
 from evenflow.process.presence import Presence, identity
 from evenflow.process.sandbox import Sandbox
 from evenflow.processor import limits
-from evenflow.processor.delivery import ApiSilent, deliver
+from evenflow.processor.delivery import deliver
 from evenflow.processor.git import GitRepository
 from evenflow.processor.parses import Parses
 from evenflow.processor.parsing import ParseLimits, parse_file

@@ -1,12 +1,13 @@
 """Run parameters against their JSON Schema (draft 2020-12, with its formats).
 
 The library is imported when the first schema is met: most DAGs have none. A ``$ref`` reaches within its schema only: nothing is
-ever fetched.
+ever fetched. Patterns are matched in time linear in the value, whatever they are: a pattern that would need more is refused.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
@@ -17,27 +18,27 @@ from evenflow.core.params import resolve_params
 from evenflow.errors import BadSetting, ParamError
 
 if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator, FormatChecker
-    from jsonschema.exceptions import ValidationError
+    from jsonschema_rs import Draft202012Validator, ValidationError
 
 MAX_SHOWN = 80  # characters of a value in an error
+MAX_ALTERNATIVES = 5  # of an anyOf, in an error
 
 
 def check_schema(schema: Mapping[str, Any], where: str) -> None:
     """Raises :class:`BadSetting`, its message beginning with ``where``, for what is no JSON Schema."""
     if not schema:
         return
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
     unknown = next((name for name in schema if name not in _KEYWORDS and not name.startswith(("$", "x-"))), None)
     if unknown is not None:
         raise BadSetting(f"{where}: JSON Schema has no keyword {unknown!r}, so it would not be applied. {_close(unknown)}".rstrip())
+    from jsonschema_rs import ValidationError
+
     try:
-        Draft202012Validator.check_schema(dict(schema))
-    except SchemaError as error:
-        place = "".join(f"{part}, " for part in error.absolute_path)
-        raise BadSetting(f"{where}: {place}{error.message}. This is no JSON Schema.") from None
+        _validator(_text(schema))
+    except ValidationError as error:
+        raise BadSetting(f"{where}: {_say_of_schema(error)}") from None
+    except (ValueError, TypeError) as error:
+        raise BadSetting(f"{where}: {str(error).rstrip('.')}. This is no JSON Schema.") from None
 
 
 def checked_params(specs: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,47 +55,78 @@ def problem_of_value(value: Any, schema: Mapping[str, Any]) -> str | None:
     """What is wrong with ``value``, as the end of a sentence that names it; None when it fits."""
     if not schema:
         return None
-    from jsonschema.exceptions import best_match
-    from referencing.exceptions import Unresolvable
+    from jsonschema_rs import ValidationError
 
     try:
-        error = best_match(_validator(json.dumps(schema, sort_keys=True)).iter_errors(value))
-    except Unresolvable as unresolvable:
-        return f"cannot be checked: its schema refers to {unresolvable.ref!r}, which is not in it."
-    if error is None:
+        validator = _validator(_text(schema))
+    except ValidationError as error:
+        return f"cannot be checked: {_say_of_schema(error)}"
+    try:
+        errors = list(validator.iter_errors(value))
+    except (ValueError, TypeError) as error:  # what JSON does not have, or deeper than anyone nests
+        return f"is no JSON: {str(error).rstrip('.')}."
+    if not errors:
         return None
-    place = "".join(f"[{part!r}]" for part in error.absolute_path)
-    return f"{f'at {place} ' if place else ''}{_say(error)}."
+    first = min(errors, key=lambda one: (len(one.instance_path), one.kind.name in _ALTERNATIVES))
+    place = "".join(f"[{part!r}]" for part in first.instance_path)
+    return f"{f'at {place} ' if place else ''}{_say(first)}."
+
+
+def _text(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, sort_keys=True)
 
 
 @lru_cache(maxsize=1024)
 def _validator(schema: str) -> Draft202012Validator:
-    from jsonschema import Draft202012Validator
-    from referencing import Registry
+    from jsonschema_rs import Draft202012Validator, RegexOptions
 
-    return Draft202012Validator(json.loads(schema), format_checker=_formats(), registry=Registry())
+    return Draft202012Validator(
+        json.loads(schema),
+        formats={"date-time": _is_date_time},
+        validate_formats=True,
+        pattern_options=RegexOptions(),
+        offline=True,
+    )
 
 
-@lru_cache(maxsize=1)
-def _formats() -> FormatChecker:
-    from jsonschema import Draft202012Validator, FormatChecker
+def _is_date_time(value: str) -> bool:
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
 
-    checker = FormatChecker(())
-    checker.checkers = dict(Draft202012Validator.FORMAT_CHECKER.checkers)
 
-    @checker.checks("date-time", raises=ValueError)
-    def _is_date_time(value: object) -> bool:
-        return not isinstance(value, str) or datetime.fromisoformat(value).tzinfo is not None
+def _say_of_schema(error: ValidationError) -> str:
+    if error.kind.name == "$ref":
+        _, _, rest = error.message.partition("'")
+        reference, _, _ = rest.partition("'")
+        return f"its schema refers to {reference!r}, which is not in it."
+    place = "".join(f"{part}, " for part in error.instance_path)
+    if error.kind.name == "format" and error.kind.value == "regex":
+        return f"{place}{_say_of_pattern(str(error.instance))}"
+    return f"{place}{error.message}. This is no JSON Schema."
 
-    return checker
+
+def _say_of_pattern(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"{pattern!r} is not a 'regex': {error}. This is no JSON Schema."
+    return (
+        f"{_shown(pattern)} is no pattern that can be matched in linear time, so it could hang whoever checks a value. Write it "
+        "without look-ahead and look-behind ((?=, (?!, (?<=, (?<!), back references (\\1), \\Z (write $) and large counts."
+    )
+
+
+_ALTERNATIVES = ("anyOf", "oneOf")
 
 
 def _say(error: ValidationError) -> str:
-    rule: Any = error.validator_value
+    rule: Any = error.kind.value
     shown = _shown(error.instance)
-    match error.validator:
+    match error.kind.name:
         case "type":
-            return f"must be of type {' or '.join([rule] if isinstance(rule, str) else rule)}, not {shown}"
+            return f"must be of type {' or '.join(rule)}, not {shown}"
         case "enum":
             return f"must be one of {', '.join(map(_shown, rule))}, not {shown}"
         case "const":
@@ -107,8 +139,16 @@ def _say(error: ValidationError) -> str:
             return f"must match the regular expression {rule}, which {shown} does not"
         case "format":
             return f"must be a {rule}, which {shown} is not"
+        case "anyOf" | "oneOf" if any(rule[:1]) and not _fits_several(error):
+            said = [_say(alternative[0]) for alternative in rule if alternative]
+            return ", or ".join(said[:MAX_ALTERNATIVES]) + (", or ..." if len(said) > MAX_ALTERNATIVES else "")
         case _:
             return f"does not fit: {error.message}"
+
+
+def _fits_several(error: ValidationError) -> bool:
+    """Whether a value fits more than the one alternative that it may."""
+    return any(not alternative for alternative in error.kind.value)
 
 
 def _example(name: str, spec: Param) -> str:
