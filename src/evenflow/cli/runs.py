@@ -161,7 +161,7 @@ async def note(
         raise ParamError(f"This is one text too many: {text!r}. Put what you want to remember in quotes.")
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, named)
-        if rest is None and text in {each.run_id for each in (await client.find_run(text)).items if each.dag_id == dag_id}:
+        if rest is None and text and text in {each.run_id for each in (await client.find_run(text)).items if each.dag_id == dag_id}:
             raise ParamError(
                 f"{text!r} is a run. Type the text too, or '' to take its note away: evenflow runs note {dag_id}/{text} ''"
             )
