@@ -106,6 +106,46 @@ async def test_one_that_is_never_ready(make: Callable[[str], Child], monkeypatch
         await make("signal.pause()").start()
 
 
+async def test_one_that_hangs_says_where_and_comes_back(
+    make: Callable[[str], Child], paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA5: SIGABRT leaves the stacks in its log. One that keeps saying that it is live stays, one that never says so too."""
+    monkeypatch.setattr(child_module, "SILENT_S", 0.3)
+    monkeypatch.setattr(child_module, "LOOK_S", 0.02)
+    flag = tmp_path / "hung"
+    child = make(
+        "import faulthandler; faulthandler.enable()\n"
+        "told = Notifier(os.environ); told.send('READY=1')\n"
+        f"def hangs():\n    told.send('WATCHDOG=1'); open({str(flag)!r}, 'w').close(); time.sleep(600)\n"
+        f"if os.path.exists({str(flag)!r}): signal.pause()\n"
+        "hangs()"
+    )
+    await child.start()
+    await paper.wait_for("helper hangs: it has not been live for 0.3 s")
+    await paper.wait_for("helper ended (killed by SIGABRT)")
+    await paper.wait_for("helper is back")
+    assert "in hangs" in (tmp_path / "helper.log").read_text()
+    assert sum("hangs" in said for said in paper.said) == 1
+
+
+async def test_one_that_is_stopped_and_cannot_even_abort_is_killed(
+    make: Callable[[str], Child], paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA5."""
+    for name, value in (("SILENT_S", 0.3), ("LOOK_S", 0.02), ("ABORT_S", 0.05)):
+        monkeypatch.setattr(child_module, name, value)
+    flag = tmp_path / "hung"
+    child = make(
+        "told = Notifier(os.environ); told.send('READY=1')\n"
+        f"if not os.path.exists({str(flag)!r}):\n"
+        f"    told.send('WATCHDOG=1'); open({str(flag)!r}, 'w').close(); os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "signal.pause()"
+    )
+    await child.start()
+    await paper.wait_for("helper ended (killed by SIGKILL)")
+    await paper.wait_for("helper is back")
+
+
 async def test_one_that_is_killed_comes_back(make: Callable[[str], Child], paper: Paper) -> None:
     child = make("ready(); print('pid', os.getpid(), flush=True); signal.pause()")
     await child.start()

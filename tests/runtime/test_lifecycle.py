@@ -134,6 +134,34 @@ async def test_it_says_when_it_is_ready_and_nothing_inherits_that(monkeypatch: p
     readiness.close()
 
 
+async def test_it_says_that_it_is_live_while_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA5: whoever started it ends one that does not."""
+    monkeypatch.setattr(lifecycle, "TELL_S", 0.01)
+    readiness = ReadinessSocket()
+    for name, value in readiness.environment.items():
+        monkeypatch.setenv(name, value)
+    asked, said = 0, []
+    enough = asyncio.Event()
+
+    def is_live() -> bool:
+        """From the sixth time on."""
+        nonlocal asked
+        asked += 1
+        said.append(readiness.live_at)
+        if asked == 10:
+            enough.set()
+        return asked > 5
+
+    hosting = asyncio.create_task(host(Recorder(), drain_timeout=0, live=is_live))
+    async with asyncio.timeout(20):
+        await enough.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await hosting == 0
+    readiness.close()
+    assert said[:6] == [None] * 6
+    assert said[9] is not None
+
+
 async def test_readiness_is_understood_by_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))

@@ -181,6 +181,19 @@ def test_a_service_that_dies_is_started_again(shared: RunningEvenflow, kind: str
     assert evenflow_json(shared.home, "run", "greeting")["run"]["state"] == "success"
 
 
+@pytest.mark.slow
+def test_a_service_that_hangs_is_started_again(shared: RunningEvenflow) -> None:
+    """R-HA5, R-SE2: nobody restarts it by hand."""
+    told = len(shared.log)
+    hung = service(shared, "api")
+    hung.suspend()
+    wait_for(lambda: "api is back" in shared.log[told:], lambda: shared.log, at_most_s=120)
+    assert "api hangs: it has not been live for 30 s" in shared.log[told:]
+    assert not hung.is_running()
+    assert shared.log[told:].count(" hangs: ") == 1, "the others waited for it"
+    assert evenflow_json(shared.home, "run", "greeting")["run"]["state"] == "success"
+
+
 def test_what_runs_user_code_never_learns_the_password_of_the_database(shared: RunningEvenflow) -> None:
     password = (shared.home / "postgres.password").read_text().strip()
     for kind in ("processor", "worker"):

@@ -17,6 +17,9 @@ from evenflow.runtime.service_log import Line, ServiceLog
 
 START_TIMEOUT_S = 60.0  # imports on a busy machine take a few seconds; beyond a minute something hangs
 FIRST_DELAY_S, MAX_DELAY_S = 0.5, 30.0  # between restarts: at once for an accident, rarely for what dies again and again
+SILENT_S = 30.0  # a service that has not said for so long that it is live hangs: its leases are over by then
+LOOK_S = 1.0  # how often it is looked whether that is so
+ABORT_S = 2.0  # to say where it hangs, until it is killed
 STEADY_S = 60.0  # a service that lived this long starts with the first delay again
 _READ_BYTES = 64 * 2**10
 
@@ -111,6 +114,7 @@ class Child:
         """One life of the service, to its end."""
         readiness = ReadinessSocket()
         announcing = asyncio.create_task(self._announce(readiness), name=f"await {self.name}")
+        watching = asyncio.create_task(self._watch(readiness), name=f"watch {self.name}")
         output, its_end = os.pipe()
         try:
             # A pipe of our own: with asyncio's, wait() would also wait for whoever else holds the other end.
@@ -132,6 +136,7 @@ class Child:
             return exit_code
         finally:
             announcing.cancel()
+            watching.cancel()
             readiness.close()
 
     async def _announce(self, readiness: ReadinessSocket) -> None:
@@ -140,6 +145,22 @@ class Child:
             self._screen.say(f"{self.name} is back")
         else:
             self._ready.set_result(None)
+
+    async def _watch(self, readiness: ReadinessSocket) -> None:
+        """End it when it hangs. Before it has said once that it is live there is another limit, and while it ends another one."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if readiness.live_at is not None and loop.time() - readiness.live_at > SILENT_S:
+                break
+        if self._ending.is_set():
+            return
+        self._screen.say(
+            f"{self.name} hangs: it has not been live for {SILENT_S:g} s. It is ended; its log may say where: {self._log.file}"
+        )
+        self._signal(signal.SIGABRT)
+        await asyncio.sleep(ABORT_S)
+        self._kill_group()
 
     async def _follow(self, output: int) -> None:
         reader = asyncio.StreamReader()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import structlog
@@ -13,22 +13,25 @@ import structlog
 from evenflow.core.service import Service
 from evenflow.errors import DatabaseSetBack
 from evenflow.process.prctl import die_with_parent
-from evenflow.runtime.readiness import READY, STOPPING, Notifier
+from evenflow.runtime.readiness import LIVE, READY, STOPPING, Notifier
 
 STOP_TIMEOUT_S = 10.0  # stopping waits for nothing but a few short statements and requests
+TELL_S = 3.0  # as beats: a tenth of what is taken for a hang
 PARENT_VARIABLE = "EVENFLOW_PARENT_PID"  # set by a parent that its services shall not outlive
 
 log = structlog.get_logger(__name__)
 
 
-async def host(service: Service, *, drain_timeout: float) -> int:
+async def host(
+    service: Service, *, drain_timeout: float, notifier: Notifier | None = None, live: Callable[[], bool] = lambda: True
+) -> int:
     """Run ``service`` until SIGTERM or SIGINT, or until it fails, and return the exit code: 0 when it was told to end, else 1.
 
     Raises :class:`DatabaseSetBack`, stopped, when the service has to begin anew with nothing that it remembers.
     The first signal drains it, for ``drain_timeout`` seconds at most; a second one stops it at once. What its ``start`` raises
-    passes through.
+    passes through. While it is ``live``, whoever started it is told so every ``TELL_S`` seconds.
     """
-    notifier = Notifier(os.environ)
+    notifier = notifier or Notifier(os.environ)
     told_to_end, told_to_hurry = asyncio.Event(), asyncio.Event()
 
     def on_signal() -> None:
@@ -42,6 +45,7 @@ async def host(service: Service, *, drain_timeout: float) -> int:
         return 0
     notifier.send(READY)
     log.info("ready", service=service.name)
+    telling = asyncio.create_task(_tell_live(notifier, live), name="watchdog")
     exit_code = 0
     try:
         if not await _until(_report_failure(service), told_to_end):
@@ -52,8 +56,17 @@ async def host(service: Service, *, drain_timeout: float) -> int:
             exit_code = 1
     finally:
         await _stop(service)
+        telling.cancel()
     log.info("stopped", service=service.name)
     return exit_code
+
+
+async def _tell_live(notifier: Notifier, live: Callable[[], bool]) -> None:
+    """From the event loop itself: one that hangs says nothing."""
+    while True:
+        await asyncio.sleep(TELL_S)
+        if live():
+            notifier.send(LIVE)
 
 
 def bind_to_parent() -> None:

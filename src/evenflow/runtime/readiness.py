@@ -1,7 +1,8 @@
-"""How a service says that it is ready to whoever started it: the ``sd_notify`` protocol, so that systemd understands it too.
+"""How a service says that it is ready, and then that it is live, to whoever started it: the ``sd_notify`` protocol, so that systemd
+understands it too.
 
 ``NOTIFY_SOCKET`` names a datagram socket, and the service sends ``READY=1`` to it. A name that begins with ``@`` is abstract: it is
-no file, has no owner and needs no clean-up, and nothing but readiness depends on what is sent there.
+no file, has no owner and needs no clean-up, and nothing but readiness and restarts depends on what is sent there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import socket
 from collections.abc import MutableMapping
 
 VARIABLE = "NOTIFY_SOCKET"
-READY, STOPPING = "READY=1", "STOPPING=1"
+READY, STOPPING, LIVE = "READY=1", "STOPPING=1", "WATCHDOG=1"
 
 
 class Notifier:
@@ -24,9 +25,9 @@ class Notifier:
         self._address = "\0" + address[1:] if address.startswith("@") else address
 
     def send(self, message: str) -> None:
-        """Does nothing when nobody asked, or whoever asked has gone."""
+        """Does nothing when nobody asked, or whoever asked has gone or does not listen: no service waits for that."""
         if self._address:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as sender:
                 try:
                     sender.sendto(message.encode(), self._address)
                 except OSError:
@@ -34,10 +35,13 @@ class Notifier:
 
 
 class ReadinessSocket:
-    """The starter's side, one for each child: ``ready`` is set when the child that was given ``environment`` is ready."""
+    """The starter's side, one for each child: ``ready`` is set when the child that was given ``environment`` is ready; ``live_at``
+    is when it said last that it is live, by the clock of the event loop.
+    """
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
+        self.live_at: float | None = None
         self._name = f"evenflow-{os.getpid()}-{secrets.token_hex(8)}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         self._socket.bind("\0" + self._name)
@@ -53,5 +57,8 @@ class ReadinessSocket:
         self._socket.close()
 
     def _receive(self) -> None:
-        if READY.encode() in self._socket.recv(4096).split(b"\n"):
+        said = self._socket.recv(4096).split(b"\n")
+        if READY.encode() in said:
             self.ready.set()
+        if LIVE.encode() in said:
+            self.live_at = self._loop.time()

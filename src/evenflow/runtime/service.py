@@ -23,6 +23,7 @@ from evenflow.runtime.home import prepare_home
 from evenflow.runtime.lifecycle import bind_to_parent, host
 from evenflow.runtime.logging import configure_logging
 from evenflow.runtime.observing import observed
+from evenflow.runtime.readiness import Notifier
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings
 from evenflow.telemetry.vitals import Vitals
 
@@ -68,10 +69,17 @@ def _run_on_database(kind: Kind, settings: ServiceSettings) -> int:
 
 
 def _run(kind: Kind, settings: ServiceSettings) -> int:
+    notifier = Notifier(os.environ)
+
     async def run() -> int:
         vitals = Vitals(Teller(kind), settings.name)
         async with observed(kind, vitals, settings):
-            return await host(build_service(kind, settings, vitals), drain_timeout=settings.drain_timeout)
+            return await host(
+                build_service(kind, settings, vitals),
+                drain_timeout=settings.drain_timeout,
+                notifier=notifier,
+                live=lambda: vitals.live().ok,
+            )
 
     if kind is not Kind.API:
         return asyncio.run(run())
