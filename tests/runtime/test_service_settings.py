@@ -27,6 +27,7 @@ SETTINGS = ServiceSettings(
     parse_memory=1024,
     slots=4,
     resume_slots=1,
+    template_memory=64,
     queues=("default", "spark"),
     capacity=100,
     trigger_queues=(),

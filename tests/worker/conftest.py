@@ -17,6 +17,7 @@ import pytest
 from evenflow.api.service import ApiService
 from evenflow.process.exits import Exit
 from evenflow.process.frames import Header
+from evenflow.process.limits import TEMPLATE_MEMORY
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.objects import ObjectStorage
@@ -85,6 +86,7 @@ async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> As
             *,
             slots: int = 4,
             resume_slots: int = 1,
+            template_memory: int = TEMPLATE_MEMORY,
             queues: tuple[str, ...] = ("default",),
             api_url: str = f"http://127.0.0.1:{api.port}",
         ) -> WorkerService:
@@ -94,6 +96,7 @@ async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> As
                 name="w",
                 slots=slots,
                 resume_slots=resume_slots,
+                template_memory=template_memory,
                 queues=list(queues),
                 home=tmp_path / "home",
                 values=Values(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),

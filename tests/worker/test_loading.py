@@ -111,7 +111,7 @@ async def test_who_comes_at_the_moment_when_a_template_is_ready(tmp_path: Path, 
             return pack(files)
 
     pool = TemplatePool(TASK_PROCESS, CodeCache(tmp_path / "code", Code()), os.environ)
-    start, comers, loads = OwnedTemplate.start, [], 0
+    fork, comers, loads = OwnedTemplate.fork, [], 0
 
     async def come() -> None:
         nonlocal loads
@@ -120,12 +120,12 @@ async def test_who_comes_at_the_moment_when_a_template_is_ready(tmp_path: Path, 
             assert loads < 3
             await pool.load(file)
 
-    async def start_as_another_comes(*args: Any, **kwargs: Any) -> OwnedTemplate:
-        template = await start(*args, **kwargs)
+    async def fork_as_another_comes(*args: Any, **kwargs: Any) -> OwnedTemplate:
+        template = await fork(*args, **kwargs)
         comers.append(asyncio.create_task(come()))  # whose turn is next
         return template
 
-    monkeypatch.setattr(OwnedTemplate, "start", start_as_another_comes)
+    monkeypatch.setattr(OwnedTemplate, "fork", fork_as_another_comes)
     try:
         await pool.load(file)
         await asyncio.gather(*comers)
@@ -210,23 +210,63 @@ async def test_a_spare_process_that_dies_is_replaced(world: World, worker: Worke
     assert (await world.exit_of(second))["outcome"] == "success"
 
 
-async def test_idle_templates_are_ended(
-    world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Those above the limit, the longest unused first; none that has work."""
-    monkeypatch.setattr(limits, "IDLE_TEMPLATES", 1)
+async def test_idle_templates_are_ended(world: World, start_worker: StartWorker, tmp_path: Path) -> None:
+    """Those for which there is no memory, the longest unused first; none that has work."""
+    await start_worker(template_memory=50)
     busy = world.task("import os; print(os.getppid(), flush=True)\n" + wait_for(tmp_path / "go"))
     template = int(await world.logged(busy, "\n"))
     parents = []
     for number in range(3):
-        epoch = world.task(f"import os; return [os.getppid(), {number}]")
+        epoch = world.task(f"import os; return [os.getppid(), {number}]", head="ballast = bytes(range(256)) * 4096 * 30\n")
         await world.exit_of(epoch)
         parents.append(world.xcom(epoch)[0])
+        world.end(epoch)
     await until(lambda: not runs(parents[0]) and not runs(parents[1]), "the end of idle templates")
     assert runs(parents[2])
     assert runs(template)
     (tmp_path / "go").touch()
     assert (await world.exit_of(busy))["outcome"] == "success"
+
+
+async def test_many_files_in_rotation(world: World, worker: WorkerService, tmp_path: Path) -> None:
+    """Each is loaded once, however many they are, while all have room."""
+    count = tmp_path / "count"
+    runs_of_files = []
+    for number in range(12):
+        source = _FILE_WITH_A_STAMP.replace(b"stamp =", f"open({str(count)!r}, 'a').write('{number}.')\nstamp =".encode())
+        runs_of_files.append(world.run(world.version(SPEC, {"dag.py": source})))
+    for run in runs_of_files * 2:
+        epoch = world.dispatch(run)
+        assert (await world.exit_of(epoch))["outcome"] == "success"
+        world.end(epoch)
+    assert sorted(count.read_text().split(".")) == sorted(["", *map(str, range(12))])
+
+
+async def test_a_trunk_that_dies(world: World, worker: WorkerService) -> None:
+    """Templates that it has forked go on, and the next file gets a new one."""
+    run = world.run(world.version(SPEC, {"dag.py": _FILE_WITH_A_STAMP}))
+    first = world.dispatch(run)
+    await world.exit_of(first)
+    stamp = world.xcom(first)
+    world.end(first)
+    trunk = worker._templates._trunk
+    assert trunk is not None
+    os.kill(trunk.pid, signal.SIGKILL)
+    await until(lambda: not trunk.alive, "the news of its end")
+    again = world.dispatch(run)
+    await world.exit_of(again)
+    assert world.xcom(again) == stamp
+    assert (await world.exit_of(world.task("pass")))["outcome"] == "success"
+    assert worker._templates._trunk is not trunk
+
+
+async def test_a_template_has_nothing_of_another_file(world: World, worker: WorkerService) -> None:
+    """Both come from one trunk."""
+    spoil = "import json, os\njson.spoilt = True\nos.environ['SPOILT'] = '1'\nos.chdir('/')\n"
+    assert (await world.exit_of(world.task("pass", head=spoil)))["outcome"] == "success"
+    epoch = world.task("import json, os; return [hasattr(json, 'spoilt'), 'SPOILT' in os.environ, os.getcwd() == '/']")
+    assert (await world.exit_of(epoch))["outcome"] == "success"
+    assert world.xcom(epoch) == [False, False, False]
 
 
 async def test_the_end_of_the_worker_ends_its_templates_and_tries(world: World, worker: WorkerService) -> None:

@@ -20,6 +20,7 @@ from evenflow.process.exits import Exit
 from evenflow.process.orphans import reap_adopted
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
+from evenflow.process.owned_trunk import OwnedProcess
 from evenflow.process.template import MESSAGE_LIMIT, SUMMARY_LIMIT, _failure
 from evenflow.worker.service import WorkerService
 from tests.worker.conftest import Heard, StartTemplate
@@ -75,7 +76,7 @@ async def test_a_template_that_loses_its_owner_leaves_nothing(start_template: St
     short = begin(template, wait_for(tmp_path / "go"))
     await until(lambda: short.pid, "another try")
     loop = asyncio.get_running_loop()
-    loop.remove_reader(template._pidfd)  # as one that is dead it hears nothing, and so ends nothing itself
+    loop.remove_reader(template._process.pidfd)  # as one that is dead it hears nothing, and so ends nothing itself
     loop.remove_reader(template._socket)
     try:
         if end.startswith("killed"):
@@ -87,7 +88,7 @@ async def test_a_template_that_loses_its_owner_leaves_nothing(start_template: St
         await until(lambda: not runs(template.pid), "the end of the template")
         await until(lambda: not runs(left), "the end of the program")
     finally:
-        loop.add_reader(template._pidfd, template._die)
+        loop.add_reader(template._process.pidfd, template._die)
 
 
 async def test_an_owner_that_reads_nothing_does_not_stop_its_template(
@@ -156,12 +157,12 @@ async def test_what_somebody_waits_for_is_not_collected(start_template: StartTem
     program = await asyncio.to_thread(subprocess.Popen, ["false"])
     os.kill(template.pid, signal.SIGKILL)
     wait_without_collecting(template.pid, program.pid)
-    reap_adopted(OwnedTemplate.pids)
+    reap_adopted(OwnedProcess.pids)
     assert program.poll() == 1
     await until(lambda: heard.end, "the news")
     assert heard.end is not None
     assert "killed by SIGKILL" in str(heard.end.lost)
-    assert template.pid not in OwnedTemplate.pids
+    assert template.pid not in OwnedProcess.pids
 
 
 async def test_what_a_try_left_may_write_for_ever() -> None:

@@ -9,11 +9,9 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from evenflow.errors import EvenflowError
 from evenflow.process.exits import Exit, describe_exit
@@ -21,6 +19,7 @@ from evenflow.process.frames import Header
 from evenflow.process.marks import new_mark
 from evenflow.process.orphans import end_orphans
 from evenflow.process.owned_child import ChildEvents, OwnedChild
+from evenflow.process.owned_trunk import NotBorn, OwnedProcess, OwnedTrunk, SpawnedProcess
 from evenflow.process.template import MESSAGE_LIMIT
 
 OUTPUT_KEPT = 65536  # of what is printed while a template loads: its end, which says why it failed
@@ -36,28 +35,14 @@ class TemplateFailed(EvenflowError):
 
 
 class OwnedTemplate:
-    """Use :meth:`start`. ``children`` counts the living; ``alive`` is false once no child can be forked any more."""
+    """Use :meth:`start` or :meth:`fork`. ``children`` counts the living; ``alive``: a child can be forked."""
 
-    pids: ClassVar[set[int]] = set()  # of all templates of this process; nobody else may wait for them
-
-    def __init__(self, module: str, env: Mapping[str, str], memory_limit: int | None) -> None:
+    def __init__(self, process: OwnedProcess, ours: socket.socket, output: int, memory_limit: int | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._memory_limit = memory_limit
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._output, their_output = os.pipe2(os.O_CLOEXEC)
-        command = [sys.executable, "-P", "-m", module, str(theirs.fileno())]
-        with theirs, open(their_output, "wb") as printed:
-            self._process = subprocess.Popen(
-                command,
-                env=env,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=printed,
-                start_new_session=True,  # Ctrl-C in a terminal is for the owner
-            )
-        self.pid = self._process.pid
-        self.pids.add(self.pid)
+        self._process, self._socket, self._output = process, ours, output
+        self.pid = process.pid
+        self.memory = 0  # bytes that its end gives back, as of when it was ready
         self.alive = True
         self._closing = False
         self._ready: asyncio.Future[Header] = self._loop.create_future()
@@ -68,31 +53,58 @@ class OwnedTemplate:
         self._spare: OwnedChild | None = None  # forked ahead, so that a job starts without waiting for a fork
         self._outbox: deque[tuple[bytes, list[int]]] = deque()
         self._printed = bytearray()
-        self._pidfd = os.pidfd_open(self.pid)
         for descriptor in (self._socket.fileno(), self._output):
             os.set_blocking(descriptor, False)
         self._loop.add_reader(self._socket, self._read)
         self._loop.add_reader(self._output, self._read_output)
-        self._loop.add_reader(self._pidfd, self._die)
+        self._loop.add_reader(process.pidfd, self._die)
 
     @classmethod
     async def start(
         cls, module: str, config: Header, *, env: Mapping[str, str], load_timeout_s: float, memory_limit: int | None = None
     ) -> OwnedTemplate:
         """``module``, run as a template, ready to fork children with this limit of memory. Raises :class:`TemplateFailed`."""
-        template = cls(module, env, memory_limit)
-        template._post(config)
+        ours, theirs, output, their_output = _ends()
         try:
-            milestones: set[asyncio.Future[Any]] = {template._ready, template._ended}
-            await asyncio.wait(milestones, timeout=load_timeout_s, return_when=asyncio.FIRST_COMPLETED)
-            if template._ready.done() and "ready" in template._ready.result():
-                template._spare = template._fork()
-                return template
-            reason = await template._end_of_load(load_timeout_s)
+            process = SpawnedProcess(module, env, theirs, output=their_output)
         except BaseException:
-            template._process.kill()
+            ours.close()
+            os.close(output)
             raise
-        raise TemplateFailed(reason, template._printed.decode(errors="replace"))
+        finally:
+            os.close(theirs)
+            os.close(their_output)
+        return await cls(process, ours, output, memory_limit)._prepare(config, load_timeout_s)
+
+    @classmethod
+    async def fork(cls, trunk: OwnedTrunk, config: Header, *, load_timeout_s: float) -> OwnedTemplate:
+        """A template that ``trunk`` bears. Raises :class:`TemplateFailed`."""
+        ours, theirs, output, their_output = _ends()
+        try:
+            async with asyncio.timeout(load_timeout_s):
+                process = await trunk.bear(ours, theirs, their_output)
+        except BaseException as error:
+            ours.close()
+            os.close(output)
+            if isinstance(error, (NotBorn, TimeoutError)):
+                raise TemplateFailed(str(error) or f"no process was there for it after {load_timeout_s:g} s", "") from error
+            raise
+        return await cls(process, ours, output, None)._prepare(config, load_timeout_s)
+
+    async def _prepare(self, config: Header, load_timeout_s: float) -> OwnedTemplate:
+        self._post(config)
+        try:
+            milestones: set[asyncio.Future[Any]] = {self._ready, self._ended}
+            await asyncio.wait(milestones, timeout=load_timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if self._ready.done() and "ready" in self._ready.result():
+                self.memory = self._process.memory()  # before it has a child, with which it would share all
+                self._spare = self._fork()
+                return self
+            reason = await self._end_of_load(load_timeout_s)
+        except BaseException:
+            self._process.send_signal(signal.SIGKILL)
+            raise
+        raise TemplateFailed(reason, self._printed.decode(errors="replace"))
 
     async def _end_of_load(self, load_timeout_s: float) -> str:
         """See the template that did not get ready to its end, and say why."""
@@ -149,7 +161,7 @@ class OwnedTemplate:
         self._disconnect()
         await asyncio.wait({self._ended}, timeout=CLOSE_TIMEOUT_S)
         if not self._ended.done():
-            self._process.kill()
+            self._process.send_signal(signal.SIGKILL)
             await self._ended
 
     # -- messages
@@ -187,7 +199,7 @@ class OwnedTemplate:
             if not data:
                 self._disconnect()
                 if self._ready.done() and "ready" in self._ready.result():
-                    self._process.kill()  # it has lost its way to us, so it can only be lost
+                    self._process.send_signal(signal.SIGKILL)  # it has lost its way to us, so it can only be lost
                 return
             self._hear(json.loads(data))
 
@@ -236,8 +248,7 @@ class OwnedTemplate:
         return True
 
     def _die(self) -> None:
-        self._loop.remove_reader(self._pidfd)
-        os.close(self._pidfd)
+        self._loop.remove_reader(self._process.pidfd)
         self._read()  # what it had said before it died
         self._disconnect()
         while self._read_output():
@@ -245,7 +256,6 @@ class OwnedTemplate:
         self._loop.remove_reader(self._output)
         os.close(self._output)
         end = Exit(self._process.wait())
-        self.pids.discard(self.pid)
         children, self._children, self._spare = self._children, {}, None
         end_orphans(
             [child.pid for child in children.values() if child.pid is not None], {child.mark for child in children.values()}
@@ -254,3 +264,10 @@ class OwnedTemplate:
         for child in children.values():
             child.on_exited(Exit(-signal.SIGKILL, lost=f"the template process that this one was forked from ended: {how}"))
         self._ended.set_result(end)
+
+
+def _ends() -> tuple[socket.socket, int, int, int]:
+    """Our socket and the template's, our end of its output and its own."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    output, their_output = os.pipe2(os.O_CLOEXEC)
+    return ours, theirs.detach(), output, their_output

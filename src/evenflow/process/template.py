@@ -49,6 +49,7 @@ from evenflow.process.child import BLOCKED_IN_TEMPLATE, FAILED_OUTSIDE_USER_CODE
 from evenflow.process.frames import Header, Link
 from evenflow.process.freezing import Freezer
 from evenflow.process.marks import MarksRefused, check_marks
+from evenflow.process.trunk import TRUNK, bear_templates
 
 T = TypeVar("T")
 
@@ -70,17 +71,26 @@ class NotPrepared(EvenflowError):
         self.trace = trace
 
 
-def serve_template(prepare: Callable[[Header], T], run: Callable[[T, Header, Link], tuple[Header, bytes]]) -> NoReturn:
-    """Be a template, with the socket that ``sys.argv[1]`` names.
+def serve_template(
+    prepare: Callable[[Header], T],
+    run: Callable[[T, Header, Link], tuple[Header, bytes]],
+    *,
+    ahead: Callable[[], None] = lambda: None,
+) -> NoReturn:
+    """Be a template, with the socket that ``sys.argv[1]`` names; or, when ``trunk`` follows it, what forks templates.
 
     ``prepare`` is called once with the owner's config and loads what the children share, or raises :class:`NotPrepared`. ``run`` is
-    called in each child with that and the child's job; its answer is the child's last frame.
+    called in each child with that and the child's job; its answer is the child's last frame. ``ahead`` loads, in a trunk, what most
+    templates would.
     """
     owner = socket.socket(fileno=int(sys.argv.pop(1)))
     owner.set_inheritable(False)
     # While user code is imported nobody reads the owner's socket, so the kernel must watch the owner.
     prctl.die_with_parent(signal.SIGKILL)
     faulthandler.enable()
+    if sys.argv[1:] == [TRUNK]:
+        del sys.argv[1:]
+        owner = bear_templates(owner, ahead)
     try:
         check_marks()
         prepared = prepare(_sandboxed(json.loads(owner.recv(MESSAGE_LIMIT))))

@@ -16,6 +16,7 @@ from evenflow.process.boot_clock import boot_time
 from evenflow.process.code_cache import CodeCache
 from evenflow.process.frames import Header
 from evenflow.process.owned_template import OwnedTemplate, TemplateFailed
+from evenflow.process.owned_trunk import OwnedTrunk
 from evenflow.process.patience import Patience
 from evenflow.process.sandbox import Sandbox
 
@@ -40,13 +41,26 @@ class CannotLoad(EvenflowError):
 
 
 class TemplatePool:
-    """Of templates that run ``module``. Least recently used first; one with children is never ended."""
+    """Of templates that run ``module``, least recently used first. One with children is never ended; the others are kept as long as
+    they take no more than ``memory`` MiB together.
+    """
 
-    def __init__(self, module: str, code: CodeCache, env: Mapping[str, str], sandbox: Sandbox | None = None) -> None:
+    def __init__(
+        self,
+        module: str,
+        code: CodeCache,
+        env: Mapping[str, str],
+        sandbox: Sandbox | None = None,
+        *,
+        memory: int = limits.TEMPLATE_MEMORY,
+    ) -> None:
         self._module, self._code, self._env, self._sandbox = module, code, env, sandbox
+        self._memory = memory * 2**20
         self._loop = asyncio.get_running_loop()
+        self._trunk: OwnedTrunk | None = None
         self._templates: dict[DagFile, OwnedTemplate] = {}
         self._used_at: dict[DagFile, float] = {}
+        self._unused: set[DagFile] = set()  # just loaded: those for whom it was are on their way
         self._loading: dict[DagFile, asyncio.Task[None]] = {}  # those that failed of late, too
         self._turn = asyncio.Semaphore(limits.LOADS_AT_ONCE)
         self._until = boot_time()  # children may run
@@ -57,6 +71,7 @@ class TemplatePool:
         template = self._templates.get(file)
         if template is None or not template.alive:
             return None
+        self._unused.discard(file)
         del self._templates[file]  # to the end: used last
         self._templates[file] = template
         self._used_at[file] = self._loop.time()
@@ -77,12 +92,15 @@ class TemplatePool:
             template.lease(until)
 
     def end_idle(self) -> None:
-        """End what has been idle for too long, and the longest idle above the limit. Call it now and then."""
-        idle = [file for file, template in self._templates.items() if not template.children]
-        now = self._loop.time()
-        for position, file in enumerate(idle):
-            if position < len(idle) - limits.IDLE_TEMPLATES or now - self._used_at[file] > limits.IDLE_TEMPLATE:
-                self._end(self._templates.pop(file))
+        """End what has been idle for too long, and the longest idle above the memory that all may take. Call it now and then."""
+        now, memory = self._loop.time(), 0
+        for file, template in reversed(list(self._templates.items())):
+            if not template.children and now - self._used_at[file] > limits.IDLE_TEMPLATE:
+                self._drop(file)
+            elif not template.children and file not in self._unused:
+                memory += template.memory
+                if memory > self._memory:
+                    self._drop(file)
 
     async def close(self) -> None:
         """End all of them and their children."""
@@ -91,6 +109,8 @@ class TemplatePool:
         for template in self._templates.values():
             self._end(template)
         self._templates.clear()
+        if self._trunk is not None:
+            await self._trunk.close()
         await asyncio.gather(*self._loading.values(), *self._closing, return_exceptions=True)
 
     async def _load(self, file: DagFile) -> None:
@@ -98,6 +118,7 @@ class TemplatePool:
         # Nobody may find the load done and the template not there yet: who asks again would get no further, nor let others.
         del self._loading[file]
         self._templates[file] = template
+        self._unused.add(file)
         template.lease(self._until)
         self._used_at[file] = self._loop.time()
         self.end_idle()
@@ -108,7 +129,9 @@ class TemplatePool:
             async with self._turn:
                 config: Header = {"root": root, "file": file.file, "default_timezone": file.default_timezone}
                 config |= self._sandbox.as_config() if self._sandbox else {}
-                return await OwnedTemplate.start(self._module, config, env=self._env, load_timeout_s=limits.LOAD_TIMEOUT)
+                if self._trunk is None or not self._trunk.alive:
+                    self._trunk = OwnedTrunk(self._module, self._env)
+                return await OwnedTemplate.fork(self._trunk, config, load_timeout_s=limits.LOAD_TIMEOUT)
         except TemplateFailed as error:
             reason = str(error) if str(error).startswith("cannot import") else f"cannot import DAG file {file.file}: {error}"
             raise CannotLoad(reason, error.output) from error
@@ -133,6 +156,11 @@ class TemplatePool:
             del self._loading[file]
         elif loading.exception() is not None:
             self._loop.call_later(limits.FAILURE_KEPT, self._loading.pop, file, None)
+
+    def _drop(self, file: DagFile) -> None:
+        self._unused.discard(file)
+        self._used_at.pop(file)
+        self._end(self._templates.pop(file))
 
     def _end(self, template: OwnedTemplate) -> None:
         closing = self._loop.create_task(template.close())

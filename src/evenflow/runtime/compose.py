@@ -74,6 +74,7 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 name=settings.name,
                 slots=settings.slots,
                 resume_slots=settings.resume_slots,
+                template_memory=settings.template_memory,
                 queues=list(settings.queues),
                 home=settings.home,
                 sandbox=sandbox,

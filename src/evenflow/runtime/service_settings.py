@@ -59,6 +59,7 @@ class ServiceSettings:
     parse_memory: int
     slots: int
     resume_slots: int  # on top of them, for returns alone
+    template_memory: int  # MiB
     queues: tuple[str, ...]
     capacity: int  # of a triggerer
     trigger_queues: tuple[str, ...]  # that it serves; none: all
@@ -116,6 +117,7 @@ class ServiceSettings:
             parse_memory=int(value("PARSE_MEMORY")),
             slots=int(value("SLOTS")),
             resume_slots=int(value("RESUME_SLOTS")),
+            template_memory=int(value("TEMPLATE_MEMORY")),
             queues=tuple(value("QUEUES").split(",")),
             capacity=int(value("CAPACITY")),
             trigger_queues=tuple(filter(None, value("TRIGGER_QUEUES").split(","))),

@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from evenflow.core.bundle import OWN_BUNDLE, BundleSource
 from evenflow.errors import SettingsError
+from evenflow.process.limits import TEMPLATE_MEMORY
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import NAME, BundleSettings
@@ -79,6 +80,9 @@ class Settings(BaseSettings):
     slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
     resume_slots: int | None = Field(
         None, ge=1, le=1000, description="Tries on top that may only return from waiting; else a tenth of its slots, rounded up"
+    )
+    template_memory: int = Field(
+        TEMPLATE_MEMORY, ge=0, le=1_048_576, description="MiB that a worker's DAG files may take that are loaded and have no try"
     )
     queues: Annotated[list[str], NoDecode] = Field(default=["default"], min_length=1, description="Queues that a worker serves")
 
@@ -237,6 +241,7 @@ class Settings(BaseSettings):
             "statsd_prefix",
             "statsd_style",
             "slots",
+            "template_memory",
             "capacity",
             "log_level",
             "log_format",

@@ -14,6 +14,12 @@ EVERY_TRY = ("evenflow.sdk.macros",)
 WITH_TEMPLATES = ("evenflow.sdk.jinja", "jinja2._identifier")
 
 
+def preload_ahead() -> None:
+    """Before it is known of which DAGs."""
+    for name in (*EVERY_TRY, *WITH_TEMPLATES):
+        importlib.import_module(name)
+
+
 def preload(dags: Iterable[DAG]) -> None:
     """Loads what tasks of these import when they are tried. What cannot be imported is told by the try that needs it."""
     for name in dict.fromkeys(name for dag in dags for task in dag.task_dict.values() for name in _modules(task)):

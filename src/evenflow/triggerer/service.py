@@ -23,7 +23,7 @@ from evenflow.process.environment import user_environment
 from evenflow.process.log_shipper import LogShipper
 from evenflow.process.loops import Loops
 from evenflow.process.orphans import reap_adopted
-from evenflow.process.owned_template import OwnedTemplate
+from evenflow.process.owned_trunk import OwnedProcess
 from evenflow.process.presence import Presence, identity
 from evenflow.process.sandbox import Sandbox
 from evenflow.process.templates import TemplatePool
@@ -181,7 +181,7 @@ class TriggererService:
         if not self._frozen:
             self._in_hand.hosts.look()
         self._templates.end_idle()
-        reap_adopted(OwnedTemplate.pids)
+        reap_adopted(OwnedProcess.pids)
         if answer.state == "draining":
             self._told_to_drain()
 

@@ -22,10 +22,11 @@ from evenflow.process.boot_clock import boot_time
 from evenflow.process.claiming import Claiming
 from evenflow.process.code_cache import CodeCache
 from evenflow.process.environment import user_environment
+from evenflow.process.limits import TEMPLATE_MEMORY
 from evenflow.process.log_shipper import LogShipper
 from evenflow.process.loops import Loops
 from evenflow.process.orphans import reap_adopted
-from evenflow.process.owned_template import OwnedTemplate
+from evenflow.process.owned_trunk import OwnedProcess
 from evenflow.process.presence import Presence, identity
 from evenflow.process.sandbox import Sandbox
 from evenflow.process.templates import TemplatePool
@@ -65,6 +66,7 @@ class WorkerService:
         queues: list[str],
         home: Path,
         values: Values,
+        template_memory: int = TEMPLATE_MEMORY,
         sandbox: Sandbox | None = None,
         tls: Tls = PLAIN,
         vitals: Vitals | None = None,
@@ -75,7 +77,7 @@ class WorkerService:
             )
         self.name = name
         self._api_url, self._token, self._home, self._values = api_url, token, home, values
-        self._sandbox, self._tls = sandbox, tls
+        self._sandbox, self._tls, self._template_memory = sandbox, tls, template_memory
         self._slots, self._resume_slots, self._queues = slots, resume_slots, queues
         self.vitals = vitals or Vitals(Teller.WORKER, name)
         self._state: Literal["active", "draining"] = "active"
@@ -91,7 +93,9 @@ class WorkerService:
         code = CodeCache(self._home / "code", self._client)
         await asyncio.to_thread(code.prune)
         self._memory = MemoryWatch(kernel_counters())
-        self._templates = TemplatePool(TASK_PROCESS, code, user_environment(os.environ), self._sandbox)
+        self._templates = TemplatePool(
+            TASK_PROCESS, code, user_environment(os.environ), self._sandbox, memory=self._template_memory
+        )
         self._reporter = Reporter(self._client, lambda epoch: self._tries.stored(epoch))
         self._logs = LogShipper(self._client)
         tools = Tools(
@@ -185,7 +189,7 @@ class WorkerService:
         self._lease.beat()
         self._memory.look()
         self._templates.end_idle()
-        reap_adopted(OwnedTemplate.pids)
+        reap_adopted(OwnedProcess.pids)
         self._tries.revoke(answer.revoked)
         self._templates.lease(until)
         if self._presence.holds:

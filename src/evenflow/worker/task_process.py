@@ -32,7 +32,7 @@ from evenflow.sdk import killing
 from evenflow.sdk.callback_run import CallbackContext, run_callback
 from evenflow.sdk.default_timezone import set_default_timezone
 from evenflow.sdk.loader import LoadedFile, load_file
-from evenflow.sdk.preloading import preload
+from evenflow.sdk.preloading import preload, preload_ahead
 from evenflow.sdk.runner import TryContext, run_try
 
 # What user code logs with Python's logging goes to its log, from INFO on; a DAG file may configure it otherwise.
@@ -135,4 +135,4 @@ class LinkChannel:
 
 
 if __name__ == "__main__":
-    serve_template(prepare, run)
+    serve_template(prepare, run, ahead=preload_ahead)

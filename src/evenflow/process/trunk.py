@@ -1,0 +1,69 @@
+"""The trunk: a process that has imported what every template needs, and forks one for each DAG file that is to be loaded.
+
+It runs nobody's code and enters no sandbox, so nothing of one file is in the template of another. What a template begins with are
+modules of Evenflow; importing them costs many times what a small DAG file does. Messages, with descriptors beside them:
+
+    owner     {"bear": true} + [socket, output]     of the new template
+    template  {"pid": n} + [pidfd]                  on that socket, before anything else of it; the end of the socket: there is none
+
+A template is not the trunk's child but its owner's, which adopts orphans: it outlives the trunk, and dies with its owner.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable
+
+from evenflow.process import prctl
+
+TRUNK = "trunk"  # the argument that says what a module is run as
+
+
+def bear_templates(owner: socket.socket, ahead: Callable[[], None]) -> socket.socket:
+    """Be the trunk until the owner ends. Returns in each new template, with its own socket."""
+    ahead()
+    gc.collect()
+    gc.freeze()  # what all share is not looked at again, and so not copied, by any of them
+    while True:
+        try:
+            request, fds, _, _ = socket.recv_fds(owner, 64, 2)
+        except ConnectionResetError:  # the owner died with messages unread
+            request, fds = b"", []
+        if not request:
+            os._exit(0)
+        theirs, output = fds
+        adopted, gone = os.pipe()
+        middle = os.fork()
+        if middle == 0:
+            os.close(gone)
+            if _is_template(theirs):
+                owner.close()
+                return _begin(theirs, output, adopted)
+            os._exit(0)
+        os.waitpid(middle, 0)
+        for fd in (gone, adopted, theirs, output):
+            os.close(fd)
+
+
+def _is_template(theirs: int) -> bool:
+    """The process between dies, so that the owner adopts the template. It alone can open a descriptor of the right process."""
+    pid = os.fork()
+    if pid:
+        with socket.socket(fileno=theirs) as owner:
+            socket.send_fds(owner, [json.dumps({"pid": pid}).encode()], [os.pidfd_open(pid)])
+    return pid == 0
+
+
+def _begin(theirs: int, output: int, adopted: int) -> socket.socket:
+    os.setsid()  # Ctrl-C in a terminal is for the owner
+    os.read(adopted, 1)  # its end: who was between is gone, and the parent is the owner
+    prctl.die_with_parent(signal.SIGKILL)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    for fd in (output, adopted):
+        os.close(fd)
+    return socket.socket(fileno=theirs)
