@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import psycopg
 import pytest
 
+from evenflow.api import parsing
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, DeadlineSpec, RetryRule, Schedule, TaskSpec
 from evenflow.errors import ApiRefused
 from evenflow.scheduler.schedules import create_scheduled
+from evenflow.store.inbox import EXECUTOR_LOCK
+from evenflow.store.sql import sql
 from evenflow.wire import messages as m
 from evenflow.wire.code import pack
 from tests.api.world import CODE, CODE_HASH, SPEC, World
+from tests.processor.bundle import until
 
 pytestmark = pytest.mark.usefixtures("no_dag")
 
@@ -467,3 +473,104 @@ async def test_limits_follow_the_newest_version(processor: ExecutionClient, worl
     await parsed(processor, "a", "3", dataclasses.replace(ONE, tasks=task(None)))
     assert world.one("select capacity, used from concurrency_limit where name = 'one/a'") == (2**31 - 1, 2)
     assert world.all("select name, released from wake join concurrency_limit using (limit_id)") == [("one/a", 0)]
+
+
+def many(number: int, **limits: int) -> list[DagSpec]:
+    return [DagSpec(dag_id=f"d{n}", tasks=(TaskSpec(task_id="a", operator="python"),), **limits) for n in range(number)]
+
+
+def run_limits(world: World) -> list[int]:
+    return world.all("select distinct capacity from concurrency_limit where kind = 'run'")
+
+
+async def begin_runs(processor: ExecutionClient, world: World, number: int) -> None:
+    """A run of each, with its limit, as a scheduler makes them."""
+    await see(processor, a="1")
+    await parsed(processor, "a", "1", *many(number, max_active_tasks=4))
+    for version_key in world.all("select version_key from dag where dag_id ~ '^d[0-9]'"):
+        run_key = world.run(version_key)
+        world.db.execute("insert into concurrency_limit (kind, run_key, name, capacity) values ('run', %s, '', 4)", [run_key])
+    await see(processor, a="2")
+
+
+async def test_the_executors_lock_is_held_for_one_statement(
+    processor: ExecutionClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA19: however many DAGs of a file have other limits now, schedulers wait for one statement, after all that stores them."""
+    await begin_runs(processor, world, 30)
+    said: list[tuple[int, bytes]] = []
+    execute = psycopg.AsyncCursor.execute
+
+    async def recorded(cursor: Any, query: Any, *args: Any, **named: Any) -> Any:
+        said.append((cursor.connection.info.backend_pid, query))
+        return await execute(cursor, query, *args, **named)
+
+    monkeypatch.setattr(psycopg.AsyncCursor, "execute", recorded)
+    await parsed(processor, "a", "2", *many(30, max_active_tasks=2))
+    at = [number for number, (_, query) in enumerate(said) if query == sql("dags/lock_executor")]
+    assert len(at) == 1
+    assert [query for pid, query in said[at[0] + 1 :] if pid == said[at[0]][0]] == [sql("dags/compare_limits")]
+    assert sum(query == sql("dags/upsert") for _, query in said[: at[0]]) == 30
+    assert run_limits(world) == [2]
+
+
+async def test_nobody_waits_for_the_executors_lock_while_dags_are_stored(
+    processor: ExecutionClient, world: World, database_url: str
+) -> None:
+    """R-HA19: while a scheduler keeps its lock the DAGs are stored already, and the file counts as parsed when their limits are."""
+    await begin_runs(processor, world, 3)
+    with psycopg.connect(database_url) as scheduler:
+        scheduler.execute("select pg_advisory_xact_lock(%s)", [EXECUTOR_LOCK])
+        storing = asyncio.create_task(parsed(processor, "a", "2", *many(3, max_active_tasks=2)))
+        waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+        await until(lambda: world.one(waiting) == 1, "the API waits for the scheduler")
+        newest = "select count(*) from dag join dag_version using (version_key) where spec::text like %s"
+        assert world.one(newest, '%"max_active_tasks": 2%') + world.one(newest, '%"max_active_tasks":2%') == 3
+        assert (run_limits(world), world.one("select parsed from dag_file")) == ([4], "1")
+    await storing
+    assert (run_limits(world), world.one("select parsed from dag_file")) == ([2], "2")
+
+
+async def test_a_file_whose_limits_could_not_change_is_delivered_again(
+    processor: ExecutionClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA19: who dies between DAGs and their limits leaves a file that is not parsed, so it is leased again."""
+    await begin_runs(processor, world, 3)
+    assert await lease(processor) == ["a.py"]
+
+    async def die(*_: Any) -> None:
+        raise ConnectionResetError("the server went away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(parsing, "change_limits", die)
+        with pytest.raises(ApiRefused, match="failed at this request"):
+            await parsed(processor, "a", "2", *many(3, max_active_tasks=2))
+    assert (run_limits(world), world.one("select parsed from dag_file")) == ([4], "1")
+    world.db.execute("update dag_file set lease_until = now() - interval '1 second'")
+    assert await lease(processor) == ["a.py"]
+    await parsed(processor, "a", "2", *many(3, max_active_tasks=2))
+    assert (run_limits(world), world.one("select parsed from dag_file")) == ([2], "2")
+    assert await lease(processor) == []
+
+
+async def test_a_file_that_changes_before_its_limits_do_is_parsed_anew(
+    processor: ExecutionClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA19: limits of an older content never come after a newer one was seen."""
+    await begin_runs(processor, world, 1)
+    looks = 0
+    outdated = parsing._outdated
+
+    async def late(*args: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            await see(processor, a="3")
+        return await outdated(*args)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(parsing, "_outdated", late)
+        await parsed(processor, "a", "2", *many(1, max_active_tasks=2))
+    assert (looks, run_limits(world), world.one("select parsed from dag_file")) == (2, [4], "1")
+    await parsed(processor, "a", "3", *many(1, max_active_tasks=7))
+    assert (run_limits(world), world.one("select parsed from dag_file")) == ([7], "3")

@@ -13,7 +13,7 @@ from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.pool_policy import PoolPolicy
 from evenflow.store import pools
 from evenflow.store.connect import connect_async
-from evenflow.store.dag_limits import UNBOUNDED, set_limits
+from evenflow.store.dag_limits import UNBOUNDED, change_limits, insert_limits
 
 Reload = Callable[[DagSpec], None]
 
@@ -44,7 +44,17 @@ def within(database_url: str) -> Callable[[Callable[[Any], Awaitable[None]]], No
 
 @pytest.fixture
 def reload(within: Any) -> Reload:
-    return lambda newest: within(lambda conn: set_limits(conn, [newest]))
+    def do(newest: DagSpec) -> None:
+        async def store(conn: Any) -> None:
+            if await insert_limits(conn, [newest]):
+                followed.append(newest)
+
+        followed: list[DagSpec] = []
+        within(store)
+        if followed:
+            within(lambda conn: change_limits(conn, followed))
+
+    return do
 
 
 def limit(world: Any, kind: str) -> tuple[int, int] | None:

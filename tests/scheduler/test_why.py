@@ -34,7 +34,7 @@ from evenflow.core.why import (
 from evenflow.errors import DagNotFound, ParamError
 from evenflow.store import why
 from evenflow.store.connect import connect_async
-from evenflow.store.dag_limits import set_limits
+from evenflow.store.dag_limits import change_limits
 from evenflow.store.plan import read_plan
 from evenflow.store.pools import set_pool
 from tests.scheduler.closing import set_state
@@ -64,7 +64,7 @@ class Asking:
         else:
             assert spec is not None
             async with self.conn.transaction():
-                await set_limits(self.conn, [_with_more(spec, limit.limit)])
+                await change_limits(self.conn, [_with_more(spec, limit.limit)])
 
 
 def _with_more(spec: DagSpec, kind: str) -> DagSpec:

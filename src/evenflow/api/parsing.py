@@ -1,10 +1,16 @@
-"""The result of a DAG file becomes versions, DAGs and limits, in one transaction."""
+"""The result of a DAG file becomes versions, DAGs and limits.
+
+All is one transaction, unless limits that are there change: that takes the executor's lock, for which no scheduler shall wait while
+a thousand DAGs are stored. So they change in a second one, and only there the file counts as parsed: whoever dies in between leaves
+a file that is delivered again.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +25,7 @@ from evenflow.core.timetable import Past
 from evenflow.errors import DagError
 from evenflow.store import assets, callbacks, dags, settings
 from evenflow.store.connect import AsyncPool
-from evenflow.store.dag_limits import set_limits
+from evenflow.store.dag_limits import change_limits, insert_limits
 from evenflow.wire.code import check_archive
 from evenflow.wire.messages import ParsedAnswer, ParsedFile
 
@@ -34,23 +40,53 @@ async def store_parsed(pool: AsyncPool, judge: Judge, parsed: ParsedFile) -> Par
     if parsed.code is not None and parsed.code_hash is not None:
         await asyncio.to_thread(check_archive, parsed.code_hash, parsed.code)
     async with pool.connection() as conn, conn.transaction():
-        if await dags.lock_file(conn, parsed.bundle, parsed.file) != parsed.fingerprint:
-            return ParsedAnswer()
-        if (stale := _with_another_timezone(parsed, judged, await settings.read_default_timezone(conn))) is not None:
-            return ParsedAnswer(errors=[stale])
+        if (answer := await _outdated(conn, parsed, judged)) is not None:
+            return answer
         if parsed.specs and parsed.code_hash is not None and not await _code_is_here(conn, parsed.code_hash, parsed.code):
             return ParsedAnswer(need_code=True)
-        errors = [parsed.error[-limits.TRACEBACK :]] if parsed.error is not None else await _store_specs(conn, parsed, judged)
-        await dags.record_parse(
-            conn,
-            bundle=parsed.bundle,
-            file=parsed.file,
-            seconds=parsed.seconds,
-            error="\n".join(errors).replace("\0", "") or None,
-            error_line=parsed.error_line,
-            warnings="\n".join(parsed.warnings)[: limits.WARNINGS].replace("\0", "") or None,
+        stored = (
+            _Stored([parsed.error[-limits.TRACEBACK :]], {})
+            if parsed.error is not None
+            else await _store_specs(conn, parsed, judged)
         )
-        return ParsedAnswer(errors=errors if parsed.error is None else [])
+        answer = ParsedAnswer(errors=stored.errors if parsed.error is None else [])
+        if not stored.limits_change:
+            await _record(conn, parsed, stored.errors)
+            return answer
+    async with pool.connection() as conn, conn.transaction():
+        if (outdated := await _outdated(conn, parsed, judged)) is not None:
+            return outdated
+        await _lock_own(conn, parsed, stored.specs)
+        await _record(conn, parsed, stored.errors)
+        await dags.notify(conn)
+        await change_limits(conn, stored.specs.values())
+    return answer
+
+
+class _Stored(NamedTuple):
+    errors: list[str]
+    specs: dict[str, DagSpec]  # by DAG
+    limits_change: bool = False
+
+
+async def _outdated(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[JudgedSpec]) -> ParsedAnswer | None:
+    """What to answer when this result counts no more. Until the transaction ends nobody else stores one of the file."""
+    if await dags.lock_file(conn, parsed.bundle, parsed.file) != parsed.fingerprint:
+        return ParsedAnswer()
+    stale = _with_another_timezone(parsed, judged, await settings.read_default_timezone(conn))
+    return None if stale is None else ParsedAnswer(errors=[stale])
+
+
+async def _record(conn: dags.Conn, parsed: ParsedFile, errors: Sequence[str]) -> None:
+    await dags.record_parse(
+        conn,
+        bundle=parsed.bundle,
+        file=parsed.file,
+        seconds=parsed.seconds,
+        error="\n".join(errors).replace("\0", "") or None,
+        error_line=parsed.error_line,
+        warnings="\n".join(parsed.warnings)[: limits.WARNINGS].replace("\0", "") or None,
+    )
 
 
 def _with_another_timezone(parsed: ParsedFile, judged: Sequence[JudgedSpec], zone: str) -> str | None:
@@ -73,9 +109,9 @@ async def _code_is_here(conn: dags.Conn, code_hash: str, archive: bytes | None) 
     return True
 
 
-async def _store_specs(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[JudgedSpec]) -> list[str]:
+async def _store_specs(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[JudgedSpec]) -> _Stored:
     if parsed.specs and parsed.code_hash is None:
-        return ["The DAGs came without the hash of their code. Processor and API may be of different versions."]
+        return _Stored(["The DAGs came without the hash of their code. Processor and API may be of different versions."], {})
     errors = [found.error for found in judged if found.error is not None]
     specs: dict[str, DagSpec] = {}
     pools, executors = await dags.list_resources(conn)
@@ -89,19 +125,25 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[Jud
             specs[spec.dag_id] = spec
         except DagError as error:
             errors.append(str(error))
-    await dags.lock_ids(conn, specs)
-    for owner in await dags.find_owners(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
-        errors.append(_taken(owner, parsed))
-        del specs[owner.dag_id]
+    errors += [_taken(owner, parsed) for owner in await _lock_own(conn, parsed, specs)]
     version_keys = {spec.dag_id: await _store_version(conn, spec, parsed) for spec in specs.values()}
-    await set_limits(conn, specs.values())
+    limits_change = await insert_limits(conn, specs.values())
     new_are_paused = await settings.read_paused_at_creation(conn)
     for spec in specs.values():
         await _store_dag(conn, spec, version_keys[spec.dag_id], parsed, new_are_paused)
     if not errors and await dags.retire_unlisted(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
         await dags.reparse_failed(conn)
     await dags.notify(conn)
-    return errors
+    return _Stored(errors, specs, limits_change)
+
+
+async def _lock_own(conn: dags.Conn, parsed: ParsedFile, specs: dict[str, DagSpec]) -> list[dags.Owner]:
+    """No other file stores these DAGs until the transaction ends. Takes those away that are others' already, and answers whose."""
+    await dags.lock_ids(conn, specs)
+    owners = await dags.find_owners(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs)
+    for owner in owners:
+        del specs[owner.dag_id]
+    return owners
 
 
 def _taken(owner: dags.Owner, parsed: ParsedFile) -> str:

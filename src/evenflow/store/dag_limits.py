@@ -2,8 +2,10 @@
 
 A limit that the newest version has no more stays, unbounded, for tries and runs hold it and lanes may be parked on it; it goes when
 no stored version knows the task any more (the view ``unused_limit``). One that a run did not begin with stays out of that run.
+
 Limits that are there are changed under the executor's lock, which comes before those of runs and limits: so no round is met half
-way, and no two wait for each other.
+way, and no two wait for each other. Nobody decides anything meanwhile, so that is a short transaction of its own, after the one that
+stores the DAGs, however many these are.
 """
 
 from __future__ import annotations
@@ -21,37 +23,33 @@ from evenflow.store.sql import sql
 
 UNBOUNDED = 2**31 - 1  # the largest capacity that the column takes
 
-Capacities = dict[tuple[str, str], int]  # by kind and name
 
+class Difference(NamedTuple):
+    """What a limit is to be; ``limit_id`` is ``None`` when there is none yet."""
 
-class StoredLimit(NamedTuple):
-    limit_id: int
+    limit_id: int | None
     kind: str
-    run_key: int  # 0: of the DAG or of one of its tasks
-    dag_id: str
     name: str
     capacity: int
 
 
-class _Differences(NamedTuple):
-    changed: list[tuple[StoredLimit, int]]  # with the capacity that it is to have
-    new: list[tuple[str, str, int]]  # kind, name, capacity: of DAGs and tasks
-
-
-async def set_limits(conn: Conn, specs: Collection[DagSpec]) -> None:
-    """Makes the limits of these DAGs what their specs say. Comes before the DAGs are changed, in the same transaction, by one at a
-    time for each DAG.
+async def insert_limits(conn: Conn, specs: Collection[DagSpec]) -> bool:
+    """Inserts the limits that these DAGs did not have, for without them nothing of the new versions can start; answers whether
+    :func:`change_limits` is to follow. Comes before the DAGs are changed, in the same transaction, by one at a time for each DAG.
     """
-    wanted = {spec.dag_id: _capacities(spec) for spec in specs}
-    found = await _compare(conn, wanted)
-    slots = [name for kind, name, _ in found.new if kind == "dag_runs"]
-    if found.changed or (slots and await _has_live_runs(conn, slots)):
-        await conn.execute(sql("dags/lock_executor"), {"executor": EXECUTOR_LOCK})
-        found = await _compare(conn, wanted)
-    if found.new:
-        await _insert(conn, found.new)
-    if found.changed:
-        await _change(conn, found.changed)
+    found = await _compare(conn, specs, change=False)
+    new = [difference for difference in found if difference.limit_id is None]
+    live = await _find_live(conn, [limit.name for limit in new if limit.kind == "dag_runs"])
+    at_once = [limit for limit in new if limit.name not in live]
+    await _insert(conn, at_once)
+    return len(found) > len(at_once)
+
+
+async def change_limits(conn: Conn, specs: Collection[DagSpec]) -> None:
+    """Makes the limits of these DAGs what their specs say. The last of its transaction, which ends with the executor's lock."""
+    await conn.execute(sql("dags/lock_executor"), {"executor": EXECUTOR_LOCK})
+    found = await _compare(conn, specs, change=True)
+    await _insert(conn, [difference for difference in found if difference.limit_id is None])
 
 
 def _capacities(spec: DagSpec) -> dict[tuple[str, str], int]:
@@ -62,34 +60,32 @@ def _capacities(spec: DagSpec) -> dict[tuple[str, str], int]:
     return {key: capacity for key, capacity in given.items() if capacity is not None}
 
 
-async def _compare(conn: Conn, wanted: dict[str, Capacities]) -> _Differences:
-    cursor = conn.cursor(row_factory=args_row(StoredLimit))
-    stored = await (await cursor.execute(sql("dags/read_limits"), {"dag_ids": list(wanted)})).fetchall()
-    known = {(limit.kind, limit.name) for limit in stored if limit.run_key == 0}
-    capacities = ((limit, wanted[limit.dag_id].get((limit.kind, limit.name), UNBOUNDED)) for limit in stored)
-    return _Differences(
-        changed=[(limit, capacity) for limit, capacity in capacities if limit.capacity != capacity],
-        new=[
-            (*key, capacity)
-            for limits in wanted.values()
-            for key, capacity in limits.items()
-            if key[0] in ("dag_runs", "dag_task") and key not in known
-        ],
-    )
+async def _compare(conn: Conn, specs: Collection[DagSpec], *, change: bool) -> list[Difference]:
+    wanted = [(spec.dag_id, kind, name, capacity) for spec in specs for (kind, name), capacity in _capacities(spec).items()]
+    params = {
+        "dag_ids": [spec.dag_id for spec in specs],
+        "of": [dag_id for dag_id, _, _, _ in wanted],
+        "kinds": [kind for _, kind, _, _ in wanted],
+        "names": [name for _, _, name, _ in wanted],
+        "capacities": numbers(capacity for _, _, _, capacity in wanted),
+        "unbounded": UNBOUNDED,
+        "change": change,
+    }
+    cursor = conn.cursor(row_factory=args_row(Difference))
+    return await (await cursor.execute(sql("dags/compare_limits"), params)).fetchall()
 
 
-async def _has_live_runs(conn: Conn, dag_ids: list[str]) -> bool:
-    row = await (await conn.execute(sql("dags/has_live_runs"), {"dag_ids": dag_ids})).fetchone()
-    return row is not None and bool(row[0])
+async def _find_live(conn: Conn, dag_ids: list[str]) -> set[str]:
+    if not dag_ids:
+        return set()
+    return {dag_id for (dag_id,) in await (await conn.execute(sql("dags/find_live"), {"dag_ids": dag_ids})).fetchall()}
 
 
-async def _insert(conn: Conn, new: Sequence[tuple[str, str, int]]) -> None:
-    kinds, names, capacities = zip(*sorted(new), strict=True)
+async def _insert(conn: Conn, new: Sequence[Difference]) -> None:
+    """Limits of DAGs and tasks. The running runs of a DAG hold the one of its runs from now on."""
+    if not new:
+        return
+    _, kinds, names, capacities = zip(*sorted(new, key=lambda limit: (limit.kind, limit.name)), strict=True)
     await conn.execute(sql("dags/insert_limits"), {"kinds": list(kinds), "names": list(names), "capacities": numbers(capacities)})
-    if dag_ids := [name for kind, name, _ in new if kind == "dag_runs"]:
+    if dag_ids := [limit.name for limit in new if limit.kind == "dag_runs"]:
         await conn.execute(sql("dags/hold_run_slots"), {"dag_ids": dag_ids})
-
-
-async def _change(conn: Conn, changed: Sequence[tuple[StoredLimit, int]]) -> None:
-    names = {"limits": numbers(limit.limit_id for limit, _ in changed), "capacities": numbers(capacity for _, capacity in changed)}
-    await conn.execute(sql("dags/change_limits"), names)
