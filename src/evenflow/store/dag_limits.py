@@ -4,8 +4,8 @@ A limit that the newest version has no more stays, unbounded, for tries and runs
 no stored version knows the task any more (the view ``unused_limit``). One that a run did not begin with stays out of that run.
 
 Limits that are there are changed under the executor's lock, which comes before those of runs and limits: so no round is met half
-way, and no two wait for each other. Nobody decides anything meanwhile, so that is a short transaction of its own, after the one that
-stores the DAGs, however many these are.
+way, and no two wait for each other. Nobody decides anything meanwhile, so that is a short transaction of its own, after the one
+that stores the DAGs, however many these are.
 """
 
 from __future__ import annotations
