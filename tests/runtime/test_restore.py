@@ -154,6 +154,8 @@ def test_a_dump_and_back(database_url: str, db: psycopg.Connection[Any], tmp_pat
         dump(database_url, file, replace=False, progress=silent)
     db.execute("update token_key set value = 'after'")
     db.execute("delete from setting")
+    db.execute("update installation set id = 'this one'")
+    installation = db.execute("select id from installation").fetchone()
     db.execute("create table left_over (n int)")
     db.close()
     with pytest.raises(DumpError, match="is not empty"):
@@ -166,6 +168,9 @@ def test_a_dump_and_back(database_url: str, db: psycopg.Connection[Any], tmp_pat
         assert conn.execute("select value from token_key").fetchall() == [(b"after",)], "keys stay those that are in use"
         assert conn.execute("select to_regclass('left_over')").fetchone() == (None,)
         assert conn.execute("select reason, began_by from incarnation").fetchall() == [("restored from evenflow.dump", "ada")]
+        events = conn.execute("select actor, object from audit_event where action = 'db.restore'").fetchall()
+        assert events == [("ada", "restored from evenflow.dump")], "R-SE5"
+        assert conn.execute("select id from installation").fetchone() == installation, "tokens stay good"
 
 
 def test_a_dump_holds_no_keys(database_url: str, db: psycopg.Connection[Any], empty_database_url: str, tmp_path: Path) -> None:

@@ -359,7 +359,15 @@ def of_one_try(run_key: int) -> dict[str, dict[str, Any]]:
             "dags": None,
             "actor": "task d.t",
         },
-        "events/insert_one": {"actor": "task d.t", "action": "variable.set", "object": "v77", "detail": None},
+        "events/insert_one": {
+            "actor": "task d.t",
+            "action": "variable.set",
+            "object": "v77",
+            "detail": None,
+            "token_id": 7,
+            "address": "127.0.0.1",
+            "request_id": "r",
+        },
     }
 
 

@@ -12,6 +12,7 @@ from evenflow.api.probes import Probes
 from evenflow.api.request_metrics import MeasuredRequests
 from evenflow.api.rest.app import rest_application
 from evenflow.api.tokens import Tokens
+from evenflow.api.trail import KnownRequests, Trail
 from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
@@ -33,6 +34,7 @@ def application(
     judge: Judge,
     vitals: Vitals,
     probes: Probes,
+    trail: Trail,
 ) -> ASGIApp:
     """``hot`` is the pool for what each try needs."""
     execution = execution_routes(
@@ -53,4 +55,4 @@ def application(
         chosen = execution if scope["path"].startswith(prefix) else rest
         await chosen(scope, receive, send)
 
-    return MeasuredRequests(application, vitals.meter)
+    return MeasuredRequests(KnownRequests(application, trail), vitals.meter)

@@ -19,9 +19,12 @@ from evenflow.errors import (
     XComError,
     XComTooLarge,
 )
+from evenflow.store.events import ORIGIN
 from evenflow.store.failures import is_bad_value, is_outage
 
 log = logging.getLogger(__name__)
+
+REASON = 300  # characters of a refusal that events tell
 
 
 UNREAD = frozenset(
@@ -73,6 +76,13 @@ _KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
 
 def refusal(error: Exception) -> Refusal:
     """How to answer a request that raised ``error``. What is no fault of the caller's is logged with its traceback."""
+    answer, origin = _answer(error), ORIGIN.get()
+    if origin is not None:
+        origin.refused = answer.message[:REASON]
+    return answer
+
+
+def _answer(error: Exception) -> Refusal:
     if isinstance(error, Refused):
         return Refusal(error.status, error.code, str(error))
     for kind, status, code in _KNOWN:

@@ -26,6 +26,7 @@ from evenflow.api.probes import Probes
 from evenflow.api.server_watch import ServerWatch
 from evenflow.api.token_watch import TokenWatch, read_keys
 from evenflow.api.tokens import Tokens
+from evenflow.api.trail import Trail
 from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
@@ -72,6 +73,7 @@ class ApiService:
         self._pool: AsyncPool | None = None
         self._server = ServerWatch(database_url, name)
         self._hot: AsyncPool | None = None  # for what each try needs: claims, reports, beats
+        self._trail: Trail | None = None
         self._open: AsyncPool | None = None  # for what needs no token
         self._claims: Claims | None = None
         self._triggers: TriggerClaims | None = None
@@ -100,6 +102,7 @@ class ApiService:
             await check_keys(conn, self._vault, host=socket.gethostname())
             keys = await read_keys(conn, self._vault)
         tokens = Tokens(keys, operator_token=self._operator_token)
+        self._trail = trail = Trail(pool)
         watch = TokenWatch(pool, self._vault, tokens, keys)
         versions = Versions()
         self._claims = claims = Claims(hot, versions, tokens, self._vault, self.vitals.meter)
@@ -128,6 +131,7 @@ class ApiService:
             judge=self._judge,
             vitals=self.vitals,
             probes=self._probes,
+            trail=trail,
         )
         self.vitals.system = system_metrics(self._open).get
         self._measure(pool, claims, triggers)
@@ -141,6 +145,7 @@ class ApiService:
         self._run(triggers.serve(), "triggers")
         self._run(self._beat(), "heartbeat")
         self._run(watch.run(), "tokens")
+        self._run(trail.serve(), "trail")
         self._run(server.run(), "server")
         self._run(delete_garbage(pool, self._storage, self._logs), "garbage")
 
@@ -167,6 +172,8 @@ class ApiService:
         await self._judge.close()
         if self._pool is not None:
             with contextlib.suppress(Exception):  # the database may be what is gone; the lease then says it
+                if self._trail is not None and not self._server.is_set_back:
+                    await self._trail.flush()
                 async with self._pool.connection(timeout=1.0) as conn:
                     await services.beat(conn, service_id=self._service_id, kind="api", state="stopped")
         await self._close_pools()

@@ -102,6 +102,15 @@ class OperatorToken:
 Token = FleetToken | ServiceToken | TryToken | TriggerToken | OperatorToken
 
 
+def listed_id(token: Token) -> int | None:
+    """The number in the list of tokens of what was given out: of this one, or of that which a service came with."""
+    match token:
+        case FleetToken(token_id=number) | ServiceToken(fleet_id=number) | OperatorToken(token_id=number):
+            return number or None
+        case _:
+            return None
+
+
 def mint(state: KeyState, token: Token, *, ttl: float) -> str:
     """The token as text, good for ``ttl`` seconds from now."""
     claims: dict[str, Any]

@@ -6,17 +6,19 @@ import getpass
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import psycopg
 from cyclopts import App, Parameter
 from psycopg import conninfo
 
 from evenflow.cli.terminal import Json, errors, local_time, print_json, say
-from evenflow.errors import SettingsError
+from evenflow.errors import EvenflowError, SettingsError
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.embedded.programs import wheel_programs
@@ -24,6 +26,7 @@ from evenflow.runtime.exits import Exit
 from evenflow.runtime.home import prepare_home
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.store.connect import UNBOUNDED, connect, redacted
+from evenflow.store.events import record
 from evenflow.store.incarnation import begin_incarnation
 from evenflow.store.migrate import Migration, Steps, read_schema
 from evenflow.store.migrate import check as check_schema
@@ -110,6 +113,11 @@ def url(*, json: Json = False) -> None:
 def psql(*arguments: str) -> int:
     """Open the database with psql, which gets all further arguments (after `--`)."""
     with _reach(load_settings()) as url:
+        try:
+            with connect(url, name="psql") as conn:
+                record(conn, _actor(), "db.psql", "database")
+        except (EvenflowError, psycopg.Error) as error:  # psql is for databases that are broken, too
+            errors.print(f"events do not tell of this: {error}", style="yellow")
         return _psql(url, arguments)
 
 
@@ -167,7 +175,7 @@ def restore(
     settings = load_settings()
     with _reach(settings) as url:
         with _progress("restoring") as progress:
-            done = dumping.restore(url, file, replace=replace, by=getpass.getuser(), progress=progress)
+            done = dumping.restore(url, file, replace=replace, by=_actor(), progress=progress)
         with connect(url, name="check") as conn:
             canary = find_canary(conn)
     problem = None if canary is None else key_problem(canary, vault_of(settings))
@@ -194,11 +202,17 @@ def fence(*, json: Json = False) -> None:
     """
     with _reach(load_settings()) as url, connect(url, name="fence") as conn:
         check_schema(conn)
-        incarnation = begin_incarnation(conn, reason="fenced", by=getpass.getuser())
+        with conn.transaction():
+            incarnation = begin_incarnation(conn, reason="fenced", by=getpass.getuser())
+            record(conn, _actor(), "db.fence", "database")
     if json:
         print_json({"incarnation": incarnation})
     else:
         say("services from before are let in no more, and what was in flight is sent again")
+
+
+def _actor() -> str:
+    return f"{getpass.getuser()} on {socket.gethostname()}"
 
 
 @contextmanager

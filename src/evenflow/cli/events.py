@@ -1,4 +1,4 @@
-"""``evenflow events``: who changed what."""
+"""``evenflow events``: who changed, asked or was refused what."""
 
 from __future__ import annotations
 
@@ -21,14 +21,27 @@ async def events(
     offset: int = 0,
     json: Json = False,
 ) -> None:
-    """Who changed what, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets."""
+    """Who changed what, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets.
+
+    Also which DAGs asked for which secrets (a row a day), services that registered, and requests that were refused (a row a
+    minute).
+    """
     async with remote() as client:
         page = await client.list_changes(name, actor=actor, action=action, limit=limit, offset=offset)
     if json:
         print_json({"events": page.items})
         return
     rows = (
-        (local_time(e.at), e.actor, e.action, e.object, msgspec.json.encode(e.detail).decode() if e.detail else "")
+        (
+            local_time(e.last_at or e.at),
+            e.actor,
+            e.action,
+            e.object,
+            e.times,
+            e.token_id,
+            e.address,
+            msgspec.json.encode(e.detail).decode() if e.detail else "",
+        )
         for e in page.items
     )
-    print_table(("at", "by", "action", "of", "detail"), rows, empty="No events.")
+    print_table(("at", "by", "action", "of", "#times", "#token", "from", "detail"), rows, empty="No events.")

@@ -39,6 +39,11 @@ class ChangeEvent(Answer):
     action: str
     object: str
     detail: dict[str, Any] | None
+    token_id: int | None
+    address: str | None
+    request_id: str | None
+    times: int
+    last_at: datetime | None
 
 
 class TaskEvent(Answer):

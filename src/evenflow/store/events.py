@@ -1,12 +1,16 @@
-"""What people changed, and who: an event in the transaction of each change."""
+"""What was changed, asked or refused, and who did it from where: an event in the transaction of each change, or a count of many."""
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
@@ -14,6 +18,40 @@ from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
 Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Counted:
+    """An event that comes often."""
+
+    actor: str
+    action: str
+    object: str
+    detail: dict[str, Any]
+    counted_as: str  # what is one row of its period
+    token_id: int | None = None
+    address: str | None = None
+    times: int = 1
+
+
+@dataclass(slots=True)
+class Origin:
+    """Of the request that is served."""
+
+    address: str | None = None
+    token_id: int | None = None
+    refused: str = ""  # why
+    asked_as: str | None = None  # the request's number, as the caller or a proxy says it
+    counted: list[Counted] = field(default_factory=list)  # what is to be told when it is answered
+
+    @property
+    def request_id(self) -> str:
+        if self.asked_as is None:
+            self.asked_as = secrets.token_hex(8)
+        return self.asked_as
+
+
+ORIGIN: ContextVar[Origin | None] = ContextVar("origin", default=None)
 
 
 @asynccontextmanager
@@ -25,8 +63,31 @@ async def recorded(conn: Conn, actor: str, action: str, name: str, **detail: Any
     """
     async with conn.transaction():
         yield detail
-        names = {"actor": actor, "action": action, "object": name, "detail": json.dumps(detail) if detail else None}
-        await conn.execute(sql("events/insert_one"), names)
+        await conn.execute(sql("events/insert_one"), names_of(actor, action, name, detail))
+
+
+def record(conn: psycopg.Connection[Any], actor: str, action: str, name: str, **detail: Any) -> None:
+    """For those who have no event loop. In the transaction of the caller."""
+    conn.execute(sql("events/insert_one"), names_of(actor, action, name, detail))
+
+
+def names_of(actor: str, action: str, name: str, detail: dict[str, Any]) -> dict[str, Any]:
+    """Of an event, as its statement takes it."""
+    origin = ORIGIN.get()
+    return {
+        "actor": actor,
+        "action": action,
+        "object": name,
+        "detail": json.dumps(detail) if detail else None,
+        "token_id": origin and origin.token_id,
+        "address": origin and origin.address,
+        "request_id": origin and origin.request_id,
+    }
+
+
+async def count(conn: Conn, events: list[Counted]) -> None:
+    """Each of another ``counted_as``."""
+    await conn.execute(sql("events/count"), {"events": json.dumps([asdict(event) for event in events])})
 
 
 async def list_events(

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 
+from evenflow.store.events import names_of
 from evenflow.store.sql import sql
 
 # Tables whose rows no dump has: whoever reads the file cannot make tokens; that the server is another one a restore says itself.
@@ -43,5 +44,6 @@ def script(conn: psycopg.Connection[Any], replaced: Replaced, *, reason: str, by
     if replaced.kept is not None:
         after.append(cursor.mogrify(sql("replacement/return_tokens"), replaced.kept))
     after.append(cursor.mogrify(sql("incarnation/begin"), {"reason": reason, "by": by}))
+    after.append(cursor.mogrify(sql("events/insert_one"), names_of(by, "db.restore", reason, {})))
     after += ["commit", "reset search_path", "analyze"]
     return "".join(f"{command};\n" for command in before), "".join(f"{command}\n;\n" for command in after)

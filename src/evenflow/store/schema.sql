@@ -812,15 +812,23 @@ create table run_event (
 -- A B-tree: rows go where deleted ones were, so no range of pages keeps to a range of runs.
 create index run_event_of_run on run_event (run_key);                                                        -- views/list_run_events, others/find_run, callbacks/list_missed, operations/delete_runs
 
--- Append-only: what people changed, and tasks that set variables. Never what is secret.
+-- What people changed, tasks that set variables or asked for secrets, services that registered, requests that were refused. Never what is
+-- secret. Append-only, but for what comes often: that is counted, in one row for each period.
 create table audit_event (
-    event_id  bigint generated always as identity primary key,
-    at        timestamptz not null default now(),
-    actor     text not null,
-    action    text not null,                                 -- kind.verb
-    object    text collate "C" not null,                     -- its name; of a run DAG/RUN
-    detail    jsonb
+    event_id    bigint generated always as identity primary key,
+    at          timestamptz not null default now(),
+    actor       text not null,
+    action      text not null,                               -- kind.verb
+    object      text collate "C" not null,                   -- its name; of a run DAG/RUN
+    detail      jsonb,
+    token_id    bigint,                                      -- that was shown, or that it came from; null: the database was reached itself
+    address     text,                                        -- of who asked
+    request_id  text,                                        -- the caller's, or one for all events of a request
+    counted_as  text collate "C",                            -- period, and what is counted together; null: one event
+    times       bigint not null default 1,
+    last_at     timestamptz                                  -- of those that are counted
 );
+create unique index audit_event_counted on audit_event (counted_as) where counted_as is not null;             -- events/count
 create index audit_event_of_object on audit_event (object, event_id);                                        -- events/list_all
 
 -------------------------------------------------------------------------------------------------------- what is always there

@@ -15,7 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from evenflow.api.bodies import bearer, read_body
 from evenflow.api.refusals import UNREAD, Forbidden, Refused, Unauthorized, refusal
-from evenflow.api.tokens import FleetToken, OperatorToken, ServiceToken, Token, Tokens, TriggerToken, TryToken
+from evenflow.api.tokens import FleetToken, OperatorToken, ServiceToken, Token, Tokens, TriggerToken, TryToken, listed_id
+from evenflow.store.events import ORIGIN
 from evenflow.wire.messages import CONTENT_TYPE, Message, Refusal
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -133,6 +134,8 @@ class Endpoint:
         if text is None:
             raise Unauthorized("The request has no token (header Authorization: Bearer ...).")
         token = self._tokens.verify(text)
+        if (origin := ORIGIN.get()) is not None:
+            origin.token_id = listed_id(token)
         if kind_of(token) not in self._kinds:
             raise Forbidden(f"A token of kind {kind_of(token)!r} may not do this; it takes: {', '.join(sorted(self._kinds))}.")
         return token, text

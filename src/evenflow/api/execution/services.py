@@ -12,7 +12,7 @@ from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.tokens import Tokens
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store import dispatch, services, triggers
+from evenflow.store import dispatch, events, services, triggers
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 from evenflow.wire.versions import OURS, Spoken
@@ -28,15 +28,18 @@ class ServiceRoutes:
             raise Forbidden(f"A token for a {call.of_fleet.kind} cannot register a {message.kind}.")
         wire = _agreed(message)
         async with self._pool.connection() as conn:
-            service_id = await services.register(
-                conn,
-                kind=message.kind,
-                name=message.name,
-                host=message.host,
-                pid=message.pid,
-                version=message.version,
-                detail=message.detail,
-            )
+            fleet, about = f"{message.kind} fleet", {"host": message.host, "pid": message.pid}
+            async with events.recorded(conn, fleet, "service.register", message.name[: limits.NAME], **about) as told:
+                service_id = await services.register(
+                    conn,
+                    kind=message.kind,
+                    name=message.name,
+                    host=message.host,
+                    pid=message.pid,
+                    version=message.version,
+                    detail=message.detail,
+                )
+                told["service_id"] = service_id
         token = self._tokens.for_service(call.of_fleet, service_id)
         return Registered(service_id=service_id, lease_s=LEASE_S, beat_s=BEAT_S, wire=wire, token=token)
 

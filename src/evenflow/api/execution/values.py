@@ -9,6 +9,7 @@ from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.sealing import check_value, may_use
 from evenflow.api.tokens import TriggerToken, TryToken
+from evenflow.api.trail import secret_asked
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.errors import StaleEpoch
@@ -72,10 +73,11 @@ class ValueRoutes:
     async def _find(self, call: Call, kind: sealed.Kind) -> Found:
         message: AskNamed = call.message
         async with self._pool.connection() as conn:
-            dag_id, bundle, _ = await self._asker(conn, call.asker)
+            dag_id, bundle, task_id = await self._asker(conn, call.asker)
             value = await self._usable(conn, kind, message.name, dag_id, bundle)
         if value is None:
             return Found()
+        secret_asked(kind, message.name, dag_id, f"{task_id}, try {call.asker.try_number} of run {call.asker.run_key}")
         return Found(text=self._vault.open(kind, message.name, value.sealed))
 
     async def _usable(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str, bundle: str) -> sealed.SealedValue | None:

@@ -15,9 +15,10 @@ from evenflow.api.logs import LogDirectory
 from evenflow.api.probes import Probes
 from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.rest.models import Page
-from evenflow.api.tokens import OperatorToken, Tokens
+from evenflow.api.tokens import OperatorToken, Tokens, listed_id
 from evenflow.api.vault import Vault
 from evenflow.store.connect import AsyncPool
+from evenflow.store.events import ORIGIN
 from evenflow.store.views import Conn, Row
 from evenflow.telemetry.vitals import Vitals
 
@@ -49,6 +50,8 @@ def checked_operator(tokens: Tokens, text: str | None) -> str:
     if not text:
         raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
     token = tokens.verify(text)
+    if (origin := ORIGIN.get()) is not None:
+        origin.token_id = listed_id(token)
     if not isinstance(token, OperatorToken):
         raise Forbidden("Only an operator token may do this. On the host of the API it is in EVENFLOW_HOME/operator.token.")
     return token.name

@@ -1,0 +1,113 @@
+"""Where requests come from, for the events that they cause; and events that come often, counted together: requests that were
+refused, and tasks' questions for secrets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from evenflow.api import limits
+from evenflow.store import events
+from evenflow.store.connect import AsyncPool
+from evenflow.store.events import ORIGIN, Counted, Origin
+
+log = logging.getLogger(__name__)
+
+OTHERS = "others"  # the address under which refusals are counted when too many differ
+_REFUSED = (401, 403)
+
+
+class Trail:
+    """What was counted goes to the database every few seconds, and when the API ends."""
+
+    def __init__(self, pool: AsyncPool) -> None:
+        self._pool = pool
+        self._counted: dict[str, Counted] = {}
+        self._minute, self._refusals = "", set[str]()
+
+    def add(self, event: Counted) -> None:
+        known = self._counted.setdefault(event.counted_as, event)
+        if known is not event:
+            event.times += known.times
+            self._counted[event.counted_as] = event
+
+    def refused(self, origin: Origin, status: int, reason: str) -> None:
+        """One row a minute for each address and reason, and few when somebody invents them."""
+        reason = "".join(char if char.isprintable() else "?" for char in reason)
+        minute, address = f"{datetime.now(UTC):%Y-%m-%dT%H:%M}", origin.address or "unknown"
+        if minute != self._minute:
+            self._minute, self._refusals = minute, set()
+        what = f"{minute} {address} {status} {reason}"
+        if what not in self._refusals and len(self._refusals) >= limits.REFUSALS_TOLD:
+            address, reason, what = OTHERS, "too many different ones to tell", f"{minute} {OTHERS} {status}"
+        else:
+            self._refusals.add(what)
+        detail = {"status": status, "reason": reason}
+        self.add(Counted("unknown", "login.refused", address, detail, what, origin.token_id, origin.address))
+
+    async def serve(self) -> None:
+        while True:
+            await asyncio.sleep(limits.TRAIL)
+            try:
+                await self.flush()
+            except Exception as error:  # kept, to be told the next time
+                log.warning("events that are counted were not stored: %s", error)
+
+    async def flush(self) -> None:
+        """What cannot be stored is kept."""
+        counted, self._counted = self._counted, {}
+        if not counted:
+            return
+        try:
+            async with self._pool.connection() as conn:
+                await events.count(conn, list(counted.values()))
+        except BaseException:
+            newer, self._counted = self._counted, counted
+            for event in newer.values():
+                self.add(event)
+            raise
+
+
+class KnownRequests:
+    """Says of each request where it comes from, and has the trail tell of it."""
+
+    def __init__(self, app: ASGIApp, trail: Trail) -> None:
+        self._app, self._trail = app, trail
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = scope.get("client")
+        origin = Origin(address=client[0] if client else None)
+        for name, value in scope["headers"]:
+            if name == b"x-request-id":
+                origin.asked_as = _plain(value)
+        ORIGIN.set(origin)
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] in _REFUSED:
+                self._trail.refused(origin, message["status"], origin.refused)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            for event in origin.counted:
+                self._trail.add(event)
+
+
+def _plain(value: bytes) -> str | None:
+    text = value.decode("latin-1")
+    return text if 0 < len(text) <= limits.REQUEST_ID and text.isascii() and text.isprintable() else None
+
+
+def secret_asked(kind: str, name: str, dag_id: str, of_try: str) -> None:
+    """A task asks for a secret, and is told it: one row a day for its DAG."""
+    origin = ORIGIN.get()
+    if origin is not None:
+        day = f"{datetime.now(UTC):%Y-%m-%d}"
+        detail = {"last_try": of_try}
+        what = f"{day} {kind} {name} {dag_id}"
+        origin.counted.append(Counted(f"DAG {dag_id}", f"{kind}.ask", name, detail, what, origin.token_id, origin.address))
