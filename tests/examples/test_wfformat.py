@@ -103,3 +103,35 @@ def test_contradictions_are_named(tasks: dict[str, list[str]], message: str) -> 
 def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(DagError, match=rf"WFFORMAT names {tmp_path}, where there is no \.json or \.json\.gz file"):
         list(wfformat.instances(str(tmp_path)))
+
+
+@pytest.mark.parametrize("tasks", ["tasks", "jobs"])
+def test_wfformat_1_4(tasks: str) -> None:
+    """One list says what tasks are and what became of them; others are named by name or id."""
+    listed = [
+        {"name": "first", "id": "ID1", "parents": [], "children": ["second"], "runtimeInSeconds": 2.0},
+        {"name": "second", "id": "ID2", "parents": ["ID1"], "children": [], "runtime": 3.0},
+    ]
+    assert wfformat.read_tasks("x", {"workflow": {tasks: listed}}) == ({"ID1": [], "ID2": ["ID1"]}, {"ID1": 2.0, "ID2": 3.0})
+
+
+@pytest.mark.parametrize("content", [b'{"workflow": {}}', b"[]", b"no JSON", b'{"workflow": {"tasks": [{}]}}'])
+def test_a_file_that_is_no_instance_is_named_and_takes_no_other_along(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_bytes(content)
+    (tmp_path / "good.json").write_text(json.dumps(INSTANCE))
+    monkeypatch.setenv("WFFORMAT", str(tmp_path))
+    with pytest.warns(UserWarning, match=rf"{bad} is no instance of WfFormat 1\.4 or 1\.5"):
+        assert sorted(load_file(EXAMPLES / "wfformat.py", EXAMPLES).dags) == ["good"]
+    with pytest.raises(DagError, match=rf"{bad} is no instance"):
+        list(wfformat.instances(str(bad)))
+
+
+def test_an_instance_that_contradicts_itself_takes_no_other_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad.json").write_text(json.dumps(instance({"a": ["gone"]})))
+    (tmp_path / "good.json").write_text(json.dumps(INSTANCE))
+    monkeypatch.setenv("WFFORMAT", str(tmp_path))
+    with pytest.warns(UserWarning, match="The workflow 'bad' names tasks"):
+        assert "good" in load_file(EXAMPLES / "wfformat.py", EXAMPLES).dags

@@ -18,6 +18,7 @@ from evenflow.process.code_cache import CodeCache
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.templates import DagFile, TemplatePool
 from evenflow.wire.code import archive_hash, pack
+from evenflow.worker import limits as worker_limits
 from evenflow.worker.service import TASK_PROCESS, WorkerService
 from tests.worker.conftest import StartWorker
 from tests.worker.world import World, number_in, runs, until, wait_for
@@ -70,6 +71,15 @@ async def test_a_file_that_hangs_while_it_is_imported(world: World, worker: Work
     assert ended["outcome"] == "cannot_start"
     assert ended["reason"].startswith("cannot import DAG file dag.py: it was not loaded after 1 s")
     assert 'dag.py", line 3' in await world.logged(epoch, "Fatal Python error: Aborted")
+
+
+async def test_a_try_that_is_not_started_in_time(world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-CS6: it is given back, for another worker may be quicker."""
+    monkeypatch.setattr(worker_limits, "START_WITHIN", 0.5)
+    monkeypatch.setattr(limits, "LOAD_TIMEOUT", 5.0)
+    ended = await world.exit_of(world.task("pass", head="import time\ntime.sleep(600)\n"))
+    assert ended["outcome"] == "cannot_start"
+    assert ended["reason"] == "it was not started within 0.5 s of its assignment"
 
 
 @pytest.mark.parametrize(
