@@ -37,7 +37,7 @@ with given as materialized (
 ), inbox as (
     insert into report (run_key, kind, epoch, at, payload)
     select run_key, kind, epoch, now() - make_interval(secs => age_s),
-           case when payload ->> 'outcome' = 'success' and epoch in (select epoch from dropped)
+           case when epoch in (select epoch from dropped) and payload ->> 'outcome' = 'success'
                 then payload || '{"outcome": "lost", "reason": "its result came while another try was to take its place"}'
                 else payload end
     from given

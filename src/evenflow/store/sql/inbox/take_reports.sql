@@ -1,7 +1,7 @@
 -- The reports of these runs, in order, with the dispatch and the task instance that they are about (null when the epoch is past,
 -- or is of another run).
 -- What operators want touches lanes, so it is for the holder of the executor's lock: one of a run at a time, the oldest first, until they
--- are about so many task instances; each counts as some more, and one is always taken. The others come run by run, in the order in which
+-- are about so many task instances; each counts as some more, and one is always taken. While there is none at all, no run is looked at for it. The others come run by run, in the order in which
 -- the runs are named and no further than the limit, so that a run with a great many costs what is taken of it. Rows are deleted by ctid:
 -- nobody updates them, and only who has the run's lock deletes them. What a success says beyond that is not read. Of a return it is said
 -- what for.
@@ -17,7 +17,7 @@ with change as materialized (
     cross join lateral (
         select count(*) as size from (select from task_instance where run_key = k.run_key limit %(instances)s) as begun
     ) as s
-    where %(lead)s
+    where %(lead)s and exists (select from report where not held and kind in ('cancel', 'operate'))
 ), taken as (
     delete from report
     where ctid = any(array(

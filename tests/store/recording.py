@@ -1,0 +1,49 @@
+"""How the product binds its hot statements: asked of the store's own functions, so that tests of plans cannot drift from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenflow.core.service_states import ALL_OPEN
+from evenflow.store import inbox, runs, schedules, selection
+from tests.house.project import STATEMENTS
+
+
+class Recorder:
+    """In the place of a connection: what the store's functions send."""
+
+    def __init__(self) -> None:
+        self.sent: dict[bytes, dict[str, Any]] = {}
+        self.rowcount = 0
+
+    def execute(self, text: bytes, params: dict[str, Any], **_: Any) -> Recorder:
+        self.sent[text] = params
+        return self
+
+    def fetchall(self) -> list[Any]:
+        return []
+
+    def fetchone(self) -> tuple[list[int], int, bool]:
+        return [], 0, True
+
+
+def bound_by_the_store(run_keys: list[int], limits: list[int]) -> dict[str, dict[str, Any]]:
+    """What a turn asks the inbox and the lanes for, as the product binds it, with its own bounds."""
+    recorder = Recorder()
+    conn: Any = recorder
+    released = dict.fromkeys(limits, 1)
+    inbox.lock_runs(conn, limit=200, helps_after_s=1.0)
+    inbox.take_reports(conn, run_keys, lead=True, limit=1000)
+    inbox.take_timers(conn, run_keys, share=500)
+    inbox.delete_orphans(conn)
+    selection.count_open_nodes(conn)
+    selection.read_heads(conn, released, ALL_OPEN)
+    selection.read_heads_of_bases(conn, released, ALL_OPEN)
+    selection.read_parked(conn, limits)
+    selection.read_limits(conn, limits)
+    selection.find_waiting(conn, limits)
+    runs.take_queued(conn, after="", limit=100, share=50)
+    runs.take_urgent(conn, urgent=16)
+    schedules.take_due_dags(conn, limit=100, waiting=16, served=[])
+    names = {path.read_bytes(): f"{path.parent.name}/{path.stem}" for path in STATEMENTS.rglob("*.sql")}
+    return {names[text]: params for text, params in recorder.sent.items()}
