@@ -15,9 +15,11 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, DeadlineSpec, RetryRule, Schedule, TaskSpec
 from evenflow.errors import ApiRefused
+from evenflow.runtime.diagnosis import Verdict, _wanted
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.store.inbox import EXECUTOR_LOCK
 from evenflow.store.sql import sql
+from evenflow.store.wanted import list_wanted
 from evenflow.wire import messages as m
 from evenflow.wire.code import pack
 from tests.api.world import CODE, CODE_HASH, SPEC, World
@@ -86,6 +88,42 @@ async def test_a_changed_file_is_leased_again(processor: ExecutionClient) -> Non
     assert await lease(processor) == []
     await see(processor, a="2")
     assert await lease(processor) == ["a.py"]
+
+
+async def test_a_file_that_ends_whoever_loads_it_is_broken(processor: ExecutionClient, world: World) -> None:
+    """R-SE2: three leases without a result are one error, until the content changes. Who gives one back loses none."""
+    over = "update dag_file set lease_until = now() - interval '1 second'"
+    await see(processor, a="1", b="1")
+    for _ in range(3):
+        assert await lease(processor) == ["a.py", "b.py"]
+        await parsed(processor, "b", "1")
+        world.db.execute("update dag_file set parsed = null where file = 'b.py'")
+        world.db.execute(over)
+    assert await lease(processor) == ["b.py"]
+    (error,) = world.all("select error from dag_file where file = 'a.py'")
+    assert error == (
+        "a.py was given to processors 3 times, and no result came of it: loading it may end whoever does. Change the file."
+    )
+    world.db.execute(over)
+    assert await lease(processor) == ["b.py"]
+    await see(processor, a="2", b="1")
+    assert await lease(processor) == ["a.py"]
+    await parsed(processor, "a", "2", ONE)
+    assert world.one("select error, leases from dag_file where file = 'a.py'") == (None, 0)
+
+
+async def test_ids_that_two_files_want_are_listed(processor: ExecutionClient, world: World) -> None:
+    """R-SE2: for ``evenflow doctor``, until one of them is renamed."""
+    await see(processor, a="1", b="1")
+    await parsed(processor, "a", "1", ONE)
+    await parsed(processor, "b", "1", ONE, TWO)
+    assert list_wanted(world.db, limit=10) == [("one", "main", "b.py", "main", "a.py")]
+    found = _wanted(world.db, None)
+    assert (found.verdict, found.found) == (Verdict.WARN, "one is a.py (bundle main)'s, and b.py (bundle main) wants it")
+    await see(processor, a="1", b="2")
+    await parsed(processor, "b", "2", TWO)
+    assert list_wanted(world.db, limit=10) == []
+    assert _wanted(world.db, None).verdict is Verdict.OK
 
 
 # -- parsing -----------------------------------------------------------------------------------------------------------

@@ -51,13 +51,13 @@ async def store_parsed(pool: AsyncPool, judge: Judge, parsed: ParsedFile) -> Par
         )
         answer = ParsedAnswer(errors=stored.errors if parsed.error is None else [])
         if not stored.limits_change:
-            await _record(conn, parsed, stored.errors)
+            await _record(conn, parsed, stored)
             return answer
     async with pool.connection() as conn, conn.transaction():
         if (outdated := await _outdated(conn, parsed, judged)) is not None:
             return outdated
         await _lock_own(conn, parsed, stored.specs)
-        await _record(conn, parsed, stored.errors)
+        await _record(conn, parsed, stored)
         await dags.notify(conn)
         await change_limits(conn, stored.specs.values())
     return answer
@@ -67,6 +67,7 @@ class _Stored(NamedTuple):
     errors: list[str]
     specs: dict[str, DagSpec]  # by DAG
     limits_change: bool = False
+    wants: Sequence[str] = ()  # DAGs that it defines, and that are another file's
 
 
 async def _outdated(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[JudgedSpec]) -> ParsedAnswer | None:
@@ -77,15 +78,16 @@ async def _outdated(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[Judged
     return None if stale is None else ParsedAnswer(errors=[stale])
 
 
-async def _record(conn: dags.Conn, parsed: ParsedFile, errors: Sequence[str]) -> None:
+async def _record(conn: dags.Conn, parsed: ParsedFile, stored: _Stored) -> None:
     await dags.record_parse(
         conn,
         bundle=parsed.bundle,
         file=parsed.file,
         seconds=parsed.seconds,
-        error="\n".join(errors).replace("\0", "") or None,
+        error="\n".join(stored.errors).replace("\0", "") or None,
         error_line=parsed.error_line,
         warnings="\n".join(parsed.warnings)[: limits.WARNINGS].replace("\0", "") or None,
+        wants=stored.wants,
     )
 
 
@@ -125,7 +127,8 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[Jud
             specs[spec.dag_id] = spec
         except DagError as error:
             errors.append(str(error))
-    errors += [_taken(owner, parsed) for owner in await _lock_own(conn, parsed, specs)]
+    owners = await _lock_own(conn, parsed, specs)
+    errors += [_taken(owner, parsed) for owner in owners]
     version_keys = {spec.dag_id: await _store_version(conn, spec, parsed) for spec in specs.values()}
     limits_change = await insert_limits(conn, specs.values())
     new_are_paused = await settings.read_paused_at_creation(conn)
@@ -134,7 +137,7 @@ async def _store_specs(conn: dags.Conn, parsed: ParsedFile, judged: Sequence[Jud
     if not errors and await dags.retire_unlisted(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
         await dags.reparse_failed(conn)
     await dags.notify(conn)
-    return _Stored(errors, specs, limits_change)
+    return _Stored(errors, specs, limits_change, [owner.dag_id for owner in owners])
 
 
 async def _lock_own(conn: dags.Conn, parsed: ParsedFile, specs: dict[str, DagSpec]) -> list[dags.Owner]:

@@ -55,6 +55,7 @@ MOST_HEADS = 32  # lanes read ahead of each queue of open lanes when there are f
 MOST_PARKED = 16  # and of each queue of parked ones: more only start where as many of one run have just ended
 LEAST_HEADS = 2  # and when there are very many
 MOST_EXEMPT = 1_000  # teardowns, callbacks and returns that a round looks at where all else is closed: as many as it may start
+FRUITLESS_LEASES = 3  # of a DAG file, without any result: its processors ended or hung, and the next one would
 SILENCES = 3  # times that the API may take the same request and say nothing for half a minute: it may be what silences it
 DELETED_AT_ONCE = 10_000  # task instances of a run, with all of theirs: some hundred milliseconds; a larger run goes in parts
 

@@ -34,6 +34,7 @@ DISK_WARN_GB, DISK_FAIL_GB = 5.0, 1.0  # a busy day's logs and WAL fit into the 
 CLOCK_WARN_S = 1.0  # decisions use the database's clock; a host that is off shows wrong ages and breaks tokens' expiry
 NOTIFY_WAIT_S = 2.0
 HEALTH_WAIT_S = 3.0
+WANTED_SHOWN = 10  # ids that two files want: enough to begin with
 
 
 class Verdict(StrEnum):
@@ -99,7 +100,18 @@ def _database(settings: Settings) -> Iterator[Finding]:
         with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="doctor") as conn:
             kind = redacted(url) if settings.own_database_url else "embedded"
             yield Finding("Database", Verdict.OK, f"PostgreSQL {conn.info.parameter_status('server_version')}, {kind}")
-            for examine in (_schema, _keys, _quarantine, _triggers, _services, _history, _clock, _durability, _notifications):
+            for examine in (
+                _schema,
+                _keys,
+                _quarantine,
+                _wanted,
+                _triggers,
+                _services,
+                _history,
+                _clock,
+                _durability,
+                _notifications,
+            ):
                 yield examine(conn, settings)
     except EvenflowError as error:
         yield _failed("Database", error)
@@ -146,6 +158,21 @@ def _quarantine(conn: psycopg.Connection[Any], _: Settings) -> Finding:
         return Finding("Quarantine", Verdict.OK, "nothing is set aside")
     found = f"handling {counted(count, 'object')} failed"
     return Finding("Quarantine", Verdict.WARN, found, "To see why: evenflow quarantine list")
+
+
+def _wanted(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+    from evenflow.store.wanted import list_wanted
+
+    try:
+        wanted = list_wanted(conn, limit=WANTED_SHOWN)
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+        return Finding("DAG ids", Verdict.OK, "not in use yet")
+    if not wanted:
+        return Finding("DAG ids", Verdict.OK, "no two files want the same")
+    found = "; ".join(
+        f"{w.dag_id} is {w.owner} (bundle {w.owner_bundle})'s, and {w.file} (bundle {w.bundle}) wants it" for w in wanted
+    )
+    return Finding("DAG ids", Verdict.WARN, found, "Rename one, or give it away: evenflow dags release ID --to BUNDLE")
 
 
 def _triggers(conn: psycopg.Connection[Any], _: Settings) -> Finding:

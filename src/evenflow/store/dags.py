@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
-from evenflow.core.limits import LEASE_S
+from evenflow.core.limits import FRUITLESS_LEASES, LEASE_S
 from evenflow.core.timetable import Past
 from evenflow.store.columns import numbers
 from evenflow.store.notify import DISPATCH, INBOX, RETURNS
@@ -91,6 +91,7 @@ async def lease_files(
         "service_id": service_id,
         "limit": limit,
         "lease_s": lease_s,
+        "most": FRUITLESS_LEASES,
         "service_lease_s": LEASE_S,
         **lacks,
     }
@@ -108,9 +109,18 @@ async def lock_file(conn: Conn, bundle: str, file: str) -> str | None:
 
 
 async def record_parse(
-    conn: Conn, *, bundle: str, file: str, seconds: float, error: str | None, error_line: int | None, warnings: str | None = None
+    conn: Conn,
+    *,
+    bundle: str,
+    file: str,
+    seconds: float,
+    error: str | None,
+    error_line: int | None,
+    warnings: str | None = None,
+    wants: Sequence[str] = (),
 ) -> None:
     names = {"bundle": bundle, "file": file, "seconds": seconds, "error": error, "error_line": error_line, "warnings": warnings}
+    names["wants"] = list(wants) or None
     await conn.execute(sql("dags/record_parse"), names)
 
 

@@ -159,9 +159,12 @@ create table dag_file (
     error          text,                                     -- the traceback when it cannot be parsed
     error_line     int,
     warnings       text,                                     -- what Python warned of while it was loaded, one a line
+    leases         smallint not null default 0,              -- of this content, that ended without a result
+    wants          text[],                                   -- ids of DAGs that it defines, and that are another file's
     primary key (bundle, file)
 );
 create index dag_file_broken on dag_file (bundle, file) where error is not null;         -- views/list_parse_errors, metrics/read_backlog
+create index dag_file_wants on dag_file (bundle, file) where wants is not null;          -- dags/list_wanted
 
 ------------------------------------------------------------------------------------------------------------------ runs
 

@@ -1,5 +1,6 @@
 -- Files to parse: changed since they were parsed, the least recently parsed first; those that a living processor has leased are skipped,
--- and those that this one lacks. SKIP LOCKED: another lease takes it now.
+-- and those that this one lacks. A file of which several leases ended without a result is broken until its content changes: whoever loads
+-- it may not come back. SKIP LOCKED: another lease takes it now.
 with chosen as (
     select f.bundle, f.file
     from dag_file f
@@ -13,9 +14,20 @@ with chosen as (
     order by f.parsed_at nulls first, f.bundle, f.file
     limit %(limit)s
     for no key update of f skip locked
+),
+taken as (
+    update dag_file f
+    set leases = f.leases + 1, lease_until = now() + make_interval(secs => %(lease_s)s), lease_by = %(service_id)s
+    from chosen
+    where f.bundle = chosen.bundle and f.file = chosen.file and f.leases < %(most)s
+    returning f.bundle, f.file, f.fingerprint
+),
+given_up as (
+    update dag_file f
+    set parsed = f.fingerprint, parsed_at = now(), lease_until = null, lease_by = null, error_line = null, warnings = null, wants = null,
+        error = format('%%s was given to processors %%s times, and no result came of it: loading it may end whoever does. Change the file.',
+                       f.file, f.leases)
+    from chosen
+    where f.bundle = chosen.bundle and f.file = chosen.file and f.leases >= %(most)s
 )
-update dag_file f
-set lease_until = now() + make_interval(secs => %(lease_s)s), lease_by = %(service_id)s
-from chosen
-where f.bundle = chosen.bundle and f.file = chosen.file
-returning f.bundle, f.file, f.fingerprint
+select bundle, file, fingerprint from taken

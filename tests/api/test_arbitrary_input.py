@@ -1,0 +1,161 @@
+"""Arbitrary specs, frames and heads: each has an end, and the errors that its reader knows (R-SE2)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from typing import Any
+from unittest.mock import Mock
+
+import msgspec
+import uvicorn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evenflow.api import limits
+from evenflow.api.http_heads import BoundedHeads
+from evenflow.api.specs import checked_spec
+from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, Param, TaskSpec
+from evenflow.errors import DagError
+from evenflow.process.frames import FrameBuffer, FrameTooLarge, pack_frame
+from tests.watchdog import within
+
+EACH_S = 1.0  # of CPU time; most take a millisecond
+few = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+names = st.text(max_size=8) | st.sampled_from(["t", "a.b", "evenflow_callbacks", "x" * 300])
+positions = st.integers(-3, 6) | st.sampled_from([10**6, 2**31, 2**62])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | names,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+schemas = st.dictionaries(
+    st.sampled_from(
+        ["type", "pattern", "$ref", "allOf", "$defs", "properties", "enum", "items", "format", "minimum", "multipleOf"]
+    ),
+    json_values | st.sampled_from(["^(a+)+$", "(?=a)", "#", "#/$defs/a", "string", [{"$ref": "#"}] * 2]),
+    max_size=3,
+)
+inputs = st.recursive(
+    st.builds(MapInput, task=positions, length=positions),
+    lambda inner: st.builds(
+        MapInput, combine=st.sampled_from(["zip", "concat", "x"]), parts=st.lists(inner, max_size=3).map(tuple)
+    ),
+    max_leaves=6,
+)
+mappings = st.builds(Mapping, inputs=st.lists(inputs, max_size=3).map(tuple), kind=st.sampled_from(["product", "each", "x"]))
+tasks = st.builds(
+    TaskSpec,
+    task_id=names,
+    operator=names,
+    upstream=st.lists(positions, max_size=4).map(tuple),
+    group=st.none() | positions,
+    mapping=st.none() | mappings,
+)
+specs = st.builds(
+    DagSpec,
+    dag_id=names,
+    tasks=st.lists(tasks, max_size=6).map(tuple),
+    groups=st.lists(st.builds(GroupSpec, group_id=names, parent=st.none() | positions), max_size=4).map(tuple),
+    params=st.dictionaries(names, st.builds(Param, default=json_values, schema=schemas), max_size=2),
+)
+
+
+def look(text: str) -> None:
+    with within(EACH_S), contextlib.suppress(DagError):
+        assert msgspec.json.decode(checked_spec(text).to_json(), type=DagSpec)
+
+
+@few
+@given(specs)
+def test_specs_of_the_right_form(spec: DagSpec) -> None:
+    look(spec.to_json())
+
+
+@few
+@given(
+    st.text(max_size=50)
+    | json_values.map(json.dumps)
+    | st.dictionaries(
+        st.sampled_from(["format", "dag_id", "tasks", "groups", "params", "schedule", "deadlines", "assets"]),
+        json_values,
+        max_size=8,
+    ).map(json.dumps)
+)
+def test_specs_of_any_form(text: str) -> None:
+    look(text)
+
+
+@few
+@given(
+    st.lists(st.tuples(st.dictionaries(names, json_values, max_size=3), st.binary(max_size=50)), max_size=5),
+    st.binary(max_size=40),
+    st.lists(st.integers(1, 30), min_size=1, max_size=20),
+)
+def test_frames_in_any_parts_and_then_anything(frames: list[tuple[dict[str, Any], bytes]], tail: bytes, sizes: list[int]) -> None:
+    whole = b"".join(pack_frame(*frame) for frame in frames)
+    buffer, got, at = FrameBuffer(), [], 0
+    with within(EACH_S):
+        while at < len(whole):
+            size = sizes[len(got) % len(sizes)]
+            got += buffer.feed(whole[at : at + size])
+            at += size
+        assert got == frames
+        with contextlib.suppress(FrameTooLarge, ValueError):
+            for header, _ in buffer.feed(tail):
+                assert isinstance(header, dict)
+
+
+heads = st.lists(
+    st.binary(max_size=60)
+    | st.sampled_from(
+        [
+            b"GET / HTTP/1.1\r\n",
+            b"host: x\r\n",
+            b"\r\n",
+            b"content-length: 5\r\n",
+            b"content-length: -1\r\n",
+            b"x: y\r\n" * 600,
+            b"transfer-encoding: chunked\r\n",
+            b"POST /api/v1/dags HTTP/1.1\r\n",
+            b"ffffffffffff\r\n",
+            b"x" * 20_000,
+            b"expect: 100-continue\r\n",
+        ]
+    ),
+    max_size=12,
+)
+
+
+@few
+@given(heads)
+def test_heads_of_any_form(parts: list[bytes]) -> None:
+    """And none is kept whole: whoever has sent so much is hung up on."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None: ...
+
+    async def serve() -> None:
+        config = uvicorn.Config(app, http=BoundedHeads, lifespan="off", log_config=None)
+        config.load()
+        protocol = BoundedHeads(config=config, server_state=uvicorn.server.ServerState(), app_state={})
+        closing = False
+
+        def close() -> None:
+            nonlocal closing
+            closing = True
+
+        transport = Mock(is_closing=lambda: closing, close=close, get_extra_info=lambda name, default=None: default)
+        protocol.connection_made(transport)
+        try:
+            for part in parts:
+                if not closing:
+                    protocol.data_received(part)
+                assert closing or not protocol._in_head or protocol._head_bytes <= limits.HEAD
+        finally:
+            protocol.connection_lost(None)
+            await asyncio.sleep(0)
+
+    with within(EACH_S):
+        asyncio.run(serve())
