@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, Connection, task
+from evenflow.sdk.lookup import hidden
 from evenflow.sdk.runner import run_try
 
 from .recording import Recorder, context
@@ -54,6 +55,18 @@ def test_the_function_gets_the_session_and_its_arguments(dag: DAG, asked: list[d
     assert (asked[0]["app_name"], asked[0]["conf"]) == ("d.count", {"a": "b"})
     assert asked[1] == {"stopped": True}
     assert recorder.reported == [("stage 1", 1, 2, {})]
+
+
+def test_a_secret_written_into_conf_is_masked(dag: DAG, asked: list[dict[str, Any]]) -> None:
+    """By the name of its key, before Spark can log it."""
+
+    @task.spark(conf={"spark.hadoop.fs.s3a.access.key": "AKIA-123", "spark.ssl.keyPassword": "pass-456", "spark.app.tag": "shown"})
+    def count(spark: Any) -> None: ...
+
+    count()
+    assert run_try(dag, context("count"), Recorder()).outcome == "success"
+    assert {"AKIA-123", "pass-456"} <= hidden()
+    assert "shown" not in hidden()
 
 
 def test_the_connection_chooses_where(dag: DAG, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,33 @@ def test_a_dead_jvm_is_named_and_the_next_session_has_one_of_its_own() -> None:
     assert "The table or view `nowhere` cannot be found" in str(wrong.value), "the text is still there when the session is not"
 
 
+@pytest.mark.spark
+def test_no_configuration_is_in_the_process_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every user of the host reads arguments. The file that has them instead is this user's alone, and goes with the session."""
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.evenflow.earlier=yes pyspark-shell")
+    given = {
+        "plain.secret": "s3cr3t",
+        "spark.hadoop.fs.s3a.secret.key": "s3cr3t of the \\ task: 'a=b' #1\nü😀",
+        "spark.sql.shuffle.partitions": "3",
+    }
+    conn = Connection.parse("spark_default", "spark-local://?cores=1&spark.hadoop.fs.s3a.access.key=s3cr3t-of-the-connection")
+    with session_for(conn, app_name="two words", conf=given, progress=_silent) as spark:
+        family = psutil.Process().children(recursive=True)
+        arguments = [Path(f"/proc/{process.pid}/cmdline").read_bytes() for process in family]
+        (of_jvm,) = (line for line in arguments if b"org.apache.spark.deploy.SparkSubmit" in line)
+        assert not any(b"s3cr3t" in line or b"fs.s3a" in line or b"two words" in line for line in arguments)
+        (file,) = (Path(word.decode()) for word in of_jvm.split(b"\0") if word.endswith(b"evenflow.conf"))
+        assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        conf = spark.sparkContext.getConf()
+        assert {key: spark.conf.get(key) for key in given} == given
+        assert conf.get("spark.hadoop.fs.s3a.access.key") == "s3cr3t-of-the-connection"
+        assert (conf.get("spark.evenflow.earlier"), conf.get("spark.app.name")) == ("yes", "two words")
+        assert "s3cr3t" not in str(conf.get("spark.redaction.regex"))
+        shown = dict(spark.sql("set -v").select("key", "value").collect())
+        assert shown["spark.sql.redaction.options.regex"] == "(?i)url"
+    assert not file.exists()
+
+
 def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "find_spec", lambda name: None)
     with pytest.raises(SparkNotInstalled) as caught, _second_session():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,31 @@ async def test_fetched_once_and_kept(tmp_path: Path) -> None:
     assert {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.py")} == FILES
     assert await CodeCache(tmp_path / "code", api).fetch(HASH) == folder
     assert api.fetched == 1
+
+
+@pytest.mark.parametrize("change", ["lib/a.py", "lib/more.py", "__pycache__/dag.cpython-311.pyc", "a link", "nothing left"])
+async def test_what_was_changed_here_is_fetched_anew(tmp_path: Path, change: str) -> None:
+    api = FakeCode(pack(FILES))
+    cache = CodeCache(tmp_path / "code", api)
+    folder = await cache.fetch(HASH)
+    assert {path.stat().st_mode & 0o777 for path in folder.rglob("*.py")} == {0o444}
+    if change == "nothing left":
+        shutil.rmtree(folder)
+        folder.mkdir()
+    elif change == "a link":
+        (folder / "dag.py").unlink()
+        (tmp_path / "elsewhere.py").write_bytes(FILES["dag.py"])
+        (folder / "dag.py").symlink_to(tmp_path / "elsewhere.py")
+    else:
+        (folder / change).parent.mkdir(exist_ok=True)
+        (folder / change).unlink(missing_ok=True)
+        (folder / change).write_bytes(b"evil = 1")
+    both = await asyncio.gather(cache.fetch(HASH), CodeCache(tmp_path / "code", api).fetch(HASH))
+    assert set(both) == {folder}
+    assert {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()} == FILES
+    assert not any(path.is_symlink() for path in folder.rglob("*"))
+    assert [entry.name for entry in (tmp_path / "code").iterdir()] == [HASH]
+    assert api.fetched >= 2
 
 
 async def test_two_at_once_make_one_folder(tmp_path: Path) -> None:

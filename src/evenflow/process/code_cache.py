@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Protocol
 
+import structlog
+
 from evenflow.process import limits
-from evenflow.wire.code import unpack
+from evenflow.wire.code import is_unpacked, unpack
+
+log = structlog.get_logger(__name__)
 
 
 class CodeApi(Protocol):
@@ -19,16 +25,30 @@ class CodeApi(Protocol):
 class CodeCache:
     def __init__(self, folder: Path, api: CodeApi) -> None:
         self._folder, self._api = folder, api
+        self._turn = asyncio.Lock()
 
     async def fetch(self, code_hash: str) -> Path:
-        """The folder with the code, checked against its hash. Raises what the API's client does, and :class:`CodeArchiveError`."""
+        """The folder with the code, checked against its hash each time: a task of the same user can write there. What was changed
+        is fetched anew. Raises what the API's client does, and :class:`CodeArchiveError`.
+        """
         folder = self._folder / code_hash
-        if folder.is_dir():
-            os.utime(folder)  # used: pruning spares it
-        else:
+        async with self._turn:  # who mends a version takes it from nobody who has just found it whole
+            if await asyncio.to_thread(is_unpacked, folder, code_hash=code_hash):
+                os.utime(folder)  # used: pruning spares it
+                return folder
             archive = await self._api.get_code(code_hash)
+            if folder.is_dir():
+                log.warning("code on this host was changed, and is fetched anew", folder=str(folder))
+                await asyncio.to_thread(self._put_away, folder)
             await asyncio.to_thread(unpack, archive, folder, code_hash=code_hash)
         return folder
+
+    def _put_away(self, folder: Path) -> None:
+        """Out of the way in one step: there is either nothing under its name or all of a version."""
+        away = Path(tempfile.mkdtemp(prefix=".changed-", dir=self._folder))
+        with contextlib.suppress(FileNotFoundError):  # another one has done it
+            os.rename(folder, away / folder.name)
+        shutil.rmtree(away, ignore_errors=True)
 
     def prune(self) -> None:
         """Delete the least recently used versions above the limit. Only for a worker that starts: no try may use them."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from evenflow.masker import Masker
 from evenflow.process import limits
 from evenflow.process.log_shipper import LogStream
-from evenflow.sdk.masking import Masker
 
 
 class MaskedLog:

@@ -85,6 +85,7 @@ def serve_template(
     """
     owner = socket.socket(fileno=int(sys.argv.pop(1)))
     owner.set_inheritable(False)
+    sys.dont_write_bytecode = True  # beside the code it would be what the hash of that does not know
     # While user code is imported nobody reads the owner's socket, so the kernel must watch the owner.
     prctl.die_with_parent(signal.SIGKILL)
     faulthandler.enable()

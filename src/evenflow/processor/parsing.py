@@ -12,13 +12,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from evenflow.core.settings import UTC
+from evenflow.masker import masker_of
 from evenflow.process.exits import Exit, describe_exit
 from evenflow.process.frames import Header
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.processor import limits
 from evenflow.sdk import loader
-from evenflow.sdk.masking import masker_of
 from evenflow.wire.code import checked_path
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.connections import Connection, get_connection
+from evenflow.sdk.masking import mask_secret
 from evenflow.sdk.operators import PythonOperator
 from evenflow.sdk.options import TaskOptions
 
@@ -63,6 +64,8 @@ class SparkOperator(PythonOperator):
         # By name, because the SDK must not depend on what only some tasks need.
         session_for = importlib.import_module("evenflow.spark.session").session_for
         instance = context["ti"]
+        for key, value in self.conf.items():
+            mask_secret(value, key)
         with session_for(
             _connection(self.conn_id),
             app_name=self.app_name or f"{instance.dag_id}.{instance.task_id}",

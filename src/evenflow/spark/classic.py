@@ -12,16 +12,18 @@ because memory and settings of a JVM are fixed when it starts.
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evenflow.errors import SparkUnavailable
 from evenflow.spark.archive import use_archive
 from evenflow.spark.environment import environment
 from evenflow.spark.java import find_java
 from evenflow.spark.limits import JVM_DEATH_SHOWS, JVM_ENDS
+from evenflow.spark.properties import SUBMIT_ARGUMENTS, submit_arguments
 from evenflow.spark.scratch import scratch_directory
 from evenflow.spark.target import Target
 
@@ -41,12 +43,19 @@ def classic_session(target: Target, app_name: str) -> Iterator[SparkSession]:
         raise SparkUnavailable("This process has a running SparkContext, and Spark allows one. Stop it before the task starts.")
     end_jvm()
     java = find_java()
-    with scratch_directory() as scratch, environment({"JAVA_HOME": str(java.home), "SPARK_LOCAL_DIRS": str(scratch)}):
+    with scratch_directory() as scratch:
         warehouse = {"spark.sql.warehouse.dir": str(scratch / "warehouse")} if target.local else {}
-        options: dict[str, Any] = {**warehouse, **use_archive(java), **target.conf}
-        spark = SparkSession.builder.master(target.url).appName(app_name).config(map=options).getOrCreate()
-        with _stopped_at_the_end(spark):
-            yield spark
+        named = {"spark.master": target.url, "spark.app.name": app_name}
+        arguments = submit_arguments(
+            {**warehouse, **use_archive(java), **target.conf, **named}, scratch, os.environ.get(SUBMIT_ARGUMENTS)
+        )
+        with environment({"JAVA_HOME": str(java.home), "SPARK_LOCAL_DIRS": str(scratch), SUBMIT_ARGUMENTS: arguments}):
+            spark = SparkSession.builder.getOrCreate()
+            with _stopped_at_the_end(spark):
+                for key, value in target.conf.items():
+                    if not key.startswith("spark."):  # spark-submit passes over these
+                        spark.conf.set(key, value)
+                yield spark
 
 
 @contextmanager

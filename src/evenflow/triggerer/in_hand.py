@@ -12,8 +12,8 @@ import structlog
 from evenflow.core import metrics
 from evenflow.core.observation import Meter
 from evenflow.killpoints import KillPoint, reached
+from evenflow.masker import Masker
 from evenflow.process.log_shipper import LogShipper
-from evenflow.sdk.masking import Masker
 from evenflow.triggerer import limits
 from evenflow.triggerer.hosts import Hosts, Outcomes
 from evenflow.triggerer.reporter import Reporter

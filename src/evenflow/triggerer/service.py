@@ -16,6 +16,7 @@ from evenflow.core import metrics
 from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
+from evenflow.masker import masker_of
 from evenflow.process import prctl
 from evenflow.process.claiming import Claiming
 from evenflow.process.code_cache import CodeCache
@@ -27,7 +28,6 @@ from evenflow.process.owned_trunk import OwnedProcess
 from evenflow.process.presence import Presence, identity
 from evenflow.process.sandbox import Sandbox
 from evenflow.process.templates import TemplatePool
-from evenflow.sdk.masking import masker_of
 from evenflow.telemetry.vitals import Vitals
 from evenflow.triggerer import limits
 from evenflow.triggerer.claims import Claims

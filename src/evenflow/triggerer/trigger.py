@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from evenflow.masker import Masker
 from evenflow.process.log_shipper import LogShipper, LogStream
 from evenflow.process.masked_log import MaskedLog
 from evenflow.process.templates import NO_FILE, DagFile
-from evenflow.sdk.masking import Masker
 from evenflow.sdk.triggers import is_built_in
 from evenflow.wire.triggers import TriggerAssignment
 

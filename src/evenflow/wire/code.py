@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 import zlib
 from collections.abc import Mapping
@@ -90,6 +91,7 @@ def unpack(archive: bytes, folder: Path, *, code_hash: str) -> None:
             target = building / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
+            target.chmod(0o444)
         try:
             os.rename(building, folder)
         except OSError:
@@ -97,6 +99,24 @@ def unpack(archive: bytes, folder: Path, *, code_hash: str) -> None:
                 raise
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def is_unpacked(folder: Path, *, code_hash: str) -> bool:
+    """Whether ``folder`` holds what ``code_hash`` names and nothing else, no bytecode either: Python would run that instead."""
+    files: dict[str, bytes] = {}
+    size = 0
+    try:
+        for path in folder.rglob("*"):
+            status = path.lstat()
+            if stat.S_ISDIR(status.st_mode):
+                continue
+            size += status.st_size
+            if not stat.S_ISREG(status.st_mode) or size > MAX_UNPACKED_BYTES or len(files) >= MAX_FILES:
+                return False
+            files[path.relative_to(folder).as_posix()] = path.read_bytes()
+    except OSError:
+        return False
+    return bool(files) and archive_hash(files) == code_hash
 
 
 def checked_path(path: str) -> str:

@@ -13,6 +13,7 @@ import structlog
 
 from evenflow.errors import XComError
 from evenflow.killpoints import KillPoint, reached
+from evenflow.masker import Masker
 from evenflow.process.exits import Exit
 from evenflow.process.frames import Header
 from evenflow.process.log_shipper import LogShipper
@@ -21,7 +22,6 @@ from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.remains import end_remains
 from evenflow.process.templates import CannotLoad, DagFile, TemplatePool
-from evenflow.sdk.masking import Masker
 from evenflow.sdk.xcomarg import RETURN_VALUE
 from evenflow.wire.messages import AssetChange, Assignment, Defer, Outcome, Report, StoredObject
 from evenflow.worker import limits

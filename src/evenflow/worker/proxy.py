@@ -11,11 +11,12 @@ import msgspec
 import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
+from evenflow.masker import Masker
 from evenflow.process.answered_secrets import secrets_of
 from evenflow.process.asking import QuestionApi, ask_patiently, read_question
 from evenflow.process.frames import Header
 from evenflow.process.patience import Patience
-from evenflow.sdk.masking import Masker, texts_in
+from evenflow.sdk.masking import texts_in
 from evenflow.wire.messages import Message, Progress, XComPull, XComPush, XComValue
 from evenflow.wire.questions import QUESTIONS, Once, Rendered, SetOnce, SetVariable
 from evenflow.worker import limits

@@ -17,6 +17,7 @@ from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
 from evenflow.killpoints import KillPoint, reached
+from evenflow.masker import masker_of
 from evenflow.process import prctl
 from evenflow.process.boot_clock import boot_time
 from evenflow.process.claiming import Claiming
@@ -30,7 +31,6 @@ from evenflow.process.owned_trunk import OwnedProcess
 from evenflow.process.presence import Presence, identity
 from evenflow.process.sandbox import Sandbox
 from evenflow.process.templates import TemplatePool
-from evenflow.sdk.masking import masker_of
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Assignment, Beat, BeatAnswer, ClaimAnswer, Report
 from evenflow.wire.tls import Tls

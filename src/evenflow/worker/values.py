@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from evenflow.errors import XComError
+from evenflow.masker import Masker
 from evenflow.sdk.limits import MAX_XCOM_BYTES
-from evenflow.sdk.masking import Masker
 from evenflow.sdk.xcom import mapped_length
 from evenflow.wire.messages import StoredObject, XComPush, XComValue
 from evenflow.wire.objects import ObjectStorage, new_name

@@ -21,8 +21,9 @@ from evenflow.api.rest.sealed_models import (
 )
 from evenflow.api.sealing import check_patterns, check_value
 from evenflow.errors import SecretsError
+from evenflow.masker import Masker
 from evenflow.sdk import connections
-from evenflow.sdk.masking import MASK, Masker, is_secret_name, secrets_in
+from evenflow.sdk.masking import MASK, is_secret_name, secrets_in
 from evenflow.store import events, sealed, tokens
 from evenflow.store.sealed import Conn, Kind, SealedValue
 

@@ -1,0 +1,163 @@
+"""Text without its secrets, in one pass over it however many they are.
+
+Apart from :mod:`evenflow.sdk.masking`, which says what is secret and is imported by authors: it stands on a library.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
+
+from evenflow.sdk.lookup import ENV_PREFIXES
+from evenflow.sdk.masking import (
+    MASK,
+    MAX_FORM_BYTES,
+    MAX_FORMS,
+    MAX_SECRET_CHARS,
+    MAX_SECRETS,
+    MAX_TAIL,
+    MIN_LENGTH,
+    forms,
+    secrets_in,
+)
+
+LEFT_OUT = "there are more secrets, or longer ones, than are masked: the rest is shown as it is wherever it is printed"
+_PIECE = 1024 * 1024  # looked through at once: what is found in it has room
+
+
+class Masker:
+    """Knows secrets and takes them out of text. Without secrets it costs nothing."""
+
+    def __init__(self) -> None:
+        self._secrets: set[str] = set()
+        self._forms: set[bytes] = set()
+        self._size = 0  # of all forms
+        self._search: _Search | None = None  # made when it is needed first
+
+    def add(self, secrets: Iterable[str]) -> bool:
+        """Whether all are known from now on. Of one call :data:`MAX_SECRETS` are taken, and in all :data:`MAX_FORMS` forms of
+        :data:`MAX_FORM_BYTES`: one worker masks for many tries.
+        """
+        some = iter(secrets)
+        left_out = [secret for secret in islice(some, MAX_SECRETS) if not self._take(secret)]
+        return not left_out and next(some, None) is None
+
+    def _take(self, secret: str) -> bool:
+        if secret in self._secrets:
+            return True
+        if len(secret) > MAX_SECRET_CHARS:
+            return False
+        new = {form.encode("utf-8", "surrogatepass") for form in forms(secret)} - self._forms
+        size = sum(map(len, new))
+        if len(self._forms) + len(new) > MAX_FORMS or self._size + size > MAX_FORM_BYTES:
+            return False
+        self._secrets.add(secret)
+        if new:
+            self._forms |= new
+            self._size += size
+            self._search = None
+        return True
+
+    def copy(self) -> Masker:
+        """One that knows the same, and learns on its own."""
+        other = Masker()
+        other._secrets, other._forms, other._size = set(self._secrets), set(self._forms), self._size
+        other._search = self._made() if self._forms else None
+        return other
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+    def finds_in(self, data: bytes) -> bool:
+        return bool(self._forms) and next(self._made().places(data), None) is not None
+
+    def found_in(self, data: bytes) -> list[str]:
+        """The secrets in ``data``, as they stand there."""
+        found = {data[start:end] for start, end in self._made().places(data)} if self._forms else set()
+        return sorted(text.decode("utf-8", "surrogatepass") for text in found)
+
+    def mask(self, data: bytes) -> bytes:
+        if not self._forms:
+            return data
+        shown, at = bytearray(), 0
+        for start, end in self._made().places(data):
+            shown += data[at:start] + MASK.encode()
+            at = end
+        return bytes(shown + data[at:]) if at else data
+
+    def mask_text(self, text: str) -> str:
+        return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "replace") if self._forms else text
+
+    def mask_value(self, value: Any) -> Any:
+        """``value`` of JSON's types with all text in it masked, keys too."""
+        if not self._forms:
+            return value
+        match value:
+            case str():
+                return self.mask_text(value)
+            case dict():
+                return {self.mask_text(key): self.mask_value(item) for key, item in value.items()}
+            case list():
+                return [self.mask_value(item) for item in value]
+            case _:
+                return value
+
+    def tail_to_keep(self, data: bytes) -> int:
+        """How many bytes at the end of ``data`` may be the beginning of a secret: what comes next decides."""
+        return self._made().tail_to_keep(data) if self._forms else 0
+
+    def _made(self) -> _Search:
+        search = self._search  # others may look meanwhile, in threads
+        if search is None:
+            search = self._search = _Search(self._forms)
+        return search
+
+
+class _Search:
+    """Of several forms that begin at one place the longest is found, and no two overlap."""
+
+    def __init__(self, forms: Iterable[bytes], piece: int = _PIECE) -> None:
+        self._ordered = sorted(forms)
+        self._beginnings = {form[:MIN_LENGTH] for form in self._ordered}
+        self._longest = max(map(len, self._ordered))
+        self._piece = max(piece, 2 * self._longest)
+        self._automaton = BytesAhoCorasick(self._ordered, MatchKind.LeftmostLongest, Implementation.ContiguousNFA)
+
+    def places(self, data: bytes) -> Iterator[tuple[int, int]]:
+        at = 0
+        while at < len(data):
+            piece = data[at : at + self._piece]
+            # What begins after this may be longer than the piece shows; the next one begins there.
+            decided = len(piece) if at + len(piece) == len(data) else len(piece) - self._longest + 1
+            goes_on = decided
+            for _, start, end in self._automaton.find_matches_as_indexes(piece):
+                if start < decided:
+                    yield at + start, at + end
+                    goes_on = max(decided, end)
+            at += goes_on
+
+    def tail_to_keep(self, data: bytes) -> int:
+        for place in range(max(0, len(data) - min(self._longest - 1, MAX_TAIL)), len(data)):
+            beginning = data[place : place + MIN_LENGTH]
+            if (len(beginning) < MIN_LENGTH or beginning in self._beginnings) and self._is_begun_by(data[place:]):
+                return len(data) - place
+        return 0
+
+    def _is_begun_by(self, text: bytes) -> bool:
+        """Whether a form begins with ``text``: then the first that is not below it does."""
+        place = bisect_left(self._ordered, text)
+        return place < len(self._ordered) and self._ordered[place].startswith(text)
+
+
+def masker_of(environ: Mapping[str, str]) -> Masker:
+    """One that knows the secrets of the connections and variables of an environment, which any task can print."""
+    masker = Masker()
+    for kind, prefix in ENV_PREFIXES.items():
+        for name, text in environ.items():
+            if name.startswith(prefix):
+                masker.add(secrets_in(kind, name.removeprefix(prefix), text))
+    return masker
