@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from evenflow.process.frames import FRAME_LIMIT, HEAD_LIMIT
@@ -40,4 +42,16 @@ async def test_its_slot_comes_back(world: World, start_worker: StartWorker, said
     ended = await world.exit_of(world.task(FORGE + said + "\n" + then))
     assert ended["outcome"] in ("failed", "lost")
     assert worker._tries.free == 1
+    assert (await world.exit_of(world.task("pass")))["outcome"] == "success"
+
+
+@pytest.mark.usefixtures("worker")
+async def test_progress_of_any_number_harms_nobody(world: World) -> None:
+    forged = """
+        for number in ("1e400", "-1e400", "9" * 400, "NaN", "Infinity"):
+            say(b'{"tell":"progress","label":"l","done":1,"total":1,"detail":{"n":' + number.encode() + b'}}')
+        say(b'{"tell":"progress","label":"l","done":' + b"9" * 400 + b',"total":1,"detail":{}}')
+        """
+    ended = await world.exit_of(world.task(FORGE + textwrap.dedent(forged)))
+    assert ended["outcome"] in ("success", "failed")
     assert (await world.exit_of(world.task("pass")))["outcome"] == "success"

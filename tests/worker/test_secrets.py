@@ -222,3 +222,10 @@ async def test_a_secret_is_nowhere_but_in_results_that_are_marked(world: World, 
     assert places_of(world, ["s3cr3t", "another-secret"], tmp_path / "logs") == marked
     assert world.one("select bool_and(secret) from xcom") is (True if marked else None)
     assert world.one("select description from sealed_value where name = 'kept'") == "it is ***"
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_log_says_when_not_all_secrets_are_masked(world: World) -> None:
+    epoch = world.task("for number in range(3): mask_secret([f'a-secret-{n}' for n in range(1000)])\nprint('done')", head=HEAD)
+    assert (await world.exit_of(epoch))["outcome"] == "success"
+    assert (await world.logged(epoch, "done")).count("more secrets, or longer ones, than are masked") == 1

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import structlog
 
+from evenflow.masker import Masker
 from evenflow.process.exits import Exit
 from evenflow.process.frames import Header
 from evenflow.process.owned_child import OwnedChild
@@ -42,8 +43,9 @@ class HostEvents(Protocol):
 class Host:
     """Implements :class:`evenflow.process.owned_child.ChildEvents`. ``open``: it takes more triggers."""
 
-    def __init__(self, file: DagFile, events: HostEvents, *, open_: bool) -> None:
+    def __init__(self, file: DagFile, events: HostEvents, masker: Masker, *, open_: bool) -> None:
         self.file, self.open = file, open_
+        self._masker = masker  # knows the secrets of the triggerer's environment
         self.triggers: dict[int, Trigger] = {}  # by key
         self._events = events
         self._child: OwnedChild | None = None
@@ -120,7 +122,8 @@ class Host:
                 raise ValueError(f"a frame that is not known: {str(header)[:200]}")
 
     def output(self, data: bytes) -> None:
-        log.info("printed by no trigger", file=self.file.file or "built in", text=data[: limits.LINE].decode(errors="replace"))
+        text = self._masker.mask(data)[: limits.LINE].decode(errors="replace")
+        log.info("printed by no trigger", file=self.file.file or "built in", text=text)
 
     def exited(self, end: Exit) -> None:
         self.open = False

@@ -20,6 +20,7 @@ import structlog
 
 from evenflow.core import metrics
 from evenflow.core.observation import Meter
+from evenflow.masker import Masker
 from evenflow.process.exits import Exit, describe_exit
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.templates import CannotLoad, DagFile, TemplatePool
@@ -44,7 +45,8 @@ class Outcomes(Protocol):
 class Hosts:
     """Implements :class:`evenflow.triggerer.host.HostEvents`."""
 
-    def __init__(self, templates: TemplatePool, questions: Questions, outcomes: Outcomes, meter: Meter) -> None:
+    def __init__(self, templates: TemplatePool, questions: Questions, outcomes: Outcomes, meter: Meter, masker: Masker) -> None:
+        self._masker = masker
         self._templates, self._questions, self._outcomes, self._meter = templates, questions, outcomes, meter
         self._loop = asyncio.get_running_loop()
         self._hosts: dict[Host, None] = {}
@@ -206,7 +208,7 @@ class Hosts:
 
     def _new(self, file: DagFile, *, open_: bool) -> Host:
         """A host whose process is there as soon as its template is."""
-        host = Host(file, self, open_=open_)
+        host = Host(file, self, self._masker, open_=open_)
         template = self._templates.ready(file)
         if template is not None:
             self._begin(host, template)

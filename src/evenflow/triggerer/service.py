@@ -85,14 +85,15 @@ class TriggererService:
         meter = self.vitals.meter
         self._templates = templates = TemplatePool(HOST_PROCESS, code, user_environment(os.environ), self._sandbox)
         self._questions = questions = Questions(self._client)
+        masker = masker_of(os.environ)
         self._reporter = Reporter(self._client, lambda seconds: meter.observe(metrics.EVENT_SECONDS, seconds))
         self._logs = LogShipper(self._client)
         self._in_hand = TriggersInHand(
             self._capacity,
-            lambda outcomes: Hosts(templates, questions, outcomes, meter),
+            lambda outcomes: Hosts(templates, questions, outcomes, meter, masker),
             self._reporter,
             self._logs,
-            masker_of(os.environ),
+            masker,
             meter,
         )
         self._claims = Claims(self._client, self._queues, self._in_hand, self._claim_answered)

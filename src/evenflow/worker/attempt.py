@@ -179,7 +179,7 @@ class Attempt:
             return
         if self._proxy is None:
             assert self._child is not None
-            self._proxy = TryProxy(self._tools.api, self.assignment.token, self._child.send, self._masker, self._values)
+            self._proxy = TryProxy(self._tools.api, self.assignment.token, self._child.send, self._masker, self._values, self._note)
         self._proxy.serve(header, body)
 
     def output(self, data: bytes) -> None:

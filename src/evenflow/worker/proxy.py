@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
 import msgspec
 import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
-from evenflow.masker import Masker
+from evenflow.masker import LEFT_OUT, Masker
 from evenflow.process.answered_secrets import secrets_of
 from evenflow.process.asking import QuestionApi, ask_patiently, read_question
 from evenflow.process.frames import Header
@@ -38,8 +38,18 @@ class TryProxy:
     the try is given, before it has them; whatever people are to see goes through it.
     """
 
-    def __init__(self, api: TryApi, token: str, answer: Callable[[Header, bytes], None], masker: Masker, values: TryValues) -> None:
+    def __init__(
+        self,
+        api: TryApi,
+        token: str,
+        answer: Callable[[Header, bytes], None],
+        masker: Masker,
+        values: TryValues,
+        note: Callable[[str], None],
+    ) -> None:
         self._api, self._token, self._answer, self._masker, self._values = api, token, answer, masker, values
+        self._note = note  # into the log of the try
+        self._told = False  # that there are more secrets than are masked
         self._tasks: set[asyncio.Task[None]] = set()
         self._progress: Progress | None = None
         self._progressing = False
@@ -53,7 +63,7 @@ class TryProxy:
             case {"ask": "push", "key": str() as key}:
                 self._spawn(self._answered(self._push(key, body)))
             case {"ask": "control", "question": "mask"}:
-                self._masker.add(_texts(json.loads(body)))
+                self._hide(_texts(json.loads(body)))
                 self._answer({}, b"{}")
             case {"ask": "control", "question": str() as question} if question in QUESTIONS:
                 self._spawn(self._answered(self._control(question, body)))
@@ -76,6 +86,11 @@ class TryProxy:
         """The try is over; nobody waits for answers."""
         for task in self._tasks:
             task.cancel()
+
+    def _hide(self, secrets: Iterable[str]) -> None:
+        if not self._masker.add(secrets) and not self._told:
+            self._told = True
+            self._note(LEFT_OUT)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -106,7 +121,7 @@ class TryProxy:
         except XComError as error:
             return self._answer({"error": str(error)}, b"")
         if value.secret:
-            self._masker.add(texts_in(json.loads(found)))
+            self._hide(texts_in(json.loads(found)))
         return self._answer({"found": value.found}, found)
 
     async def _push(self, key: str, body: bytes) -> None:
@@ -151,8 +166,8 @@ class TryProxy:
     def _learn(self, question: str, message: Message, answer: Message) -> None:
         """The secrets of an answer are known before the try has it."""
         if isinstance(answer, Once) and answer.secret:
-            self._masker.add(texts_in(answer.value))
-        self._masker.add(secrets_of(question, message, answer))
+            self._hide(texts_in(answer.value))
+        self._hide(secrets_of(question, message, answer))
 
     async def _send_progress(self) -> None:
         """Send the newest until there is no newer one. Progress is for people: what cannot be delivered is dropped."""
@@ -162,6 +177,8 @@ class TryProxy:
                 await self._api.send_progress(self._token, progress)
             except (ApiUnavailable, ApiRefused, StaleEpoch) as error:
                 log.debug("progress dropped", reason=str(error))
+            except Exception as error:  # JSON has numbers that no message can carry
+                log.debug("progress that cannot be sent", reason=f"{error!r:.200}")
             await asyncio.sleep(limits.PROGRESS_PAUSE)
         self._progressing = False
 
