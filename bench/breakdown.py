@@ -33,7 +33,6 @@ PHASES = {
     "trigger": ("other",),
     "create": (
         "runs/take_queued",
-        "runs/take_urgent",
         "runs/start",
         "runs/insert_limits",
         "runs/insert_counters",

@@ -80,9 +80,9 @@ def test_unbroken_nothing_is_noticed(world: Any) -> None:
 def test_wakes_that_are_forgotten(world: Any, monkeypatch: Patch) -> None:
     """What others released is deleted and not counted."""
 
-    def forget(conn: rows.Conn) -> rows.Rows[tuple[int, int, float]]:
+    def forget(conn: rows.Conn) -> rows.Rows[tuple[int, int, float, bool]]:
         conn.execute("delete from wake")
-        return rows.Rows(conn.execute("select 1, 0, 0.0 where false"), tuple)
+        return rows.Rows(conn.execute("select 1, 0, 0.0, false where false"), tuple)
 
     def release_elsewhere() -> None:
         world.conn.execute("insert into wake (limit_id, released) select limit_id, 1 from concurrency_limit where name = 'p'")

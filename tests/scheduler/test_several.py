@@ -71,7 +71,7 @@ class Crew:
     def rest(self, world: Any) -> None:
         """Returns when nobody has anything left to do."""
         deadline = time.monotonic() + 30
-        waits = "select (select count(*) from report) + (select count(*) from wake) + (select count(*) from timer)"
+        waits = "select (select count(*) from report) + (select count(*) from wake) + (select count(*) from timer) + (select count(*) from run_wake)"
         while True:
             assert time.monotonic() < deadline, "they do not come to rest"
             assert not self.errors, self.errors

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from evenflow.store.connect import UNBOUNDED, connect
+from evenflow.store.rows import execute
 from evenflow.store.sql import sql
 from tests.store.recording import bound_by_the_store
 
@@ -37,6 +38,7 @@ BIG = {
     "rendered",
     "sealed_value",
     "audit_event",
+    "run_wake",
 }
 N = 50  # rows that each statement is asked for
 ROWS = {  # that others answer here
@@ -179,9 +181,10 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "selection/find_lanes": {"run_keys": run_keys, "nodes": ones, "priorities": ones},
         "selection/take_ready": {"lanes": lanes, "counts": ones},
         "audit/find_lost_wakeups": {"after_limit": 0, "after_queue": 2**31 - 1, "most": N},
+        "audit/find_forgotten_runs": {"after": "", "most": N},
         "audit/find_startable_heads": {"nodes": 1000},
+        "runs/take_queued": {"wakes": 200, "limit": 100, "share": 50},
         "runs/count_down": {"run_keys": run_keys, "finished": ones, "failed_leaves": zeros},
-        "tasks/read_instances": {"run_keys": run_keys, "tasks": ones, "maps": [-1] * N},
         "tasks/count_upstreams": {
             "run_keys": run_keys,
             "tasks": ones,
@@ -393,6 +396,44 @@ def test_a_look_at_schedules_that_are_blocked_reads_no_specs_and_no_history(data
         assert pages_of(explained(conn, "schedules/take_due_dags", look)) < 4 * PAGES_PER_ROW
 
 
+# DAGs that each have a running and a queued run, at their max_active_runs.
+FULL = (
+    "insert into code values ('c', '') on conflict do nothing",
+    "insert into dag_version (version_key, dag_id, version_number, spec, spec_hash, code_hash, file) overriding system value"
+    " select 10000 + n, 'full' || n, 1, '{}', 's', 'c', 'x.py' from generate_series(%(first)s::int, %(last)s::int) n",
+    "insert into dag (dag_id, version_key, bundle, file)"
+    " select 'full' || n, 10000 + n, 'b', 'x.py' from generate_series(%(first)s::int, %(last)s::int) n",
+    "insert into concurrency_limit (kind, name, capacity, used)"
+    " select 'dag_runs', 'full' || n, 1, 1 from generate_series(%(first)s::int, %(last)s::int) n",
+    "insert into dag_run (dag_id, run_id, version_key, run_type, state)"
+    " select 'full' || n, state, 10000 + n, 'manual', state::run_state"
+    " from generate_series(%(first)s::int, %(last)s::int) n, unnest(array['running', 'queued']) state",
+)
+
+
+def test_dags_whose_queued_runs_cannot_begin_cost_a_turn_nothing(database_url: str) -> None:
+    """R-ST5, R-HA20: once they have been looked at, a turn reads the same however many there are."""
+    pages: list[dict[str, int]] = []
+    looked_at = {"wakes": 200, "limit": 100, "share": 50}
+    with connect(database_url, name="test", timeouts=UNBOUNDED, generic_plans=True) as conn:
+        for first, last in ((1, 10), (11, 10_000)):
+            for statement in FULL:
+                conn.execute(statement, {"first": first, "last": last})
+            assert conn.execute("select count(*) from run_wake").fetchone() == (last - first + 1,)
+            conn.execute("vacuum analyze")
+            if last > 10:  # so much for the first look at them
+                assert pages_of(explained(conn, "runs/take_queued", looked_at)) < 200 * PAGES_PER_ROW
+            while execute(conn, "inbox/begin_turn").fetchone()[3]:
+                assert execute(conn, "runs/take_queued", looked_at).fetchall()[0][0] == 0
+            conn.execute("vacuum analyze")
+            pages.append({"runs/take_queued": 0, "inbox/begin_turn": 0})
+            for name, names in (("runs/take_queued", looked_at), ("inbox/begin_turn", {})):
+                pages[-1][name] = pages_of(explained(conn, name, names))
+        assert all(pages[1][name] <= pages[0][name] + 10 for name in pages[0]), pages
+        conn.execute("update concurrency_limit set used = 0 where name = 'full77'")
+        assert [row[1] for row in execute(conn, "runs/take_queued", looked_at).fetchall()] == ["full77"]
+
+
 def check(conn: psycopg.Connection[Any], name: str, names: dict[str, Any]) -> None:
     plan = explained(conn, name, names)
     whole = {node["Relation Name"] for node in _nodes(plan) if node["Node Type"] == "Seq Scan"} & BIG
@@ -464,7 +505,7 @@ def test_hot_tables_are_cleaned_by_number(db: psycopg.Connection[Any]) -> None:
     rows = db.execute(
         "select relname from pg_class where 'autovacuum_vacuum_scale_factor=0' = any(reloptions) order by 1"
     ).fetchall()
-    hot = {"dispatch", "deferral", "report", "lane", "ready_task", "wake", "timer", "concurrency_limit", "service"}
+    hot = {"dispatch", "deferral", "report", "lane", "ready_task", "wake", "run_wake", "timer", "concurrency_limit", "service"}
     assert {name for (name,) in rows} == hot
 
 

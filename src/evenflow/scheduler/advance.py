@@ -21,7 +21,7 @@ from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.creation import Queued, create_runs
+from evenflow.scheduler.creation import create_runs, take_queued
 from evenflow.scheduler.deadlines import miss_deadlines
 from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
@@ -89,7 +89,7 @@ def advance(
         if turn.closures:
             batch.closures = selection.as_closures(selection.read_closures(conn).all())
         selects = lead and (turn.fast_follow or sweep)
-        work = _Work(conn, turn, catalog.dag_before) if selects else None
+        work = _Work(conn, turn) if selects else None
         usable = pass_by(conn, locked, lead=lead)
         reports, stale, again = _apply(batch, usable, turn, lead)
         again |= len(locked) == max_runs or len(usable) < len(locked)
@@ -146,20 +146,21 @@ def _notify(batch: Batch, *, rest_is_left: bool, lead: bool) -> None:
 class _Work:
     """What else the holder of the executor's lock does before a round: runs to create, wakes, pauses. Making it asks for all."""
 
-    def __init__(self, conn: Conn, turn: inbox.Turn, dag_before: str) -> None:
-        self._queued = Queued(conn, dag_before) if turn.queued else None
+    def __init__(self, conn: Conn, turn: inbox.Turn) -> None:
+        self._queued = take_queued(conn) if turn.run_wakes else None
         self._wakes = selection.fold_wakes(conn) if turn.wakes else None
         self._pauses = selection.take_pauses(conn) if turn.pauses else None
 
     def take(self, batch: Batch) -> bool:
         """Whether there may be more."""
         wakes = self._wakes.all() if self._wakes else []
-        for limit, released, at_s in wakes:
+        for limit, released, at_s, _ in wakes:
             batch.released[limit] += released
             batch.released_at[limit] = max(at_s, batch.released_at.get(limit, 0.0))
         if wakes:
-            runs.delete_ended_limits(batch.conn, [limit for limit, _, _ in wakes])
-        more = create_runs(batch, self._queued) if self._queued else False
+            runs.delete_ended_limits(batch.conn, [limit for limit, *_ in wakes])
+        more = any(of_runs and released > 0 for _, released, _, of_runs in wakes)  # room for runs: those are asked for in the next turn
+        more |= create_runs(batch, self._queued) if self._queued else False
         if self._pauses and (changed := dict(self._pauses.all())):
             batch.wake(selection.apply_pauses(batch.conn, changed))
             for run in batch.runs.values():

@@ -106,7 +106,6 @@ class Catalog:
         self._clears: Recent[int, int] = Recent(RUNS)
         self._nodes: Recent[int, Node] = Recent(RUNS)
         self._nodes_by_name: Recent[tuple[str, str, str, int, int | None], Node] = Recent(RUNS)
-        self.dag_before = ""  # runs of the DAGs after this one are created next
         self.epochs = Numbers("epoch_seq")
         self.lane_ids = Numbers("lane_seq")
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-
 from evenflow.core.graph import Graph
-from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_OF_DAG, NEW_RUNS_PER_TURN, URGENT_RUNS
+from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_OF_DAG, NEW_RUNS_PER_TURN, RUN_WAKES_PER_TURN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
 from evenflow.killpoints import KillPoint, reached
@@ -18,30 +15,20 @@ from evenflow.scheduler.readiness import propagate, settle
 from evenflow.scheduler.recount import resume
 from evenflow.scheduler.timeouts import insert_timeouts
 from evenflow.store import runs
-from evenflow.store.rows import Conn
+from evenflow.store.rows import Conn, Rows
 
 
-class Queued:
-    """Asks for queued runs that may start: the most urgent ones, and those of the DAGs whose turn it is."""
-
-    def __init__(self, conn: Conn, dag_before: str) -> None:
-        self._urgent = runs.take_urgent(conn, urgent=URGENT_RUNS)
-        self._in_turn = runs.take_queued(conn, after=dag_before, limit=NEW_RUNS_PER_TURN, share=NEW_RUNS_OF_DAG)
-
-    def all(self) -> tuple[list[runs.QueuedRun], list[runs.QueuedRun]]:
-        """The two; some DAGs are in both, and each may have lacked a run that another transaction had just locked."""
-        return self._urgent.all(), self._in_turn.all()
+def take_queued(conn: Conn) -> Rows[runs.QueuedRun]:
+    """Asks for queued runs that may start."""
+    return runs.take_queued(conn, wakes=RUN_WAKES_PER_TURN, limit=NEW_RUNS_PER_TURN, share=NEW_RUNS_OF_DAG)
 
 
-def create_runs(batch: Batch, queued_runs: Queued) -> bool:
-    """Starts queued runs up to the limits of one transaction, the DAGs in turn. Whether there may be more."""
-    urgent, found = queued_runs.all()
-    served, keys = {row.dag_id for row in urgent}, {row.run_key for row in urgent}
-    others = [row for row in found if row.dag_id not in served]  # both parts of a DAG together may be more than it has room for
-    again = _go_round(batch.catalog, found) or len(urgent) >= URGENT_RUNS
-    again |= any(row.dag_id in served and row.run_key not in keys for row in found)
-    admitted = batch.scope.within([*urgent, *others])
-    queued = _in_turn(row for row in admitted if row.run_key not in batch.runs)  # but for one that is cancelled right now
+def create_runs(batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
+    """Starts queued runs up to the limits of one transaction, in their order. Whether there may be more."""
+    rows = found.all()
+    again = rows[0].more
+    admitted = batch.scope.within([row for row in rows if row.run_key])
+    queued = [row for row in admitted if row.run_key not in batch.runs]  # but for one that is cancelled right now
     if not queued:
         return again
     batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
@@ -84,24 +71,6 @@ def create_runs(batch: Batch, queued_runs: Queued) -> bool:
     propagate(batch, expansions, indexes)
     reached(KillPoint.RUNS_CREATED)
     return again or len(taken) < len(queued)
-
-
-def _go_round(catalog: Catalog, found: list[runs.QueuedRun]) -> bool:
-    """Notes with which DAG to go on, which is the first one after the last. Whether there may be more."""
-    begun_in_the_middle, complete = catalog.dag_before != "", len(found) < NEW_RUNS_PER_TURN
-    catalog.dag_before = "" if complete else found[-1].dag_id
-    shared = not complete or max(Counter(row.dag_id for row in found).values(), default=0) == NEW_RUNS_OF_DAG
-    return shared or begun_in_the_middle
-
-
-def _in_turn(found: Iterable[runs.QueuedRun]) -> list[runs.QueuedRun]:
-    """By priority, and then the first of each DAG before the second of any."""
-    seen: Counter[str] = Counter()
-    placed = []
-    for row in found:
-        seen[row.dag_id] += 1
-        placed.append((-row.priority, seen[row.dag_id], row))
-    return [row for *_, row in sorted(placed, key=lambda p: p[:2])]
 
 
 def _insert_limits(batch: Batch, taken: list[tuple[Run, Graph]]) -> None:

@@ -30,13 +30,14 @@ _RULES = {
     "run": "audit/find_wrong_runs",
     "counter": "audit/find_wrong_counters",
     "gate": "audit/find_wrong_gates",
+    "forgotten": "audit/find_waiting_runs",
 }
 
 
 class Finding(NamedTuple):
     """Something that is not as it should be. ``object`` names it as people do."""
 
-    kind: str  # limit, overdrawn, lane, stranded, task, dispatch, holds, deferral, run, counter, gate
+    kind: str  # limit, overdrawn, lane, stranded, task, dispatch, holds, deferral, run, counter, gate, forgotten
     object: str
     found: str
     expected: str
@@ -48,6 +49,14 @@ class LostWakeup(NamedTuple):
     limit_id: int
     base_id: int
     lost: bool
+    last: bool
+
+
+class WaitingDag(NamedTuple):
+    """A DAG that has queued runs. ``forgotten``: one may begin and nobody looks; ``last`` of those looked at: there may be more."""
+
+    dag_id: str
+    forgotten: bool
     last: bool
 
 
@@ -102,3 +111,8 @@ def find_lost_wakeups(conn: Conn, *, after: tuple[int, int], most: int) -> Rows[
     """Looks at ``most`` queues of parked lanes after the one of (limit_id, base_id)."""
     params = {"after_limit": after[0], "after_queue": after[1], "most": most}
     return Rows(execute(conn, "audit/find_lost_wakeups", params), LostWakeup._make)
+
+
+def find_forgotten_runs(conn: Conn, *, after: str, most: int) -> Rows[WaitingDag]:
+    """Looks at ``most`` DAGs that have queued runs, after this one."""
+    return Rows(execute(conn, "audit/find_forgotten_runs", {"after": after, "most": most}), WaitingDag._make)

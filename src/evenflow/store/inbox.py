@@ -23,7 +23,7 @@ class Turn(NamedTuple):
     now_s: float  # when it began, by the database, seconds since 1970
     fast_follow: bool  # whether a round follows in the transaction that applies
     wakes: bool  # whether there are any, and so on
-    queued: bool
+    run_wakes: bool
     pauses: bool
     timers: bool
     lanes: bool

@@ -18,6 +18,7 @@ class QueuedRun(NamedTuple):
     slot_limit: int | None  # the DAG's max_active_runs limit
     due_at_s: float  # when it could start at the earliest, seconds since 1970
     clears: int  # how often operators touched it: it has run before
+    more: bool  # whether there may be more, of all
 
 
 class RunStanding(NamedTuple):
@@ -41,14 +42,16 @@ def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]
     return Rows(execute(conn, "runs/read_specs", {"version_keys": numbers(version_keys)}), tuple)
 
 
-def take_queued(conn: Conn, *, after: str, limit: int, share: int) -> Rows[QueuedRun]:
-    """Runs that may start, of the DAGs whose id comes after ``after``; of each DAG at most ``share``, the first of them first."""
-    return Rows(execute(conn, "runs/take_queued", {"after": after, "limit": limit, "share": share}), row_of(QueuedRun))
+def take_queued(conn: Conn, *, wakes: int, limit: int, share: int) -> Rows[QueuedRun]:
+    """Runs that may start, in the order in which they are to, of the DAGs of so many wakes; of each DAG at most ``share``. Without any
+    there is one row, whose ``run_key`` is 0. Only under the executor's lock.
+    """
+    return Rows(execute(conn, "runs/take_queued", {"wakes": wakes, "limit": limit, "share": share}), row_of(QueuedRun))
 
 
-def take_urgent(conn: Conn, *, urgent: int) -> Rows[QueuedRun]:
-    """Runs of a priority above 0 that may start, of the DAGs of so many of them that have the highest."""
-    return Rows(execute(conn, "runs/take_urgent", {"urgent": urgent}), row_of(QueuedRun))
+def wake(conn: Conn, dag_ids: Sequence[str]) -> None:
+    """The next turn looks at these DAGs."""
+    execute(conn, "runs/wake", {"dag_ids": texts(dag_ids)})
 
 
 def start(conn: Conn, runs: Sequence[tuple[int, int, int]]) -> None:

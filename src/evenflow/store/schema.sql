@@ -4,7 +4,7 @@
 -- services on behalf of processes that have no credentials. Locks are always taken in one order: executor (advisory), run, report and
 -- timer, dispatch, deferral, counter, task instance, lane, limit. Times are this server's.
 --
--- Hot tables (dispatch, report, wake, lane, ready_task, timer) hold only work in flight. No column that changes with every
+-- Hot tables (dispatch, report, wake, run_wake, lane, ready_task, timer) hold only work in flight. No column that changes with every
 -- move stands in an index or in the predicate of one where heap-only updates matter (task_instance, upstream_counter, concurrency_limit).
 
 create table schema_version (
@@ -206,7 +206,6 @@ create table dag_run (
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
-create index dag_run_urgent on dag_run (priority desc, run_after, run_key) where state = 'queued' and priority > 0;        -- runs/take_urgent
 create index dag_run_running on dag_run (dag_id) where state = 'running';                 -- states/end_drains, states/count_runs
 create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
 create index dag_run_scheduled on dag_run (dag_id, state) where run_type = 'scheduled' and state in ('queued', 'running');  -- schedules/take_due_dags
@@ -543,6 +542,17 @@ where l.run_key = 0 and l.kind in ('dag_task', 'dag_runs') and l.used = 0
         and (l.kind = 'dag_runs' or exists (
             select from task t where t.version_key = v.version_key and t.task_id = substr(l.name, strpos(l.name, '/') + 1))));
 
+-- DAGs to look at for queued runs that may begin. Whatever lets one begin says so here, in its own transaction: the triggers on it see to
+-- it, so nobody forgets. A scheduler looks at no other DAG, and a wake goes when a look has found that nothing of its DAG may begin.
+create table run_wake (
+    wake_id   bigint generated always as identity,
+    dag_id    text not null,
+    priority  int not null,                                  -- of the best run that waits
+    due_at    timestamptz not null default now(),            -- the run_after of a run that is made ahead of it
+    primary key (dag_id, wake_id)
+);
+create index run_wake_order on run_wake (priority desc, wake_id) include (due_at);        -- runs/take_queued, inbox/begin_turn
+
 -------------------------------------------------------------------------------------------------------------- dispatch
 
 create sequence epoch_seq increment by 1000;                 -- a scheduler takes a thousand at a time
@@ -760,7 +770,7 @@ do $$
 declare
     hot text;
 begin
-    foreach hot in array array['dispatch', 'deferral', 'report', 'lane', 'ready_task', 'wake', 'timer', 'concurrency_limit', 'service'] loop
+    foreach hot in array array['dispatch', 'deferral', 'report', 'lane', 'ready_task', 'wake', 'run_wake', 'timer', 'concurrency_limit', 'service'] loop
         execute format('alter table %I set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,'
                        ' autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000,'
                        ' autovacuum_vacuum_cost_delay = 0)', hot);
@@ -779,6 +789,65 @@ create table service_state (
     reason    text,                                          -- why, when nobody set just this state
     primary key (kind, name)
 );
+
+-- What lets queued runs begin, as wakes of their DAGs.
+create function wake_runs(dag_ids text[]) returns void language sql as
+$$
+    insert into run_wake (dag_id, priority)
+    select w.dag_id, q.priority
+    from unnest(dag_ids) as w (dag_id)
+    cross join lateral (
+        select priority from dag_run
+        where dag_run.dag_id = w.dag_id and state = 'queued'
+        order by priority desc, run_after, run_key
+        limit 1
+    ) as q
+$$;
+
+-- Runs are made, or wait again: cleared, out of quarantine.
+create function wake_new_runs() returns trigger language plpgsql as
+$$
+begin
+    insert into run_wake (dag_id, priority, due_at)
+    select r.dag_id, max(r.priority), greatest(r.run_after, now()) from made r where r.state = 'queued' group by r.dag_id, 3;
+    return null;
+end
+$$;
+create trigger wakes_of_new_runs after insert on dag_run
+    referencing new table as made for each statement execute function wake_new_runs();
+create function wake_changed_run() returns trigger language plpgsql as
+$$ begin insert into run_wake (dag_id, priority, due_at) values (new.dag_id, new.priority, greatest(new.run_after, now())); return null; end $$;
+create trigger wake_of_changed_run after update of state, cancelled_by, quarantined_at, run_after, priority on dag_run
+    for each row when (
+        new.state = 'queued' and new.cancelled_by is null and new.quarantined_at is null
+        and (old.state, old.cancelled_by, old.quarantined_at, old.run_after, old.priority)
+            is distinct from (new.state, new.cancelled_by, new.quarantined_at, new.run_after, new.priority))
+    execute function wake_changed_run();
+
+-- A DAG is new or not paused any more, or has room for another run: a limit that was full is not. This costs a round nothing for other limits.
+create function wake_dag() returns trigger language plpgsql as
+$$ begin perform wake_runs(array[new.dag_id]); return null; end $$;
+create trigger wake_of_new_dag after insert on dag for each row execute function wake_dag();
+create trigger wake_of_unpaused_dag after update of is_paused on dag
+    for each row when (old.is_paused and not new.is_paused) execute function wake_dag();
+create function wake_dag_of_limit() returns trigger language plpgsql as
+$$ begin perform wake_runs(array[old.name]); return null; end $$;
+create trigger wake_of_room after update of used, capacity on concurrency_limit
+    for each row when (new.kind = 'dag_runs' and old.used >= old.capacity and new.used < new.capacity) execute function wake_dag_of_limit();
+create trigger wake_of_limit_gone after delete on concurrency_limit
+    for each row when (old.kind = 'dag_runs') execute function wake_dag_of_limit();
+
+-- A DAG, or the whole system, does not drain any more.
+create function wake_closed() returns trigger language plpgsql as
+$$
+begin
+    perform wake_runs(array[old.name]) where old.kind = 'dag';
+    perform wake_runs(array(select distinct dag_id from dag_run where state = 'queued')) where old.kind = 'system';
+    return null;
+end
+$$;
+create trigger wake_of_state after update or delete on service_state
+    for each row when (old.kind in ('dag', 'system')) execute function wake_closed();
 
 -- The clock of all leases, one row. A gap in its ticks is time in which nobody could be heard; after it all leases begin anew.
 create table lease_clock (

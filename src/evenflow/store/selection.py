@@ -63,8 +63,8 @@ class Ahead(NamedTuple):
 OPEN_AHEAD, PARKED_AHEAD = Ahead(MOST_HEADS), Ahead(MOST_PARKED)
 
 
-def fold_wakes(conn: Conn) -> Rows[tuple[int, int, float]]:
-    """Deletes the wakes; answers (limit_id, released, when the last of it was)."""
+def fold_wakes(conn: Conn) -> Rows[tuple[int, int, float, bool]]:
+    """Deletes the wakes; answers (limit_id, released, when the last of it was, whether it limits the runs of a DAG)."""
     return Rows(execute(conn, "selection/fold_wakes"), tuple)
 
 

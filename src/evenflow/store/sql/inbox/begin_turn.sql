@@ -3,7 +3,7 @@
 select extract(epoch from now())::float8 as now_s,
        coalesce((select value = 'true' from setting where name = 'fast_follow'), true) as fast_follow,
        exists (select from wake) as wakes,
-       exists (select from dag_run where state = 'queued') as queued,
+       exists (select from run_wake where due_at <= now()) as run_wakes,
        exists (select from dag where is_paused <> pause_applied) as pauses,
        exists (select from timer where due_at <= now() and not held) as timers,
        exists (select from lane where parked_on >= -2) as lanes,

@@ -1,0 +1,250 @@
+"""Queued runs begin when something lets them: whoever makes room or takes a reason to wait away wakes their DAG, and nobody else is
+looked at.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from evenflow.core.limits import NEW_RUNS_PER_TURN, RUN_WAKES_PER_TURN
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.operations import Operation
+from evenflow.core.states import TaskEvent
+from evenflow.scheduler.advance import advance
+from evenflow.scheduler.audit import DAGS_PER_SWEEP, Sweep
+from evenflow.scheduler.tally import Tally
+from evenflow.store.audit import audit
+from evenflow.store.operations import request
+from evenflow.store.rows import execute
+from tests.scheduler.closing import set_state
+from tests.scheduler.test_several import crew
+
+TASKS = (TaskSpec(task_id="t", operator="python"),)
+COULD_BEGIN = """
+    select r.dag_id, r.run_id from dag_run r
+    join dag d on d.dag_id = r.dag_id and not d.is_paused
+    left join concurrency_limit l on l.kind = 'dag_runs' and l.name = r.dag_id
+    where r.state = 'queued' and (l.limit_id is null or l.used < l.capacity)
+      and not exists (select from service_state s where s.kind = 'dag' and s.name = r.dag_id or s.kind = 'system')"""
+
+
+def add_dags(world: Any, count: int, **settings: Any) -> list[str]:
+    names = [f"d{n}" for n in range(count)]
+    for name in names:
+        world.add_dag(DagSpec(dag_id=name, tasks=TASKS, **settings))
+    return names
+
+
+@pytest.fixture
+def full(world: Any) -> Any:
+    """A DAG with a run that runs and one that waits for its end."""
+    add_dags(world, 1, max_active_runs=1)
+    for _ in range(2):
+        world.trigger("d0")
+    for _ in range(2):  # what has begun one is looked at once more
+        world.advance()
+    assert states(world) == ["queued", "running"]
+    assert world.conn.execute("select count(*) from run_wake").fetchone() == (0,)
+    return world
+
+
+def states(world: Any) -> list[str]:
+    return [state for (state,) in world.conn.execute("select state::text from dag_run order by 1").fetchall()]
+
+
+def end(world: Any) -> None:
+    world.report(world.claim())
+
+
+def raise_limit(world: Any) -> None:
+    world.resize("dag_runs", "d0", 2)
+
+
+def resume(kind: str, name: str, state: str) -> Callable[[Any], None]:
+    def act(world: Any) -> None:
+        set_state(world, kind, name, state)
+        raise_limit(world)
+        world.advance()
+        assert states(world) == ["queued", "running"]
+        set_state(world, kind, name, "active")
+
+    return act
+
+
+def put_aside(world: Any) -> None:
+    """Into quarantine, and out again."""
+    world.conn.execute("update dag_run set quarantined_at = now() where state = 'queued'")
+    raise_limit(world)
+    world.advance()
+    assert states(world) == ["queued", "running"]
+    world.conn.execute("update dag_run set quarantined_at = null")
+
+
+ROOM = {
+    "end": end,
+    "limit": raise_limit,
+    "unlimited": lambda world: world.conn.execute("delete from concurrency_limit where kind = 'dag_runs'"),
+    "unpause": resume("dag", "d0", "paused"),
+    "drained": resume("dag", "d0", "draining"),
+    "resume": resume("system", "all", "paused"),
+    "release": put_aside,
+}
+
+
+@pytest.mark.parametrize("what", ROOM)
+def test_a_run_begins_when_something_lets_it(full: Any, what: str) -> None:
+    """R-HA20: without a sweep."""
+    ROOM[what](full)
+    full.advance()
+    assert "queued" not in states(full)
+    full.conn.execute("update concurrency_limit set capacity = 2 where kind = 'dag_runs'")
+    full.audit()
+
+
+def test_a_run_that_is_made_ahead_of_its_time_begins_then(world: Any) -> None:
+    add_dags(world, 1)
+    world.trigger("d0", run_after="2200-01-01")
+    world.advance()
+    assert states(world) == ["queued"]
+    assert not advance(world.conn, world.catalog).again, "nothing is looked at before"
+    world.conn.execute("update run_wake set due_at = now()")
+    world.conn.execute("update dag_run set run_after = now()")
+    world.advance()
+    assert states(world) == ["running"]
+
+
+def test_dags_of_higher_priority_go_first_also_below_the_ordinary_one(world: Any) -> None:
+    """R-ST3, R-ST4: whatever waits, and however many DAGs have wakes."""
+    names = add_dags(world, 2 * RUN_WAKES_PER_TURN)
+    for name in names:
+        world.trigger(name, priority=-5)
+    late = [world.trigger(names[-1], priority=-1), world.trigger(names[0], priority=3)]
+    advance(world.conn, world.catalog)
+    assert [world.run_state(run) for run in late] == ["running", "running"]
+    assert states(world).count("running") == NEW_RUNS_PER_TURN
+    world.advance()
+    assert set(states(world)) == {"running"}
+    world.audit()
+
+
+def test_a_lost_wake_up_is_repaired_and_counted(full: Any) -> None:
+    """R-HA20: the sweep looks at so many DAGs and goes on where it stopped."""
+    full.conn.execute(
+        "insert into dag (dag_id, version_key, bundle, file)"
+        " select 'a' || n, version_key, 'b', 'x.py' from dag, generate_series(1, %s) n where dag_id = 'd0'",
+        [DAGS_PER_SWEEP],
+    )
+    full.conn.execute(
+        "insert into dag_run (dag_id, run_id, version_key, run_type)"
+        " select dag_id, 'r', version_key, 'manual' from dag where dag_id like 'a%'"
+    )
+    full.conn.execute("update dag set is_paused = true where dag_id like 'a%'")
+    full.advance()
+    raise_limit(full)
+    full.conn.execute("delete from run_wake")
+    assert {finding.kind for finding in audit(full.conn)} == {"forgotten"}
+    full.advance()
+    tally = Tally()
+    sweep = Sweep(tally)
+    sweep.perform(full.conn)
+    assert tally.repairs == 0
+    sweep.perform(full.conn)
+    assert tally.repairs == 1
+    full.advance()
+    assert full.conn.execute("select count(*) from dag_run where dag_id = 'd0' and state = 'running'").fetchone() == (2,)
+    sweep.perform(full.conn)
+    assert tally.repairs == 1
+    full.audit()
+
+
+class Operators:
+    """What people and tasks do to DAGs and runs."""
+
+    def __init__(self, world: Any, r: random.Random, dags: list[str]) -> None:
+        self.world, self.r, self.dags = world, r, dags
+
+    def act(self) -> None:
+        often, seldom = [self.trigger, self.end], [self.limit, self.pause, self.drain, self.close, self.cancel, self.clear]
+        self.r.choice([*often, *often, *seldom])()
+
+    def trigger(self) -> None:
+        self.world.trigger(self.r.choice(self.dags), priority=self.r.choice([-1, 0, 0, 2]))
+
+    def end(self) -> None:
+        self.world.report(self.world.claim(self.r.choice([1, 3])), self.r.choice(["success", "failed"]))
+
+    def limit(self) -> None:
+        self.world.resize("dag_runs", self.r.choice(self.dags), self.r.randint(0, 3))
+
+    def pause(self) -> None:
+        set_state(self.world, "dag", self.r.choice(self.dags), self.r.choice(["paused", "active", "active"]))
+
+    def drain(self) -> None:
+        set_state(self.world, "dag", self.r.choice(self.dags), self.r.choice(["draining", "active", "active"]))
+
+    def close(self) -> None:
+        set_state(self.world, "system", "all", self.r.choice(["draining", "paused", "active", "active", "active"]))
+
+    def cancel(self) -> None:
+        if (run := self._some("queued", "running")) is not None:
+            self.world.cancel(run)
+
+    def clear(self) -> None:
+        if (run := self._some("success", "failed")) is not None:
+            request(self.world.conn, [run], Operation(event=TaskEvent.CLEAR, actor="ada"))
+
+    def restore(self) -> None:
+        """Nothing holds anything up any more."""
+        for dag in self.dags:
+            set_state(self.world, "dag", dag, "active")
+            self.world.resize("dag_runs", dag, 9)
+        set_state(self.world, "system", "all", "active")
+
+    def _some(self, *states: str) -> int | None:
+        query = "select run_key from dag_run where state::text = any(%s)"
+        runs = [run for (run,) in self.world.conn.execute(query, [list(states)]).fetchall()]
+        return self.r.choice(runs) if runs else None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_run_that_could_begin_waits_when_nothing_is_left_to_do(world: Any, database_url: str, seed: int) -> None:
+    """R-ST4, R-HA1, R-HA20: several schedulers, and not one wake-up is lost in any committed state."""
+    r = random.Random(seed)
+    dags = add_dags(world, 5, max_active_runs=1)
+    with crew(database_url) as hands:
+        operators = Operators(world, r, dags)
+        for step in range(120):
+            operators.act()
+            if step % 15 == 14:
+                hands.rest(world)
+                assert world.conn.execute(COULD_BEGIN).fetchall() == []
+        operators.restore()
+        hands.rest(world)
+        while tries := world.claim():
+            world.report(tries)
+            hands.rest(world)
+            assert world.conn.execute(COULD_BEGIN).fetchall() == []
+    assert hands.findings == []
+    assert hands.tally.repairs == 0
+    assert set(states(world)) <= {"success", "failed"}
+    world.audit()
+
+
+def test_turns_in_one_process_find_every_run_at_once(world: Any) -> None:
+    """The same with one scheduler: after each of its rests, and without any sweep."""
+    r = random.Random(7)
+    operators = Operators(world, r, add_dags(world, 4, max_active_runs=1))
+    for _ in range(300):
+        operators.act()
+        world.advance()
+        assert world.conn.execute(COULD_BEGIN).fetchall() == []
+    tally = Tally()
+    Sweep(tally).perform(world.conn)
+    assert tally.repairs == 0
+    execute(world.conn, "runs/wake", {"dag_ids": ["d0", "unknown"]})
+    world.advance()
+    world.audit()
