@@ -1,7 +1,7 @@
 """Runs a shape and prints one JSON line a run: python bench/run.py SHAPE [-n RUNS] [--schedulers K] [--tag T] [--dsn URL].
 
 a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N]; clear_* have one: [--size N];
-b shapes have one: [--execution-free]; d_full has one: [--busy-s S];
+turn_dags takes the number of DAGs as -n; b shapes have one: [--execution-free]; d_full has one: [--busy-s S];
 e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
 """
 
@@ -26,6 +26,7 @@ import failover
 import real
 import returns
 import sustain
+import turn_dags
 from shapes import SHAPES
 
 RESULTS = Path(__file__).parent / "results"
@@ -34,6 +35,8 @@ RESULTS = Path(__file__).parent / "results"
 def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     case = given.shape
     options = {"runs": given.runs, "schedulers": given.schedulers}
+    if case == turn_dags.CASE:
+        return turn_dags.run(dags=given.runs, dsn=given.dsn)
     if case in bulk.SIZES:
         return bulk.run(case, size=given.size, dsn=given.dsn, **options)
     shape = SHAPES[case]
@@ -60,9 +63,8 @@ def _fault(given: argparse.Namespace) -> str | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "shape", choices=sorted([*SHAPES, *bulk.SIZES]), metavar="SHAPE", help="one of " + ", ".join([*SHAPES, *bulk.SIZES])
-    )
+    names = [*SHAPES, *bulk.SIZES, turn_dags.CASE]
+    parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
     parser.add_argument("--tag", default="", help="kept with the results, e.g. what was changed")

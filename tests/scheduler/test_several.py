@@ -71,13 +71,14 @@ class Crew:
     def rest(self, world: Any) -> None:
         """Returns when nobody has anything left to do."""
         deadline = time.monotonic() + 30
-        waits = "select (select count(*) from report) + (select count(*) from wake) + (select count(*) from timer) + (select count(*) from run_wake)"
+        tables = ("report", "wake", "run_wake", "timer")
+        waits = " + ".join(f"(select count(*) from {table})" for table in tables)
         while True:
             assert time.monotonic() < deadline, "they do not come to rest"
             assert not self.errors, self.errors
             since = [len(turns) for turns in self.turns]
             idle = all(self._idle_after(turns, n) for turns, n in zip(self.turns, since, strict=True))
-            if idle and world.conn.execute(waits).fetchone() == (0,):
+            if idle and world.conn.execute(f"select {waits}").fetchone() == (0,):
                 return
 
     def _idle_after(self, turns: list[Turn], count: int) -> bool:

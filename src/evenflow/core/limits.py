@@ -46,7 +46,9 @@ CHANGED_PER_TURN = 500  # task instances of their runs, about 50 ms of work: so 
 CHANGE_OVERHEAD = 19  # task instances that each of them counts as beside those of its run: so many of one task are a turn's
 NEW_RUNS_PER_TURN = 100  # runs created in one transaction
 NEW_RUNS_OF_DAG = 50  # of which one DAG may have so many, so that several share a transaction
-RUN_WAKES_PER_TURN = 200  # looked at for queued runs, 3 ms if each names another DAG; above the runs created, so wakes do not pile up
+RUN_WAKES_PER_TURN = (
+    200  # looked at for queued runs, 3 ms if each names another DAG; above the runs created, so wakes do not pile up
+)
 NEW_INSTANCES_PER_TURN = 500  # task instances created in one transaction, about 30 ms of work, but always one whole run
 LANES_PER_ROUND = 500  # lanes touched, parkings included, and about as many read; a round that ends here runs again at once
 STARTS_PER_ROUND = 1_000  # about 40 ms of work, so that workers begin with the first of a great many while the others start

@@ -159,7 +159,9 @@ class _Work:
             batch.released_at[limit] = max(at_s, batch.released_at.get(limit, 0.0))
         if wakes:
             runs.delete_ended_limits(batch.conn, [limit for limit, *_ in wakes])
-        more = any(of_runs and released > 0 for _, released, _, of_runs in wakes)  # room for runs: those are asked for in the next turn
+        more = any(
+            of_runs and released > 0 for _, released, _, of_runs in wakes
+        )  # room for runs: those are asked for in the next turn
         more |= create_runs(batch, self._queued) if self._queued else False
         if self._pauses and (changed := dict(self._pauses.all())):
             batch.wake(selection.apply_pauses(batch.conn, changed))

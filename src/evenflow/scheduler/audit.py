@@ -1,4 +1,4 @@
-"""The sweep for lost wake-ups: a safety net under the events that open parked lanes and let queued runs begin, and the proof that it is not needed.
+"""The sweep for lost wake-ups: a safety net under the events that open lanes and begin runs, and the proof that it is not needed.
 
 There should be nothing to find. What it does find is repaired, so that nothing waits for ever because of a bug, and counted in a
 metric that must stay 0 (``repairs``). It looks at one lane of each queue of parked lanes, and at DAGs that have queued runs,
@@ -33,7 +33,9 @@ class Sweep:
         """Looks at the next queues and DAGs. The looks take no lock: they would find nothing in any committed state."""
         looked = self._look_at_queues(conn)
         if not any(queue.lost for queue in looked) or self._open(conn):
-            self._after = next(((q.limit_id, q.base_id) for q in looked if q.last), START)  # else a round is under way: again from here
+            self._after = next(
+                ((q.limit_id, q.base_id) for q in looked if q.last), START
+            )  # else a round is under way: again from here
         dags = self._look_at_dags(conn)
         if not any(dag.forgotten for dag in dags) or self._wake(conn):
             self._dag_before = next((dag.dag_id for dag in dags if dag.last), "")

@@ -8,7 +8,6 @@ from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
 from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.batch import Batch, Item, Run
-from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.past import await_previous
 from evenflow.scheduler.readiness import propagate, settle

@@ -43,8 +43,8 @@ def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]
 
 
 def take_queued(conn: Conn, *, wakes: int, limit: int, share: int) -> Rows[QueuedRun]:
-    """Runs that may start, in the order in which they are to, of the DAGs of so many wakes; of each DAG at most ``share``. Without any
-    there is one row, whose ``run_key`` is 0. Only under the executor's lock.
+    """Runs that may start, in the order in which they are to, of the DAGs of so many wakes; of each DAG at most ``share``.
+    Without any there is one row, whose ``run_key`` is 0. Only under the executor's lock.
     """
     return Rows(execute(conn, "runs/take_queued", {"wakes": wakes, "limit": limit, "share": share}), row_of(QueuedRun))
 
