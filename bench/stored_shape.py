@@ -12,7 +12,7 @@ import specs
 from evenflow.core.model import DagSpec
 from evenflow.store import dags
 from evenflow.store.connect import UNBOUNDED, connect_async
-from evenflow.store.dag_limits import set_limits
+from evenflow.store.dag_limits import change_limits
 
 
 async def store_shape(url: str, shape: dict[str, Any]) -> dict[str, specs.Planned]:
@@ -51,7 +51,7 @@ async def store_specs(url: str, dag_specs: Sequence[DagSpec], pools: dict[str, i
                 is_paused=False,
                 next_run=dags.NextRun(None, None),
             )
-            await set_limits(conn, [spec])
+            await change_limits(conn, [spec])
 
 
 def trigger(conn: psycopg.Connection[Any], runs: dict[str, int], prefix: str) -> float:

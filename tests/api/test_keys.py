@@ -98,7 +98,7 @@ async def test_keys_that_somebody_still_needs_are_not_replaced(
     await start(Vault(tmp_path / "there.key"))
 
 
-@pytest.mark.parametrize("keys", ["", ",", "short", "a" * 43 + "!", new_key()[:-8]])
+@pytest.mark.parametrize("keys", ["", ",", "short", "a" * 43 + "!", "A" * 36])
 def test_keys_that_are_none_are_refused(keys: str, tmp_path: Path) -> None:
     (tmp_path / "secrets.key").write_text(keys)
     with pytest.raises(SecretsError, match="evenflow secrets key"):
