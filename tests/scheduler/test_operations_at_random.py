@@ -213,7 +213,7 @@ class Play:
     def delete(self) -> None:
         """A run goes, if it has ended, and there is a new one."""
         run = self.draw(st.sampled_from(self.runs))
-        deleted = {"run_keys": [run], "whole": 10_000}
+        deleted = {"run_keys": [run], "whole": 10_000, "history": True}
         if self.draw(st.integers(0, 2)) == 0 and execute(self.world.conn, "operations/delete_runs", deleted).fetchall():
             self.runs = [*(other for other in self.runs if other != run), self.trigger()]
 
