@@ -29,6 +29,18 @@ async def test_a_token_registers_only_its_kind(client: ExecutionClient) -> None:
     assert refused.value.status == 403
 
 
+@pytest.mark.parametrize("names", [{"name": "\x1b]0;t\x07w"}, {"host": "a\nb"}, {"version": "\u202e1"}, {"name": ""}, {"host": "h" * 254}])
+async def test_what_people_are_shown_of_a_service_can_be_shown(
+    client: ExecutionClient, world: World, names: dict[str, str]
+) -> None:
+    """R-SE2: it is the word of whoever has a fleet's token."""
+    known = world.one("select count(*) from service")
+    with pytest.raises(ApiRefused, match="characters that can be printed") as refused:
+        await client.register(m.Register(**{"kind": "worker", "name": "w", "host": "h", "pid": 1, "version": "0", **names}))
+    assert refused.value.status == 422
+    assert world.one("select count(*) from service") == known
+
+
 async def test_services_that_ended_long_ago_are_forgotten(client: ExecutionClient, world: World) -> None:
     old, holding, other = [await new_worker(client) for _ in range(3)]
     world.dispatch(world.run(world.version()), 1)

@@ -20,7 +20,7 @@ def numbers(count: int) -> list[int]:
 
 @task(retries=0, task_display_name="Look for seven")
 def check(number: int) -> None:
-    print("number", number)
+    print("\\x1b[31mnumber\\x1b[0m\\x1b]0;title\\x07", number)
     if number == 7:
         raise ValueError("seven is unlucky")
 

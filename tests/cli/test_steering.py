@@ -91,7 +91,12 @@ def test_tasks_and_their_logs(cli: CommandLine) -> None:
     assert [(task["task_id"], task["map_index"]) for task in tasks] == [("numbers", -1), *(("check", index) for index in range(9))]
     assert "check[7]" in cli.show("tasks", "list", "steered", "--run", "unlucky", "--state", "failed")
     assert "counting to 9\n" in cli.show("tasks", "logs", "steered", "numbers", "--run", "unlucky")
-    log = cli.ask("tasks", "logs", "steered", "check", "--run", "unlucky", "--map-index", "7", "-f")
+    of_seven = ("tasks", "logs", "steered", "check", "--run", "unlucky", "--map-index", "7")
+    shown = cli.show(*of_seven)
+    assert "\x1b[31mnumber\x1b[0m 7\n" in shown, "its colours, and no other order to the terminal"
+    assert shown.endswith("\x1b[0m")
+    log = cli.ask(*of_seven, "-f")
+    assert "\x1b]0;title\x07" in log["log"]
     assert "seven is unlucky" in log["log"]
     assert log["complete"]
     assert "is mapped: say which instance" in cli.refused("tasks", "logs", "steered", "check", "--run", "unlucky")

@@ -27,3 +27,16 @@ def test_a_traceback_shows_no_values(style: Format) -> None:
         root.setLevel(level)
     assert "ValueError: 7" in stream.getvalue()
     assert password not in stream.getvalue()
+
+
+def test_what_a_service_logs_is_no_order_to_a_terminal() -> None:
+    """Names and errors that others chose stand in it."""
+    stream, root = io.StringIO(), logging.getLogger()
+    handlers, level = root.handlers, root.level
+    configure_logging("info", "console", stream)
+    try:
+        logging.getLogger("evenflow").warning("refused: %s", "\x1b]0;title\x07\x1b[2Ja name")
+    finally:
+        root.handlers = handlers
+        root.setLevel(level)
+    assert "refused: a name" in stream.getvalue()

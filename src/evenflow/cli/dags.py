@@ -14,7 +14,7 @@ from evenflow.cli.operations import Yes, agreed
 from evenflow.cli.remote import remote
 from evenflow.cli.runs import trigger
 from evenflow.cli.standing_names import IN_WORDS
-from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
+from evenflow.cli.terminal import Json, local_time, print_json, print_lines, print_table, say, state_text
 from evenflow.client.answers import DagDetail, DagSummary, ParseError
 from evenflow.core.plurals import counted
 from evenflow.core.service_states import ServiceState
@@ -67,8 +67,7 @@ async def show(
     if json:
         print_json(dag)
     elif mermaid or dot:
-        for line in mermaid_lines(dag.tasks) if mermaid else dot_lines(dag.dag_id, dag.tasks):
-            print(line)
+        print_lines(mermaid_lines(dag.tasks) if mermaid else dot_lines(dag.dag_id, dag.tasks))
     else:
         _show(dag)
 

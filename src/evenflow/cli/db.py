@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import psycopg
 from cyclopts import App, Parameter
 from psycopg import conninfo
+from rich.text import Text
 
 from evenflow.cli.terminal import Json, errors, local_time, print_json, say
 from evenflow.errors import EvenflowError, SettingsError
@@ -117,7 +118,7 @@ def psql(*arguments: str) -> int:
             with connect(url, name="psql") as conn:
                 record(conn, _actor(), "db.psql", "database")
         except (EvenflowError, psycopg.Error) as error:  # psql is for databases that are broken, too
-            errors.print(f"events do not tell of this: {error}", style="yellow")
+            errors.print(Text(f"events do not tell of this: {error}", style="yellow"))
         return _psql(url, arguments)
 
 

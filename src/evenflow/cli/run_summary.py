@@ -12,6 +12,7 @@ from evenflow.cli.terminal import duration, output, say
 from evenflow.client.answers import TaskInstance
 from evenflow.client.rest import RestClient
 from evenflow.core.model import instance_name
+from evenflow.core.plain_text import plain
 from evenflow.core.plurals import counted
 from evenflow.core.states import TaskState
 
@@ -39,7 +40,7 @@ async def find_last_words(client: RestClient, snapshot: Snapshot) -> LastWords |
         return None
     last = max(ended, key=lambda instance: instance.ended_at or snapshot.run.created_at)
     log = await client.read_log(snapshot.run.dag_id, snapshot.run.run_id, last.task_id, map_index=last.map_index)
-    lines = [line.rstrip() for line in log.text.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in plain(log.text).splitlines() if line.strip()]
     if last.map_index >= 0 or not log.complete or not lines:
         return None
     return LastWords(last.task_id, lines[-LAST_LINES:])

@@ -16,6 +16,7 @@ from evenflow.cli.terminal import STATE_ORDER, Json, duration, local_time, print
 from evenflow.client.rest import RestClient
 from evenflow.core.likeness import did_you_mean, few
 from evenflow.core.model import instance_name
+from evenflow.core.plain_text import ColouredPieces
 from evenflow.errors import DagNotFound, ParamError
 
 app = App(name="tasks")
@@ -73,13 +74,13 @@ async def logs(
     follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative=(), help="Wait for more until the try has ended.")] = False,
     json: Json = False,
 ) -> None:
-    """The log of a task."""
+    """The log of a task. A terminal gets its colours, and no other orders; `--json` has it as it is."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         task_id = task_id or await _only_task(client, dag_id)
         if map_index is None:
             map_index = await only_instance(client, dag_id, run_id, task_id)
-        offset, text = 0, []
+        offset, text, shown = 0, [], ColouredPieces()
         while True:
             part = await client.read_log(
                 dag_id,
@@ -93,12 +94,13 @@ async def logs(
             if json:
                 text.append(part.text)
             else:
-                sys.stdout.write(part.text)
+                sys.stdout.write(shown.feed(part.text))
                 sys.stdout.flush()
             ended = part.complete if follow else part.offset == offset
             offset = part.offset
             if ended:
                 break
+    sys.stdout.write(shown.end())
     if json:
         print_json(
             {

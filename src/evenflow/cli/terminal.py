@@ -8,14 +8,27 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from evenflow.core.plain_text import escaped_json, plain
+
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON for programs instead of tables for people.")]
 
-output = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+
+
+class Screen(Console):
+    """What is shown was chosen by others, too: names, reasons, errors. None of it is an order to the terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain(segment.text))
+
+
+output = Screen(highlight=False)
+errors = Screen(stderr=True, highlight=False)
 
 UNFOLDED = 10_000  # columns; no table is wider, and a table takes only what it needs
 
@@ -68,8 +81,17 @@ def print_json(data: Any) -> None:
     text = msgspec.json.encode(data)
     if sys.stdout.isatty():
         text = msgspec.json.format(text, indent=2)
-    sys.stdout.write(text.decode() + "\n")
+    print_json_text(text.decode())
+
+
+def print_json_text(text: str) -> None:
+    sys.stdout.write(escaped_json(text) + "\n")
     sys.stdout.flush()
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """For a program that reads them: neither folded nor styled."""
+    sys.stdout.writelines(plain(line) + "\n" for line in lines)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
@@ -83,7 +105,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty:
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else _cell(cell) for cell in row))
     if table.row_count:
-        screen = output if output.is_terminal else Console(file=output.file, width=UNFOLDED, highlight=False)
+        screen = output if output.is_terminal else Screen(file=output.file, width=UNFOLDED, highlight=False)
         screen.print(table)
     else:
         output.print(Text(empty, style="bright_black"))

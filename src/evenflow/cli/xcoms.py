@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
 from evenflow.cli.tasks import MapIndex, only_instance
-from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
+from evenflow.cli.terminal import Json, local_time, print_json, print_json_text, print_table, say
 from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 from evenflow.sdk.xcomarg import RETURN_VALUE
@@ -72,4 +72,4 @@ async def show(
     elif found.is_stored:
         say(f"{counted(found.size, 'byte')} in object storage")
     else:
-        print(jsonlib.dumps(found.value, indent=2, ensure_ascii=False))
+        print_json_text(jsonlib.dumps(found.value, indent=2, ensure_ascii=False))

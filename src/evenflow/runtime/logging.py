@@ -9,6 +9,8 @@ from typing import Literal, TextIO
 import structlog
 from structlog.typing import Processor
 
+from evenflow.core.plain_text import coloured
+
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "console", "json"]
 
@@ -47,9 +49,14 @@ def configure_logging(level: Level, style: Format, stream: TextIO | None = None)
     )
 
 
+def _no_orders(logger: object, method: str, line: str) -> str:
+    """To the terminal: what is logged holds names and errors that others chose."""
+    return coloured(line)
+
+
 def _render(console: bool, stream: TextIO) -> list[Processor]:
     strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     if console:
         plain = structlog.dev.plain_traceback  # the usual one shows the values of variables, and so secrets
-        return [strip, structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=40, exception_formatter=plain)]
+        return [strip, structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=40, exception_formatter=plain), _no_orders]
     return [strip, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]

@@ -26,10 +26,11 @@ class ServiceRoutes:
         message: Register = call.message
         if message.kind != call.of_fleet.kind:
             raise Forbidden(f"A token for a {call.of_fleet.kind} cannot register a {message.kind}.")
+        _check_names(message)
         wire = _agreed(message)
         async with self._pool.connection() as conn:
             fleet, about = f"{message.kind} fleet", {"host": message.host, "pid": message.pid}
-            async with events.recorded(conn, fleet, "service.register", message.name[: limits.NAME], **about) as told:
+            async with events.recorded(conn, fleet, "service.register", message.name, **about) as told:
                 service_id = await services.register(
                     conn,
                     kind=message.kind,
@@ -77,6 +78,17 @@ class ServiceRoutes:
                 again = await dispatch.read_tries(conn, service_id=service_id, epochs=difference.resend)
                 answer.resend = await self._claims.assignments(conn, again)
         return answer
+
+
+def _check_names(who: Register) -> None:
+    """People are shown them. Raises :class:`Refused`."""
+    longest = {"name": limits.SERVICE_NAME, "host": limits.HOST_NAME, "version": limits.VERSION_NAME}
+    for what, most in longest.items():
+        text = getattr(who, what)
+        if not (0 < len(text) <= most and text.isprintable()):
+            raise Refused(
+                422, "bad_value", f"The {what} of a service is 1 to {most} characters that can be printed, not {text[:100]!r}."
+            )
 
 
 def _agreed(who: Register) -> int:
