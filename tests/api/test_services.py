@@ -29,7 +29,9 @@ async def test_a_token_registers_only_its_kind(client: ExecutionClient) -> None:
     assert refused.value.status == 403
 
 
-@pytest.mark.parametrize("names", [{"name": "\x1b]0;t\x07w"}, {"host": "a\nb"}, {"version": "\u202e1"}, {"name": ""}, {"host": "h" * 254}])
+@pytest.mark.parametrize(
+    "names", [{"name": "\x1b]0;t\x07w"}, {"host": "a\nb"}, {"version": "\u202e1"}, {"name": ""}, {"host": "h" * 254}]
+)
 async def test_what_people_are_shown_of_a_service_can_be_shown(
     client: ExecutionClient, world: World, names: dict[str, str]
 ) -> None:

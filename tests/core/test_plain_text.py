@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -27,15 +28,18 @@ texts = st.text(st.one_of(st.sampled_from("\x1b[]0;:m\x07\\\r\n\t?PAK\x9b\x9c"),
 
 
 def is_harmless(text: str) -> bool:
-    return all(char in "\n\t" or (ord(char) >= 32 and not 0x7F <= ord(char) <= 0x9F and char not in "\u202e\u2066") for char in text)
+    return all(
+        char in "\n\t" or (ord(char) >= 32 and not 0x7F <= ord(char) <= 0x9F and char not in "\u202e\u2066") for char in text
+    )
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_orders_are_taken_out_and_words_stay(order: str) -> None:
-    """R-AUDIT4"""
+    """R-SE2"""
     shown = plain(f"before {order}after")
     assert is_harmless(shown)
-    assert shown.startswith("before ") and shown.endswith("after")
+    assert shown.startswith("before ")
+    assert shown.endswith("after")
     assert plain("Zoë\tsays: 你好 👍\n") == "Zoë\tsays: 你好 👍\n"
 
 
@@ -56,7 +60,7 @@ def test_whatever_is_said_no_order_is_left(text: str) -> None:
 def test_pieces_say_what_the_whole_says(text: str, cuts: list[int]) -> None:
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     pieces = ColouredPieces()
-    shown = "".join(pieces.feed(text[begin:end]) for begin, end in zip(places, places[1:], strict=False))
+    shown = "".join(pieces.feed(text[begin:end]) for begin, end in pairwise(places))
     assert shown + pieces.end().removesuffix("\x1b[0m") == coloured(text).removesuffix("\x1b[0m")
 
 

@@ -96,6 +96,24 @@ def test_what_is_not_there_says_what_is() -> None:
     listener.stop()
 
 
+def test_a_page_may_ask_for_a_token() -> None:
+    """R-SE4: metrics hold names; probes are for everybody."""
+    pages = {path: lambda: Page(200, "text/plain", b"well") for path in ("/metrics", "/health/live")}
+    listener = Listener("127.0.0.1", 0, pages, shown={"/metrics": "a-token-of-scrapers"})
+    listener.start()
+    url = f"http://127.0.0.1:{listener.port}"
+    for token in ("", "another", "a-token-of-scraper", "ä"):
+        request = urllib.request.Request(f"{url}/metrics", headers={"Authorization": f"Bearer {token}"} if token else {})
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=20)
+        assert refused.value.code == 401
+        assert b"EVENFLOW_METRICS_TOKEN" in refused.value.read()
+    request = urllib.request.Request(f"{url}/metrics", headers={"Authorization": "Bearer a-token-of-scrapers"})
+    assert urllib.request.urlopen(request, timeout=20).read() == b"well"
+    assert get(f"{url}/health/live") == (200, b"well")
+    listener.stop()
+
+
 def test_those_who_hang_on_cannot_keep_others_out_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """More connections than ``AT_ONCE`` are closed at once; those that say nothing are closed after a while."""
     monkeypatch.setattr(listening._Handler, "timeout", 0.5)

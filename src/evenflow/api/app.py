@@ -35,6 +35,7 @@ def application(
     vitals: Vitals,
     probes: Probes,
     trail: Trail,
+    metrics_token: str,
 ) -> ASGIApp:
     """``hot`` is the pool for what each try needs."""
     execution = execution_routes(
@@ -48,7 +49,16 @@ def application(
         vault=vault,
         judge=judge,
     )
-    rest = rest_application(pool, tokens=tokens, log_directory=logs, vault=vault, judge=judge, vitals=vitals, probes=probes)
+    rest = rest_application(
+        pool,
+        tokens=tokens,
+        log_directory=logs,
+        vault=vault,
+        judge=judge,
+        vitals=vitals,
+        probes=probes,
+        metrics_token=metrics_token,
+    )
     prefix = f"{SCHEMA}/"
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""What probes are told of the system. Nobody needs a token to ask, so asking costs the database next to nothing."""
+"""What probes are told of the system. Many ask, and often, so asking costs the database next to nothing."""
 
 from __future__ import annotations
 

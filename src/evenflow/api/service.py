@@ -47,7 +47,9 @@ log = logging.getLogger(__name__)
 
 
 class ApiService:
-    """``port`` 0 takes a free one, which ``port`` then tells. ``operator_token`` is let in beside the tokens that the key signs."""
+    """``port`` 0 takes a free one, which ``port`` then tells. ``operator_token`` is let in beside the tokens that the key signs,
+    ``metrics_token`` is what scrapers show.
+    """
 
     def __init__(
         self,
@@ -61,13 +63,14 @@ class ApiService:
         storage: ObjectStorage,
         tls: Tls | None = None,
         operator_token: str | None = None,
+        metrics_token: str = "",
         vitals: Vitals | None = None,
     ) -> None:
         self.name = name
         self.vitals = vitals or Vitals(Teller.API, name)
         self._url, self._host, self._port, self._log_dir = database_url, host, port, log_dir
         self._tls = tls or Tls()
-        self._operator_token, self._vault, self._storage = operator_token, vault, storage
+        self._operator_token, self._metrics_token, self._vault, self._storage = operator_token, metrics_token, vault, storage
         self._logs = LogDirectory(log_dir, lambda lost: self.vitals.meter.count(metrics.LOG_BYTES_LOST, lost))
         self._judge = Judge()
         self._pool: AsyncPool | None = None
@@ -132,6 +135,7 @@ class ApiService:
             vitals=self.vitals,
             probes=self._probes,
             trail=trail,
+            metrics_token=self._metrics_token,
         )
         self.vitals.system = system_metrics(self._open).get
         self._measure(pool, claims, triggers)

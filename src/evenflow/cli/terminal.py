@@ -18,7 +18,6 @@ from evenflow.core.plain_text import escaped_json, plain
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON for programs instead of tables for people.")]
 
 
-
 class Screen(Console):
     """What is shown was chosen by others, too: names, reasons, errors. None of it is an order to the terminal."""
 

@@ -25,6 +25,7 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 host=settings.api_host,
                 port=settings.api_port,
                 tls=settings.tls,
+                metrics_token=settings.metrics_token,
                 log_dir=settings.log_dir,
                 name=settings.name,
                 vault=Vault(settings.secrets_file, settings.secret_keys),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 import structlog
 from structlog.typing import Processor
@@ -49,7 +49,7 @@ def configure_logging(level: Level, style: Format, stream: TextIO | None = None)
     )
 
 
-def _no_orders(logger: object, method: str, line: str) -> str:
+def _no_orders(_: object, __: str, line: Any) -> str:
     """To the terminal: what is logged holds names and errors that others chose."""
     return coloured(line)
 
@@ -58,5 +58,9 @@ def _render(console: bool, stream: TextIO) -> list[Processor]:
     strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     if console:
         plain = structlog.dev.plain_traceback  # the usual one shows the values of variables, and so secrets
-        return [strip, structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=40, exception_formatter=plain), _no_orders]
+        return [
+            strip,
+            structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=40, exception_formatter=plain),
+            _no_orders,
+        ]
     return [strip, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]

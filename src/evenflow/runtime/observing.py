@@ -32,7 +32,9 @@ async def observed(kind: Kind, vitals: Vitals, settings: ServiceSettings) -> Asy
         if kind is not Kind.API and settings.metrics_port >= 0:
             if settings.tls.check_bind("Health and metrics of this service", settings.metrics_host):
                 log.warning("health and metrics are plain HTTP on %s (EVENFLOW_PLAINTEXT)", settings.metrics_host)
-            listener = Listener(settings.metrics_host, settings.metrics_port, _pages(vitals), settings.tls.for_server())
+            shown = {"/metrics": settings.metrics_token} if settings.metrics_token else {}
+            tls = settings.tls.for_server()
+            listener = Listener(settings.metrics_host, settings.metrics_port, _pages(vitals), tls, shown=shown)
             vitals.scheme = settings.tls.scheme
             vitals.address = advertised(settings.metrics_host, listener.port)
             listener.start()

@@ -50,6 +50,7 @@ class ServiceSettings:
     api_port: int
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0  # of all but an API, which has its own; 0: a free one, -1: none
+    metrics_token: str = ""  # that who scrapes must show; empty: none
     statsd_address: str = ""  # empty: none
     statsd_prefix: str = "evenflow"
     statsd_style: Style = "plain"
@@ -108,6 +109,7 @@ class ServiceSettings:
             api_port=int(value("API_PORT")),
             metrics_host=value("METRICS_HOST"),
             metrics_port=int(value("METRICS_PORT")),
+            metrics_token=environ.get(PREFIX + "METRICS_TOKEN", ""),
             statsd_address=value("STATSD_ADDRESS"),
             statsd_prefix=value("STATSD_PREFIX"),
             statsd_style=cast(Style, value("STATSD_STYLE")),

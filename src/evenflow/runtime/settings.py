@@ -64,6 +64,11 @@ class Settings(BaseSettings):
 
     metrics_host: str = Field("127.0.0.1", description="Address of health and metrics of a service; an API has its own")
     metrics_port: int = Field(0, ge=-1, le=65535, description="Port of these; 0 takes a free one, -1 none. An API has its own")
+    metrics_token: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description="What is to be shown for /metrics; without it the API asks other hosts for an operator's token",
+    )
     statsd_address: str = Field("", description="host:port of a StatsD server that all services send their metrics to")
     statsd_prefix: str = Field("evenflow", max_length=100, description="What the names of metrics in StatsD begin with")
     statsd_style: Literal["plain", "datadog"] = Field("plain", description="plain: labels are parts of the name; datadog: tags")
@@ -224,6 +229,7 @@ class Settings(BaseSettings):
             "database_url": self.own_database_url,
             "token": self.token.get_secret_value() if self.token is not None else "",
             "secret_keys": self.secret_keys.get_secret_value() if self.secret_keys is not None else "",
+            "metrics_token": self.metrics_token.get_secret_value() if self.metrics_token is not None else "",
             "queues": tuple(self.queues),
             "trigger_queues": tuple(self.trigger_queues),
             "sources": self.sources,
@@ -334,7 +340,14 @@ def default_resume_slots(slots: int) -> int:
     return -(-slots // 10)
 
 
-_NOT_SHOWN = ("database_url", "token", "secret_keys", "connections", "bundles")  # secrets, and tables that would hide the message
+_NOT_SHOWN = (
+    "database_url",
+    "token",
+    "metrics_token",
+    "secret_keys",
+    "connections",
+    "bundles",
+)  # secrets, and tables that would hide the message
 
 
 def _explain(problem: Any, given: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 import socket
 import ssl
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 
 from evenflow.errors import SettingsError
@@ -29,12 +31,25 @@ class Page:
     body: bytes
 
 
-class Listener:
-    """Answers GET for ``pages``, by path. Raises :class:`SettingsError` when the address cannot be had."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]], tls: ssl.SSLContext | None = None) -> None:
+
+class Listener:
+    """Answers GET for ``pages``, by path; ``shown`` has the tokens that some ask for. Raises :class:`SettingsError` when it cannot
+    listen there.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        pages: Mapping[str, Callable[[], Page]],
+        tls: ssl.SSLContext | None = None,
+        *,
+        shown: Mapping[str, str] = NOTHING,
+    ) -> None:
         try:
-            self._server = _Server(host, port, pages, tls)
+            self._server = _Server(host, port, pages, tls, shown)
         except OSError as error:
             raise SettingsError(
                 f"Health and metrics cannot listen on {host}:{port}: {error.strerror}. Stop what uses the port, or set "
@@ -66,8 +81,15 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = AT_ONCE
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]], tls: ssl.SSLContext | None) -> None:
-        self._tls = tls
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        pages: Mapping[str, Callable[[], Page]],
+        tls: ssl.SSLContext | None,
+        shown: Mapping[str, str],
+    ) -> None:
+        self._tls, self.shown = tls, shown
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.pages = pages
         self._room = threading.BoundedSemaphore(AT_ONCE)
@@ -110,7 +132,8 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        page = self.server.pages.get(self.path.partition("?")[0], _nothing)()
+        path = self.path.partition("?")[0]
+        page = (self.server.pages.get(path, _nothing) if self._may_see(path) else _refused)()
         self.send_response_only(page.status)
         self.send_header("Content-Type", page.content_type)
         self.send_header("Content-Length", str(len(page.body)))
@@ -118,8 +141,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(page.body)
 
+    def _may_see(self, path: str) -> bool:
+        wanted = self.server.shown.get(path)
+        shown = self.headers.get("Authorization", "").partition(" ")[2].strip()
+        return wanted is None or hmac.compare_digest(shown.encode(), wanted.encode())
+
     def log_message(self, format: str, *args: object) -> None:
         """Requests are counted by nobody."""
+
+
+def _refused() -> Page:
+    return Page(401, "text/plain", b"Show EVENFLOW_METRICS_TOKEN of this service (header Authorization: Bearer ...).\n")
 
 
 def _nothing() -> Page:

@@ -10,6 +10,7 @@ from evenflow.api.claims import Claims
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.tokens import Tokens
+from evenflow.api.watching import checked_detail
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import dispatch, events, services, triggers
@@ -38,7 +39,7 @@ class ServiceRoutes:
                     host=message.host,
                     pid=message.pid,
                     version=message.version,
-                    detail=message.detail,
+                    detail=checked_detail(message.detail, _caller()),
                 )
                 told["service_id"] = service_id
         token = self._tokens.for_service(call.of_fleet, service_id)
@@ -52,7 +53,8 @@ class ServiceRoutes:
             listed, most = len(message.epochs), limits.LISTED_EPOCHS
             raise Refused(413, "too_large", f"A beat lists {listed:,} tries or triggers; the limit is {most:,}.")
         async with self._pool.connection() as conn:
-            beaten = await services.beat(conn, service_id=service_id, kind=kind, state=message.state, detail=message.detail)
+            detail = checked_detail(message.detail, _caller())
+            beaten = await services.beat(conn, service_id=service_id, kind=kind, state=message.state, detail=detail)
             if beaten is None:
                 return BeatAnswer(known=False)
             reached(KillPoint.BEAT_STORED)
@@ -78,6 +80,11 @@ class ServiceRoutes:
                 again = await dispatch.read_tries(conn, service_id=service_id, epochs=difference.resend)
                 answer.resend = await self._claims.assignments(conn, again)
         return answer
+
+
+def _caller() -> str | None:
+    origin = events.ORIGIN.get()
+    return None if origin is None else origin.address
 
 
 def _check_names(who: Register) -> None:

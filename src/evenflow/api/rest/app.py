@@ -44,6 +44,7 @@ from evenflow.api.rest.context import Context, checked_operator, operator
 from evenflow.api.rest.models import ErrorAnswer
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
+from evenflow.api.watching import WATCHED, Watchers
 from evenflow.store.connect import AsyncPool
 from evenflow.telemetry.vitals import Vitals
 
@@ -63,7 +64,15 @@ _ERRORS = {
 
 
 def rest_application(
-    pool: AsyncPool, *, tokens: Tokens, log_directory: LogDirectory, vault: Vault, judge: Judge, vitals: Vitals, probes: Probes
+    pool: AsyncPool,
+    *,
+    tokens: Tokens,
+    log_directory: LogDirectory,
+    vault: Vault,
+    judge: Judge,
+    vitals: Vitals,
+    probes: Probes,
+    metrics_token: str = "",
 ) -> FastAPI:
     app = FastAPI(
         title="Evenflow",
@@ -105,15 +114,15 @@ def rest_application(
     app.include_router(metrics.routes)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_middleware(_Refusals, tokens=tokens)
+    app.add_middleware(_Refusals, tokens=tokens, watchers=Watchers(tokens, metrics_token))
     return app
 
 
 class _Refusals:
     """Refuses who has no token, and bodies that are too large, before a body is read; and answers what a route raises."""
 
-    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
-        self._app, self._tokens = app, tokens
+    def __init__(self, app: ASGIApp, tokens: Tokens, watchers: Watchers) -> None:
+        self._app, self._tokens, self._watchers = app, tokens, watchers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
@@ -126,6 +135,8 @@ class _Refusals:
         try:
             if _is_guarded(scope["path"]):
                 checked_operator(self._tokens, bearer(scope))
+            elif scope["path"] in WATCHED:
+                self._watchers.check(scope)
             _check_length(scope)
             await self._app(scope, receive, watched)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Health, for whoever watches: probes of this process, and the whole system. No token is needed for it."""
+"""Health, for whoever watches: probes of this process, for which no token is needed, and the whole system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus. Whoever may scrape needs no token, as for health; they hold names and numbers, no secrets."""
+"""Metrics for Prometheus. Who may see them says :mod:`evenflow.api.watching`; they hold names and numbers, no secrets."""
 
 from __future__ import annotations
 

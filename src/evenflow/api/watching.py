@@ -1,0 +1,82 @@
+"""Who may watch the system, and where Prometheus is sent to watch its services."""
+
+from __future__ import annotations
+
+import hmac
+import socket
+from collections.abc import Mapping
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+
+from starlette.types import Scope
+
+from evenflow.api.bodies import bearer
+from evenflow.api.refusals import Unauthorized
+from evenflow.api.rest.context import checked_operator
+from evenflow.api.tokens import Tokens
+from evenflow.telemetry.listener import advertised
+from evenflow.wire.tls import is_loopback
+
+WATCHED = frozenset({"/metrics", "/metrics/targets", "/health"})  # names of services, pools, queues, hosts: not for everybody
+
+
+class Watchers:
+    """``secret`` is what a scraper shows (EVENFLOW_METRICS_TOKEN). Without one this host needs none, and others an operator's."""
+
+    def __init__(self, tokens: Tokens, secret: str) -> None:
+        self._tokens, self._secret = tokens, secret
+
+    def check(self, scope: Scope) -> None:
+        """Raises :class:`NotAllowed`."""
+        caller, shown = scope.get("client"), bearer(scope)
+        if not self._secret and caller is not None and is_local(caller[0]):
+            return
+        if not shown:
+            raise Unauthorized(
+                "Metrics and the health of the system are told to who shows a token (header Authorization: Bearer ...): the API's "
+                "EVENFLOW_METRICS_TOKEN, or an operator's. Probes need none: /health/live and /health/ready."
+            )
+        if not (self._secret and hmac.compare_digest(shown.encode(), self._secret.encode())):
+            checked_operator(self._tokens, shown)
+
+
+def is_local(address: str) -> bool:
+    """Whether who calls from there is on this host."""
+    return is_loopback(_unmapped(address))
+
+
+def _unmapped(address: str) -> str:
+    """An IPv4 address as such, also where a socket for both kinds tells it."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    return str(parsed.ipv4_mapped or parsed) if isinstance(parsed, IPv6Address) else address
+
+
+def checked_detail(detail: Mapping[str, Any], caller: str | None) -> dict[str, Any]:
+    """What a service tells of itself, and of where it has its metrics only what it cannot invent: with a free word whoever has a
+    fleet's token would have Prometheus ask any address. The host is the one that calls. With TLS it is the service's word, for who
+    answers shows a certificate.
+    """
+    checked = {name: value for name, value in detail.items() if name not in ("metrics", "scheme")}
+    told, secure = detail.get("metrics"), detail.get("scheme") == "https"
+    if not isinstance(told, str) or not told.isascii() or not told.isprintable() or len(told) > _ADDRESS:
+        return checked
+    host, _, port = told.rpartition(":")
+    if not port.isdecimal() or not 0 < int(port) < 65_536:
+        return checked
+    if secure:
+        return {**checked, "metrics": told, "scheme": "https"}
+    address = None if caller is None else _scraped(host.strip("[]"), int(port), _unmapped(caller))
+    return checked if address is None else {**checked, "metrics": address}
+
+
+_ADDRESS = 270  # characters: a host name, and a port
+
+
+def _scraped(host: str, port: int, caller: str) -> str | None:
+    """None: it listens where nobody else can ask it."""
+    if is_loopback(caller):
+        return advertised(host if is_loopback(host) else socket.gethostname(), port)
+    return None if is_loopback(host) else advertised(caller, port)
