@@ -24,7 +24,7 @@ Evenflow = Callable[..., subprocess.CompletedProcess[str]]
 def home() -> Iterator[Path]:
     """A home of which nothing runs, with a database once a test has started one."""
     directory = Path(tempfile.mkdtemp(prefix="evenflow-cli-"))
-    directory.chmod(0o755)
+    directory.chmod(0o711)
     (directory / "dags").mkdir()
     yield directory
     EmbeddedPostgres(directory).stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from evenflow.cli.terminal import duration
 from evenflow.client.answers import ServiceStatus
 from evenflow.errors import ParamError
 from evenflow.runtime.exits import Exit
+from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.store.migrate import SCHEMA_VERSION, migrations
 from tests.cli.conftest import Evenflow
@@ -178,6 +180,15 @@ def test_a_service_without_a_token_says_how_to_get_one(evenflow) -> None:
     done = evenflow("worker", API_URL="http://127.0.0.1:1")
     assert done.returncode == Exit.USAGE
     assert "evenflow tokens create worker. Then set EVENFLOW_TOKEN." in done.stderr
+
+
+@pytest.mark.parametrize(("service", "warns"), [("worker", True), ("processor", True), ("triggerer", True), ("scheduler", False)])
+def test_what_runs_user_code_as_root_says_so(evenflow, empty_database_url: str, service: str, warns: bool) -> None:
+    """R-SE1"""
+    place = {"API_URL": "http://127.0.0.1:1"} if warns else {"DATABASE_URL": empty_database_url}
+    assert (RUNS_AS_ROOT in evenflow(service, **place).stderr) == (warns and os.geteuid() == 0)
+    found = {finding["what"]: finding for finding in json.loads(evenflow("doctor", "--json", API_PORT="0").stdout)["findings"]}
+    assert found["User"]["verdict"] == ("warn" if os.geteuid() == 0 else "ok")
 
 
 def test_a_service_on_a_database_that_is_not_migrated(evenflow, empty_database_url: str) -> None:

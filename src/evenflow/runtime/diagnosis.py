@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import shutil
 import sys
 import time
@@ -22,9 +21,9 @@ from evenflow.core.plurals import counted
 from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, JavaNotFound
 from evenflow.runtime import presence
 from evenflow.runtime.database import reach_database
-from evenflow.runtime.home import open_folders
+from evenflow.runtime.home import open_paths
 from evenflow.runtime.local import choose_port
-from evenflow.runtime.service_settings import SECRETS_FILE
+from evenflow.runtime.service_settings import RUNS_AS_ROOT, SECRETS_FILE
 from evenflow.runtime.settings import Settings, unknown_variables
 from evenflow.store.connect import connect, redacted
 from evenflow.store.migrate import check
@@ -56,6 +55,7 @@ def diagnose(settings: Settings) -> Iterator[Finding]:
     yield _python()
     yield from _variables()
     yield _home(settings)
+    yield _user()
     yield _disk(settings)
     yield from _database(settings)
     yield _transport(settings)
@@ -76,15 +76,21 @@ def _variables() -> Iterator[Finding]:
 def _home(settings: Settings) -> Finding:
     existing = next(path for path in (settings.home, *settings.home.parents) if path.exists())
     if os.access(existing, os.W_OK):
-        if seen := [folder.name for folder in open_folders(settings.home)]:
+        if seen := [str(path) for path in open_paths(settings.home)]:
             return Finding(
                 "Home",
                 Verdict.WARN,
-                f"other users may look into {', '.join(seen)} of {settings.home}",
-                f"Type: chmod -R go-rwx {' '.join(shlex.quote(str(settings.home / name)) for name in seen)}",
+                f"other users may look into {', '.join(seen)}",
+                "The next service that starts here closes it, where it may.",
             )
         return Finding("Home", Verdict.OK, str(settings.home))
     return Finding("Home", Verdict.FAIL, f"{existing} cannot be written to", "Set EVENFLOW_HOME to a directory of your own.")
+
+
+def _user() -> Finding:
+    if os.geteuid() != 0:
+        return Finding("User", Verdict.OK, "not root")
+    return Finding("User", Verdict.WARN, *_parted("root. " + RUNS_AS_ROOT))
 
 
 def _disk(settings: Settings) -> Finding:

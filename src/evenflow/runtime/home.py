@@ -1,29 +1,63 @@
-"""The home of an Evenflow: a folder for its owner alone."""
+"""The home of an Evenflow: a folder for its owner alone, whoever made it and with whatever umask."""
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-PRIVATE = ("logs", "code", "trigger-code", "bundles", "xcom")  # of what tasks do and are; the database's folders say their own
+from evenflow.errors import SettingsError
+from evenflow.runtime.service_settings import SECRETS_FILE
+from evenflow.runtime.trust import VARIABLE, is_trusted
+
+PRIVATE = ("logs", "code", "trigger-code", "bundles", "xcom", "run")  # of what tasks do and are; the database's say their own
+SECRET = (SECRETS_FILE, "operator.token", "postgres.password")  # files
+
+log = logging.getLogger(__name__)
 
 
 def prepare_home(home: Path) -> None:
-    """Make the folder, and those in it that are nobody else's business; version control shall not see what is in it."""
+    """Make the folder, and those in it that are nobody else's business, or close them; version control shall not see what is in it.
+
+    Raises :class:`SettingsError` when others can read what cannot be closed.
+    """
     home.parent.mkdir(parents=True, exist_ok=True)
-    # Root's database runs as another account, and must get in.
-    home.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True)
+    home.mkdir(mode=_mode_of_home(), exist_ok=True)
     for name in PRIVATE:
         (home / name).mkdir(mode=0o700, exist_ok=True)
+    for path in open_paths(home):
+        _close(path, home)
     ignore = home / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n")
 
 
-def open_folders(home: Path) -> Iterator[Path]:
-    """Those in a home that others may look into: it was made before, or by somebody else, and is left as it is."""
-    for folder in (home / name for name in PRIVATE):
-        if folder.is_dir() and folder.stat().st_mode & (stat.S_IROTH | stat.S_IXOTH):
-            yield folder
+def open_paths(home: Path) -> Iterator[Path]:
+    """The home, and folders and files in it, that others than their owner may use: somebody else made them, or copied them."""
+    allowed = {home: _mode_of_home()} | {home / name: 0o700 for name in PRIVATE} | {home / name: 0o600 for name in SECRET}
+    for path, mode in allowed.items():
+        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o777 & ~mode:
+            yield path
+
+
+def _mode_of_home() -> int:
+    """Root's database runs as another account, and must get in."""
+    return 0o711 if os.geteuid() == 0 else 0o700
+
+
+def _close(path: Path, home: Path) -> None:
+    found = stat.S_IMODE(path.stat().st_mode)
+    try:
+        path.chmod(found & (~0o777 | (_mode_of_home() if path == home else 0o700)))
+    except PermissionError:
+        if path == home and not found & stat.S_IWOTH:
+            return  # a volume that is mounted for this user: others see the names of folders that are closed to them
+        if not is_trusted(path):
+            raise SettingsError(
+                f"Other users may look into {path}, which belongs to uid {path.stat().st_uid}. Close it (chmod go-rwx), or, where "
+                f"there are no others, as in a container: export {VARIABLE}={home}"
+            ) from None
+    else:
+        log.warning("%s was open to other users (mode %o) and is closed now", path, found)

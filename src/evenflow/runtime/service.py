@@ -24,7 +24,7 @@ from evenflow.runtime.lifecycle import bind_to_parent, host
 from evenflow.runtime.logging import configure_logging
 from evenflow.runtime.observing import observed
 from evenflow.runtime.readiness import Notifier
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings
+from evenflow.runtime.service_settings import RUNS_AS_ROOT, RUNS_USER_CODE, Kind, ServiceSettings
 from evenflow.telemetry.vitals import Vitals
 
 DATABASE_PAUSE_S = 1.0  # between two looks for a server that is not there yet
@@ -41,6 +41,8 @@ def main() -> int:
     configure_logging(settings.log_level, settings.log_format)
     try:
         prepare_home(settings.home)
+        if kind in RUNS_USER_CODE and os.geteuid() == 0:
+            log.warning("%s", RUNS_AS_ROOT)
         return _run(kind, settings) if kind in RUNS_USER_CODE else _run_on_database(kind, settings)
     except EvenflowError as error:
         log.error("%s", error)

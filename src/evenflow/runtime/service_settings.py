@@ -34,6 +34,9 @@ class Kind(StrEnum):
 
 SECRETS_FILE = "secrets.key"  # in the home of an API
 RUNS_USER_CODE = frozenset({Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER})  # these never learn the database's URL
+RUNS_AS_ROOT = (
+    "User code runs as root here: whoever may write a DAG has this host. Start it as a user of its own (User= in systemd)."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

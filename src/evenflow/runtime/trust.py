@@ -11,9 +11,14 @@ from evenflow.errors import SettingsError
 VARIABLE = "EVENFLOW_TRUST"  # folders, as PATH has them, whose evenflow.toml and home count whoever owns them
 
 
+def is_trusted(path: Path) -> bool:
+    """Whether it counts whoever owns it, and whoever may write it."""
+    return any(path.is_relative_to(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder)
+
+
 def check_owner(path: Path) -> None:
     """Raises :class:`SettingsError` when it is there, and belongs to another user than root, or everybody may write it."""
-    if any(path.is_relative_to(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder):
+    if is_trusted(path):
         return
     try:
         link, found = path.lstat(), path.stat()
