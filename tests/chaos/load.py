@@ -12,7 +12,7 @@ from typing import Any
 from evenflow.runtime.service_settings import Kind
 from tests.chaos.cluster import DAGS, LATER, Cluster
 
-TRIGGERED = ("chain", "fan", "mapped", "branching", "flaky", "doomed", "long", "waiting")
+TRIGGERED = ("chain", "fan", "mapped", "branching", "flaky", "doomed", "long", "waiting", "strays")
 NIGHTS = 6  # of each scheduled DAG, from its start to its end date
 FAILS = frozenset({"doomed"})
 

@@ -62,7 +62,6 @@ def test_postgres_is_killed_and_a_scheduler_hangs(play: Play) -> None:
     play("postgres-killed", "stop-at-scheduler-written", apis=1)
 
 
-@pytest.mark.slow
 def test_what_runs_is_cleared_and_its_worker_is_killed(play: Play) -> None:
     """R-CS9: processes in sessions of their own never go on beside the next try."""
     play("cleared", "kill-worker", apis=1)

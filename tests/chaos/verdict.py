@@ -93,7 +93,7 @@ def judge(cluster: Cluster, load: Load, frozen: set[int]) -> list[str]:
         *_events(cluster, executions),
         *_triggers(cluster.ledger, frozen),
         *side_by_side(executions, frozen),
-        *_strays(read_ledger(cluster.ledger, "strays.jsonl"), executions, frozen),
+        *outlived(read_ledger(cluster.ledger, "strays.jsonl"), executions, frozen),
     ]
 
 
@@ -185,15 +185,19 @@ def side_by_side(executions: list[Execution], frozen: set[int]) -> Iterator[str]
         last[execution.key] = execution
 
 
-def _strays(strays: list[Execution], executions: list[Execution], frozen: set[int]) -> Iterator[str]:
-    """R-CS9: no process of a try goes on beside the next try of its task, nor beside a process of that."""
+def outlived(strays: list[Execution], executions: list[Execution], frozen: set[int]) -> Iterator[str]:
+    """R-CS9: no process of a try goes on beside a later try of its task, nor beside a process of that. An epoch says which try it
+    is, not which came first: each scheduler has a block of them.
+    """
     for wrong in side_by_side(strays, frozen):
         yield f"stray process: {wrong}"
-    begun: dict[Key, list[Execution]] = defaultdict(list)
-    for execution in executions:
-        begun[execution.key].append(execution)
+    begun: dict[Key, dict[int, float]] = defaultdict(dict)  # when the first process of each try did, by epoch
+    for process in (*executions, *strays):
+        epochs = begun[process.key]
+        epochs[process.epoch] = min(process.first, epochs.get(process.epoch, process.first))
     for stray in strays:
-        for execution in begun[stray.key]:
-            if stray.epoch < execution.epoch and execution.first < stray.last and stray.pid not in frozen:
-                late = stray.last - execution.first
-                yield f"{stray.key} epoch {stray.epoch}: its stray process went on for {late:.3f} s beside epoch {execution.epoch}"
+        epochs = begun[stray.key]
+        for epoch, first in epochs.items():
+            if epochs[stray.epoch] < first < stray.last and stray.pid not in frozen:
+                late = stray.last - first
+                yield f"{stray.key} epoch {stray.epoch}: its stray process went on for {late:.3f} s beside epoch {epoch}"
