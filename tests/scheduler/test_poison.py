@@ -10,7 +10,7 @@ from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.assets import create_asset_runs
-from evenflow.scheduler.duties import clear_inbox
+from evenflow.scheduler.duties import Orphans
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.store.operations import request
 
@@ -36,8 +36,9 @@ def test_reports_of_runs_that_are_gone_go_too(world: Any) -> None:
     run = world.trigger("d")
     world.conn.execute("insert into report (run_key, kind, epoch) select n, 'exit', n from generate_series(1, 5000) n")
     world.conn.execute("insert into report (run_key, kind, epoch, payload) values (%s, 'cancel', 0, '{}')", [run])
-    clear_inbox(world.conn)
-    clear_inbox(world.conn)
+    orphans = Orphans()
+    orphans.delete(world.conn)
+    orphans.delete(world.conn)
     assert world.conn.execute("select count(*) from report").fetchone() == (1,)
     world.advance()
     assert world.run_state(run) == "failed"

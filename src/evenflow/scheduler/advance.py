@@ -81,7 +81,8 @@ def advance(
     scope = scope or Scope()
     with conn.pipeline() as pipeline, conn.transaction():
         tried, begun = inbox.try_executor(conn), inbox.begin_turn(conn)
-        picked = inbox.lock_runs(conn, limit=max_runs, helps_after_s=helps_after_s).all()
+        picked = inbox.lock_runs(conn, catalog.since, limit=max_runs, helps_after_s=helps_after_s).all()
+        catalog.since = inbox.Since(picked[0].since, picked[0].changes_since)
         locked = scope.within([row for row in picked if row.run_key])
         (lead,), turn = tried.all()[0], begun.all()[0]
         reached(KillPoint.TURN_LOCKED)

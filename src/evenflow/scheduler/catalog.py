@@ -1,4 +1,4 @@
-"""What a scheduler may remember between transactions: things that never change once they exist."""
+"""What a scheduler may remember between transactions of one connection: things that never change once they exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenflow.core.model import DagSpec
 from evenflow.core.selection import Node
 from evenflow.core.service_states import is_exempt
 from evenflow.errors import DagError, EvenflowError
-from evenflow.store import runs, selection
+from evenflow.store import inbox, runs, selection
 from evenflow.store.rows import Conn
 
 K = TypeVar("K")
@@ -106,6 +106,7 @@ class Catalog:
         self._clears: Recent[int, int] = Recent(RUNS)
         self._nodes: Recent[int, Node] = Recent(RUNS)
         self._nodes_by_name: Recent[tuple[str, str, str, int, int | None], Node] = Recent(RUNS)
+        self.since = inbox.Since()
         self.epochs = Numbers("epoch_seq")
         self.lane_ids = Numbers("lane_seq")
 

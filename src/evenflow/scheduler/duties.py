@@ -36,10 +36,19 @@ from evenflow.telemetry.vitals import Vitals
 log = logging.getLogger(__name__)
 
 
-def clear_inbox(conn: Conn) -> None:
+class Orphans:
     """A report may come after the end of its run, and so after its deletion."""
-    if (reports := inbox.delete_orphans(conn)) > 0:
-        log.info("%d reports of runs that have been deleted are dropped", reports)
+
+    def __init__(self) -> None:
+        self._conn: Conn | None = None  # what is known is of this one
+        self._since = inbox.Since()
+
+    def delete(self, conn: Conn) -> None:
+        if conn is not self._conn:
+            self._conn, self._since = conn, inbox.Since()
+        reports, self._since = inbox.delete_orphans(conn, self._since)
+        if reports > 0:
+            log.info("%d reports of runs that have been deleted are dropped", reports)
 
 
 def end_deaf_sessions(conn: Conn) -> None:
@@ -101,7 +110,7 @@ def decisions(tally: Tally, fitness: Fitness) -> list[Duty]:
         Duty("fitness", BEAT_S, fitness.check),
         Duty("watchdog", WATCH_S, Watchdog(tally).look),
         Duty("sweep", SWEEP_S, Sweep(tally).perform),
-        Duty("inbox", SWEEP_S, clear_inbox),
+        Duty("inbox", SWEEP_S, Orphans().delete),
         Duty("schedules", SWEEP_S, Schedules().perform),
         Duty("backfills", SWEEP_S, make_backfill_runs),
         Duty("assets", SWEEP_S, create_asset_runs),

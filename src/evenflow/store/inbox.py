@@ -31,6 +31,15 @@ class Turn(NamedTuple):
     closures: bool  # whether pools, queues or the system may be closed
 
 
+class Since(NamedTuple):
+    """From which transactions on the next look at the inbox is to be. Good for the connection on which the last look was: another
+    may lead to a server that knows less, and gives their numbers again.
+    """
+
+    reports: str = "0"
+    changes: str = "0"  # what operators want
+
+
 class LockedRun(NamedTuple):
     run_key: int
     dag_id: str
@@ -43,6 +52,8 @@ class LockedRun(NamedTuple):
     clears: int  # how often operators touched it
     in_quarantine: bool
     found: int  # runs that had something to say, those that others have locked included
+    since: str  # of the next look, as in each row
+    changes_since: str
 
 
 class TakenReport(NamedTuple):
@@ -92,7 +103,7 @@ def begin_turn(conn: Conn) -> Rows[Turn]:
     return Rows(execute(conn, "inbox/begin_turn"), row_of(Turn))
 
 
-def lock_runs(conn: Conn, *, limit: int, helps_after_s: float | None) -> Rows[LockedRun]:
+def lock_runs(conn: Conn, since: Since, *, limit: int, helps_after_s: float | None) -> Rows[LockedRun]:
     """Runs that are locked now. Without any there is one row, whose ``run_key`` is 0. Follows :func:`try_executor`;
     without that lock little work is left alone, unless the oldest of it has waited for ``helps_after_s``.
     """
@@ -103,6 +114,8 @@ def lock_runs(conn: Conn, *, limit: int, helps_after_s: float | None) -> Rows[Lo
         "helps_after": helps_after_s,
         "share": REPORTS_PER_TURN,
         "instants": INSTANTS_SEEN,
+        "since": since.reports,
+        "changes_since": since.changes,
     }
     return Rows(execute(conn, "inbox/lock_runs", params), row_of(LockedRun))
 
@@ -132,9 +145,11 @@ def next_due(conn: Conn) -> float | None:
     return row[0] if row else None
 
 
-def delete_orphans(conn: Conn) -> int:
-    """Deletes reports of runs that do not exist any more; answers how many."""
-    return execute(conn, "inbox/delete_orphans", {"reports": REPORTS_SEEN}).rowcount
+def delete_orphans(conn: Conn, since: Since) -> tuple[int, Since]:
+    """Deletes reports of runs that do not exist any more; answers how many, and from when on to look next."""
+    params = {"reports": REPORTS_SEEN, "since": since.reports, "changes_since": since.changes}
+    ((deleted, *following),) = execute(conn, "inbox/delete_orphans", params).fetchall()
+    return deleted, Since(*following)
 
 
 def insert_cancels(conn: Conn, cancels: Sequence[tuple[int, str]]) -> None:

@@ -628,10 +628,16 @@ create table report (
     at         timestamptz not null default now(),
     payload    jsonb,
     held       boolean not null default false,               -- its run is in quarantine
+    xact       xid8 not null default pg_current_xact_id(),   -- the transaction that put it in, or back: turns look from one on
     primary key (run_key, epoch, report_id)
 );
-create index report_oldest on report (report_id) where not held and kind not in ('cancel', 'operate');       -- inbox/lock_runs, metrics/read_backlog
-create index report_changes on report (report_id) where not held and kind in ('cancel', 'operate');          -- inbox/lock_runs, metrics/read_backlog
+create index report_oldest on report (xact, report_id) where not held and kind not in ('cancel', 'operate'); -- inbox/lock_runs, metrics/read_backlog
+create index report_changes on report (xact, report_id) where not held and kind in ('cancel', 'operate');    -- inbox/lock_runs, metrics/read_backlog
+
+-- From which transaction on the next look at a queue is to be, when the oldest row that this one has left there is of that transaction. Rows
+-- of those before are gone for good. What may still be under way is not before it, this transaction included, should it have begun to write.
+create function look_from(oldest xid8) returns xid8 language sql stable as
+$$ select least(oldest, pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id_if_assigned()) $$;
 
 -- The only source of "later".
 create table timer (

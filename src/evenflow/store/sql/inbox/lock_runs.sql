@@ -5,7 +5,19 @@
 -- NO KEY: rows that refer to the run may be inserted meanwhile. Who has not got the executor's lock leaves to its holder what that one can
 -- take in one transaction, unless the oldest of it has waited for too long: else each notification would have all schedulers go for the
 -- same runs. Each row says how many were found; when all of them were skipped, or there were none, a single row says so, whose run is 0.
-with recursive due as (
+-- Reports of transactions before "since" are not looked for: they are taken, and yet each look would pass over them while anybody's
+-- snapshot is older. Each row says from which transaction on the next look is to be.
+with recursive head as materialized (
+    select xact, at from report
+    where not held and kind not in ('cancel', 'operate') and xact >= %(since)s::xid8
+    order by xact, report_id
+    limit 1
+), wish as materialized (
+    select xact from report
+    where not held and kind in ('cancel', 'operate') and xact >= %(changes_since)s::xid8
+    order by xact, report_id
+    limit 1
+), due as (
     (select due_at, run_key, 1 as n from timer where due_at <= now() and not held order by due_at, run_key limit 1)
     union all
     select x.due_at, x.run_key, due.n + 1
@@ -20,19 +32,24 @@ with recursive due as (
 ), waiting as materialized (
     select run_key, min(first) as first
     from (
-        (select run_key, report_id as first from report where not held and kind not in ('cancel', 'operate') order by report_id limit %(reports)s)
+        (select run_key, report_id as first from report
+         where not held and kind not in ('cancel', 'operate') and xact >= %(since)s::xid8
+         order by xact, report_id limit %(reports)s)
         union all
         (select run_key, 0 from due)
         union all
         (select run_key, report_id from report
-         where not held and kind in ('cancel', 'operate') and current_setting('evenflow.lead')::boolean
-         order by report_id limit %(changes)s)
+         where not held and kind in ('cancel', 'operate') and xact >= %(changes_since)s::xid8
+           and current_setting('evenflow.lead')::boolean
+         order by xact, report_id limit %(changes)s)
     ) as said
     where current_setting('evenflow.lead')::boolean
-       or (select at from report where not held and kind not in ('cancel', 'operate') order by report_id limit 1)
-              <= now() - make_interval(secs => %(helps_after)s)
+       or (select at from head) <= now() - make_interval(secs => %(helps_after)s)
        or (select min(due_at) from timer where not held) <= now() - make_interval(secs => %(helps_after)s)
-       or exists (select from report where not held and kind not in ('cancel', 'operate') order by report_id offset %(share)s limit 1)
+       or exists (
+              select from report
+              where not held and kind not in ('cancel', 'operate') and xact >= %(since)s::xid8
+              order by xact, report_id offset %(share)s limit 1)
     group by run_key
     order by first
     limit %(limit)s
@@ -47,7 +64,8 @@ with recursive due as (
     for no key update of r skip locked
 )
 select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.state, l.priority, l.run_after_us, l.cancelled_by, l.is_paused, l.clears,
-       l.in_quarantine, w.found
+       l.in_quarantine, w.found,
+       look_from((select xact from head))::text as since, look_from((select xact from wish))::text as changes_since
 from (select count(*)::int as found from waiting) as w
 left join locked l on true
 order by l.first

@@ -12,7 +12,7 @@ with found as materialized (
 ), forgotten as (
     delete from quarantine q using found where q.run_key = found.run_key
 ), said as (
-    update report p set held = false from found where p.run_key = found.run_key and p.held
+    update report p set held = false, xact = pg_current_xact_id() from found where p.run_key = found.run_key and p.held
 ), late as (
     update timer t set held = false from found where t.run_key = found.run_key and t.held
 ), opened as (
