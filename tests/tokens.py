@@ -26,10 +26,10 @@ def key_state(db: psycopg.Connection[Any]) -> KeyState:
     """Of a database on which an API has started."""
     row = db.execute(sql("tokens/read_keys"), {"quiet_s": 0.0}).fetchone()
     assert row is not None
-    sealed, revoked, incarnation, quiet_s, installation = row
+    sealed, revoked, lapsed, incarnation, quiet_s, installation = row
     vault = _VAULTS[db.info.dbname]
     keys = {int(number): bytes.fromhex(vault.open(stored.KEY, number, bytes.fromhex(value))) for number, value in sealed.items()}
-    return KeyState(installation, keys, frozenset(revoked), incarnation, quiet_s)
+    return KeyState(installation, keys, frozenset(revoked), incarnation, quiet_s, frozenset(lapsed))
 
 
 def fleet_token(db: psycopg.Connection[Any], kind: t.ServiceKind) -> str:

@@ -15,8 +15,10 @@ from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.limits import LEASE_S
-from evenflow.errors import ApiRefused, DatabaseSetBack
-from evenflow.runtime.tokens import create_token, create_tokens, list_tokens, revoke_token, revoke_tokens, rotate_keys
+from evenflow.errors import ApiRefused, DatabaseSetBack, DatabaseUnavailable
+from evenflow.runtime import tokens
+from evenflow.runtime.tokens import create_token, create_tokens, keep_tokens, list_tokens, revoke_token, revoke_tokens, rotate_keys
+from evenflow.store import tokens as stored
 from evenflow.store.incarnation import begin_incarnation
 from evenflow.wire import messages as m
 from tests.api.world import ClientOfAll, World, new_worker
@@ -76,6 +78,84 @@ async def test_an_operators_token_is_revoked(api: ApiService, api_url: str, data
         await until(lambda: revoked_in_use(api), "the API's knowledge")
         with pytest.raises(ApiRefused, match="was revoked"):
             await bob.list_runs()
+
+
+def lapsed_in_use(api: ApiService) -> frozenset[int]:
+    assert api._claims is not None
+    return api._claims._tokens._state.lapsed
+
+
+async def test_what_nobody_renews_is_good_for_nothing(
+    api: ApiService, api_url: str, database_url: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SE1: a killed `evenflow up` leaves no good token behind; its services go on, and its next word makes all good again."""
+    given = await create_tokens(database_url, api._vault, name="me", by="up here")
+    other = await create_tokens(database_url, api._vault, name="me", by="up there")
+    assert {(token.state, token.is_renewed) for token in await list_tokens(database_url)} == {("good", True)}
+    worker, operator = ExecutionClient(api_url, given["worker"]), RestClient(api_url, given["operator"])
+    service = await new_worker(worker)
+    await operator.list_runs()
+    world.db.execute("update token set good_until = now() - interval '1 second' where created_by = 'up here'")
+    await until(lambda: len(lapsed_in_use(api)) == 4, "the API's knowledge")
+    assert sorted(token.state for token in await list_tokens(database_url)) == ["expired"] * 4 + ["good"] * 4
+    for refused in (operator.list_runs(), new_worker(worker)):
+        with pytest.raises(ApiRefused, match="that made the token has gone"):
+            await refused
+    assert (await worker.beat(service, m.Beat())).known
+    async with RestClient(api_url, other["operator"]) as there:
+        await there.list_runs()
+    monkeypatch.setattr(tokens, "LOOK_S", 0.01)
+    monkeypatch.setattr(tokens, "RENEW_S", 0.0)
+    keeping = asyncio.create_task(keep_tokens(database_url, by="up here", say=pytest.fail))
+    await until(lambda: not lapsed_in_use(api), "by notification")
+    await operator.list_runs()
+    assert await new_worker(worker)
+    keeping.cancel()
+    await revoke_tokens(database_url, by="up here")
+    world.db.execute("update token set revoked_at = now() where created_by = 'up here'")
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as conn:
+        await stored.renew_made_by(conn, "up here", lease=60.0)
+    assert sorted(token.state for token in await list_tokens(database_url)) == ["good"] * 4 + ["revoked"] * 4
+    await worker.close()
+    await operator.close()
+
+
+async def test_who_cannot_renew_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "LOOK_S", 0.001)
+    monkeypatch.setattr(tokens, "RENEW_S", 0.0)
+    tried, said = 0, list[str]()
+
+    async def away(*_: object, **__: object) -> object:
+        nonlocal tried
+        tried += 1
+        raise DatabaseUnavailable("away")
+
+    monkeypatch.setattr(tokens, "connect_async", away)
+    keeping = asyncio.create_task(keep_tokens("", by="up", say=said.append))
+    await until(lambda: tried >= 3, "it tries again")
+    keeping.cancel()
+    (told,) = said
+    assert "not renewed" in told
+
+
+async def test_it_is_known_when_a_token_was_used(api: ApiService, api_url: str, database_url: str, world: World) -> None:
+    """R-SE5: by itself, or by a service that came with it; written once an hour."""
+    assert api._trail is not None
+    client = ExecutionClient(api_url, await create_token(database_url, api._vault, "worker", name="fleet", by="ada"))
+    await create_token(database_url, api._vault, "worker", name="idle", by="ada")
+    service = await new_worker(client)
+    await api._trail.flush()
+    assert {token.name: token.used_at is not None for token in await list_tokens(database_url)} == {"fleet": True, "idle": False}
+    world.db.execute("update token set used_at = now() - interval '2 hours'")
+    monday = world.one("select used_at from token where name = 'fleet'")
+    await client.beat(service, m.Beat())
+    await api._trail.flush()
+    assert world.one("select used_at from token where name = 'fleet'") == monday, "it was told within the hour"
+    api._trail._used.clear()
+    await client.beat(service, m.Beat())
+    await api._trail.flush()
+    assert world.one("select used_at > now() - interval '1 minute' from token where name = 'fleet'")
+    await client.close()
 
 
 async def test_keys_are_rotated_while_a_worker_beats(api: ApiService, api_url: str, database_url: str, world: World) -> None:

@@ -168,6 +168,29 @@ def test_doctor_tells_of_what_is_lost_and_of_history_without_partitions(evenflow
     assert "0 days ahead, not 7" in findings["History"]["found"]
 
 
+def test_doctor_names_tokens_that_are_forgotten(evenflow, db, database_url: str) -> None:
+    """R-SE1: good for long, or unused; not those that are renewed, revoked or over."""
+    db.execute(
+        """
+        insert into token (kind, name, created_by, created_at, expires_at, good_until, used_at, revoked_at, key_id)
+        select 'worker', name, 'me', now() - made, now() + lasts, now() + lease, now() - used, case when gone then now() end, 1
+        from (values ('long', interval '0', interval '91 days', null::interval, null::interval, false),
+                     ('unused', interval '31 days', interval '9 days', null, null, false),
+                     ('once used', interval '99 days', interval '9 days', null, interval '31 days', false),
+                     ('in use', interval '99 days', interval '9 days', null, interval '29 days', false),
+                     ('of up', interval '99 days', interval '300 days', interval '1 hour', null, false),
+                     ('gone', interval '99 days', interval '300 days', null, null, true),
+                     ('over', interval '99 days', interval '-1 day', null, null, false)) v (name, made, lasts, lease, used, gone)
+        """
+    )
+    done = evenflow("doctor", "--json", DATABASE_URL=database_url, API_PORT="0")
+    (found,) = [finding for finding in json.loads(done.stdout)["findings"] if finding["what"] == "Tokens"]
+    assert found["verdict"] == "warn"
+    told = [line.partition(") ") for line in found["found"].split("; ")]
+    assert [name.partition(", ")[2] for name, _, _ in told] == ["long", "unused", "once used"]
+    assert [what.partition(" 2")[0] for _, _, what in told] == ["is good until", *["was not used for 30 days"] * 2]
+
+
 def test_doctor_names_the_cure(evenflow, empty_database_url: str) -> None:
     done = evenflow("doctor", DATABASE_URL=empty_database_url, API_URL="http://127.0.0.1:1", WORKRES="3")
     assert done.returncode == Exit.UNREACHABLE

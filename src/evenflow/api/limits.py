@@ -116,6 +116,7 @@ CACHED_ELEMENTS = 1_000_000  # map indexes of lists with gaps over which tasks a
 TRAIL = 5.0  # how often events that are counted are stored; the counts of an API process that is killed are lost for so long
 REFUSALS_TOLD = 100  # different refusals a minute that events tell each of; more are somebody who tries many addresses or tokens
 REQUEST_ID = 64  # characters of a X-Request-ID that is taken over
+TOKEN_USED = 3600.0  # how often it is told that a token is in use
 KEYS_CHECK = 3.0  # how long a revoked token is good after all when the notification of it was lost
 
 # -- this service ------------------------------------------------------------------------------------------------------

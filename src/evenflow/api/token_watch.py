@@ -56,7 +56,8 @@ class TokenWatch:
                 continue
             if state.incarnation != self._state.incarnation:
                 raise DatabaseSetBack(SET_BACK)
-            if (state.keys, state.revoked) != (self._state.keys, self._state.revoked):
-                log.info("tokens: keys %s, %d revoked", sorted(state.keys), len(state.revoked))
+            known = self._state
+            if (state.keys, state.revoked, state.lapsed) != (known.keys, known.revoked, known.lapsed):
+                log.info("tokens: keys %s, %d revoked, %d lapsed", sorted(state.keys), len(state.revoked), len(state.lapsed))
                 self._tokens.use(state)
             self._state = state

@@ -10,8 +10,8 @@ Each names the Evenflow that it is of (iss), the interface that it opens (aud: `
 was made (iat) and itself (jti).
 
 The text of a token is stored nowhere. One is void when it expires, when its key is gone, when it (or the fleet token that it came
-from) is revoked, and a try token also when its try is over. Tokens of services and tries are void, too, when the database was set
-back to an earlier state: they belong to one incarnation of it.
+from) is revoked, when who made it on a lease does not renew that, and a try token also when its try is over. Tokens of services and
+tries are void, too, when the database was set back to an earlier state: they belong to one incarnation of it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ FLEET_TTL_S = 30 * DAY_S  # services that run need it no more; it is shown again
 SERVICE_TTL_S = 1 * DAY_S  # a beat renews it when half of that is left, so an outage of twelve hours costs no registration
 TRY_TTL_S = 30 * DAY_S  # above the longest task that anyone should run: nothing renews it, and it is void with its try
 TRIGGER_TTL_S = 400 * DAY_S  # above the longest that a task may wait; each claim has a new one, and is void with it
-OPERATOR_TTL_S = 365 * DAY_S  # it lies in a file of its owner's
+OPERATOR_TTL_S = 90 * DAY_S  # it lies in a file of its owner's
+LEASED_TTL_S = 365 * DAY_S  # of what an `evenflow up` makes and renews: above the longest that one should run
+LEASE_S = 3600.0  # of that, unless it is renewed: so long is it good when an `evenflow up` is killed
+RENEW_S = 600.0  # how often it is: six times, so that a database that is away for a while voids nothing
 
 CACHED_TOKENS = 16_384  # tries in flight on the workers of one API process, with room; about 10 MB when full
 
@@ -227,6 +230,9 @@ class Tokens:
 _NEW_ONE = "Make a new one where the database can be reached (evenflow tokens create), or type `evenflow up`, which does."
 _EXPIRED = f"The token has expired. {_NEW_ONE}"
 _REVOKED = f"The token was revoked. {_NEW_ONE}"
+_LAPSED = (
+    f"The `evenflow up` or `evenflow run` that made the token has gone, or could not reach its database for an hour. {_NEW_ONE}"
+)
 _SET_BACK = "The token is of before the database was set back to a backup. The service registers anew; what it had in hand is void."
 _NOT_OURS = f"The token is not one of this Evenflow's: it is damaged, or signed with a key that is not in use. {_NEW_ONE}"
 
@@ -264,6 +270,8 @@ def _verified(state: KeyState, text: str) -> _Verified:
     if claims.get("j") in state.revoked:
         raise NotAllowed(_REVOKED)
     token = _token(claims)
+    if isinstance(token, FleetToken | OperatorToken) and claims.get("j") in state.lapsed:  # a service that is here may stay
+        raise NotAllowed(_LAPSED)
     if claims["aud"] != _audience(token):
         raise NotAllowed(_NOT_OURS)
     if isinstance(token, ServiceToken | TryToken | TriggerToken) and claims.get("i", 0) != state.incarnation:

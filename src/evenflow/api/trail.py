@@ -7,11 +7,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import UTC, datetime
+from time import monotonic
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
-from evenflow.store import events
+from evenflow.store import events, tokens
 from evenflow.store.connect import AsyncPool
 from evenflow.store.events import ORIGIN, Counted, Origin
 
@@ -28,6 +29,15 @@ class Trail:
         self._pool = pool
         self._counted: dict[str, Counted] = {}
         self._minute, self._refusals = "", set[str]()
+        self._used: dict[int, float] = {}  # tokens, and when it was told
+        self._to_tell: set[int] = set()
+
+    def used(self, token_id: int) -> None:
+        """A token, by itself or by what came from it; told once an hour."""
+        now = monotonic()
+        if now - self._used.get(token_id, -limits.TOKEN_USED) >= limits.TOKEN_USED:
+            self._used[token_id] = now
+            self._to_tell.add(token_id)
 
     def add(self, event: Counted) -> None:
         known = self._counted.setdefault(event.counted_as, event)
@@ -59,6 +69,7 @@ class Trail:
 
     async def flush(self) -> None:
         """What cannot be stored is kept."""
+        await self._flush_used()
         counted, self._counted = self._counted, {}
         if not counted:
             return
@@ -70,6 +81,13 @@ class Trail:
             for event in newer.values():
                 self.add(event)
             raise
+
+    async def _flush_used(self) -> None:
+        told = set(self._to_tell)
+        if told:
+            async with self._pool.connection() as conn:
+                await tokens.mark_used(conn, told)
+            self._to_tell -= told
 
 
 class KnownRequests:
@@ -96,6 +114,8 @@ class KnownRequests:
         finally:
             for event in origin.counted:
                 self._trail.add(event)
+            if origin.token_id:
+                self._trail.used(origin.token_id)
 
 
 def _plain(value: bytes) -> str | None:

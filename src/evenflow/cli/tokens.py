@@ -35,7 +35,7 @@ async def create(
     bundle: Annotated[
         list[str] | None, Parameter(negative=(), help="That the processors may deliver; once for each. Else all.")
     ] = None,
-    days: Annotated[float | None, Parameter(help="How long it is good: 365 for an operator, else 30.")] = None,
+    days: Annotated[float | None, Parameter(help="How long it is good: 90 for an operator, else 30.")] = None,
     json: Json = False,
 ) -> None:
     """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN.
@@ -69,7 +69,7 @@ async def list_all(*, json: Json = False) -> None:
     if json:
         print_json([token._asdict() for token in given])
         return
-    columns = ("#id", "kind", "name", "for", "state", "made", "by", "expires", "#key", "revoked by")
+    columns = ("#id", "kind", "name", "for", "state", "made", "by", "used", "expires", "#key", "revoked by")
     rows = [
         (
             t.token_id,
@@ -79,7 +79,8 @@ async def list_all(*, json: Json = False) -> None:
             t.state,
             local_time(t.created_at),
             t.created_by,
-            local_time(t.expires_at),
+            local_time(t.used_at),
+            f"{local_time(t.expires_at)}{', renewed' if t.is_renewed and t.state == 'good' else ''}",
             t.key_id,
             t.revoked_by,
         )

@@ -33,6 +33,9 @@ DISK_WARN_GB, DISK_FAIL_GB = 5.0, 1.0  # a busy day's logs and WAL fit into the 
 CLOCK_WARN_S = 1.0  # decisions use the database's clock; a host that is off shows wrong ages and breaks tokens' expiry
 NOTIFY_WAIT_S = 2.0
 HEALTH_WAIT_S = 3.0
+LONG_DAYS = 90  # as a person's token is good, unless something else is asked for
+UNUSED_DAYS = 30
+NEGLECTED_SHOWN = 20  # tokens: enough to begin with
 WANTED_SHOWN = 10  # ids that two files want: enough to begin with
 
 
@@ -109,6 +112,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
             for examine in (
                 _schema,
                 _keys,
+                _tokens,
                 _quarantine,
                 _wanted,
                 _triggers,
@@ -151,6 +155,30 @@ def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
     if problem is not None:
         return Finding("Keys", Verdict.FAIL, *_parted(problem))
     return Finding("Keys", Verdict.OK, "those of this home open connections and variables")
+
+
+def _tokens(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+    from evenflow.store.tokens import list_neglected
+
+    try:
+        found = list_neglected(conn, long_days=LONG_DAYS, unused_days=UNUSED_DAYS, limit=NEGLECTED_SHOWN)
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+        return Finding("Tokens", Verdict.OK, "not in use yet")
+    if not found:
+        return Finding("Tokens", Verdict.OK, f"all are in use, and none is good for more than {LONG_DAYS} days")
+    told = "; ".join(
+        f"{t.token_id} ({t.kind}, {t.name}) "
+        + " and ".join(
+            (*[f"is good until {t.expires_at}"] * t.is_long, *[f"was not used for {UNUSED_DAYS} days"] * t.is_unused),
+        )
+        for t in found
+    )
+    return Finding(
+        "Tokens",
+        Verdict.WARN,
+        told,
+        "Make one that is good for less (evenflow tokens create --days), and: evenflow tokens revoke ID",
+    )
 
 
 def _quarantine(conn: psycopg.Connection[Any], _: Settings) -> Finding:

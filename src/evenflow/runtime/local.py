@@ -36,6 +36,7 @@ class LocalEvenflow:
         self.api_url = ""
         self.operator_token = ""
         self._database_url = ""  # as soon as tokens were given out there
+        self._keeping: asyncio.Task[None] | None = None
         self._maker = f"evenflow up on {socket.gethostname()}: {settings.home}"
 
     async def start(self) -> None:
@@ -53,6 +54,8 @@ class LocalEvenflow:
             database_url, vault_of(settings), name=f"operator@{socket.gethostname()}", by=self._maker, scopes=scopes(settings)
         )
         self._database_url = database_url
+        keeping = tokens.keep_tokens(database_url, by=self._maker, say=self._screen.say)
+        self._keeping = asyncio.create_task(keeping, name="keep tokens")
         self.operator_token = given["operator"]
         write_secret(settings.operator_token_file, self.operator_token)
         self.api_url = settings.api_url if "api_url" in settings.model_fields_set and settings.tls_cert else settings.url_here(port)
@@ -67,6 +70,8 @@ class LocalEvenflow:
         for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER,), (Kind.API,)):
             children = [child for kind in kinds for child in self._children.get(kind, ())]
             await asyncio.gather(*(child.end(at_most_s=longest) for child in children))
+        if self._keeping is not None:
+            self._keeping.cancel()
         await self._revoke()
         await asyncio.to_thread(self._contexts.close)
 
@@ -143,14 +148,17 @@ async def lent_processor(settings: Settings, api_url: str, screen: Screen) -> As
             name=f"{settings.bundle} on {socket.gethostname()}",
             scope=scopes(settings)["processor"],
             by=maker,
+            leased=True,
         )
     child = service_child(
         Kind.PROCESSOR, settings, screen, name=f"processor-{settings.bundle}", api_url=api_url, token=token, database_url=""
     )
+    keeping = asyncio.create_task(tokens.keep_tokens(database_url, by=maker, say=screen.say), name="keep tokens")
     try:
         await child.start()
         yield
     finally:
+        keeping.cancel()
         await child.end(at_most_s=longest_end(settings.drain_timeout))
         with reach_database(settings.own_database_url, settings.home) as database_url:
             await tokens.revoke_tokens(database_url, by=maker)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NoReturn
+
+import psycopg
 
 from evenflow.api.keys import check_keys
 from evenflow.api.token_watch import read_keys
-from evenflow.api.tokens import FLEET_TTL_S, OPERATOR_TTL_S, FleetToken, OperatorToken, mint
+from evenflow.api.tokens import FLEET_TTL_S, LEASE_S, LEASED_TTL_S, OPERATOR_TTL_S, RENEW_S, FleetToken, OperatorToken, mint
 from evenflow.api.vault import Vault
+from evenflow.errors import EvenflowError
+from evenflow.process.boot_clock import boot_time
 from evenflow.store import tokens as stored
 from evenflow.store.connect import connect_async
 from evenflow.store.tokens import Conn, GivenToken, KeyState
@@ -22,29 +27,62 @@ LASTS_S: dict[Kind, float] = {
     "processor": FLEET_TTL_S,
     "triggerer": FLEET_TTL_S,
 }
+LOOK_S = 5.0  # how often it is looked whether tokens are to be renewed: so long are they void when a host was suspended for an hour
 NO_SCOPES: Mapping[Kind, Sequence[str]] = MappingProxyType({})
 
 
 async def create_token(
-    database_url: str, vault: Vault, kind: Kind, *, name: str, by: str, scope: Sequence[str] = (), ttl: float | None = None
+    database_url: str,
+    vault: Vault,
+    kind: Kind,
+    *,
+    name: str,
+    by: str,
+    scope: Sequence[str] = (),
+    ttl: float | None = None,
+    leased: bool = False,
 ) -> str:
     """The text of a new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's, ``scope`` what the fleet
-    may serve: queues, or bundles; none: all. Raises :class:`SecretsError`.
+    may serve: queues, or bundles; none: all. With ``leased`` it is good for as long as :func:`keep_tokens` goes on.
+    Raises :class:`SecretsError`.
     """
     async with await connect_async(database_url, name="tokens") as conn:
-        return await _create(conn, await _keys(conn, vault), kind, name, scope, by, LASTS_S[kind] if ttl is None else ttl)
+        lasts = LASTS_S[kind] if ttl is None else ttl
+        return await _create(conn, await _keys(conn, vault), kind, name, scope, by, lasts, leased=leased)
 
 
 async def create_tokens(
     database_url: str, vault: Vault, *, name: str, by: str = "evenflow up", scopes: Mapping[Kind, Sequence[str]] = NO_SCOPES
 ) -> dict[str, str]:
-    """One of each kind for an ``evenflow up``, which starts services again for as long as it runs. Those that ``by`` has made
-    before are good for nothing from now on.
+    """One of each kind for an ``evenflow up``, which starts services again for as long as it runs, and keeps them by
+    :func:`keep_tokens`. Those that ``by`` has made before are good for nothing from now on.
     """
     async with await connect_async(database_url, name="tokens") as conn:
         await stored.revoke_made_by(conn, by)
         keys = await _keys(conn, vault)
-        return {kind: await _create(conn, keys, kind, name, scopes.get(kind, ()), by, OPERATOR_TTL_S) for kind in LASTS_S}
+        return {
+            kind: await _create(conn, keys, kind, name, scopes.get(kind, ()), by, LEASED_TTL_S, leased=True) for kind in LASTS_S
+        }
+
+
+async def keep_tokens(database_url: str, *, by: str, say: Callable[[str], None]) -> NoReturn:
+    """Renew what ``by`` has made on a lease, for ever: who is killed leaves nothing behind that is good for long. The text stays
+    the same, so nobody has to be told. By a clock that a suspended host does not stop.
+    """
+    renewed, failed = boot_time(), False
+    while True:
+        await asyncio.sleep(LOOK_S)
+        if boot_time() - renewed < RENEW_S:
+            continue
+        try:
+            async with await connect_async(database_url, name="tokens") as conn:
+                await stored.renew_made_by(conn, by, lease=LEASE_S)
+        except (EvenflowError, psycopg.Error, OSError) as error:
+            if not failed:
+                say(f"tokens are not renewed, and will be good for nothing {LEASE_S / 60:g} minutes after they were: {error}")
+            failed = True
+        else:
+            renewed, failed = boot_time(), False
 
 
 async def revoke_tokens(database_url: str, *, by: str) -> None:
@@ -59,9 +97,13 @@ async def _keys(conn: Conn, vault: Vault) -> KeyState:
     return await read_keys(conn, vault)
 
 
-async def _create(conn: Conn, keys: KeyState, kind: Kind, name: str, scope: Sequence[str], by: str, ttl: float) -> str:
-    names = sorted(set(scope))
-    token_id = await stored.insert_token(conn, kind=kind, name=name, scope=names, by=by, ttl=ttl, key_id=max(keys.keys))
+async def _create(
+    conn: Conn, keys: KeyState, kind: Kind, name: str, scope: Sequence[str], by: str, ttl: float, *, leased: bool
+) -> str:
+    names, lease = sorted(set(scope)), LEASE_S if leased else None
+    token_id = await stored.insert_token(
+        conn, kind=kind, name=name, scope=names, by=by, ttl=ttl, lease=lease, key_id=max(keys.keys)
+    )
     return mint(keys, OperatorToken(name, token_id) if kind == "operator" else FleetToken(kind, token_id, tuple(names)), ttl=ttl)
 
 

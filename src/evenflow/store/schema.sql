@@ -55,7 +55,9 @@ create table token (
     scope       text[] not null default '{}',                -- queues, of a processor bundles, that services may serve; none: all
     created_at  timestamptz not null default now(),
     created_by  text not null,
-    expires_at  timestamptz not null,
+    expires_at  timestamptz not null,                        -- as is signed into it
+    good_until  timestamptz,                                 -- unless who made it says again that it is needed; null: until it expires
+    used_at     timestamptz,                                 -- to the hour; by itself, or by what came from it
     key_id      int not null,                                -- that it is signed with
     revoked_at  timestamptz,
     revoked_by  text

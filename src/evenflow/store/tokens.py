@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
@@ -31,6 +32,7 @@ class KeyState:
     revoked: frozenset[int]  # numbers of tokens
     incarnation: int  # of the database: 0, or since when it has its state from a backup
     quiet_s: float  # until tries may be given to workers; not above 0: now
+    lapsed: frozenset[int] = frozenset()  # numbers of tokens whose maker has not said for long that they are needed
 
 
 class GivenToken(NamedTuple):
@@ -40,11 +42,22 @@ class GivenToken(NamedTuple):
     scope: list[str]  # queues, of a processor bundles; none: all
     created_at: datetime
     created_by: str
-    expires_at: datetime
+    expires_at: datetime  # or when it lapses, unless it is renewed
     revoked_at: datetime | None
     revoked_by: str | None
     key_id: int
     state: str  # good, revoked, expired, void: its key is gone
+    is_renewed: bool  # for as long as who made it lives
+    used_at: datetime | None  # to the hour
+
+
+class NeglectedToken(NamedTuple):
+    token_id: int
+    kind: str
+    name: str
+    is_long: bool
+    expires_at: date
+    is_unused: bool
 
 
 async def read_keys(conn: Conn, seals: Seals, *, quiet_s: float) -> KeyState:
@@ -52,10 +65,10 @@ async def read_keys(conn: Conn, seals: Seals, *, quiet_s: float) -> KeyState:
     while True:
         row = await (await conn.execute(sql("tokens/read_keys"), {"quiet_s": quiet_s})).fetchone()
         assert row is not None
-        sealed, revoked, incarnation, left_s, installation = row
+        sealed, revoked, lapsed, incarnation, left_s, installation = row
         if sealed:
             keys = {int(number): _opened(seals, int(number), bytes.fromhex(value)) for number, value in sealed.items()}
-            return KeyState(installation, keys, frozenset(revoked), incarnation, left_s)
+            return KeyState(installation, keys, frozenset(revoked), incarnation, left_s, frozenset(lapsed))
         await conn.execute(sql("tokens/make_key"), {"value": _new_key(seals, 1)})
 
 
@@ -103,9 +116,11 @@ async def add_key(conn: Conn, seals: Seals, *, keep: bool, by: str) -> int:
     return int(row[0])
 
 
-async def insert_token(conn: Conn, *, kind: str, name: str, scope: Sequence[str], by: str, ttl: float, key_id: int) -> int:
-    """The number of a token that is good for ``ttl`` seconds."""
-    names = {"kind": kind, "name": name, "scope": list(scope), "by": by, "ttl": ttl, "key_id": key_id}
+async def insert_token(
+    conn: Conn, *, kind: str, name: str, scope: Sequence[str], by: str, ttl: float, lease: float | None = None, key_id: int
+) -> int:
+    """The number of a token that is good for ``ttl`` seconds; with a ``lease`` for so many, and again when it is renewed."""
+    names = {"kind": kind, "name": name, "scope": list(scope), "by": by, "ttl": ttl, "lease": lease, "key_id": key_id}
     async with recorded(conn, by, "token.create", name, kind=kind, scope=list(scope)) as detail:
         row = await (await conn.execute(sql("tokens/insert_one"), names)).fetchone()
         assert row is not None
@@ -116,6 +131,23 @@ async def insert_token(conn: Conn, *, kind: str, name: str, scope: Sequence[str]
 async def list_tokens(conn: Conn) -> list[GivenToken]:
     """The newest first."""
     return await (await conn.cursor(row_factory=args_row(GivenToken)).execute(sql("tokens/list_all"))).fetchall()
+
+
+async def renew_made_by(conn: Conn, by: str, *, lease: float) -> None:
+    """What ``by`` has made on a lease is good for so many seconds from now on."""
+    async with conn.transaction():
+        rows = await (await conn.execute(sql("tokens/renew_made_by"), {"by": by, "lease": lease})).fetchall()
+        if any(had_lapsed for (had_lapsed,) in rows):
+            await conn.execute(sql("tokens/notify"))
+
+
+async def mark_used(conn: Conn, token_ids: Collection[int]) -> None:
+    await conn.execute(sql("tokens/mark_used"), {"token_ids": list(token_ids)})
+
+
+def list_neglected(conn: psycopg.Connection[Any], *, long_days: int, unused_days: int, limit: int) -> list[NeglectedToken]:
+    names = {"long_days": long_days, "unused_days": unused_days, "limit": limit}
+    return conn.cursor(row_factory=args_row(NeglectedToken)).execute(sql("tokens/list_neglected"), names).fetchall()
 
 
 async def revoke_made_by(conn: Conn, by: str) -> None:

@@ -2,6 +2,7 @@
 with forgotten as (
     delete from token where expires_at < now() - interval '1 day'
 )
-insert into token (kind, name, scope, created_by, expires_at, key_id)
-values (%(kind)s, %(name)s, %(scope)s, %(by)s, now() + make_interval(secs => %(ttl)s), %(key_id)s)
+insert into token (kind, name, scope, created_by, expires_at, good_until, key_id)
+values (%(kind)s, %(name)s, %(scope)s, %(by)s, now() + make_interval(secs => %(ttl)s), now() + make_interval(secs => %(lease)s),
+        %(key_id)s)
 returning token_id

@@ -1,0 +1,6 @@
+-- The tokens of this maker are needed for a while longer; answers whether one had lapsed meanwhile. One that was revoked stays so.
+update token t
+set good_until = now() + make_interval(secs => %(lease)s)
+from token before
+where before.token_id = t.token_id and t.created_by = %(by)s and t.revoked_at is null and t.good_until is not null
+returning before.good_until < now() as had_lapsed
