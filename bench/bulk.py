@@ -2,23 +2,23 @@
 
 ``clear_burst``: 8,760 runs are cleared at once. ``clear_chain``: a run of a chain of 10,000 is cleared. ``clear_mapped``: of a
 mapped task of 50,000 instances, 10,000 of which have rows, it is asked what would be cleared; it is cleared; another such run is
-marked. Meanwhile runs of another DAG, two tasks one after the other, are triggered; from the end of the first task to the start of
-the second is ``other_lag_s``. ``total_s`` is until all has been applied, and of the chain until its first task has begun again.
+marked. Meanwhile the runs of ``bystanders.py``. ``total_s`` is until all has been applied, and of the chain until its first task
+has begun again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import measure
 import psycopg
+from bystanders import HOLD_S, PROBE, watch
 from crew import Crew
 from server import fresh_database, open_connection, serve
-from stored_shape import store_specs, trigger
+from stored_shape import store_specs
 
 from evenflow.api.limits import PAGE
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
@@ -31,13 +31,6 @@ from evenflow.store.operations import request
 SIZES = {"clear_burst": 8_760, "clear_chain": 10_000, "clear_mapped": 50_000}
 TASKS = 20  # of each run of a burst
 BEGUN = 5  # of so many instances one has a row
-TIMEOUT_S = 600
-PROBE_S = 0.05
-PROBE = DagSpec(
-    dag_id="other",
-    tasks=(TaskSpec(task_id="a", operator="python"), TaskSpec(task_id="b", operator="python", upstream=(0,))),
-    max_active_runs=None,
-)
 NEVER = str(10**9)  # what the worker counts is of no interest
 
 
@@ -47,7 +40,7 @@ def run(case: str, *, size: int | None, runs: int, schedulers: int, dsn: str | N
             url = fresh_database(server, "bench")
             size = size or SIZES[case]
             asyncio.run(store_specs(url, [_spec(case, size), PROBE], {}))
-            crew = Crew(server, url, schedulers, {}, ["counts", NEVER])
+            crew = Crew(server, url, schedulers, HOLD_S, ["counts", NEVER])
             try:
                 with open_connection(url, "bench") as conn:
                     crew.until_ready(conn)
@@ -95,16 +88,12 @@ def _chain(conn: psycopg.Connection[Any], _: str, size: int) -> dict[str, Any]:
 
 def _clear(conn: psycopg.Connection[Any], run_keys: list[int], until: str) -> dict[str, Any]:
     conn.execute("vacuum analyze")
-    begin = time.monotonic()
-    request(conn, run_keys, Operation(event=TaskEvent.CLEAR, actor="bench"))
-    total_s = _probe_until(conn, until) - begin
-    lags = _lags(conn)
+    total_s, others = watch(conn, lambda: request(conn, run_keys, Operation(event=TaskEvent.CLEAR, actor="bench")), until)
     cleared = conn.execute("select count(*) from dag_run where clears = 1").fetchone()
     return {
-        "ok": cleared == (len(run_keys),) and bool(lags),
+        "ok": cleared == (len(run_keys),),
         "total_s": round(total_s, 3),
-        "other_lag_s": measure.quantiles(lags),
-        "others": len(lags),
+        **others,
     }
 
 
@@ -114,16 +103,18 @@ def _mapped(conn: psycopg.Connection[Any], url: str, size: int) -> dict[str, Any
     begin = time.monotonic()
     shown = asyncio.run(_dry_run(url, run_keys[0]))
     dry_run_s = time.monotonic() - begin
-    ends = []
-    for run_key, event in zip(run_keys, (TaskEvent.CLEAR, TaskEvent.MARK_SUCCESS), strict=True):
-        request(conn, [run_key], Operation(event=event, actor="bench", tasks=("m",)))
-        ends.append(_probe_until(conn, "select not exists (select from report where kind = 'operate')"))
+
+    def change() -> None:
+        for run_key, event in zip(run_keys, (TaskEvent.CLEAR, TaskEvent.MARK_SUCCESS), strict=True):
+            request(conn, [run_key], Operation(event=event, actor="bench", tasks=("m",)))
+
+    took_s, others = watch(conn, change, "select not exists (select from report where kind = 'operate')")
     clears = conn.execute("select count(*) from dag_run where clears = 1").fetchone()
     return {
         "ok": clears == (2,) and shown == min(size, PAGE + 1),
-        "total_s": round(ends[-1] - begin, 3),
+        "total_s": round(dry_run_s + took_s, 3),
         "dry_run_s": round(dry_run_s, 3),
-        "other_lag_s": measure.quantiles(_lags(conn)),
+        **others,
     }
 
 
@@ -146,34 +137,6 @@ def _half_done(conn: psycopg.Connection[Any], run_id: str, size: int) -> int:
 async def _dry_run(url: str, run_key: int) -> int:
     async with await connect_async(url, name="bench") as conn:
         return len(await operators.list_touched(conn, [run_key], [(0, None)], ["failed", "skipped"], left=False, limit=PAGE + 1))
-
-
-def _probe_until(conn: psycopg.Connection[Any], query: str) -> float:
-    """Triggers runs of the other DAG until the query is true; answers when, and leaves when the last of them has ended."""
-    deadline = time.monotonic() + TIMEOUT_S
-    for number in itertools.count():
-        trigger(conn, {PROBE.dag_id: 1}, f"probe_{time.time_ns()}_{number}_")
-        time.sleep(PROBE_S)
-        if conn.execute(query.encode()).fetchone() == (True,):
-            break
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{query} is not true after {TIMEOUT_S} s")
-    at = time.monotonic()
-    while conn.execute("select exists (select from dag_run where dag_id = 'other' and ended_at is null)").fetchone() == (True,):
-        if time.monotonic() > deadline:
-            raise TimeoutError("the other runs do not end")
-        time.sleep(PROBE_S)
-    return at
-
-
-def _lags(conn: psycopg.Connection[Any]) -> list[float]:
-    """From the end of the first task to the start of the second."""
-    rows = conn.execute(
-        "select extract(epoch from b.started_at - a.ended_at)::float8 from dag_run r"
-        " join task_instance a on a.run_key = r.run_key and a.task_index = 0"
-        " join task_instance b on b.run_key = r.run_key and b.task_index = 1 where r.dag_id = 'other'"
-    )
-    return [lag for (lag,) in rows]
 
 
 _CASES = {"clear_burst": _burst, "clear_chain": _chain, "clear_mapped": _mapped}
