@@ -38,7 +38,7 @@ NEVER = str(10**9)  # what the worker counts is of no interest
 SHUT = "shut"  # a pool without a slot
 ENDED = "select not exists (select from dag_run where dag_id like 'bulk%' and ended_at is null)"
 APPLIED = (
-    "select not exists (select from report where kind = 'operate')"
+    "select not exists (select from report where kind in ('operate', 'settle'))"
     " and not exists (select from dag_run where state = 'queued' and clears = 1)"
 )
 CHANGES = {

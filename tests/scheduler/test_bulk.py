@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from evenflow.core.limits import CHANGED_PER_TURN, CHANGES_PER_TURN, REPORTS_PER_TURN, REPORTS_SEEN, TIMERS_PER_TURN
-from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.core.operations import Operation
+from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.operations import Only, Operation
 from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
@@ -246,3 +247,71 @@ def test_two_that_leave_something_and_end_failed_runs_do_not_wait_for_each_other
     assert world.run_state(ending) == "failed"
     assert world.conn.execute("select is_paused from dag where dag_id = 'd'").fetchone() == (True,)
     assert world.conn.execute("select count(*) from lane where run_key = %s", [going]).fetchone() == (1,)
+
+
+def test_what_a_clear_made_wait_is_judged_in_slices(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA19: after a clear no transaction begins more than its slice, others come in between, and whoever goes on remembers
+    nothing.
+    """
+    monkeypatch.setattr("evenflow.scheduler.recount.SETTLED_PER_TURN", 4)
+    attempt = begun(world)
+    world.set_limit("pool", "default_pool", 100)
+    mapped = TaskSpec(task_id="m", operator="python", mapping=Mapping(inputs=(MapInput(name="x", length=10),)))
+    world.add_dag(DagSpec(dag_id="bulk", tasks=(mapped, TaskSpec(task_id="last", operator="python", upstream=(0,)))))
+    run = world.trigger("bulk")
+    world.advance()
+    world.report(world.claim(20), "failed")
+    world.advance()
+    assert world.run_state(run) == "failed"
+    request(world.conn, [run], Operation(event=TaskEvent.CLEAR, actor="ann", tasks=("m",), only=Only.FAILED, downstream=True))
+    tries = []
+    progress = advance(world.conn, Catalog())
+    world.report([attempt])
+    while progress.again:
+        progress = advance(world.conn, Catalog())
+        tries.append([t.task_id for t in world.claim(20)])
+        world.audit()
+    assert sorted(tries[0]) == ["b", "m", "m", "m", "m"]
+    assert tries[1:] == [["m"] * 4, ["m"] * 2]
+
+
+def ends(r: random.Random, world: Any, run: int, seed: int) -> tuple[Any, ...]:
+    """Has a run worked through, some of it between any two transactions; answers how all has ended. How a try ends is always the
+    same.
+    """
+    again = True
+    while again:
+        again = advance(world.conn, Catalog()).again
+        world.audit()
+        for t in world.claim(r.randint(0, 2) if again else 10):
+            world.report([t], random.Random(f"{seed} {t.task_id} {t.map_index} {t.try_number}").choice(["success", "failed"]))
+            again = True
+    states = sorted(world.states(run).items())
+    untouched = world.conn.execute(
+        "select task_index, length, rest from mapped_task where run_key = %s order by 1", [run]
+    ).fetchall()
+    return world.run_state(run), states, untouched
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_a_clear_in_slices_ends_as_one_in_one_transaction(world: Any, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """R-HA19, R-CS8: of what is cleared one instance is judged in each transaction, and tries end in between; of a run that is
+    like it, all at once. All ends alike, and nothing is counted wrong in between.
+    """
+    for pool in ("p1", "p2"):
+        world.set_limit("pool", pool, 4)
+    spec = random_dag(random.Random(seed), 0)
+    found = []
+    for dag_id, at_once in (("slices", 1), ("whole", 1_000)):
+        monkeypatch.setattr("evenflow.scheduler.recount.SETTLED_PER_TURN", at_once)
+        r = random.Random(seed)
+        world.add_dag(replace(spec, dag_id=dag_id))
+        run = world.trigger(dag_id)
+        seen = [ends(random.Random(seed), world, run, seed)]
+        for _ in range(3):
+            tasks = None if r.random() < 0.5 else (f"t{r.randrange(len(spec.tasks))}",)
+            only = Only.FAILED if r.random() < 0.4 else None
+            request(world.conn, [run], Operation(event=TaskEvent.CLEAR, actor="ann", tasks=tasks, only=only, downstream=True))
+            seen.append(ends(random.Random(r.random()), world, run, seed))
+        found.append(seen)
+    assert found[0] == found[1]

@@ -117,7 +117,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "operations/remove_instances", {**one, "live": live, "event": "remove", "state": "removed", "detail": "{}"}
         yield "operations/collapse_mapped", {**one, "event": "clear", "spans": [t // 10 for t in tasks]}
         yield "operations/recount_run", {"run_key": run, "leaves": tasks}
-        yield "operations/read_waiting", {"run_key": run}
+        yield "operations/read_waiting", {"run_key": run, "task_index": -1, "map_index": -1, "limit": None}
         yield "operations/find_left", {"run_key": run, "cancelled": CANCELLED}
         yield "tasks/read_unfinished", {"run_key": run, "states": ["none", "queued", "scheduled"], "limit": N, "every": False}
         yield "tasks/find_processes", {"run_key": run}

@@ -44,6 +44,7 @@ TIMERS_PER_TURN = (
 CHANGES_PER_TURN = 25  # cancels and operations that one transaction applies, about 2 ms each
 CHANGED_PER_TURN = 500  # task instances of their runs, about 50 ms of work: so long may one delay everything else
 CHANGE_OVERHEAD = 19  # task instances that each of them counts as beside those of its run: so many of one task are a turn's
+SETTLED_PER_TURN = 5_000  # of what waits in a run that was changed, judged in one transaction: about 50 ms beside a look at the run
 NEW_RUNS_PER_TURN = 100  # runs created in one transaction
 NEW_RUNS_OF_DAG = 50  # of which one DAG may have so many, so that several share a transaction
 RUN_WAKES_PER_TURN = (

@@ -28,6 +28,7 @@ from evenflow.scheduler.operations import OPERATE, end_intended, operate
 from evenflow.scheduler.past import KINDS, apply_word, look_again, tell
 from evenflow.scheduler.quarantine import pass_by
 from evenflow.scheduler.readiness import propagate
+from evenflow.scheduler.recount import SETTLE, settle_on
 from evenflow.scheduler.reports import apply_reports, apply_timers
 from evenflow.scheduler.round import Round
 from evenflow.scheduler.scope import Scope
@@ -110,7 +111,7 @@ def advance(
             again |= _end_runs(batch, finished)
             _wake_ended(batch)
             swap(batch, starts) if turn.fast_follow else leave(batch, starts)
-        again |= lead and bool(batch.stops or batch.calls)
+        again |= bool(batch.unsettled) or (lead and bool(batch.stops or batch.calls))
         reached(KillPoint.TURN_SELECTED)
         batch.write()
         again |= tell(batch, watches=turn.watches)
@@ -216,8 +217,11 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
     for report in operations:
         operate(batch, batch.runs[report.run_key], states[report.run_key], report, expansions, indexes)
         look_again(batch, batch.runs[report.run_key])
+    for report in reports:
+        if report.kind == SETTLE and states[report.run_key] is RunState.RUNNING:
+            settle_on(batch, batch.runs[report.run_key], report, expansions, indexes)
     apply_word(batch, [r for r in reports if r.kind in KINDS])
-    left = end_intended(batch, [r for r in reports if r.kind not in ("cancel", OPERATE, *KINDS)], expansions, indexes)
+    left = end_intended(batch, [r for r in reports if r.kind not in ("cancel", OPERATE, SETTLE, *KINDS)], expansions, indexes)
     stale = apply_reports(batch, left)
     apply_timers(batch, [t for t in timers if (t.run_key, t.task_index, t.map_index) not in batch.voided] if operations else timers)
     propagate(batch, expansions, indexes)

@@ -133,6 +133,7 @@ class Batch:
     rests: list[Rest] = field(default_factory=list)  # not yet counted downstream
     decisions: list[tuple[int, int, int, list[int]]] = field(default_factory=list)  # branches, and the task indexes that they skip
     stops: list[tuple[int, str]] = field(default_factory=list)  # run_key, why it is to be cancelled
+    unsettled: dict[int, tuple[int, int]] = field(default_factory=dict)  # by run: behind which instance what waits is to be judged
     intents: dict[int, dict[str, str]] = field(default_factory=dict)  # by epoch: what operators wanted in this transaction
     voided: set[Key] = field(default_factory=set)  # operators moved them, so their timers mean nothing any more
     calls: list[callbacks.Call] = field(default_factory=list)  # of authors' functions
@@ -348,10 +349,7 @@ class Batch:
             tasks.kill_dispatches(conn, self.kills)
         if self.decisions:
             branches.keep(conn, self.decisions)
-        if self.stops:
-            inbox.insert_cancels(conn, self.stops)
-        if self.calls:
-            stored_calls.insert_runs(conn, self.calls)
+        self._ask()
         if self.retries:
             tasks.insert_retries(conn, self.retries)
         if self.reschedules:
@@ -360,3 +358,12 @@ class Batch:
             asset_runs.record_events(conn, self.produced)
         if self.run_events:
             runs.append_events(conn, self.run_events)
+
+    def _ask(self) -> None:
+        """What is for later transactions to do, and not for a moment to come."""
+        if self.stops:
+            inbox.insert_cancels(self.conn, self.stops)
+        if self.unsettled:
+            inbox.insert_settles(self.conn, self.unsettled)
+        if self.calls:
+            stored_calls.insert_runs(self.conn, self.calls)

@@ -1,6 +1,9 @@
 """After an operation: all that a run counts, computed anew from the states in it (R-CS8), and what waits judged by that.
 
-Instances that depend on each other index by index are judged one by one. What is read is the size of the run, once.
+Of what waits each transaction judges so many, in order, and asks in the inbox for the rest. Once the counts are right, what has not
+been judged yet is like what waits for its upstreams: it keeps the run from ending, and whatever comes in between may decide about
+it. Instances that depend on each other index by index are judged in one transaction, one by one. What is counted is the size of the
+run.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from evenflow.core.graph import Graph, Span
+from evenflow.core.limits import SETTLED_PER_TURN
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, TaskState
 from evenflow.core.trigger_rules import UpstreamCounts, Verdict, contribution, counted_as, evaluate
@@ -16,8 +20,13 @@ from evenflow.scheduler.branches import skip, standing_skips
 from evenflow.scheduler.indexes import Indexes, Opening
 from evenflow.scheduler.readiness import settle
 from evenflow.store import operations as store
+from evenflow.store.inbox import TakenReport
+
+SETTLE = "settle"  # kind of a report: what waits behind an instance is still to be judged
 
 Standing = dict[int, store.Standing]
+
+_FIRST = (-1, UNMAPPED)
 
 
 def settle_run(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes, *, running: bool) -> None:
@@ -38,6 +47,13 @@ def resume(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes) -> 
     """A run that operators had touched after it had finished begins again: what waits is judged."""
     _judge(batch, run, expansions, indexes, _standing(batch, run), Inside.of(batch, run))
     batch.count(run.run_key, 0)
+
+
+def settle_on(batch: Batch, run: Run, report: TakenReport, expansions: list[Item], indexes: Indexes) -> None:
+    """Judges some more of what waits. Comes before other reports of the same transaction, like what has asked for it."""
+    assert report.payload is not None
+    task_index, map_index = report.payload["after"]
+    _judge(batch, run, expansions, indexes, _standing(batch, run), Inside.of(batch, run), after=(task_index, map_index))
 
 
 class Inside:
@@ -116,13 +132,22 @@ def _counts(graph: Graph, task_index: int, standing: Standing) -> UpstreamCounts
     return UpstreamCounts(total, success, failed, skipped)
 
 
-def _judge(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes, standing: Standing, inside: Inside) -> None:
+def _judge(
+    batch: Batch,
+    run: Run,
+    expansions: list[Item],
+    indexes: Indexes,
+    standing: Standing,
+    inside: Inside,
+    after: tuple[int, int] = _FIRST,
+) -> None:
     graph = run.graph
     skips = standing_skips(batch, run.run_key)
-    waiting = [
-        batch.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
-        for row in store.read_waiting(batch.conn, run.run_key)
-    ]
+    rows = store.read_waiting(batch.conn, run.run_key, after, limit=None if inside.mapped else SETTLED_PER_TURN)
+    if len(rows) == SETTLED_PER_TURN and not inside.mapped:
+        last = (rows[-1].task_index, rows[-1].map_index)
+        batch.unsettled[run.run_key] = min(last, batch.unsettled.get(run.run_key, last))
+    waiting = [batch.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number) for row in rows]
     unopened: set[int] = set()
     for item in [*waiting, *_untouched(batch, run, inside, standing, skips.keys())]:
         if item.state is not TaskState.NONE or item.key in batch.gone:

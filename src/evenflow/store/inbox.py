@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evenflow.core.limits import (
@@ -156,6 +156,12 @@ def insert_cancels(conn: Conn, cancels: Sequence[tuple[int, str]]) -> None:
     """Asks for the end of runs as (run_key, who or what wants it), of all that is waiting; wakes who listens to the inbox."""
     run_keys, actors = zip(*cancels, strict=True)
     execute(conn, "inbox/insert_cancels", {"run_keys": numbers(run_keys), "actors": texts(actors)})
+
+
+def insert_settles(conn: Conn, rest: Mapping[int, tuple[int, int]]) -> None:
+    """By run: the (task_index, map_index) behind which what waits is still to be judged. Wakes who listens to the inbox."""
+    tasks, maps = zip(*rest.values(), strict=True)
+    execute(conn, "inbox/insert_settles", {"run_keys": numbers(rest), "tasks": numbers(tasks), "maps": numbers(maps)})
 
 
 def notify(conn: Conn, channel: str) -> None:

@@ -231,8 +231,10 @@ def recount_run(conn: Conn, run_key: int, leaves: Iterable[int]) -> None:
     execute(conn, "operations/recount_run", {"run_key": run_key, "leaves": numbers(leaves)})
 
 
-def read_waiting(conn: Conn, run_key: int) -> list[Instance]:
-    return [Instance(*row) for row in execute(conn, "operations/read_waiting", {"run_key": run_key}).fetchall()]
+def read_waiting(conn: Conn, run_key: int, after: tuple[int, int], *, limit: int | None) -> list[Instance]:
+    """Those behind ``after``, a task index and a map index, in their order."""
+    params = {"run_key": run_key, "task_index": after[0], "map_index": after[1], "limit": limit}
+    return [Instance(*row) for row in execute(conn, "operations/read_waiting", params).fetchall()]
 
 
 def read_cleared(conn: Conn, keys: Iterable[tuple[int, int]]) -> list[Instance]:

@@ -617,7 +617,7 @@ create table deferral (
 create index deferral_unclaimed on deferral (queue, due_at) where triggerer_id is null and purpose is null;  -- triggers/claim
 create index deferral_of_triggerer on deferral (triggerer_id, claim_key) where triggerer_id is not null;     -- triggers/compare_listed
 
-create type report_kind as enum ('started', 'exit', 'lost', 'cancel', 'operate', 'follow', 'past', 'event');
+create type report_kind as enum ('started', 'exit', 'lost', 'cancel', 'operate', 'follow', 'past', 'event', 'settle');
 
 -- The inbox. Read by run, never by id: identity order is not commit order. Of one run and one try there are few, of a run there may be many.
 -- What operators want (cancel, operate) costs the size of a run and is applied in small portions: it stands in an index of its own, so
