@@ -14,6 +14,7 @@ from evenflow.api.tokens import OperatorToken, mint
 from evenflow.api.trail import OTHERS
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
+from evenflow.errors import ApiRefused
 from evenflow.runtime.tokens import create_token
 from evenflow.store.events import Origin
 from evenflow.wire import questions as q
@@ -81,6 +82,25 @@ async def test_which_dag_asked_for_which_secret_is_one_row_a_day(
     assert f"of run {run}" in event.detail["last_try"]  # type: ignore[index]
     assert event.last_at is not None
     assert "open-sesame" not in world.one("select string_agg(e::text, ' ') from audit_event e")
+
+
+async def test_no_secret_is_answered_before_it_is_told(
+    api: ApiService, api_url: str, operator_token: str, client: ExecutionClient, world: World
+) -> None:
+    """R-SE5: an API that is killed, or cannot write, has told nobody a secret that events do not know of."""
+    async with RestClient(api_url, operator_token) as rest:
+        await rest.set_connection("c", uri="http://host")
+    world.dispatch(world.run(world.version()), 1)
+    world.db.execute("alter table audit_event add constraint refuse check (action <> 'connection.ask') not valid")
+    with pytest.raises(ApiRefused):
+        await client.ask(world.try_token(1), "connection", q.AskNamed(name="c"))
+    world.db.execute("alter table audit_event drop constraint refuse")
+    await client.ask(world.try_token(1), "connection", q.AskNamed(name="c"))
+    asked = "select times from audit_event where action = 'connection.ask'"
+    assert world.all(asked) == [1], "without any flush"
+    await client.ask(world.try_token(1), "connection", q.AskNamed(name="c"))
+    await flushed(api)
+    assert world.all(asked) == [2]
 
 
 async def test_an_event_says_with_which_token_and_from_where(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from evenflow.core.bundle import BundleSource
 from evenflow.processor import limits
@@ -227,6 +228,49 @@ async def test_no_url_names_a_command(tmp_path: Path, monkeypatch: pytest.Monkey
     await repository.refresh()
     assert "transport 'ext' not allowed" in str(repository.state()["error"])
     assert not here.exists()
+
+
+@pytest.mark.parametrize("asked_for", [False, True])
+async def test_a_persons_settings_run_nothing_for_a_repository(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked_for: bool
+) -> None:
+    """R-SE2: filters such as LFS' are of the user's own settings, and a repository says to which files and hosts they apply."""
+    (remote.path / ".gitattributes").write_text("*.py filter=lfs\n")
+    remote.commit(a="x = 1\n")
+    here = tmp_path / "here"
+    settings = tmp_path / ".gitconfig"
+    settings.write_text(f'[filter "lfs"]\n\tsmudge = "env > {here}; cat"\n\trequired = true\n')
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"):
+        monkeypatch.delenv(name, raising=False)
+    if asked_for:
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    repository = GitRepository(BundleSource(name="etl", git=str(remote.path)), tmp_path / "home")
+    await repository.refresh()
+    assert repository.state()["error"] is None
+    assert (repository.folder / "a.py").read_text() == "x = 1\n"
+    assert here.exists() == asked_for
+    if asked_for:
+        assert "GIT_LFS_SKIP_SMUDGE=1\n" in here.read_text(), "what a .lfsconfig names is not asked for"
+
+
+@pytest.mark.parametrize(
+    ("url", "warns"),
+    [
+        ("http://git.example/x.git", True),
+        ("git://git.example/x.git", True),
+        ("https://git.example/x.git", False),
+        ("ssh://git@git.example/x.git", False),
+        ("git@git.example:x.git", False),
+        ("http://127.0.0.1:3000/x.git", False),
+        ("/srv/x.git", False),
+    ],
+)
+def test_a_way_on_which_dags_can_be_changed_is_told(tmp_path: Path, url: str, warns: bool) -> None:
+    """R-SE4"""
+    with structlog.testing.capture_logs() as logs:
+        GitRepository(BundleSource(name="etl", git=url), tmp_path / "home").check()
+    assert [line["log_level"] for line in logs] == ["warning"] * warns
 
 
 async def test_a_folder_that_is_a_link_to_elsewhere(remote: Remote, tmp_path: Path) -> None:

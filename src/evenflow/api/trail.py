@@ -1,5 +1,5 @@
 """Where requests come from, for the events that they cause; and events that come often, counted together: requests that were
-refused, and tasks' questions for secrets.
+refused, and tasks' questions for secrets. What changes or shows anything is told with it or before it, never after.
 """
 
 from __future__ import annotations
@@ -123,11 +123,23 @@ def _plain(value: bytes) -> str | None:
     return text if 0 < len(text) <= limits.REQUEST_ID and text.isascii() and text.isprintable() else None
 
 
-def secret_asked(kind: str, name: str, dag_id: str, of_try: str) -> None:
-    """A task asks for a secret, and is told it: one row a day for its DAG."""
-    origin = ORIGIN.get()
-    if origin is not None:
-        day = f"{datetime.now(UTC):%Y-%m-%d}"
-        detail = {"last_try": of_try}
+class AskedSecrets:
+    """What tasks ask: one row a day for each DAG and secret. The first is told before it is answered, in the hands of the caller;
+    of those that follow only the count may be late.
+    """
+
+    def __init__(self) -> None:
+        self._day, self._told = "", set[str]()
+
+    async def tell(self, conn: events.Conn, kind: str, name: str, dag_id: str, of_try: str) -> None:
+        """Raises the database's errors, and then nothing may be answered."""
+        origin = ORIGIN.get() or Origin()
+        if (day := f"{datetime.now(UTC):%Y-%m-%d}") != self._day:
+            self._day, self._told = day, set()
         what = f"{day} {kind} {name} {dag_id}"
-        origin.counted.append(Counted(f"DAG {dag_id}", f"{kind}.ask", name, detail, what, origin.token_id, origin.address))
+        event = Counted(f"DAG {dag_id}", f"{kind}.ask", name, {"last_try": of_try}, what, origin.token_id, origin.address)
+        if what in self._told:
+            origin.counted.append(event)
+        else:
+            await events.count(conn, [event])
+            self._told.add(what)

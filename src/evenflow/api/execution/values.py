@@ -9,7 +9,7 @@ from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.sealing import check_value, may_use
 from evenflow.api.tokens import TriggerToken, TryToken
-from evenflow.api.trail import secret_asked
+from evenflow.api.trail import AskedSecrets
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.errors import StaleEpoch
@@ -23,6 +23,7 @@ class ValueRoutes:
 
     def __init__(self, pool: AsyncPool, versions: Versions, vault: Vault) -> None:
         self._pool, self._versions, self._vault = pool, versions, vault
+        self._asked = AskedSecrets()
 
     async def connection(self, call: Call) -> Found:
         return await self._find(call, "connection")
@@ -75,9 +76,10 @@ class ValueRoutes:
         async with self._pool.connection() as conn:
             dag_id, bundle, task_id = await self._asker(conn, call.asker)
             value = await self._usable(conn, kind, message.name, dag_id, bundle)
-        if value is None:
-            return Found()
-        secret_asked(kind, message.name, dag_id, f"{task_id}, try {call.asker.try_number} of run {call.asker.run_key}")
+            if value is None:
+                return Found()
+            of_try = f"{task_id}, try {call.asker.try_number} of run {call.asker.run_key}"
+            await self._asked.tell(conn, kind, message.name, dag_id, of_try)
         return Found(text=self._vault.open(kind, message.name, value.sealed))
 
     async def _usable(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str, bundle: str) -> sealed.SealedValue | None:
