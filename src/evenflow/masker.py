@@ -36,7 +36,7 @@ class Masker:
         self._secrets: set[str] = set()
         self._forms: set[bytes] = set()
         self._size = 0  # of all forms
-        self._search: _Search | None = None  # made when it is needed first
+        self._search: tuple[int, _Search] | None = None  # for so many forms, made when it is needed first
 
     def add(self, secrets: Iterable[str]) -> bool:
         """Whether all are known from now on. Of one call :data:`MAX_SECRETS` are taken, and in all :data:`MAX_FORMS` forms of
@@ -59,14 +59,13 @@ class Masker:
         if new:
             self._forms |= new
             self._size += size
-            self._search = None
         return True
 
     def copy(self) -> Masker:
         """One that knows the same, and learns on its own."""
         other = Masker()
         other._secrets, other._forms, other._size = set(self._secrets), set(self._forms), self._size
-        other._search = self._made() if self._forms else None
+        other._search = (len(self._forms), self._made()) if self._forms else None
         return other
 
     def __bool__(self) -> bool:
@@ -111,10 +110,11 @@ class Masker:
         return self._made().tail_to_keep(data) if self._forms else 0
 
     def _made(self) -> _Search:
-        search = self._search  # others may look meanwhile, in threads
-        if search is None:
-            search = self._search = _Search(self._forms)
-        return search
+        """Others may look in threads meanwhile, so what one has made may be of fewer forms than are known by then."""
+        made, known = self._search, len(self._forms)
+        if made is None or made[0] != known:
+            made = self._search = known, _Search(self._forms)
+        return made[1]
 
 
 class _Search:

@@ -102,10 +102,10 @@ def test_frames_in_any_parts_and_then_anything(frames: list[tuple[dict[str, Any]
             size = sizes[len(got) % len(sizes)]
             got += buffer.feed(whole[at : at + size])
             at += size
-        assert got == frames
-        with contextlib.suppress(FrameTooLarge, ValueError):
-            for header, _ in buffer.feed(tail):
-                assert isinstance(header, dict)
+        assert [(json.loads(head), body) for head, body in got] == frames
+        with contextlib.suppress(FrameTooLarge):
+            for _, body in buffer.feed(tail):
+                assert len(body) <= len(tail)
 
 
 heads = st.lists(

@@ -11,6 +11,7 @@ from evenflow import DAG, Asset, AssetAlias, AssetAll, AssetAny, AssetOrTimeSche
 from evenflow.core.assets import Leaf, leaves, satisfied
 from evenflow.core.model import AssetSpec, DagSpec
 from evenflow.errors import BadArgument, BadSetting
+from evenflow.sdk.asset_events import OutletEvents
 from evenflow.sdk.runner import TryContext, run_try
 from tests.sdk.recording import Recorder
 
@@ -143,3 +144,15 @@ def test_asset_function() -> None:
 
     spec = made[0].to_spec()
     assert (spec.dag_id, spec.tasks[0].task_id, spec.tasks[0].outlets) == ("report", "report", ("report",))
+
+
+def test_all_events_of_a_try_fit_into_one_message() -> None:
+    """Each may be as large as one may be; together they are one head of a frame."""
+    alias = AssetAlias("daily")
+    events = OutletEvents((alias,))
+    for number in range(100):
+        events[alias].add(Asset(f"a{number}"), extra={"x": "y" * 10_000})
+    with pytest.raises(
+        BadArgument, match=r"The 100 asset events of this try are 1,0\d\d,\d\d\d bytes as JSON, above the limit of 786,432"
+    ):
+        events.told()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow import masker as masker_module
 from evenflow.masker import Masker, _Search, masker_of
 from evenflow.sdk.masking import MAX_FORM_BYTES, MAX_FORMS, MIN_LENGTH, forms, secrets_in
 
@@ -81,7 +82,7 @@ def test_it_masks_what_a_naive_one_masks(secrets: set[str], text: str, chooser: 
     data = "".join([text, *parts]).encode()
     masker, naive = Masker(), Naive({form.encode() for secret in secrets for form in forms(secret) if len(form) >= MIN_LENGTH})
     assert masker.add(secrets)
-    masker._search = _Search(masker._forms, piece=1)  # as small as it can be
+    masker._search = len(masker._forms), _Search(masker._forms, piece=1)  # as small as it can be
     shown = naive.mask(data)
     assert masker.mask(data) == shown
     assert masker.finds_in(data) == (shown != data)
@@ -125,3 +126,19 @@ def test_it_says_when_there_are_more_than_it_masks() -> None:
     large = Masker()
     assert False in [large.add([f"{number}" * 60_000]) for number in range(10)]
     assert large._size <= MAX_FORM_BYTES
+
+
+def test_what_is_learnt_while_a_thread_prepares_its_search_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large values are searched in threads, and a try learns secrets meanwhile."""
+    masker = Masker()
+    masker.add(["first-secret"])
+    made = masker_module._Search
+
+    def slow(forms: set[bytes]) -> object:
+        search = made(forms)
+        masker.add(["second-secret"])
+        return search
+
+    monkeypatch.setattr(masker_module, "_Search", slow)
+    assert masker.mask(b"first-secret") == b"***"
+    assert masker.mask(b"second-secret") == b"***"

@@ -34,7 +34,7 @@ class Owner:
     async def hear(self, wanted: Callable[[Header], bool]) -> None:
         while not any(wanted(header) for header, _ in self.heard):
             data = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(self._socket, 65_536), 30)
-            self.heard += self._frames.feed(data)
+            self.heard += [(json.loads(head), body) for head, body in self._frames.feed(data)]
 
     def close(self) -> None:
         self._socket.close()
@@ -54,7 +54,7 @@ async def test_a_trigger_that_is_stopped_before_its_first_step_has_stopped(owner
     serving = asyncio.create_task(host.serve())
     job = {"key": 1, "path": "evenflow.sdk.triggers.DateTimeTrigger", "kwargs": {}}
     owner.say(({"start": True}, [job]), ({"stop": [1]}, None))
-    await owner.hear(lambda header: header.get("stopped") == 1)
+    await owner.hear(lambda header: header == {"say": "stopped", "key": 1})
     owner.close()
     await asyncio.wait_for(serving, 30)
 
@@ -65,8 +65,8 @@ async def test_more_output_at_once_than_is_held_is_lost_and_nothing_else(owner: 
     outbox = Outbox(Link(owner.theirs))
     outbox.send_log(1, b"x" * 1001)
     outbox.send_log(1, b"y\n")
-    outbox.send({"fired": 1}, b"{}")
-    await owner.hear(lambda header: "fired" in header)
-    (logged,) = [body for header, body in owner.heard if "log" in header]
+    outbox.send({"say": "fired", "key": 1}, b"{}")
+    await owner.hear(lambda header: header["say"] == "fired")
+    (logged,) = [body for header, body in owner.heard if header["say"] == "log"]
     assert b"1001 bytes of logs of triggers were lost here" in logged
     assert logged.endswith(b"y\n")

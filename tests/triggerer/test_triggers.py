@@ -13,6 +13,7 @@ import pytest
 from evenflow.api import limits as api_limits
 from evenflow.process.log_shipper import LogStream
 from evenflow.sdk import xcom
+from evenflow.triggerer import host
 from evenflow.triggerer.service import TriggererService
 from tests.triggerer.conftest import StartTriggerer
 from tests.triggerer.world import FILE_TRIGGER, WATCH, World, begun, below
@@ -244,3 +245,35 @@ async def test_a_host_has_no_token_and_no_way_to_the_database(
     opened = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
     assert len([name for name in opened if name.startswith("socket:")]) <= 3  # its own link, and the two ends of its loop's wake-up
     assert below(os.getpid())
+
+
+async def test_what_belongs_to_no_trigger_is_masked_too(
+    start_triggerer: StartTriggerer, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SE4: it is in the log of the triggerer, that others read: from its environment, also in pieces, and found in files."""
+    (tmp_path / "secrets" / "variables").mkdir(parents=True)
+    (tmp_path / "secrets" / "variables" / "api_key").write_text("of-a-file")
+    monkeypatch.setenv("EVENFLOW_SECRETS_DIR", str(tmp_path / "secrets"))
+    monkeypatch.setenv("EVENFLOW_CONN_PUMP", "http://me:open-sesame@pump")
+    shown: list[str] = []
+    monkeypatch.setattr(host.log, "info", lambda event, **said: shown.append(said.get("text", "")))
+    source = """
+class Prints(BaseTrigger):
+    async def run(self):
+        import threading
+        from evenflow.sdk import lookup
+        lookup.find("variable", "api_key")
+        thread = threading.Thread(target=self.prints)
+        thread.start()
+        thread.join()
+        yield TriggerEvent(1)
+
+    def prints(self):
+        sys.stdout.write("begins open-"); sys.stdout.flush()
+        sys.stdout.write("sesame and of-a-file\\n"); sys.stdout.flush()
+        print("ends", flush=True)
+"""
+    await start_triggerer()
+    await world.event_of(world.waits("evenflow_dag_dag.Prints", source=source))
+    await until(lambda: "ends" in "".join(shown), "all that it prints")
+    assert "begins *** and ***" in "".join(shown)

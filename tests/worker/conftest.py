@@ -16,7 +16,6 @@ import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.process.exits import Exit
-from evenflow.process.frames import Header
 from evenflow.process.limits import TEMPLATE_MEMORY
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.sdk.limits import MAX_INLINE_XCOM
@@ -51,7 +50,7 @@ class Heard:
     def started(self, pid: int) -> None:
         self.pid = pid
 
-    def frame(self, header: Header, body: bytes) -> None:
+    def frame(self, head: bytes, body: bytes) -> None:
         pass
 
     def output(self, data: bytes) -> None:

@@ -30,10 +30,12 @@ def say(head, body=b"", size=None):
         "say(b'\\xff')",
         f"say(b'', size={HEAD_LIMIT} + 1)",
         f"say(b'', size={FRAME_LIMIT})",
-        'say(b\'{"ask":"control","question":"mask"}\', b\'[\' * 100_000 + b\']\' * 100_000)',
-        'say(b\'{"ask":"control","question":"mask"}\', b\'{\')',
-        'say(b\'{"ask":"pull","task_id":1}\')',
-        'say(b\'{"tell":"result"}\')',
+        'say(b\'{"say":"ask","question":"who are you"}\')',
+        'say(b\'{"say":"pull","task_id":1}\')',
+        'say(b\'{"say":"pull","task_id":"t","key":"k","map_index":null,"run_id":{}}\')',
+        'say(b\'{"say":"result"}\')',
+        'say(b\'{"say":"result","outcome":"deferred","reason":null,"error_types":[]}\')',
+        'say(b\'{"say":"shout"}\')',
     ],
 )
 @pytest.mark.parametrize("then", ["time.sleep(600)", "import os; os._exit(0)"])
@@ -49,9 +51,11 @@ async def test_its_slot_comes_back(world: World, start_worker: StartWorker, said
 async def test_progress_of_any_number_harms_nobody(world: World) -> None:
     forged = """
         for number in ("1e400", "-1e400", "9" * 400, "NaN", "Infinity"):
-            say(b'{"tell":"progress","label":"l","done":1,"total":1,"detail":{"n":' + number.encode() + b'}}')
-        say(b'{"tell":"progress","label":"l","done":' + b"9" * 400 + b',"total":1,"detail":{}}')
+            say(b'{"say":"progress"}', b'{"label":"l","done":1,"total":1,"detail":{"n":' + number.encode() + b'}}')
+        say(b'{"say":"progress"}', b'{"label":"l","done":' + b"9" * 400 + b',"total":1,"detail":{}}')
+        say(b'{"say":"progress"}', b"[" * 100_000)
+        say(b'{"say":"progress"}', b"x" * 8_000_000)
         """
     ended = await world.exit_of(world.task(FORGE + textwrap.dedent(forged)))
-    assert ended["outcome"] in ("success", "failed")
+    assert ended["outcome"] == "success"
     assert (await world.exit_of(world.task("pass")))["outcome"] == "success"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from evenflow.api.vault import Vault
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.masker import Masker
+from evenflow.process.limits import AT_ONCE
 from tests.worker.world import World, until
 
 Store = Callable[..., None]
@@ -229,3 +232,30 @@ async def test_a_log_says_when_not_all_secrets_are_masked(world: World) -> None:
     epoch = world.task("for number in range(3): mask_secret([f'a-secret-{n}' for n in range(1000)])\nprint('done')", head=HEAD)
     assert (await world.exit_of(epoch))["outcome"] == "success"
     assert (await world.logged(epoch, "done")).count("more secrets, or longer ones, than are masked") == 1
+
+
+@pytest.mark.usefixtures("worker")
+async def test_large_values_are_searched_in_threads(world: World, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SE4: a worker that looks through 32 MiB on its event loop beats for no try meanwhile."""
+    store("variable", "api_key", "s3cr3t-key")
+    looked: list[tuple[bool, bool]] = []
+    finds_in = Masker.finds_in
+
+    def spied(self: Masker, data: bytes) -> bool:
+        looked.append((len(data) > AT_ONCE, threading.current_thread() is threading.main_thread()))
+        return finds_in(self, data)
+
+    monkeypatch.setattr(Masker, "finds_in", spied)
+    epoch = world.task(
+        """
+        key = Variable.get("api_key")
+        ti.xcom_push("large", ["x" * 3_000_000, key])
+        ti.xcom_push("small", "x")
+        return ["x" * 3_000_000, key]
+        """,
+        head="from evenflow import Variable\n",
+    )
+    assert (await world.exit_of(epoch))["outcome"] == "success"
+    assert sorted(looked) == [(False, True), (True, False), (True, False)]
+    rows = world.db.execute("select key, secret from xcom order by key").fetchall()
+    assert rows == [("large", True), ("return_value", True), ("small", False)]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from evenflow.process.exits import Exit, describe_exit
 from evenflow.worker.memory import KillCounter, MemoryWatch, kernel_counters
-from evenflow.worker.verdict import Verdict, judge, read_result
+from evenflow.worker.said import Result, read_head
+from evenflow.worker.verdict import Verdict, judge, verdict_of
 
 
 @pytest.mark.parametrize(
@@ -50,10 +52,10 @@ def test_memory_is_named_for_sure_when_the_kernel_says_so() -> None:
     assert "memory ran out" not in str(judge(None, Exit(1), ended_for=None, out_of_memory="the kernel ...").reason)
 
 
-@pytest.mark.parametrize("header", [{}, {"outcome": "fine", "reason": None, "error_types": []}, {"outcome": "failed"}])
-def test_a_result_that_no_task_says(header: dict[str, object]) -> None:
+@pytest.mark.parametrize("head", [{}, {"outcome": "fine", "reason": None, "error_types": []}, {"outcome": "failed"}])
+def test_a_result_that_no_task_says(head: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"Object missing|Invalid enum"):
-        read_result(header, b"")
+        read_head(json.dumps({"say": "result", **head}).encode())
 
 
 def test_kills_are_told_from_those_before(tmp_path: Path) -> None:
@@ -76,7 +78,9 @@ def test_this_kernel_counts() -> None:
 
 
 def test_a_branch_names_the_tasks_that_it_skips() -> None:
-    header = {"tell": "result", "outcome": "success", "reason": None, "error_types": [], "skip": [2, 5]}
-    assert read_result(header, b"").skip == [2, 5]
+    head = {"say": "result", "outcome": "success", "reason": None, "error_types": [], "skip": [2, 5]}
+    said = read_head(json.dumps(head).encode())
+    assert isinstance(said, Result)
+    assert verdict_of(said, b"").skip == [2, 5]
     with pytest.raises(ValueError, match="skip"):
-        read_result({**header, "skip": "all"}, b"")
+        read_head(json.dumps({**head, "skip": "all"}).encode())

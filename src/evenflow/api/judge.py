@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -21,7 +21,7 @@ from evenflow.core.params import resolve_params
 from evenflow.errors import EvenflowError, ParamError
 from evenflow.process.environment import own_environment
 from evenflow.process.exits import Exit, describe_exit
-from evenflow.process.frames import FRAME_LIMIT, Header
+from evenflow.process.frames import FRAME_LIMIT
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 
@@ -92,6 +92,10 @@ class Judge:
             return self._template
 
 
+class _Told(msgspec.Struct):
+    tell: Literal["begun", "judged"]
+
+
 class _Judging:
     """Implements :class:`evenflow.process.owned_child.ChildEvents`."""
 
@@ -106,8 +110,8 @@ class _Judging:
 
     def started(self, pid: int) -> None: ...
 
-    def frame(self, header: Header, body: bytes) -> None:
-        if header.get("tell") == "begun":
+    def frame(self, head: bytes, body: bytes) -> None:
+        if msgspec.json.decode(head, type=_Told).tell == "begun":
             self.child.send({}, self._question)
         else:
             self._said = body

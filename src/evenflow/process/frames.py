@@ -1,10 +1,12 @@
 """Frames between a child and its owner: two lengths, a small JSON header that both sides understand, a body that only the ends do.
 
-The body is bytes (JSON of a result, of an XCom), so the owner hands values on without parsing them.
+The body is bytes (JSON of a result, of an XCom), so the owner hands values on without parsing them. A child is user code, so its
+owner decodes the headers that it understands, each of its form, and no other. What an owner says is believed.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import socket
@@ -17,6 +19,7 @@ from typing import Any
 from evenflow.errors import EvenflowError
 
 Header = dict[str, Any]
+Frame = tuple[bytes, bytes]  # a header's JSON, and a body
 
 # The specs of a very large file, or all results of a large mapped task, fit; one XCom is far below. It bounds what an owner keeps.
 FRAME_LIMIT = 64 * 1024 * 1024
@@ -31,21 +34,36 @@ class WrongProcess(EvenflowError):
 
 
 _LENGTHS = struct.Struct(">II")
+_SPELT = "evenflow.spelt"  # what is no Unicode, in the names of files that errors quote, is spelt as Python does
 _READ_SIZE = 65536
 
 
 class FrameTooLarge(EvenflowError):
     """A message between a process of user code and its owner is above the limit."""
 
-    def __init__(self, size: int) -> None:
-        super().__init__(f"A message of {size:,} bytes is above the limit of {FRAME_LIMIT:,}. Pass large data through storage.")
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"A message of {size:,} bytes is above the limit of {limit:,}. Pass large data through storage.")
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(f"\\\\u{ord(character):04x}" for character in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_SPELT, _spell)
 
 
 def pack_frame(header: Header, body: bytes = b"") -> bytes:
-    head = json.dumps(header, separators=(",", ":")).encode()
-    if len(head) + len(body) > FRAME_LIMIT:
-        raise FrameTooLarge(len(head) + len(body))
+    head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode(errors=_SPELT)
+    _check_sizes(len(head), len(body))
     return _LENGTHS.pack(len(head), len(body)) + head + body
+
+
+def _check_sizes(head: int, body: int) -> None:
+    if head > HEAD_LIMIT:
+        raise FrameTooLarge(head, HEAD_LIMIT)
+    if head + body > FRAME_LIMIT:
+        raise FrameTooLarge(head + body, FRAME_LIMIT)
 
 
 class FrameBuffer:
@@ -54,23 +72,23 @@ class FrameBuffer:
     def __init__(self) -> None:
         self._data = bytearray()
 
-    def feed(self, data: bytes) -> list[tuple[Header, bytes]]:
-        """The frames that ``data`` completes. Raises :class:`FrameTooLarge`, and :class:`ValueError` for what is no frame."""
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are whole with ``data``. Those that are not taken are there the next time. Raises
+        :class:`FrameTooLarge`.
+        """
         self._data += data
-        frames = []
+        return self._whole()
+
+    def _whole(self) -> Iterator[Frame]:
         while len(self._data) >= _LENGTHS.size:
             head_size, body_size = _LENGTHS.unpack_from(self._data)
-            if head_size > HEAD_LIMIT or head_size + body_size > FRAME_LIMIT:
-                raise FrameTooLarge(head_size + body_size)
+            _check_sizes(head_size, body_size)
             start, end = _LENGTHS.size + head_size, _LENGTHS.size + head_size + body_size
             if len(self._data) < end:
-                break
-            header = json.loads(self._data[_LENGTHS.size : start])
-            if not isinstance(header, dict):
-                raise ValueError("a frame's header is no object")
-            frames.append((header, bytes(self._data[start:end])))
+                return
+            frame = bytes(self._data[_LENGTHS.size : start]), bytes(self._data[start:end])
             del self._data[:end]
-        return frames
+            yield frame
 
 
 class Link:
@@ -113,7 +131,7 @@ class Link:
             data = self._control.recv(_READ_SIZE)
             if not data:
                 raise EOFError("the process that owns this one has closed the connection")
-            if frames := self._frames.feed(data):
+            if frames := self._heard(data):
                 frame, *self._ahead = frames  # only for who looks at what :meth:`arrived` speaks the owner twice in a row
                 return frame
 
@@ -132,7 +150,10 @@ class Link:
             return ahead
         if not data:
             raise EOFError("the process that owns this one has closed the connection")
-        return ahead + self._frames.feed(data)
+        return ahead + self._heard(data)
+
+    def _heard(self, data: bytes) -> list[tuple[Header, bytes]]:
+        return [(json.loads(head), body) for head, body in self._frames.feed(data)]
 
     @contextmanager
     def _uninterrupted(self) -> Iterator[None]:

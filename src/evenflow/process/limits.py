@@ -26,6 +26,10 @@ LOG_REQUEST = 4 * 2**20  # of all tries in one request; the API reads 16 MiB
 CLAIM_WAIT = 25.0  # below the 30 s that the API grants; proxies commonly cut a silent request after 60
 CLAIM_GRACE = 0.2  # an answer under way when a drain begins arrives within a round trip
 
+# -- values ------------------------------------------------------------------------------------------------------------
+
+AT_ONCE = 2**20  # of a value is looked through on the event loop, some milliseconds; more is a thread's
+
 # -- reports -----------------------------------------------------------------------------------------------------------
 
 REPORTS = 500  # in one request: 20 ms of work for the database

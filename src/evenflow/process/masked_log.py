@@ -1,18 +1,26 @@
-"""The log of a try without its secrets, also where one comes in pieces."""
+"""A log without its secrets, also where one comes in pieces."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 from evenflow.masker import Masker
 from evenflow.process import limits
-from evenflow.process.log_shipper import LogStream
+
+
+class Stream(Protocol):
+    def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+    async def shipped(self) -> None: ...
 
 
 class MaskedLog:
     """What may be the beginning of a secret is kept until more comes, or until nothing has come for a moment."""
 
-    def __init__(self, stream: LogStream, masker: Masker) -> None:
+    def __init__(self, stream: Stream, masker: Masker) -> None:
         self._stream, self._masker = stream, masker
         self._kept = b""
         self._timer: asyncio.TimerHandle | None = None

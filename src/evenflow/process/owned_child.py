@@ -23,7 +23,7 @@ class ChildEvents(Protocol):
 
     def started(self, pid: int) -> None: ...
 
-    def frame(self, header: Header, body: bytes) -> None:
+    def frame(self, head: bytes, body: bytes) -> None:
         """Raises :class:`ValueError` for what no child should say; the child is killed."""
         ...
 
@@ -46,7 +46,10 @@ class OwnedChild:
         self._control = control
         self._output = output
         self._frames = FrameBuffer()
+        self._paused = False  # no frame is taken
+        self._resumes = False  # as soon as all is sent
         self._outgoing = bytearray()
+        self.queued = 0  # bytes that it was ever to be sent
         self._fault: str | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -62,9 +65,16 @@ class OwnedChild:
     def send(self, header: Header, body: bytes = b"") -> None:
         """Answer or command the child; nothing happens when it has gone."""
         waiting = bool(self._outgoing)
-        self._outgoing += pack_frame(header, body)
+        frame = pack_frame(header, body)
+        self._outgoing += frame
+        self.queued += len(frame)
         if not waiting:
             self._write()
+
+    @property
+    def taken(self) -> int:
+        """Of the bytes that are ``queued``, those that are in its socket, or further."""
+        return self.queued - len(self._outgoing)
 
     def send_signal(self, signum: int) -> None:
         """To its process group, SIGKILL to all that it has started; too late is no error."""
@@ -73,6 +83,21 @@ class OwnedChild:
     def let_go(self) -> None:
         """What it has left is dead, or may stay."""
         self._post({"let_go": self._key})
+
+    def pause_frames(self) -> None:
+        """Take no more of what it says: it stays in its socket, and a child that says more waits."""
+        self._paused = True
+        if self._control.fileno() >= 0:
+            self._loop.remove_reader(self._control)
+
+    def resume_frames(self) -> None:
+        """As soon as all is sent: who does not take an answer asks nothing more."""
+        if self._outgoing:
+            self._resumes = True
+        elif self._control.fileno() >= 0:
+            self._paused = self._resumes = False
+            self._loop.add_reader(self._control, self._read_control)
+            self._loop.call_soon(self._hand_on, b"")  # what had come together with the question
 
     def pause_output(self) -> None:
         """Read no more output: once its pipe is full, a child that writes waits."""
@@ -106,7 +131,7 @@ class OwnedChild:
     # -- the two descriptors
 
     def _read_control(self) -> int:
-        if self._control.fileno() < 0 or self._events is None:
+        if self._control.fileno() < 0 or self._events is None or self._paused:
             return 0
         try:
             data = self._control.recv(_READ_SIZE)
@@ -117,15 +142,23 @@ class OwnedChild:
         if not data:
             self._close_control()
             return 0
+        return len(data) if self._hand_on(data) else 0
+
+    def _hand_on(self, data: bytes) -> bool:
+        """Whether that were messages."""
+        if self._control.fileno() < 0 or self._events is None or self._paused:
+            return True
         try:
-            for header, body in self._frames.feed(data):
-                self._events.frame(header, body)
+            for head, body in self._frames.feed(data):
+                self._events.frame(head, body)
+                if self._paused:
+                    break
         except Exception as error:  # user code may send anything, JSON that is nested without end, too
             self._fault = f"the process sent its worker something that is no message: {error}"
             self._close_control()
             self.send_signal(signal.SIGKILL)
-            return 0
-        return len(data)
+            return False
+        return True
 
     def _read_output(self) -> int:
         if self._output < 0 or self._events is None:
@@ -150,8 +183,11 @@ class OwnedChild:
             return
         except OSError:  # closed here, or by the child: its exit is on the way and says more
             self._outgoing.clear()
+            self._resumes = False
         if self._control.fileno() >= 0:
             self._loop.remove_writer(self._control)
+        if self._resumes:
+            self.resume_frames()
 
     def _close_control(self) -> None:
         if self._control.fileno() >= 0:

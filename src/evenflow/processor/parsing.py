@@ -14,7 +14,6 @@ import msgspec
 from evenflow.core.settings import UTC
 from evenflow.masker import masker_of
 from evenflow.process.exits import Exit, describe_exit
-from evenflow.process.frames import Header
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.processor import limits
@@ -56,6 +55,9 @@ class _Answer(msgspec.Struct):
     summary: str | None = None
     trace: str | None = None
     line: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] | None = None
+
+
+_ANSWER = msgspec.json.Decoder(_Answer)
 
 
 async def parse_file(template: OwnedTemplate, root: str, file: str, within: ParseLimits, *, default_timezone: str = UTC) -> Parsed:
@@ -115,11 +117,8 @@ class _Parsing:
     def started(self, pid: int) -> None:
         self._begun_at = self._loop.time()
 
-    def frame(self, header: Header, body: bytes) -> None:
-        try:
-            self._said = (msgspec.convert(header, _Answer), body)
-        except msgspec.ValidationError as error:
-            raise ValueError(str(error)) from None
+    def frame(self, head: bytes, body: bytes) -> None:
+        self._said = (_ANSWER.decode(head), body)
 
     def output(self, data: bytes) -> None:
         self._printed_bytes += len(data)

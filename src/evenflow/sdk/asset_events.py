@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from evenflow.errors import BadArgument
 from evenflow.sdk.assets import Asset, AssetAlias
-from evenflow.sdk.limits import MAX_ASSET_EVENTS, MAX_ASSET_EXTRA_BYTES
+from evenflow.sdk.limits import MAX_ASSET_EVENTS, MAX_ASSET_EVENTS_BYTES, MAX_ASSET_EXTRA_BYTES
 
 
 class Control(Protocol):
@@ -120,6 +120,11 @@ class OutletEvents(_ByName, Mapping[Any, OutletEvent]):
                     f"The extra of the event of asset {each['asset']!r} is {size:,} bytes as JSON, above the limit of "
                     f"{MAX_ASSET_EXTRA_BYTES:,}. Write it to storage and put its path there."
                 )
+        if (size := len(json.dumps(told, ensure_ascii=False).encode(errors="replace"))) > MAX_ASSET_EVENTS_BYTES:
+            raise BadArgument(
+                f"The {len(told):,} asset events of this try are {size:,} bytes as JSON, above the limit of "
+                f"{MAX_ASSET_EVENTS_BYTES:,} for all of them. Write their extras to storage and put their paths there."
+            )
         return told
 
 

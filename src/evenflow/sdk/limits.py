@@ -25,5 +25,6 @@ MAX_REASON_CHARS = 2_000  # a reason is read by people, in tables
 MAX_ASSET_NAME = 1_500  # bytes of UTF-8, and in Airflow characters: a name may be a URI
 MAX_ASSET_EVENTS = 1_000  # of one try, through aliases: each is a row, and one for each DAG that waits for it
 MAX_ASSET_EXTRA_BYTES = 16 * 1024  # of one event, as JSON: it travels in the report of the try, with those of thousands of others
+MAX_ASSET_EVENTS_BYTES = 768 * 1024  # of all events of one try, as JSON: they travel in one message of at most 1 MiB
 MAX_DEFERRED_BYTES = 64 * 1024  # as JSON: arguments of a trigger, or of the method that goes on; they travel in reports and claims
 MAX_ONCE_NAME = 250  # characters, as an id

@@ -21,6 +21,7 @@ class TriggerOutput(io.TextIOBase):
         self._begun: dict[int, str] = {}  # lines that have no end yet
         self._turn = threading.Lock()
         self.deliver: Deliver | None = None
+        self.shown: Callable[[str], str] = str  # of what no trigger prints
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -39,7 +40,8 @@ class TriggerOutput(io.TextIOBase):
     def write(self, text: str) -> int:
         key = CURRENT.get()
         if key is None or self.deliver is None:
-            return self._plain.write(text)
+            self._plain.write(self.shown(text))
+            return len(text)
         with self._turn:
             whole, newline, rest = (self._begun.pop(key, "") + text).rpartition("\n")
             if rest:

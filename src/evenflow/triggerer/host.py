@@ -10,13 +10,18 @@ from typing import Protocol
 
 import structlog
 
+from evenflow.core.limits import MAX_REASON
 from evenflow.masker import Masker
 from evenflow.process.exits import Exit
 from evenflow.process.frames import Header
+from evenflow.process.masked_log import MaskedLog
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.templates import DagFile
+from evenflow.sdk.limits import MAX_DEFERRED_BYTES
 from evenflow.triggerer import limits
+from evenflow.triggerer.open_questions import OpenQuestions
+from evenflow.triggerer.said import Asked, Blocked, Failed, Fired, Logged, Stopped, read_head
 from evenflow.triggerer.trigger import Trigger
 
 log = structlog.get_logger(__name__)
@@ -40,18 +45,42 @@ class HostEvents(Protocol):
         ...
 
 
+class _ServiceLog:
+    """Of this service, for what a host prints that belongs to no trigger."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._shown = 0
+
+    def write(self, data: bytes) -> None:
+        if self._shown > limits.PRINTED:
+            return
+        self._shown += len(data)
+        if self._shown > limits.PRINTED:
+            log.warning("a process of triggers prints too much: the rest is not shown", file=self._file)
+        log.info("printed by no trigger", file=self._file, text=data[: limits.LINE].decode(errors="replace"))
+
+    def close(self) -> None: ...
+
+    async def shipped(self) -> None: ...
+
+
 class Host:
     """Implements :class:`evenflow.process.owned_child.ChildEvents`. ``open``: it takes more triggers."""
 
     def __init__(self, file: DagFile, events: HostEvents, masker: Masker, *, open_: bool) -> None:
         self.file, self.open = file, open_
-        self._masker = masker  # knows the secrets of the triggerer's environment
+        self._log = MaskedLog(
+            _ServiceLog(file.file or "built in"), masker
+        )  # which knows the secrets of the triggerer's environment
         self.triggers: dict[int, Trigger] = {}  # by key
         self._events = events
         self._child: OwnedChild | None = None
         self._loop = asyncio.get_running_loop()
         self.heard_at = self.busy_at = self._loop.time()
         self.killed = False
+        self.told_blocked = False  # in no step of a trigger
+        self._open = OpenQuestions(lambda: self._child.taken if self._child is not None else 0)
 
     def begin(self, template: OwnedTemplate) -> None:
         """Raises :class:`OSError` when descriptors run out."""
@@ -67,8 +96,11 @@ class Host:
         """Each of them has an end soon, one way or another."""
         self._send({"stop": [trigger.key for trigger in triggers]})
 
-    def answer(self, number: int, header: Header, body: bytes) -> None:
+    def answer(self, number: int, size: int, header: Header, body: bytes) -> None:
+        """Of the question of this number, which had so many bytes."""
         self._send({"answer": number, **header}, body)
+        assert self._child is not None
+        self._open.answer(size, len(body), self._child.queued)
 
     def kill(self) -> None:
         """At once; its end is heard as any other."""
@@ -94,39 +126,38 @@ class Host:
     def started(self, pid: int) -> None:
         log.debug("host started", pid=pid, file=self.file.file)
 
-    def frame(self, header: Header, body: bytes) -> None:
+    def frame(self, head: bytes, body: bytes) -> None:
         self.heard_at = self._loop.time()
-        match header:
-            case {"fired": int() as key}:
-                if (trigger := self._over(key)) is not None:
+        said = read_head(head)
+        if len(body) > (limits.LINES if isinstance(said, Logged) else MAX_DEFERRED_BYTES):
+            raise ValueError(f"{len(body):,} bytes at once")
+        match said:
+            case Fired():
+                if (trigger := self._over(said.key)) is not None:
                     self._events.fired(trigger, body)
-            case {"failed": int() as key, "error": str() as reason}:
-                if (trigger := self._over(key)) is not None:
-                    self._events.failed(trigger, reason)
-            case {"stopped": int() as key}:
-                if (trigger := self._over(key)) is not None:
+            case Failed():
+                if (trigger := self._over(said.key)) is not None:
+                    self._events.failed(trigger, said.error[:MAX_REASON])
+            case Stopped():
+                if (trigger := self._over(said.key)) is not None:
                     self._events.stopped(trigger)
-            case {"log": int() as key}:
-                if (trigger := self.triggers.get(key)) is not None:
+            case Logged():
+                if (trigger := self.triggers.get(said.key)) is not None:
                     trigger.write(body)
-            case {"ask": int() as number, "key": int() as key, "question": str() as question}:
-                if (trigger := self.triggers.get(key)) is not None:
-                    self._events.asked(self, trigger, number, question, body)
-            case {"blocked": int() | None as key, "seconds": int() | float() as seconds}:
-                self._events.blocked(
-                    self, self.triggers.get(key) if key is not None else None, seconds, body.decode(errors="replace")
-                )
-            case {"alive": _} | {"ended": _}:
-                pass
-            case _:
-                raise ValueError(f"a frame that is not known: {str(header)[:200]}")
+            case Asked():
+                if (trigger := self.triggers.get(said.key)) is not None:
+                    self._open.ask(len(body))
+                    self._events.asked(self, trigger, said.number, said.question, body)
+            case Blocked():
+                trigger = self.triggers.get(said.key) if said.key is not None else None
+                self._events.blocked(self, trigger, said.seconds, body.decode(errors="replace"))
 
     def output(self, data: bytes) -> None:
-        text = self._masker.mask(data)[: limits.LINE].decode(errors="replace")
-        log.info("printed by no trigger", file=self.file.file or "built in", text=text)
+        self._log.write(data)
 
     def exited(self, end: Exit) -> None:
         self.open = False
+        self._log.close()
         self._events.ended(self, end)
 
     def _over(self, key: int) -> Trigger | None:

@@ -37,10 +37,13 @@ class HostLoop:
     async def serve(self) -> None:
         """Returns when the triggerer is gone."""
         self._output.deliver = lambda key, lines: self._outbox.send_log(key, self._masked(lines))
+        self._output.shown = lambda text: self._masked(text.encode(errors="backslashreplace")).decode()
         self._loop.add_reader(self._link.fileno(), self._read)
         watcher = Watcher(
-            lambda key, seconds, where: self._outbox.send({"blocked": key, "seconds": seconds}, where.encode()),
-            lambda: self._outbox.send({"alive": True}),
+            lambda key, seconds, where: self._outbox.send(
+                {"say": "blocked", "key": key, "seconds": seconds}, where.encode(errors="replace")[: limits.LINE]
+            ),
+            lambda: self._outbox.send({"say": "alive"}),
         )
         watcher.start()
         self._read()  # what came together with the job of this process
@@ -58,7 +61,7 @@ class HostLoop:
         number, answer = self._asked, self._loop.create_future()
         self._answers[number] = answer
         try:
-            self._outbox.send({"ask": number, "key": CURRENT.get(), "question": question}, body)
+            self._outbox.send({"say": "ask", "number": number, "key": CURRENT.get(), "question": question}, body)
             found: dict[str, Any] = await answer
             return found
         finally:
@@ -106,13 +109,14 @@ class HostLoop:
         try:
             trigger = load(job["path"], job["kwargs"])
             trigger.channel = self
-            told = {"fired": key}, await _event(trigger, job["path"])
+            told = {"say": "fired", "key": key}, await _event(trigger, job["path"])
         except asyncio.CancelledError:
-            told = {"stopped": key}, b""
+            told = {"say": "stopped", "key": key}, b""
         except BaseException as error:  # also sys.exit(): one trigger shall not end all others
             traceback.print_exc()
-            told = {"failed": key, "error": self._masked(_summary(error).encode(errors="replace")).decode()}, b""
-        if "fired" in told[0]:  # the task need not wait for the rest
+            reason = self._masked(_summary(error).encode(errors="replace")).decode()
+            told = {"say": "failed", "key": key, "error": reason}, b""
+        if told[0]["say"] == "fired":  # the task need not wait for the rest
             self._tell(key, told)
             await self._clean_up(trigger)
             self._output.end(key)
@@ -124,7 +128,7 @@ class HostLoop:
     def _ended(self, key: int) -> None:
         """One that is stopped before its first step never takes it, and says nothing itself."""
         if self._tasks.pop(key, None) is not None:
-            self._tell(key, ({"stopped": key}, b""))
+            self._tell(key, ({"say": "stopped", "key": key}, b""))
 
     def _tell(self, key: int, told: tuple[Header, bytes]) -> None:
         self._output.end(key)

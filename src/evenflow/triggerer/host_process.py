@@ -5,13 +5,15 @@ has no database and no token, and one connection, to its triggerer, which speaks
 
     triggerer  {"start": true} + [{"key", "path", "kwargs"}, ...]
     triggerer  {"stop": [key, ...]}                          each is answered by what the trigger comes to
-    host       {"fired": key} + event | {"failed": key, "error"} | {"stopped": key}
-    host       {"log": key} + lines
-    host       {"ask": n, "key", "question"} + arguments     -> {"answer": n} + answer, or {"answer": n, "error", "status"}
-    host       {"blocked": key or null, "seconds"} + where   the loop stands still in a step of this trigger
-    host       {"alive": true}                               now and then
+    host       {"say": "fired", "key"} + event | {"say": "failed", "key", "error"} | {"say": "stopped", "key"}
+    host       {"say": "log", "key"} + lines
+    host       {"say": "ask", "number": n, "key", "question"} + arguments
+                                                             -> {"answer": n} + answer, or {"answer": n, "error", "status"}
+    host       {"say": "blocked", "key": or null, "seconds"} + where       the loop stands still in a step of this trigger
+    host       {"say": "alive"}                              now and then
+    host       {"say": "ended"}                              when the triggerer has gone
 
-A key is one claim of one trigger. Values are JSON.
+A key is one claim of one trigger. Values are JSON. The triggerer believes what :mod:`evenflow.triggerer.said` lets through.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def run(output: TriggerOutput, _: Header, link: Link) -> tuple[Header, bytes]:
         await HostLoop(link, output).serve()
 
     asyncio.run(serve())
-    return {"ended": True}, b""
+    return {"say": "ended"}, b""
 
 
 if __name__ == "__main__":

@@ -132,15 +132,24 @@ class Hosts:
             self._outcomes.stopped(trigger)
 
     def asked(self, host: Host, trigger: Trigger, number: int, question: str, body: bytes) -> None:
-        self._questions.serve(trigger, question, body, lambda header, answer: host.answer(number, header, answer))
+        size = len(body)
+        self._questions.serve(
+            trigger,
+            question,
+            body,
+            answer=lambda header, answer: host.answer(number, size, header, answer),
+            wanted=lambda: trigger.key in host.triggers,
+        )
 
     def blocked(self, host: Host, trigger: Trigger | None, seconds: float, where: str) -> None:
         if host.killed:
             return
         if trigger is None:
-            log.warning(
-                "an event loop stands still, and not in a step of a trigger", file=host.file.file, seconds=seconds, where=where
-            )
+            if not host.told_blocked:
+                host.told_blocked = True
+                log.warning(
+                    "an event loop stands still, and not in a step of a trigger", file=host.file.file, seconds=seconds, where=where
+                )
             if seconds > limits.BLOCKED_FOR_GOOD:
                 host.kill()
             return

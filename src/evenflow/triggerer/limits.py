@@ -21,10 +21,18 @@ ALIVE = 10.0  # how often a host says that it lives
 SILENT = 60.0  # a host that is not heard of for so long hangs in a way that its own watcher cannot see
 STACK = 20  # frames of where a trigger blocks, the innermost
 
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+QUESTION = 4 * 2**10  # bytes that each counts, beside its text: a task of this service that waits for an answer
+OPEN_QUESTIONS = 64 * 2**20  # of a host, with answers that it has not taken: one of each of 10,000 triggers, and half as much again
+ASKED_AT_ONCE = 32  # at the API, one of a trigger: a few milliseconds each, and others need its database, too
+
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 FLUSH = 1.0  # that an event waits for its trigger's last lines to be stored; lines that come later are refused
 LOGS_HELD = 8 * 2**20  # of a host, that its triggerer has not read: it is some milliseconds behind, or stands still
+LINES = 2**20  # in one message of a host: it is masked on the event loop, in some milliseconds
+PRINTED = 2**20  # of a host that belongs to no trigger, in this service's own log: one that prints in a loop would fill the disk
 LINE = 64 * 2**10  # of what a host prints that belongs to no trigger, in this service's own log
 RESTARTS_TOLD = 100  # triggers of a host that died, up to which each task's log says so
 

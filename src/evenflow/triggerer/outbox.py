@@ -33,7 +33,8 @@ class Outbox:
                 note = f"\n-- {self._lost} bytes of logs of triggers were lost here: they came faster than they were taken --\n"
                 lines, self._lost = note.encode() + lines, 0
             self._held += len(lines)
-            self._waiting.append(({"log": key}, lines))
+            for first in range(0, len(lines), limits.LINES):
+                self._waiting.append(({"say": "log", "key": key}, lines[first : first + limits.LINES]))
             self._news.notify()
 
     def _send_all(self) -> None:
@@ -42,7 +43,7 @@ class Outbox:
                 while not self._waiting:
                     self._news.wait()
                 header, body = self._waiting.popleft()
-                if "log" in header:
+                if header["say"] == "log":
                     self._held -= len(body)
             try:
                 self._link.send(header, body)

@@ -11,19 +11,31 @@ from evenflow.errors import ApiRefused
 from evenflow.process.answered_secrets import secrets_of
 from evenflow.process.asking import QuestionApi, ask_patiently, read_question
 from evenflow.process.frames import Header
+from evenflow.triggerer import limits
 from evenflow.triggerer.trigger import Trigger
 from evenflow.wire.messages import Message
 from evenflow.wire.triggers import TRIGGER_QUESTIONS
 
 
 class Questions:
-    """``serve`` answers through the function that it is given; a trigger that is over by then does not hear it."""
+    """``serve`` answers through the function that it is given; a trigger that is over by then does not hear it. A trigger has one
+    question at a time at the API: those of a flood keep nobody else's waiting.
+    """
 
     def __init__(self, api: QuestionApi) -> None:
         self._api = api
+        self._at_once = asyncio.Semaphore(limits.ASKED_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def serve(self, trigger: Trigger, question: str, body: bytes, answer: Callable[[Header, bytes], None]) -> None:
+    def serve(
+        self,
+        trigger: Trigger,
+        question: str,
+        body: bytes,
+        answer: Callable[[Header, bytes], None],
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``wanted``: whether the answer is, when its turn has come."""
         if question not in TRIGGER_QUESTIONS:
             known = ", ".join(TRIGGER_QUESTIONS)
             answer(
@@ -35,13 +47,25 @@ class Questions:
         except ApiRefused as error:
             answer({"error": str(error), "status": error.status}, b"")
             return
-        task = asyncio.get_running_loop().create_task(self._ask(trigger, question, message, answer))
+        task = asyncio.get_running_loop().create_task(self._in_turn(trigger, question, message, answer, wanted))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
         for task in self._tasks:
             task.cancel()
+
+    async def _in_turn(
+        self,
+        trigger: Trigger,
+        question: str,
+        message: Message,
+        answer: Callable[[Header, bytes], None],
+        wanted: Callable[[], bool],
+    ) -> None:
+        async with trigger.turn(), self._at_once:
+            if wanted():
+                await self._ask(trigger, question, message, answer)
 
     async def _ask(self, trigger: Trigger, question: str, message: Message, answer: Callable[[Header, bytes], None]) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from evenflow.masker import Masker
@@ -22,6 +23,7 @@ class Trigger:
         "_lost",
         "_masker",
         "_shipper",
+        "_turn",
         "assignment",
         "given_back",
         "key",
@@ -34,6 +36,7 @@ class Trigger:
         self.stopping = False  # told to stop: whatever it comes to, nobody waits for it here
         self.given_back = False  # and another triggerer is to run it
         self.told_blocked = False
+        self._turn: asyncio.Lock | None = None
         self._shipper, self._known = shipper, masker
         self._masker: Masker | None = None  # its own, as soon as it is needed
         self._log: MaskedLog | None = None
@@ -61,6 +64,12 @@ class Trigger:
     def job(self) -> dict[str, Any]:
         """What its host is told: everything but the token."""
         return {"key": self.key, "path": self.assignment.path, "kwargs": self.assignment.kwargs}
+
+    def turn(self) -> asyncio.Lock:
+        """To ask a question."""
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        return self._turn
 
     # -- its log
 

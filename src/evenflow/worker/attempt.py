@@ -15,7 +15,6 @@ from evenflow.errors import XComError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.masker import Masker
 from evenflow.process.exits import Exit
-from evenflow.process.frames import Header
 from evenflow.process.log_shipper import LogShipper
 from evenflow.process.masked_log import MaskedLog
 from evenflow.process.owned_child import OwnedChild
@@ -28,9 +27,10 @@ from evenflow.worker import limits
 from evenflow.worker.memory import MemoryWatch
 from evenflow.worker.proxy import TryApi, TryProxy
 from evenflow.worker.reporter import Reporter
+from evenflow.worker.said import CleaningUp, Progressed, Result, read_head
 from evenflow.worker.timers import Timers
 from evenflow.worker.values import TryValues, Values
-from evenflow.worker.verdict import Verdict, judge, read_result
+from evenflow.worker.verdict import Verdict, judge, verdict_of
 
 # After these ends its task does not begin again by itself, and what it has left in sessions of its own is meant to stay.
 _LEAVES = frozenset({"success", "skipped", "deferred"})
@@ -167,20 +167,20 @@ class Attempt:
             left = timeout if resumed is None else max(timeout - resumed.spent_s, 0.0)
             self._timers.after(left, lambda: self.end(f"execution_timeout of {timeout:g} s exceeded"))
 
-    def frame(self, header: Header, body: bytes) -> None:
-        if header.get("tell") == "result":
-            said, self._spoke = read_result(header, body), True
-            if self._ended_for is None or said.defer is not None:
-                self._said = said  # else it came too late: the reason of its end stands; what it waits for is never lost (R-DQ9)
-            return
-        if header == {"tell": "cleaning_up"}:
-            self._cleans_up = True
-            self._note(f"stopping what it has started outside, for up to {limits.CLEAN_UP_GRACE:g} s")
-            return
-        if self._proxy is None:
-            assert self._child is not None
-            self._proxy = TryProxy(self._tools.api, self.assignment.token, self._child.send, self._masker, self._values, self._note)
-        self._proxy.serve(header, body)
+    def frame(self, head: bytes, body: bytes) -> None:
+        match read_head(head):
+            case Result() as result:
+                verdict, self._spoke = verdict_of(result, body), True
+                if self._ended_for is None or verdict.defer is not None:
+                    self._said = verdict  # else too late: the reason of its end stands; what it waits for is never lost (R-DQ9)
+            case CleaningUp():
+                if not self._cleans_up:
+                    self._cleans_up = True
+                    self._note(f"stopping what it has started outside, for up to {limits.CLEAN_UP_GRACE:g} s")
+            case Progressed():
+                self._proxy_of_child().show_progress(body)
+            case question:
+                self._proxy_of_child().serve(question, body)
 
     def output(self, data: bytes) -> None:
         self._log.write(data)
@@ -210,6 +210,12 @@ class Attempt:
         """It has waited for something outside, and is ended before its process could go on with it, or stop it (R-DQ9)."""
         resumed, ended = self.assignment.resumed, self._ended_for is not None and not self._given_up and not self._abandoned
         return ended and resumed is not None and resumed.purpose != "clean_up" and not self._spoke and not self._cleans_up
+
+    def _proxy_of_child(self) -> TryProxy:
+        if self._proxy is None:
+            assert self._child is not None
+            self._proxy = TryProxy(self._tools.api, self.assignment.token, self._child, self._masker, self._values, self._note)
+        return self._proxy
 
     def _clean_up(self) -> None:
         """In another process, as for a try that is ended while it is deferred."""
@@ -298,7 +304,7 @@ class Attempt:
         self._left_by.clear()
 
     def _settle(self, verdict: Verdict) -> None:
-        if verdict.result is not None and self._tools.values.is_large(verdict.result) and not self._abandoned:
+        if verdict.result is not None and self._tools.values.takes_time(verdict.result) and not self._abandoned:
             self._storing = verdict
             self._settling = self._loop.create_task(self._store_result(verdict, verdict.result))
         elif verdict.defer is not None and not self._abandoned:
@@ -307,7 +313,7 @@ class Attempt:
             self._report(verdict)
 
     async def _store_result(self, verdict: Verdict, result: bytes) -> None:
-        """The exit is reported when its large result is in object storage, or cannot be put there."""
+        """The exit is reported when its large result is looked through, and in object storage or cannot be put there."""
         try:
             push = await self._values.prepared(RETURN_VALUE, result, self._masker)
         except XComError as error:
@@ -334,7 +340,10 @@ class Attempt:
         defer.secrets = self._masker.found_in(msgspec.json.encode([defer.trigger_kwargs, defer.kwargs]))
         self._report(verdict)
 
-    def _report(self, verdict: Verdict, stored: StoredObject | None = None, *, secret: bool = False) -> None:
+    def _report(self, verdict: Verdict, stored: StoredObject | None = None, *, secret: bool | None = None) -> None:
+        """``secret``: whether the result holds one, where that is known."""
+        if secret is None:
+            secret = verdict.result is not None and self._masker.finds_in(verdict.result)
         if not self._abandoned:
             reached(KillPoint.TRY_ENDED)
             self._tools.reporter.exited(
@@ -349,7 +358,7 @@ class Attempt:
                     error_types=[_sayable(name) for name in verdict.error_types],
                     result=verdict.result,
                     stored=stored,
-                    secret=secret or (verdict.result is not None and self._masker.finds_in(verdict.result)),
+                    secret=secret,
                     delay_s=verdict.delay_s,
                     produced=[self._shown(change) for change in verdict.produced],
                     skip=verdict.skip,

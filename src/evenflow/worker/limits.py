@@ -15,6 +15,10 @@ STORAGE = 120.0  # for a value to or from object storage: 32 MiB take a minute o
 STORAGE_CALLS = 8  # at once: on a network that is slow they wait, and each has a value in memory
 STARTED_DELAY = 0.1  # "running" shows within 1 s; most short tasks end before and need no report of their start
 
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+QUESTION = 2**20  # with its arguments: as much as the API reads; results, which are larger, are no arguments
+
 # -- progress ----------------------------------------------------------------------------------------------------------
 
 PROGRESS_PAUSE = 0.25  # between two of one try: people see no difference, the database does

@@ -15,14 +15,23 @@ from evenflow.masker import LEFT_OUT, Masker
 from evenflow.process.answered_secrets import secrets_of
 from evenflow.process.asking import QuestionApi, ask_patiently, read_question
 from evenflow.process.frames import Header
+from evenflow.process.off_loop import off_loop
 from evenflow.process.patience import Patience
 from evenflow.sdk.masking import texts_in
 from evenflow.wire.messages import Message, Progress, XComPull, XComPush, XComValue
 from evenflow.wire.questions import QUESTIONS, Once, Rendered, SetOnce, SetVariable
 from evenflow.worker import limits
+from evenflow.worker.said import Ask, Pull, Push, Question, read_progress
 from evenflow.worker.values import TryValues
 
 log = structlog.get_logger(__name__)
+
+
+class _ToMask(msgspec.Struct):
+    values: list[str]
+
+
+_TO_MASK = msgspec.json.Decoder(_ToMask)
 
 
 class TryApi(QuestionApi, Protocol):
@@ -33,54 +42,53 @@ class TryApi(QuestionApi, Protocol):
     async def send_progress(self, token: str, message: Progress) -> None: ...
 
 
+class Asker(Protocol):
+    """The process of a try."""
+
+    def send(self, header: Header, body: bytes = b"") -> None: ...
+
+    def pause_frames(self) -> None: ...
+
+    def resume_frames(self) -> None: ...
+
+
 class TryProxy:
-    """Of one try. ``answer`` sends a frame to its process, which asks one question at a time. ``masker`` learns the secrets that
-    the try is given, before it has them; whatever people are to see goes through it.
+    """Of one try. Its process has one question at a time: until that is answered, and the answer taken, nothing more of what it
+    says is read. ``masker`` learns the secrets that the try is given, before it has them; whatever people are to see goes through
+    it.
     """
 
     def __init__(
         self,
         api: TryApi,
         token: str,
-        answer: Callable[[Header, bytes], None],
+        asker: Asker,
         masker: Masker,
         values: TryValues,
         note: Callable[[str], None],
     ) -> None:
-        self._api, self._token, self._answer, self._masker, self._values = api, token, answer, masker, values
+        self._api, self._token, self._asker, self._masker, self._values = api, token, asker, masker, values
         self._note = note  # into the log of the try
         self._told = False  # that there are more secrets than are masked
         self._tasks: set[asyncio.Task[None]] = set()
-        self._progress: Progress | None = None
+        self._progress: bytes | None = None  # the newest that is not sent
         self._progressing = False
 
-    def serve(self, header: Header, body: bytes) -> None:
-        """Take a frame from the try. Raises :class:`ValueError` for one that no try of this version sends."""
-        match header:
-            case {"ask": "pull", "task_id": str() as task_id, "key": str() as key, "map_index": int() | None as map_index}:
-                pull = XComPull(task_id=task_id, key=key, map_index=map_index, run_id=header.get("run_id"))
-                self._spawn(self._answered(self._pull(pull)))
-            case {"ask": "push", "key": str() as key}:
-                self._spawn(self._answered(self._push(key, body)))
-            case {"ask": "control", "question": "mask"}:
-                self._hide(_texts(json.loads(body)))
-                self._answer({}, b"{}")
-            case {"ask": "control", "question": str() as question} if question in QUESTIONS:
-                self._spawn(self._answered(self._control(question, body)))
-            case {
-                "tell": "progress",
-                "label": str() as label,
-                "done": int() as done,
-                "total": int() as total,
-                "detail": dict() as detail,
-            }:
-                shown = self._masker.mask_value({"label": label, "detail": detail})
-                self._progress = Progress(**shown, done=done, total=total)
-                if not self._progressing:
-                    self._progressing = True
-                    self._spawn(self._send_progress())
-            case _:
-                raise ValueError(f"a frame that is not known: {str(header)[:200]}")
+    def serve(self, question: Question, body: bytes) -> None:
+        """Raises :class:`ValueError` for a question that there is not."""
+        work = self._work(question, body)
+        self._asker.pause_frames()
+        self._spawn(self._answered(work))
+
+    def show_progress(self, body: bytes) -> None:
+        """To people, when its turn comes."""
+        if len(body) > limits.QUESTION:
+            log.debug("progress dropped", reason=f"{len(body):,} bytes")
+            return
+        self._progress = body
+        if not self._progressing:
+            self._progressing = True
+            self._spawn(self._send_progress())
 
     def close(self) -> None:
         """The try is over; nobody waits for answers."""
@@ -97,6 +105,18 @@ class TryProxy:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _work(self, question: Question, body: bytes) -> Coroutine[Any, Any, None]:
+        match question:
+            case Pull():
+                return self._pull(XComPull(question.task_id, question.key, question.map_index, question.run_id))
+            case Push():
+                return self._push(question.key, body)
+            case Ask(question="mask"):
+                return self._mask(body)
+            case Ask() if question.question in QUESTIONS:
+                return self._ask(question.question, body)
+        raise ValueError(f"a question that is not known: {question.question:.100}")
+
     async def _answered(self, work: Coroutine[Any, Any, None]) -> None:
         """Whatever happens: the process of the try would wait for ever."""
         try:
@@ -104,6 +124,10 @@ class TryProxy:
         except Exception as error:
             log.exception("a question of a try cannot be answered")
             self._answer({"error": f"The worker failed at this question; its log says where: {error!r:.300}", "status": 500}, b"")
+
+    def _answer(self, header: Header, body: bytes) -> None:
+        self._asker.send(header, body)
+        self._asker.resume_frames()
 
     async def _pull(self, question: XComPull) -> None:
         patience = Patience()
@@ -121,7 +145,7 @@ class TryProxy:
         except XComError as error:
             return self._answer({"error": str(error)}, b"")
         if value.secret:
-            self._hide(texts_in(json.loads(found)))
+            self._hide(await off_loop(len(found), lambda: texts_in(json.loads(found))))
         return self._answer({"found": value.found}, found)
 
     async def _push(self, key: str, body: bytes) -> None:
@@ -142,8 +166,19 @@ class TryProxy:
             else:
                 return self._answer({}, b"")
 
-    async def _control(self, question: str, body: bytes) -> None:
+    async def _mask(self, body: bytes) -> None:
         try:
+            to_mask = await off_loop(len(body), lambda: _TO_MASK.decode(body))
+        except (ValueError, RecursionError) as error:
+            self._answer({"error": f"What to mask was said in another way than it is understood: {error}.", "status": 400}, b"")
+        else:
+            self._hide(to_mask.values)
+            self._answer({}, b"{}")
+
+    async def _ask(self, question: str, body: bytes) -> None:
+        try:
+            if len(body) > limits.QUESTION:
+                raise ApiRefused(413, f"A question of {len(body):,} bytes is above the limit of {limits.QUESTION:,}.")
             message = self._shown(read_question(question, body))
             answer = await ask_patiently(self._api, self._token, question, message)
         except ApiRefused as error:
@@ -171,20 +206,15 @@ class TryProxy:
 
     async def _send_progress(self) -> None:
         """Send the newest until there is no newer one. Progress is for people: what cannot be delivered is dropped."""
-        while (progress := self._progress) is not None:
+        while (said := self._progress) is not None:
             self._progress = None
             try:
-                await self._api.send_progress(self._token, progress)
+                progress = read_progress(said)
+                shown = self._masker.mask_value({"label": progress.label, "detail": progress.detail})
+                await self._api.send_progress(self._token, Progress(**shown, done=progress.done, total=progress.total))
             except (ApiUnavailable, ApiRefused, StaleEpoch) as error:
                 log.debug("progress dropped", reason=str(error))
-            except Exception as error:  # JSON has numbers that no message can carry
+            except Exception as error:  # user code may say anything, and JSON has numbers that no message can carry
                 log.debug("progress that cannot be sent", reason=f"{error!r:.200}")
             await asyncio.sleep(limits.PROGRESS_PAUSE)
         self._progressing = False
-
-
-def _texts(arguments: Any) -> list[str]:
-    values = arguments.get("values") if isinstance(arguments, dict) else None
-    if not isinstance(values, list):
-        raise ValueError("a question that is not known: mask without values")
-    return [value for value in values if isinstance(value, str)]

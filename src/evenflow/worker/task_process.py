@@ -3,14 +3,15 @@
 The template loads one DAG file; each child runs one try of one of its tasks. A child has one connection, to its worker, on which it
 asks and tells:
 
-    {"ask": "pull", "task_id", "key", "map_index"}      -> {"found": bool} + value
-    {"ask": "push", "key"} + value                      -> {}
-    {"tell": "progress", "label", "done", "total", "detail"}
-    {"ask": "control", "question"} + arguments          -> {} + answer
-    {"tell": "cleaning_up"}
-    {"tell": "result", "outcome", "reason", "error_types", "delay_s", "produced", "skip", "defer"} + value, or no body for none
+    {"say": "pull", "task_id", "key", "map_index"}      -> {"found": bool} + value
+    {"say": "push", "key"} + value                      -> {}
+    {"say": "ask", "question"} + arguments              -> {} + answer
+    {"say": "progress"} + {"label", "done", "total", "detail"}
+    {"say": "cleaning_up"}
+    {"say": "result", "outcome", "reason", "error_types", "delay_s", "produced", "skip", "defer"} + value, or no body for none
 
-A question that cannot be answered gets {"error": text}. Values are JSON.
+A question that cannot be answered gets {"error": text}, and nothing else is heard until it has its answer. Values are JSON. The
+worker believes what :mod:`evenflow.worker.said` lets through.
 """
 
 from __future__ import annotations
@@ -61,13 +62,13 @@ def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
     if dag is None or not (of_dag or job["task_id"] in dag.task_dict):
         what = f"DAG {job['dag_id']!r}" if dag is None else f"task {job['task_id']!r} of DAG {job['dag_id']!r}"
         reason = f"{job['file']} does not define {what} on this worker; a DAG file must define the same DAGs wherever it is loaded"
-        return {"tell": "result", "outcome": "cannot_start", "reason": reason, "error_types": []}, b""
+        return {"say": "result", "outcome": "cannot_start", "reason": reason, "error_types": []}, b""
     context, channel = TryContext.from_assignment(job), LinkChannel(link)
     if callback is None:
         result = run_try(dag, context, channel)
     else:
         result = run_callback(dag, context, CallbackContext.from_assignment(callback), channel)
-    header: Header = {"tell": "result", "outcome": result.outcome, "reason": result.reason, "error_types": result.error_types}
+    header: Header = {"say": "result", "outcome": result.outcome, "reason": result.reason, "error_types": result.error_types}
     if result.delay_s is not None:
         header["delay_s"] = result.delay_s
     if result.produced:
@@ -93,7 +94,7 @@ def _arm(link: Link, armed: bool) -> None:
 def _end(link: Link) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with suppress(OSError):  # the worker has gone, and so is this process soon
-        link.send({"tell": "cleaning_up"})
+        link.send({"say": "cleaning_up"})
     killing.kill_current()
     _die()
 
@@ -111,17 +112,18 @@ class LinkChannel:
         self._link = link
 
     def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
-        answer, value = self._ask({"ask": "pull", "task_id": task_id, "key": key, "map_index": map_index, "run_id": run_id})
+        answer, value = self._ask({"say": "pull", "task_id": task_id, "key": key, "map_index": map_index, "run_id": run_id})
         return answer["found"], json.loads(value) if answer["found"] else None
 
     def xcom_push(self, key: str, value: Any) -> None:
-        self._ask({"ask": "push", "key": key}, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+        self._ask({"say": "push", "key": key}, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
     def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None:
-        self._link.send({"tell": "progress", "label": label, "done": done, "total": total, "detail": detail})
+        how_far = {"label": label, "done": done, "total": total, "detail": detail}
+        self._link.send({"say": "progress"}, json.dumps(how_far).encode())
 
     def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        header, answer = self._link.ask({"ask": "control", "question": question}, json.dumps(arguments).encode())
+        header, answer = self._link.ask({"say": "ask", "question": question}, json.dumps(arguments).encode())
         if "error" in header:
             raise ApiRefused(header["status"], header["error"])
         found: dict[str, Any] = json.loads(answer)

@@ -9,6 +9,8 @@ from functools import partial
 
 from evenflow.errors import XComError
 from evenflow.masker import Masker
+from evenflow.process.limits import AT_ONCE
+from evenflow.process.off_loop import off_loop
 from evenflow.sdk.limits import MAX_XCOM_BYTES
 from evenflow.sdk.xcom import mapped_length
 from evenflow.wire.messages import StoredObject, XComPush, XComValue
@@ -27,6 +29,10 @@ class Values:
 
     def is_large(self, value: bytes) -> bool:
         return len(value) > self._inline
+
+    def takes_time(self, value: bytes) -> bool:
+        """To look through, or to store."""
+        return self.is_large(value) or len(value) > AT_ONCE
 
     async def store(self, epoch: int, value: bytes, what: str) -> StoredObject:
         """Raises :class:`XComError` when it cannot be stored."""
@@ -81,7 +87,9 @@ class TryValues:
 
     async def prepared(self, key: str, value: bytes, masker: Masker) -> XComPush:
         """How to push ``value``, which is in object storage if it is large. Raises :class:`XComError`."""
-        secret = masker.finds_in(value)
+        if len(value) > MAX_XCOM_BYTES:  # the process of the try may be any
+            raise XComError(f"The XCom {key!r} has {len(value):,} bytes, above the limit of {MAX_XCOM_BYTES:,}.")
+        secret = await off_loop(len(value), lambda: masker.finds_in(value))
         if not self._values.is_large(value):
             return XComPush(key=key, value=value, secret=secret)
         stored = await self._values.store(self._epoch, value, f"The XCom {key!r}")

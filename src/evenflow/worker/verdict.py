@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from signal import SIGKILL
 
-import msgspec
-
 from evenflow.process.exits import Exit, describe_exit
-from evenflow.process.frames import Header
 from evenflow.wire.messages import AssetChange, Defer, Outcome
+from evenflow.worker.said import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +23,8 @@ class Verdict:
     defer: Defer | None = None
 
 
-class _Result(msgspec.Struct):
-    outcome: Outcome
-    reason: str | None
-    error_types: list[str]
-    delay_s: float | None = None
-    produced: list[AssetChange] = []
-    skip: list[int] = []
-    defer: Defer | None = None
-
-
-def read_result(header: Header, body: bytes) -> Verdict:
-    """What the process says became of its try. Raises :class:`ValueError` for a frame that user code must have forged."""
-    try:
-        said = msgspec.convert(header, _Result)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from None
+def verdict_of(said: Result, body: bytes) -> Verdict:
+    """What the process says became of its try. Raises :class:`ValueError` for what user code must have forged."""
     if (said.outcome == "deferred") != (said.defer is not None):
         raise ValueError("only a deferred try says what it waits for")
     return Verdict(

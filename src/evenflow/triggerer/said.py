@@ -1,0 +1,56 @@
+"""What a host says, as :mod:`evenflow.triggerer.host_process` sends it: these heads of frames, and no others."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class _Said(msgspec.Struct, tag_field="say"):
+    pass
+
+
+class _OfTrigger(_Said):
+    key: int  # one claim of one trigger
+
+
+class Fired(_OfTrigger, tag="fired"):
+    """The body is its event."""
+
+
+class Failed(_OfTrigger, tag="failed"):
+    error: str
+
+
+class Stopped(_OfTrigger, tag="stopped"):
+    pass
+
+
+class Logged(_OfTrigger, tag="log"):
+    """The body is whole lines."""
+
+
+class Asked(_OfTrigger, tag="ask"):
+    """The body is the arguments of the question."""
+
+    number: int
+    question: str
+
+
+class Blocked(_Said, tag="blocked"):
+    """The event loop stands still in a step of this trigger, or of none. The body says where."""
+
+    key: int | None
+    seconds: float
+
+
+class Alive(_Said, tag="alive"):
+    pass
+
+
+class Ended(_Said, tag="ended"):
+    pass
+
+
+_SAID = msgspec.json.Decoder(Fired | Failed | Stopped | Logged | Asked | Blocked | Alive | Ended)
+
+read_head = _SAID.decode  # raises ValueError for what no host of this version sends, and RecursionError for what has no end
