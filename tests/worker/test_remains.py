@@ -190,6 +190,23 @@ async def test_what_is_left_stands_while_nobody_has_decided_about_it(start_templ
     other.send_signal(signal.SIGKILL)
 
 
+@pytest.mark.parametrize("how", ["told", "killed"])
+async def test_what_is_left_ends_with_its_template_while_nobody_has_decided_about_it(
+    start_template: StartTemplate, strays: Strays, how: str
+) -> None:
+    """Nobody else would stop it at the end of the lease. The end of its owner is told to a template in the same way."""
+    template, heard = await start_template(), Heard()
+    template.begin({"do": f"exec({strays.task!r}, {{}})"}, heard, decides=True)
+    pids = await strays.pids()
+    await until(lambda: heard.end, "its end")
+    assert all(map(runs, pids))
+    if how == "killed":
+        os.kill(template.pid, signal.SIGKILL)
+    else:
+        await template.close()
+    await until(lambda: not any(map(runs, pids)), "the end of all three")
+
+
 async def test_what_is_left_ends_when_its_try_is_taken_back_before_its_exit_is_stored(
     world: World, api: ApiService, worker: WorkerService, strays: Strays, tmp_path: Path
 ) -> None:

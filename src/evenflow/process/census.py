@@ -21,13 +21,27 @@ class Process(NamedTuple):
         return self.state in _OVER
 
 
-def census() -> dict[int, Process]:
-    """By pid. A process that is forked meanwhile may be missing."""
-    found = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (process := look_at(int(name))) is not None:
-            found[int(name)] = process
+class Census(dict[int, Process]):
+    """By pid, the newest first: they are gone soonest. A process that is forked meanwhile may be missing; ``some_gone``: one that
+    was listed had ended and was collected before it was looked at, so it may have forked such.
+    """
+
+    some_gone = False
+
+
+def census() -> Census:
+    found = Census()
+    for pid in listed():
+        if (process := look_at(pid)) is not None:
+            found[pid] = process
+        else:
+            found.some_gone = True
     return found
+
+
+def listed() -> list[int]:
+    """The pids of all, the newest first."""
+    return [int(name) for name in reversed(os.listdir("/proc")) if name.isdigit()]
 
 
 def look_at(pid: int) -> Process | None:

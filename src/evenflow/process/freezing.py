@@ -2,7 +2,8 @@
 
 A try may start processes in other groups and sessions, so the tree is followed from parent to child through ``/proc``, together
 with what has lost its parent, was adopted by the template and bears the try's mark. A process that is stopped, or killed, starts
-nothing, so looking again until nothing new is there finds all of it.
+nothing; one that stops or ends during a look may have started another before, which that look has missed. So the last look is one
+that finds nothing but what stood still, or was killed, before it began.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from evenflow.process.census import Process, census
 from evenflow.process.marks import mark_of
@@ -33,14 +34,17 @@ class Freezer:
         """Stop the tries of these session leaders, children of the template, with these marks. Again is no harm, and stops what
         has gone on.
         """
+        stood: set[int] = set()
         for _ in range(LOOKS if tries else 0):
             seen = census()
-            running = [pid for pid in self._tree(seen, tries) if seen[pid].state not in _STANDING]
-            if not running:
+            tree = self._tree(seen, tries)
+            running = [pid for pid in tree if seen[pid].state not in _STANDING]
+            if not running and stood.issuperset(tree) and not seen.some_gone:
                 return
             for pid in running:
                 self._frozen[pid] = seen[pid].born
                 _signal(pid, signal.SIGSTOP)
+            stood = {*tree}.difference(running)
             time.sleep(PAUSE_S)
 
     def thaw(self) -> None:
@@ -56,15 +60,15 @@ class Freezer:
         killed: set[int] = set()
         for _ in range(LOOKS):
             seen = census()
-            found = [pid for pid in self._tree(seen, tries) if pid not in killed and not seen[pid].over]
-            if not found:
+            found = [pid for pid in self._tree(seen, tries) if pid not in killed]
+            if not found and not seen.some_gone:
                 return
             for pid in found:
                 self._frozen.pop(pid, None)
                 _signal(pid, signal.SIGKILL)
             killed.update(found)
 
-    def _tree(self, seen: dict[int, Process], tries: Mapping[int, int]) -> Iterable[int]:
+    def _tree(self, seen: dict[int, Process], tries: Mapping[int, int]) -> list[int]:
         """Parents before their children."""
         children: dict[int, list[int]] = {}
         for pid, process in seen.items():

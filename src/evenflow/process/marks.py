@@ -43,10 +43,10 @@ def bear(mark: int) -> None:
 
 
 def mark_of(pid: int) -> int | None:
-    """None: it has none, or is gone."""
+    """0: it has none. None: it is gone."""
     try:
         with open(f"/proc/{pid}/limits", "rb") as file:
             soft = file.read().partition(_LINE)[2].split(maxsplit=1)[0]
     except (OSError, IndexError):
         return None
-    return int(soft) if soft.isdigit() else None
+    return int(soft) if soft.isdigit() else 0

@@ -12,21 +12,27 @@ from evenflow.process.census import census
 from evenflow.process.marks import mark_of
 from evenflow.process.prctl import children
 
+LOOKS = 10  # at all processes, which takes milliseconds in which nothing else is done: three are enough almost always
 REAP_EVERY_S = 0.1
 REAP_ROUNDS = 50  # 5 s in all: a killed process that is a zombie no earlier hangs in the kernel
 
 
 def end_orphans(leaders: Iterable[int], marks: Collection[int]) -> None:
-    """Kill everything in the sessions of these dead or dying leaders, and what bears their marks, and collect what of it has become
-    a child of this process. Rare, so it may look at every process of the host.
+    """Kill everything in the sessions of these dead or dying leaders, and what bears one of ``marks``, and collect what of it has
+    become a child of this process. Rare, so it may look at every process of the host.
     """
     sessions = set(leaders)
-    if not sessions:
-        return
-    for pid, process in census().items():
-        if process.session in sessions or mark_of(pid) in marks:
+    killed: set[int] = set()
+    for _ in range(LOOKS if marks else 0):
+        seen = census()
+        bears = {pid: mark_of(pid) for pid in seen if pid not in killed}
+        found = [pid for pid, mark in bears.items() if mark in marks or seen[pid].session in sessions]
+        if not found and not seen.some_gone and None not in bears.values():
+            break  # what ended during a look may have started another, which that look has missed
+        for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+        killed.update(found)
     _reap(sessions, REAP_ROUNDS)
 
 

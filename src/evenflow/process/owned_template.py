@@ -48,7 +48,7 @@ class OwnedTemplate:
         self._ready: asyncio.Future[Header] = self._loop.create_future()
         self._ended: asyncio.Future[Exit] = self._loop.create_future()
         self._children: dict[int, OwnedChild] = {}
-        self._undecided: set[int] = set()  # keys of those that have ended, and left others
+        self._undecided: dict[int, int] = {}  # of those that have ended, and left others: their mark
         self._keys = itertools.count()
         self._spare: OwnedChild | None = None  # forked ahead, so that a job starts without waiting for a fork
         self._outbox: deque[tuple[bytes, list[int]]] = deque()
@@ -167,7 +167,7 @@ class OwnedTemplate:
     # -- messages
 
     def _post(self, message: Header, descriptors: list[int] | None = None) -> None:
-        self._undecided.discard(message.get("let_go", -1))
+        self._undecided.pop(message.get("let_go", -1), None)
         self._outbox.append((json.dumps(message, separators=(",", ":")).encode(), descriptors or []))
         if len(self._outbox) == 1:
             self._write()
@@ -219,7 +219,7 @@ class OwnedTemplate:
         if child is self._spare:
             self._spare = None
         if child.decides and not end.alone:
-            self._undecided.add(key)
+            self._undecided[key] = child.mark
         elif not end.alone:
             child.let_go()
         child.on_exited(end)
@@ -257,9 +257,8 @@ class OwnedTemplate:
         os.close(self._output)
         end = Exit(self._process.wait())
         children, self._children, self._spare = self._children, {}, None
-        end_orphans(
-            [child.pid for child in children.values() if child.pid is not None], {child.mark for child in children.values()}
-        )
+        marks = {child.mark for child in children.values()}.union(self._undecided.values())
+        end_orphans([child.pid for child in children.values() if child.pid is not None], marks)
         how = "ended by its owner" if self._closing else describe_exit(end)
         for child in children.values():
             child.on_exited(Exit(-signal.SIGKILL, lost=f"the template process that this one was forked from ended: {how}"))

@@ -170,7 +170,7 @@ class _Template:
         if self._until is None:
             return None
         left = self._until - boot_time()
-        if left > 0 and self._keys:
+        if left > 0 and (self._keys or self._left):
             left = min(left, LOOK_S)
         return int(1000 * (left if left > 0 else LOOK_AGAIN_S)) + 1
 
