@@ -40,7 +40,7 @@ async def store_specs(url: str, dag_specs: Sequence[DagSpec], pools: dict[str, i
                 spec_hash=spec.hash(),
                 code_hash="none",
                 file="bench.py",
-                tasks=[(t.task_id, t.operator) for t in spec.tasks],
+                tasks=spec.tasks,
             )
             await dags.upsert(
                 conn,

@@ -216,7 +216,7 @@ async def test_a_kill_ends_the_wait_of_its_worker_only(client: ExecutionClient, 
     await client.claim(claim(second, "k0"))
     waits = {w: asyncio.create_task(client.claim(claim(w, "k1", wait_s=30))) for w in (first, second)}
     await until_waiting(world, api, 2)
-    world.db.execute("update dispatch set kill = true")
+    world.db.execute("update dispatch set kill_at = now()")
     world.db.execute("notify dispatch")
     assert (await asyncio.wait_for(waits[second], 5)).kill == [1]
     assert not waits[first].done()

@@ -93,7 +93,7 @@ async def test_a_beat_names_the_tries_to_kill(client: ExecutionClient, worker: i
     other = await new_worker(client)
     world.end(1)
     world.db.execute("update dispatch set worker_id = %s where epoch = 2", [other])
-    world.db.execute("update dispatch set kill = true where epoch = 3")
+    world.db.execute("update dispatch set kill_at = now() where epoch = 3")
     answer = await client.beat(worker, m.Beat(epochs=[1, 2, 3, 4, 77]))
     assert sorted(answer.kill) == [1, 2, 3, 77]
     assert sorted(answer.revoked) == [1, 2, 77], "not the one that an operator wants ended: that is still its own"

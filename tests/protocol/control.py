@@ -51,13 +51,15 @@ def compare(tasks: Sequence[Task], *, service: int, listed: Sequence[int]) -> tu
     return tuple(sorted(kill)), tuple(sorted(resend))
 
 
-def find_lost(services: Sequence[Service], tasks: Sequence[Task]) -> list[tuple[int, int]]:
-    """(task, epoch) of the tries of services that are lost or have stopped, unless something waits to be applied to them."""
+def find_lost(services: Sequence[Service], tasks: Sequence[Task], *, lease: int) -> list[tuple[int, int]]:
+    """(task, epoch) of the tries of services that have stopped, or are lost and were not heard of for a lease, unless something
+    waits to be applied to them.
+    """
+    gone = [row.state == "stopped" or (row.state == "lost" and row.age >= lease) for row in services]
     found = []
     for i, task in enumerate(tasks):
         row = task.dispatch
-        gone = row and row.service != NOBODY and services[row.service].state in ("lost", "stopped")
-        if gone and not any(said.epoch == row.epoch for said in task.inbox):
+        if row and row.service != NOBODY and gone[row.service] and not any(said.epoch == row.epoch for said in task.inbox):
             found.append((i, row.epoch))
     return found
 

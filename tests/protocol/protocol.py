@@ -28,7 +28,7 @@ class Rules:
     renews_when_sent: bool = True  # its clock counts from the sending of a beat that was answered, not from the answer
     asks_before_going_on: bool = True  # what was stopped goes on when an answer has said that it may, not before
     kills_when_given_up: bool = True  # who registers anew has killed what it had
-    patient: bool = True  # the control plane gives a worker up after the lease, not before
+    patient: bool = True  # tries of a worker that was given up are reported a lease after it was heard last, not before
     lost_is_final: bool = True  # a service that was given up cannot beat itself back
     farewell_last: bool = True  # a worker that ends says so when its processes are gone
     fenced: bool = True  # reports of past epochs have no effect
@@ -38,6 +38,9 @@ class Rules:
     resends: bool = True  # a beat's answer brings what the worker has not heard of
     keeps_exits: bool = True  # an exit is sent until it is acknowledged
     remembers: bool = True  # a worker begins no epoch twice
+    begins_anew: bool = True  # when a standby takes over all services are lost, and so is what none had claimed
+    epochs_go_on: bool = True  # behind all that were given out, also those that the standby does not know of
+    quiet: bool = True  # then nothing is given to workers for a lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class Bounds:
     stalls: bool = False  # hosts may stop whole for as long as they like
     steady: bool = False  # every worker is heard in every tick; only the answers to claims are lost
     slow_api: bool = False  # other steps may come between the two statements of a beat
+    hangs: bool = False  # workers that beat may be given up: another fault
+    takeovers: int = 0  # of a standby that lacks the last commits
     slow_look: bool = False  # and between a scheduler's look for lost tries and what it writes
 
 
@@ -66,7 +71,7 @@ class Protocol:
 
     def initial(self) -> World:
         b = self.bounds
-        return World((Task(),) * b.tasks, (Worker(),) * b.workers, faults=b.faults)
+        return World((Task(),) * b.tasks, (Worker(),) * b.workers, faults=b.faults, takeovers=b.takeovers)
 
     def steps(self, world: World) -> Steps:
         for name, after in self._raw(world):
@@ -76,6 +81,7 @@ class Protocol:
 
     def _raw(self, world: World) -> Steps:
         yield from self._schedule(world)
+        yield from self._take_over(world)
         for n, worker in enumerate(world.workers):
             yield from self._work(world, n, worker)
             yield from self._talk(world, n, worker)
@@ -89,7 +95,7 @@ class Protocol:
         r = self.rules
         for i, task in enumerate(world.tasks):
             if task.state in control.STARTABLE and world.used < self.bounds.tasks:
-                yield f"grant {i}", _task(world, i, control.grant(task, _fresh(world)))._replace(used=world.used + 1)
+                yield f"grant {i}", _task(world, i, control.grant(task, self._fresh(world)))._replace(used=world.used + 1)
             if task.inbox:
                 yield f"turn {i}", self._turn(world, i, task.inbox)
                 if len(task.inbox) > 1:
@@ -97,8 +103,10 @@ class Protocol:
                         yield f"turn {i} takes {said.what} of {said.epoch}", self._turn(world, i, (said,))
         for s, row in enumerate(world.services):
             if row.state == "active" and row.age >= (r.lease if r.patient else r.lease - r.margin):
-                yield f"expire {s}", _service(world, s, Service("lost"))
-        found = tuple(control.find_lost(world.services, world.tasks))
+                yield f"expire {s}", _service(world, s, Service("lost", row.age))
+            elif row.state == "active" and self.bounds.hangs and world.faults:
+                yield f"give up {s}", _service(world, s, Service("lost", row.age))._replace(faults=world.faults - 1)
+        found = tuple(control.find_lost(world.services, world.tasks, lease=r.lease if r.patient else r.lease - r.margin))
         if found and not world.looked and self.bounds.slow_look:
             yield "look for lost tries", world._replace(looked=found)
         if looked := world.looked or (not self.bounds.slow_look and found):
@@ -107,8 +115,17 @@ class Protocol:
                 after = _inbox(after, i, Said(epoch, "lost"))
             yield "report lost tries", after
 
+    def _fresh(self, world: World) -> int:
+        known = [task.epoch for task in world.tasks]
+        if self.rules.epochs_go_on:
+            known += [task.epoch for task in world.standby]
+            for w in world.workers:
+                heard = (*w.tries, *w.answer, *w.exits, *(w.beat.resend if w.beat else ()))
+                known += [*w.over, *(about.epoch for about in heard)]
+        return 1 + max(0, *known)
+
     def _turn(self, world: World, i: int, taken: tuple[Said, ...]) -> World:
-        task, fresh = world.tasks[i], _fresh(world)
+        task, fresh = world.tasks[i], self._fresh(world)
         turn = control.turn(task, taken, fresh, retries=self.bounds.retries, losses=self.bounds.losses, fenced=self.rules.fenced)
         after, released = turn.task, turn.released
         if not self.rules.fresh_epochs and after.dispatch and after.epoch == fresh:
@@ -116,6 +133,39 @@ class Protocol:
         if not self.rules.releases_once and any(said.what != "started" for said in taken):
             released = 1
         return _task(world, i, after)._replace(used=world.used - released)
+
+    # -- the loss of the primary
+
+    def _take_over(self, world: World) -> Steps:
+        r = self.rules
+        if not world.takeovers:
+            return
+        if not world.standby:
+            yield "the standby has all of this", world._replace(standby=world.tasks)
+            return
+        services = (*world.services, Service("lost", r.lease)) if r.begins_anew else world.services
+        if r.begins_anew:  # at worst, what is reported lost is so at once
+            services = tuple(Service("lost", r.lease) for _ in services)
+        tasks = tuple(self._as_it_was(now, was, len(services) - 1) for now, was in zip(world.tasks, world.standby, strict=True))
+        yield (
+            "the standby takes over",
+            world._replace(
+                tasks=tasks,
+                services=services,
+                used=sum(bool(task.dispatch) for task in tasks),
+                looked=(),
+                standby=(),
+                takeovers=world.takeovers - 1,
+                quiet=r.lease if r.quiet else 0,
+            ),
+        )
+
+    def _as_it_was(self, now: Task, was: Task, nobody: int) -> Task:
+        """What workers have done they have done, whatever the database knows of it."""
+        row = was.dispatch
+        if self.rules.begins_anew and row and row.service == NOBODY:
+            was = was._replace(dispatch=row._replace(service=nobody))
+        return was._replace(begun=now.begun, told=now.told)
 
     # -- a worker by itself
 
@@ -172,7 +222,7 @@ class Protocol:
 
     def _leave(self, world: World, n: int, worker: Worker) -> Steps:
         row = world.services[worker.service]
-        gone = _service(world, worker.service, Service("stopped" if row.state == "active" else row.state))
+        gone = _service(world, worker.service, Service("stopped") if row.state == "active" else row)
         gone = gone._replace(faults=world.faults - 1)
         if self.rules.farewell_last:
             yield f"worker {n} kills its tries and says farewell", _worker(gone, n, Worker())
@@ -254,6 +304,8 @@ class Protocol:
 
     def _claimed(self, world: World, service: int, key: int) -> tuple[World, tuple[Try, ...]]:
         b, r = self.bounds, self.rules
+        if world.quiet:
+            return world, ()
         found, after = control.claim(
             world.services, world.tasks, service=service, key=key, slots=b.slots, lease=r.lease, keyed=r.keyed
         )
@@ -275,6 +327,8 @@ class Protocol:
                 yield f"the exit of {e.epoch} is stored", _worker(told, n, worker._replace(exits=exits))
                 if not self.rules.keeps_exits:
                     yield f"the exit of {e.epoch} is lost", _worker(world, n, worker._replace(exits=exits))
+                if self.bounds.takeovers > world.takeovers:  # its token may be of before
+                    yield f"the exit of {e.epoch} is refused", _worker(world, n, worker._replace(exits=_without(worker.exits, e)))
             else:
                 left = worker._replace(exits=_without(worker.exits, e))
                 yield f"worker {n} knows that the exit of {e.epoch} is stored", _worker(world, n, left)
@@ -300,11 +354,11 @@ class Protocol:
             return  # stopping takes less than a tick
         if self.bounds.steady and any(w.service == NOBODY or w.age or w.frozen or w.answer for w in world.workers):
             return
-        services = tuple(self._aged(row) for row in world.services)
-        yield "a tick", world._replace(services=services, workers=tuple(self._older(w) for w in world.workers))
+        services, workers = tuple(map(self._aged, world.services)), tuple(map(self._older, world.workers))
+        yield "a tick", world._replace(services=services, workers=workers, quiet=max(world.quiet - 1, 0))
 
     def _aged(self, row: Service) -> Service:
-        return row._replace(age=min(row.age + 1, self.rules.lease)) if row.state == "active" else row
+        return row._replace(age=min(row.age + 1, self.rules.lease)) if row.state in ("active", "lost") else row
 
     def _older(self, worker: Worker) -> Worker:
         """A tick later. A worker does not wait for an answer that would come after its lease."""
@@ -337,10 +391,6 @@ class Protocol:
 
 
 # -- tuples with one place changed
-
-
-def _fresh(world: World) -> int:
-    return 1 + max(0, *(t.epoch for t in world.tasks), *(e for w in world.workers for e in w.over))
 
 
 def _task(world: World, i: int, task: Task) -> World:

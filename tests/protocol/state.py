@@ -98,3 +98,6 @@ class World(NamedTuple):
     used: int = 0  # of the one limit that all tasks hold
     looked: tuple[tuple[int, int], ...] = ()  # (task, epoch): what a scheduler saw lost and has not written yet
     faults: int = 0  # that may still happen
+    standby: tuple[Task, ...] = ()  # what it knows of the tasks
+    takeovers: int = 0  # that may still happen
+    quiet: int = 0  # ticks in which no claim is answered with tries

@@ -9,14 +9,15 @@ from tests.protocol.state import NOBODY, Task, Worker, World
 
 def without_idle_services(world: World) -> World:
     named = {w.service for w in world.workers}
-    named |= {t.dispatch.service for t in world.tasks if t.dispatch}
+    named |= {t.dispatch.service for t in (*world.tasks, *world.standby) if t.dispatch}
     kept = [s for s in range(len(world.services)) if s in named]
     if len(kept) == len(world.services):
         return world
     new = {s: n for n, s in enumerate(kept)} | {NOBODY: NOBODY}
     workers = tuple(w._replace(service=new[w.service]) for w in world.workers)
     tasks = tuple(_held_by(t, new) for t in world.tasks)
-    return world._replace(services=tuple(world.services[s] for s in kept), tasks=tasks, workers=workers)
+    standby = tuple(_held_by(t, new) for t in world.standby)
+    return world._replace(services=tuple(world.services[s] for s in kept), tasks=tasks, workers=workers, standby=standby)
 
 
 def _held_by(task: Task, new: dict[int, int]) -> Task:
@@ -27,7 +28,7 @@ def _held_by(task: Task, new: dict[int, int]) -> Task:
 def with_few_epochs(world: World, *, past: bool) -> World:
     """``past``: the last one before the current one may be mentioned again."""
     live = {epoch for _, epoch in world.looked}
-    for t in world.tasks:
+    for t in (*world.tasks, *world.standby):
         live.add(t.epoch)
         live.update(said.epoch for said in t.inbox)
         if past:
@@ -45,13 +46,14 @@ def with_few_epochs(world: World, *, past: bool) -> World:
     new[NOBODY] = NOBODY
     return world._replace(
         tasks=tuple(_renumbered_task(t, new) for t in world.tasks),
+        standby=tuple(_renumbered_task(t, new) for t in world.standby),
         workers=tuple(_renumbered_worker(w, new) for w in world.workers),
         looked=tuple((i, new[epoch]) for i, epoch in world.looked),
     )
 
 
 def _mentions_others(world: World, most: int) -> Iterator[bool]:
-    for t in world.tasks:
+    for t in (*world.tasks, *world.standby):
         yield any(e > most for e in (*t.begun, *t.ended, *(said.epoch for said in t.told)))
     for w in world.workers:
         yield any(e > most for e in w.over)

@@ -19,6 +19,7 @@ MOST = 500_000
 ONE = Bounds(workers=1, faults=0)
 TWO = Bounds(workers=2, faults=0)
 STEADY = replace(ONE, steady=True)
+TAKEN_OVER = replace(TWO, losses=0, takeovers=1)
 TWO_TASKS = replace(STEADY, tasks=2, losses=0)
 OUTCOMES = ("success", "failed", "cannot_start")
 
@@ -45,6 +46,9 @@ def explored(bounds: Bounds, rules: Rules = Rules()) -> Explored[World]:  # noqa
         pytest.param(TWO_TASKS, id="two tasks for one slot"),
         pytest.param(replace(TWO_TASKS, doubled=True), id="two tasks for one slot, heard again"),
         pytest.param(replace(TWO, losses=0, stalls=True), id="hosts that stall, but for what runs side by side"),
+        pytest.param(replace(TWO, losses=0, faults=1, hangs=True), id="two workers of which one hangs, dies or leaves"),
+        pytest.param(replace(ONE, takeovers=1), id="a standby that lacks commits, and a loss", marks=pytest.mark.slow),
+        pytest.param(TAKEN_OVER, id="a standby that lacks commits"),
         pytest.param(replace(TWO, faults=1), id="all of two workers", marks=pytest.mark.slow),
         pytest.param(replace(TWO, losses=0, doubled=True), id="two workers, heard again", marks=pytest.mark.slow),
         pytest.param(replace(ONE, losses=2, faults=2), id="two losses, two deaths", marks=pytest.mark.slow),
@@ -88,6 +92,9 @@ LOST = "no good end can be reached any more"
         ("resends", replace(TWO_TASKS, doubled=True), LOST),
         ("keeps_exits", STEADY, LOST),
         ("remembers", ONE, "task 0: a try is begun twice"),
+        ("begins_anew", TAKEN_OVER, "task 0: a try is begun twice"),
+        ("epochs_go_on", TAKEN_OVER, "task 0: a try is begun twice"),
+        ("quiet", TAKEN_OVER, TOGETHER),
     ],
 )
 def test_broken(rule: str, bounds: Bounds, expected: str) -> None:

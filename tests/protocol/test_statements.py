@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -18,6 +19,7 @@ from tests.protocol.protocol import Bounds, Protocol, Rules
 from tests.protocol.state import CURRENT, LAST, NOBODY, World
 
 SAMPLES = 120
+HUNG = 40  # more, of workers that may be given up although they beat
 KEYS = {NOBODY: None, LAST: "last", CURRENT: "current"}
 SERVICES = 1_000  # the id of the first
 LEASE = Rules().lease
@@ -27,9 +29,13 @@ SPEC = DagSpec(dag_id="d", tasks=tuple(TaskSpec(task_id=name, operator="python")
 @pytest.fixture(scope="module")
 def sampled() -> list[World]:
     """States with something to claim, to compare, to lose or to take."""
-    protocol = Protocol(Rules(), Bounds(workers=2, tasks=2, losses=1, faults=1, doubled=True))
-    r, found = random.Random(1), []
-    while len(found) < SAMPLES:
+    bounds, r = Bounds(workers=2, tasks=2, losses=1, faults=1, doubled=True), random.Random(1)
+    return [*_sample(r, bounds, SAMPLES), *_sample(r, replace(bounds, doubled=False, hangs=True), HUNG)]
+
+
+def _sample(r: random.Random, bounds: Bounds, count: int) -> list[World]:
+    protocol, found = Protocol(Rules(), bounds), list[World]()
+    while len(found) < count:
         world = protocol.initial()
         for _ in range(r.randint(4, 40)):
             world = r.choice(list(protocol.steps(world)))[1]
@@ -43,6 +49,7 @@ class Stored:
 
     def __init__(self, conn: psycopg.Connection[Any], run_key: int, world: World) -> None:
         self.conn, self.run_key, self.world = conn, run_key, world
+        conn.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 hour'")
         for s, row in enumerate(world.services):
             conn.execute(
                 "insert into service (service_id, kind, name, host, pid, version, state, beat_at, claim_key)"
@@ -134,11 +141,11 @@ def test_losses(stored: Iterator[Stored]) -> None:
     lost = 0
     for state in stored:
         state.conn.execute("create temporary table before on commit drop as select report_id from report")
-        execute(state.conn, "leases/report_lost_tries")
+        execute(state.conn, "leases/report_lost_tries", {"lease_s": LEASE_S})
         rows = state.conn.execute(
             "select epoch from report where kind = 'lost' and report_id not in (select report_id from before) order by epoch"
         ).fetchall()
-        found = control.find_lost(state.world.services, state.world.tasks)
+        found = control.find_lost(state.world.services, state.world.tasks, lease=LEASE)
         assert [epoch for (epoch,) in rows] == sorted(epoch for _, epoch in found), state.world
         lost += len(rows)
     assert lost > SAMPLES / 20

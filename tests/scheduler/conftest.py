@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from evenflow.core.limits import LEASE_S
 from evenflow.core.model import DagSpec
 from evenflow.scheduler.advance import Progress, advance
 from evenflow.scheduler.catalog import Catalog
@@ -54,7 +55,8 @@ class World:
             [spec.dag_id, spec.to_json(), spec.hash()],
         ).fetchone()
         self.conn.cursor().executemany(
-            "insert into task values (%s, %s, %s, %s)", [(version, i, t.task_id, t.operator) for i, t in enumerate(spec.tasks)]
+            "insert into task values (%s, %s, %s, %s, %s)",
+            [(version, i, t.task_id, t.operator, t.execution_timeout) for i, t in enumerate(spec.tasks)],
         )
         self.conn.execute(
             "insert into dag (dag_id, version_key, bundle, file) values (%s, %s, 'b', 'x.py')", [spec.dag_id, version]
@@ -105,6 +107,11 @@ class World:
         while (progress := advance(self.conn, self.catalog)).again:
             pass
         return progress
+
+    def lose_worker(self) -> None:
+        """It was heard of last a lease ago, and is given up."""
+        self.conn.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 hour'")
+        self.conn.execute("update service set state = 'lost', beat_at = now() - make_interval(secs => %s)", [LEASE_S + 1])
 
     def claim(self, slots: int = 1000, queues: tuple[str, ...] = ("default",), *, returns: int | None = None) -> list[Try]:
         """``returns``: at most so many that return; ``slots`` if not said."""

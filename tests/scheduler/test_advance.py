@@ -277,7 +277,7 @@ def test_a_lost_worker_loses_no_try(world: Any) -> None:
     tries = world.claim()
     world.report(tries[:1], started=True)
     world.advance()
-    world.conn.execute("update service set state = 'lost'")
+    world.lose_worker()
     assert leases.report_lost_tries(world.conn) == 2
     assert leases.report_lost_tries(world.conn) == 0
     world.advance()

@@ -322,6 +322,7 @@ def test_services_that_have_gone_are_looked_at_until_nothing_is_left_of_them(wor
         "update service set state = 'lost', beat_at = now() - interval '5 minutes' where service_id = %s", [world.worker]
     )
     unsettled = "select count(*) from service where not settled"
+    world.conn.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 hour'")
     delete_unneeded(world.conn)
     assert world.conn.execute(unsettled).fetchone() == (1,), "the one that has a try"
     assert [report_lost_tries(world.conn), report_lost_tries(world.conn)] == [1, 0]
@@ -339,7 +340,7 @@ def test_a_loss_is_reported_by_one_scheduler(world: World, database_url: str) ->
     world.trigger("d")
     world.advance()
     world.claim()
-    world.conn.execute("update service set state = 'lost' where service_id = %s", [world.worker])
+    world.lose_worker()
     with connect(database_url, name="other") as other:
         with other.transaction():
             assert report_lost_tries(other) == 1
@@ -387,7 +388,7 @@ def test_what_a_lost_try_may_have_stored_is_looked_for(world: World) -> None:
     world.trigger("d")
     world.advance()
     (lost,) = world.claim()
-    world.conn.execute("update service set state = 'lost'")
+    world.lose_worker()
     assert report_lost_tries(world.conn) == 1
     (row,) = world.conn.execute("select object, at > now() + interval '59 minutes' from xcom_garbage").fetchall()
     assert row == (f"{lost.epoch}-*", True), "when its process has surely ended"

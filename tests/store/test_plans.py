@@ -273,7 +273,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "inbox/begin_turn": {},
         "leases/lock_clock": {},
         "leases/expire_services": {"before": 0.0},
-        "leases/report_lost_tries": {},
+        "leases/report_lost_tries": {"lease_s": 15.0},
         "leases/release_triggers": {},
         "triggers/claim": {"service_id": 2, "claim_key": "k", "capacity": N, "lease_s": 60.0, "queues": ["default"]},
         "triggers/find_queues": {},

@@ -50,7 +50,9 @@ FILL = (
     " select run_key, task_index, map_index, 2 from task_instance",
     "insert into dispatch (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots, worker_id)"
     " select epoch, run_key, task_index, map_index, 1, 1, 1, 'default', '{}', 0, 1 from task_instance where state = 'queued'",
-    "insert into service (kind, name, host, pid, version, state) values ('worker', 'w', 'h', 1, '0', 'lost')",
+    "insert into service (kind, name, host, pid, version, state, beat_at)"
+    " values ('worker', 'w', 'h', 1, '0', 'lost', now() - interval '1 h')",
+    "update lease_clock set counted_from = now() - interval '1 day'",
     "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake, retake_slots,"
     " began_at, ran_s, ready_at) select run_key, task_index, map_index, epoch, 'default', 't.T', 'x', '{}', 0, '{}', 0, now(),"
     " 1, now()"
@@ -195,7 +197,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "tasks/delete_dispatches", {"epochs": live}
     yield "tasks/kill_dispatches", {"epochs": live}
     yield "dispatch/compare_listed", {"service_id": 1, "epochs": n, "resend_after_s": -1.0}
-    yield "leases/report_lost_tries", {}
+    yield "leases/report_lost_tries", {"lease_s": 15.0}
     yield (
         "inbox/take_reports",
         {"run_keys": [DEEP, WIDE], "lead": True, "limit": N, "changes": 25, "instances": 500, "overhead": 19},

@@ -69,7 +69,8 @@ class World:
         assert row is not None
         for index, task in enumerate(spec.tasks):
             self.db.execute(
-                "insert into task values (%s, %s, %s, %s) on conflict do nothing", [row[0], index, task.task_id, task.operator]
+                "insert into task values (%s, %s, %s, %s, %s) on conflict do nothing",
+                [row[0], index, task.task_id, task.operator, task.execution_timeout],
             )
         return int(row[0])
 
@@ -157,7 +158,7 @@ class World:
 
     def ask_to_kill(self, epoch: int) -> None:
         with self.db.transaction():
-            self.db.execute("update dispatch set kill = true where epoch = %s", [epoch])
+            self.db.execute("update dispatch set kill_at = now() where epoch = %s", [epoch])
             self.db.execute("notify dispatch")
 
     def claimed(self, epoch: int) -> bool:

@@ -172,7 +172,7 @@ async def _store_version(conn: dags.Conn, spec: DagSpec, parsed: ParsedFile) -> 
         file=parsed.file,
         bundle=parsed.bundle,
         revision=parsed.revision,
-        tasks=[(task.task_id, task.operator) for task in spec.tasks],
+        tasks=spec.tasks,
     )
 
 

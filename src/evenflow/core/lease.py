@@ -17,6 +17,9 @@ still. A row that is ticked while all is well shows both: a gap in its ticks is 
 and after it every lease begins anew. The same rule makes a database whose clock is set harmless: a step looks like a gap. Steps too
 small to be seen are smaller than the margin.
 
+A worker may beat and yet hang: it holds a try that it never starts or never ends. Once that is sure it is given up as if it had not
+been heard, and learns it at its next beat; the rule stays that its tries go to others a whole lease after it was heard last.
+
 What begins anew only makes leases longer, so nothing here can end a lease too early; a service that died during an outage is found
 one lease after its end.
 """
@@ -27,6 +30,8 @@ import math
 from dataclasses import dataclass
 
 from evenflow.core.limits import API_SILENCE_S, LEASE_S, MARGIN_S, STANDSTILL_S
+
+STRETCH = LEASE_S / (LEASE_S - MARGIN_S)  # a worker that is given one lease after the other at its end lets tries run for the rest
 
 
 @dataclass(frozen=True, slots=True)

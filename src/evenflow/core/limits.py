@@ -8,6 +8,11 @@ MARGIN_S = 3.0  # so much before its lease ends a worker freezes its tries: that
 PULSE_S = 0.5  # how often a scheduler looks at leases
 STANDSTILL_S = 3.0  # without a look at leases, then all begin anew; at most MARGIN_S, and several times PULSE_S
 API_SILENCE_S = 6.0  # the last API server has gone when it has missed two beats; LEASE_S less this and a beat is left to all others
+STARTS_WITHIN_S = 600.0  # of its claim, or the worker that has the try hangs: by itself it gives up after 300 s
+ENDING_S = (
+    1_500.0  # to start a try and, after its time, to end it, both with on_kill in another process: a worker takes 1,200 s at most
+)
+HUNG_S = 30.0  # between two looks for workers that hang: little beside the above
 HANG_S = 3.5  # a transaction whose process shows no life for so long is ended, so that others go on within 5 s (R-HA5)
 LONGEST_TURN_S = 120.0  # however much life it shows: an old snapshot keeps dead rows; to cancel a run of 100,000 tasks takes 10 s
 SWEEP_S = 1.0  # the longest that a lost notification can delay anything

@@ -8,7 +8,7 @@ import os
 import socket
 from importlib.metadata import version
 
-from evenflow.core.limits import BEAT_S, HOUSEKEEPING_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
+from evenflow.core.limits import BEAT_S, HOUSEKEEPING_S, HUNG_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
 from evenflow.scheduler.agenda import Duty
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.audit import Sweep
@@ -16,7 +16,7 @@ from evenflow.scheduler.backfills import make_backfill_runs
 from evenflow.scheduler.contention import LOOK_S, Contention
 from evenflow.scheduler.drains import end_drains
 from evenflow.scheduler.fitness import Fitness
-from evenflow.scheduler.leases import watch_leases
+from evenflow.scheduler.leases import give_up_hung, watch_leases
 from evenflow.scheduler.partitions import make_history_partitions
 from evenflow.scheduler.retention import (
     OldRuns,
@@ -122,6 +122,7 @@ def housekeeping() -> list[Duty]:
     """What nobody waits for, and may take its time: it has a thread and a connection of its own."""
     old_runs, unused_limits = OldRuns(), UnusedLimits()
     return [
+        Duty("hung workers", HUNG_S, give_up_hung),
         Duty("partitions", 3600.0, make_history_partitions),
         Duty("old partitions", 3600.0, drop_old_partitions),
         Duty("retention", HOUSEKEEPING_S, lambda conn: delete_old(conn, old_runs)),

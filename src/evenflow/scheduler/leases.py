@@ -31,6 +31,22 @@ def watch_leases(conn: Conn) -> None:
         inbox.notify(conn, INBOX)
 
 
+def give_up_hung(conn: Conn) -> None:
+    """R-CS6: declares workers lost that beat, and never start or end a try."""
+    for hung in leases.expire_hung(conn):
+        log.warning(
+            "lost worker %s on %s (service %d): it beats, and has not %s try %d of %s/%s %s long after it was due",
+            hung.name,
+            hung.host,
+            hung.service_id,
+            hung.missed,
+            hung.epoch,
+            hung.dag_id,
+            hung.run_id,
+            hung.task_id,
+        )
+
+
 def _lapse(conn: Conn) -> list[tuple[int, str, str]]:
     """(service_id, kind, name) of services that are lost from now on."""
     if (read := leases.lock_clock(conn)) is None:

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
 from evenflow.core.limits import FRUITLESS_LEASES, LEASE_S
+from evenflow.core.model import TaskSpec
 from evenflow.core.timetable import Past
 from evenflow.store.columns import numbers
 from evenflow.store.notify import DISPATCH, INBOX, RETURNS
@@ -153,7 +154,7 @@ async def insert_version(
     spec_hash: str,
     code_hash: str,
     file: str,
-    tasks: Sequence[tuple[str, str]],
+    tasks: Sequence[TaskSpec],
     bundle: str | None = None,
     revision: str | None = None,
 ) -> int:
@@ -172,8 +173,13 @@ async def insert_version(
     assert row is not None
     version_key, is_new = row
     if is_new:
-        task_names = {"version_key": version_key, "task_ids": [t for t, _ in tasks], "operators": [o for _, o in tasks]}
-        await conn.execute(sql("dags/insert_tasks"), task_names)
+        of_tasks = {
+            "version_key": version_key,
+            "task_ids": [task.task_id for task in tasks],
+            "operators": [task.operator for task in tasks],
+            "execution_timeouts": [task.execution_timeout for task in tasks],
+        }
+        await conn.execute(sql("dags/insert_tasks"), of_tasks)
     return int(version_key)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evenflow.core.lease import LeaseClock
+from evenflow.core.lease import STRETCH, LeaseClock
+from evenflow.core.limits import ENDING_S, LEASE_S, STARTS_WITHIN_S
 from evenflow.store.rows import Conn, execute
 
 
@@ -40,6 +41,25 @@ def expire_services(conn: Conn, *, before_s: float) -> list[tuple[int, str, str]
     return execute(conn, "leases/expire_services", {"before": before_s}).fetchall()
 
 
+class Hung(NamedTuple):
+    """A worker that beats, and a try that it holds for too long."""
+
+    service_id: int
+    name: str
+    host: str
+    epoch: int
+    dag_id: str
+    run_id: str
+    task_id: str
+    missed: str  # what it should have been by now: started, ended, killed
+
+
+def expire_hung(conn: Conn) -> list[Hung]:
+    """Marks workers as lost that live and hold tries for longer than they may."""
+    patience = {"starts_within_s": STARTS_WITHIN_S, "ending_s": ENDING_S, "stretch": STRETCH}
+    return [Hung(*row) for row in execute(conn, "leases/expire_hung", patience).fetchall()]
+
+
 def list_lost(conn: Conn) -> list[tuple[str, str, str]]:
     """(kind, name, host) of services that were lost within the hour, and that none of their kind and name has replaced."""
     return execute(conn, "leases/list_lost").fetchall()
@@ -57,5 +77,5 @@ def settle_services(conn: Conn, *, after_s: float, limit: int) -> int:
 
 
 def report_lost_tries(conn: Conn) -> int:
-    """Reports the tries of lost and stopped workers as lost; answers how many."""
-    return execute(conn, "leases/report_lost_tries").rowcount
+    """Reports the tries of stopped workers as lost, and of lost ones a lease after they were heard last; answers how many."""
+    return execute(conn, "leases/report_lost_tries", {"lease_s": LEASE_S}).rowcount

@@ -125,6 +125,7 @@ create table task (
     task_index   int not null,
     task_id      text not null,
     operator     text not null,
+    execution_timeout_s float8,                              -- leases/expire_hung
     primary key (version_key, task_index),
     unique (version_key, task_id)
 );
@@ -576,7 +577,8 @@ create table dispatch (
     worker_id   bigint,                                      -- null: waits for a worker
     claim_key   text,
     claimed_at  timestamptz,
-    kill        boolean not null default false,              -- an operator wants the process ended
+    kill_at     timestamptz,                                 -- since when an operator wants the process ended
+    kill        boolean not null generated always as (kill_at is not null) stored,
     intent      jsonb                                        -- an operator's, for when the process has ended: {"event": ..., "actor": ...}
 );
 create index dispatch_waiting on dispatch (queue, class, priority desc, epoch) where worker_id is null;      -- dispatch/claim

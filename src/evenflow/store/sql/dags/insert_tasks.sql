@@ -1,4 +1,5 @@
--- The names of a new version's tasks, in the order of the spec.
-insert into task (version_key, task_index, task_id, operator)
-select %(version_key)s, position - 1, task_id, operator
-from unnest(%(task_ids)s::text[], %(operators)s::text[]) with ordinality as t (task_id, operator, position)
+-- What is asked of a new version's tasks one by one, in the order of the spec.
+insert into task (version_key, task_index, task_id, operator, execution_timeout_s)
+select %(version_key)s, position - 1, task_id, operator, execution_timeout_s
+from unnest(%(task_ids)s::text[], %(operators)s::text[], %(execution_timeouts)s::float8[])
+     with ordinality as t (task_id, operator, execution_timeout_s, position)

@@ -1,10 +1,14 @@
--- A lost report for every try claimed by a worker that has stopped or lost its lease, once. Only those that may have left something are
--- looked at. SKIP LOCKED: a loss of very many is told by one scheduler, and the others do not do it meanwhile. What such
+-- A lost report for every try claimed by a worker that has stopped or is lost, once. Whatever a worker is lost for, it was not heard of
+-- for a whole lease by the clock of leases: until then it may not know, and its tries may run. Only those that may have left something
+-- are looked at. SKIP LOCKED: a loss of very many is told by one scheduler, and the others do not do it meanwhile. What such
 -- a try may have stored without saying so is looked for when its process has surely ended.
 with gone as materialized (
     select service_id, name, host
     from service
     where kind = 'worker' and state in ('lost', 'stopped') and not settled
+      and (state = 'stopped' or beat_at < (select ticked_at from lease_clock
+                                           where counted_from <= ticked_at - make_interval(secs => %(lease_s)s))
+                                          - make_interval(secs => %(lease_s)s))
     for no key update skip locked
 ), lost as materialized (
     select d.run_key, d.epoch, s.name, s.host

@@ -10,7 +10,7 @@ with tries as materialized (
     where t.run_key = %(run_key)s and t.state in ('queued', 'running')
     for update of d
 ), killed as (
-    update dispatch d set kill = true from tries where d.epoch = tries.epoch and tries.runs
+    update dispatch d set kill_at = coalesce(d.kill_at, now()) from tries where d.epoch = tries.epoch and tries.runs
 ), gone as (
     delete from dispatch d using tries where d.epoch = tries.epoch and not tries.runs
 ), waits as (

@@ -1,2 +1,2 @@
 -- The processes of these tries are to be ended; their exits will be reported.
-update dispatch set kill = true where epoch = any(%(epochs)s::bigint[])
+update dispatch set kill_at = coalesce(kill_at, now()) where epoch = any(%(epochs)s::bigint[])

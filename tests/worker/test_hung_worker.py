@@ -1,0 +1,185 @@
+"""R-CS6: a worker that beats and lists a try, and never starts or never ends it, holds it no longer than it may."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from evenflow.api.service import ApiService
+from evenflow.core.lease import STRETCH
+from evenflow.core.limits import ENDING_S, LEASE_S, STARTS_WITHIN_S
+from evenflow.process.remains import DEAD_WITHIN_S
+from evenflow.runtime.service_settings import Kind
+from evenflow.runtime.settings import Settings
+from evenflow.scheduler.leases import give_up_hung, watch_leases
+from evenflow.store.connect import connect
+from evenflow.worker import limits
+from tests.worker.world import World, number_in, runs, until
+
+# A worker that forgets something of its first try: to begin it, to hear of its end, or to end it.
+HUNG = """
+import sys
+from evenflow.runtime import service
+from evenflow.worker.attempt import Attempt
+
+forgotten, whole = [], getattr(Attempt, sys.argv[1])
+
+def forget(self, *args):
+    if not forgotten:
+        forgotten.append(self)
+    if self is not forgotten[0]:
+        whole(self, *args)
+
+setattr(Attempt, sys.argv[1], forget)
+sys.argv[1] = "worker"
+sys.exit(service.main())
+"""
+TIMEOUT_S = 0.2
+LASTING = "import os, time\nopen({0!r}, 'w').write(str(os.getpid()) + '.')\nwhile True: time.sleep(0.02)\n"
+
+
+@asynccontextmanager
+async def hung_worker(api: ApiService, token: str, home: Path, forgets: str) -> AsyncIterator[None]:
+    settings = Settings(home=home, dags=home).for_service(
+        name="hung", api_url=f"http://127.0.0.1:{api.port}", token=token, metrics_port=-1
+    )
+    environment = settings.environment(Kind.WORKER, os.environ)
+    process = await asyncio.to_thread(subprocess.Popen, [sys.executable, "-c", HUNG, forgets], env=environment)
+    try:
+        yield
+    finally:
+        process.kill()
+        await asyncio.to_thread(process.wait)
+
+
+@pytest.fixture
+def scheduler(database_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with connect(database_url, name="scheduler", generic_plans=True) as conn:
+        yield conn
+
+
+class Held:
+    """A try that a worker has claimed."""
+
+    def __init__(self, world: World, epoch: int) -> None:
+        self.world, self.epoch = world, epoch
+
+    @property
+    def service(self) -> int:
+        return int(self.world.one("select worker_id from dispatch where epoch = %s", self.epoch))
+
+    @property
+    def state(self) -> str:
+        return str(self.world.one("select state from service where service_id = %s", self.service))
+
+    def runs(self) -> None:
+        """A scheduler has applied the report of its start."""
+        self.world.db.execute("update task_instance set state = 'running' where epoch = %s", [self.epoch])
+        self.world.db.execute("delete from report where kind = 'started'")
+
+    def ages(self, seconds: float) -> None:
+        """It was claimed, or was to be killed, so long ago, and all was well since."""
+        self.world.db.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 day'")
+        self.world.db.execute(
+            "update dispatch set claimed_at = now() - make_interval(secs => %(s)s),"
+            " kill_at = case when kill then now() - make_interval(secs => %(s)s) end",
+            {"s": seconds},
+        )
+
+
+@pytest.mark.parametrize(
+    ("forgets", "may_take_s"),
+    [("begin", STARTS_WITHIN_S), ("exited", ENDING_S + STRETCH * TIMEOUT_S), ("end", ENDING_S + STRETCH * TIMEOUT_S)],
+)
+async def test_a_worker_that_beats_and_hangs_is_given_up(
+    api: ApiService,
+    world: World,
+    worker_token: str,
+    tmp_path: Path,
+    scheduler: psycopg.Connection[Any],
+    forgets: str,
+    may_take_s: float,
+) -> None:
+    """It learns it at its next beat, kills what it has, and begins anew; its try is reported a lease after it was heard last."""
+    pid_file = tmp_path / "pid"
+    async with hung_worker(api, worker_token, tmp_path / "home", forgets):
+        held = Held(
+            world, world.task("pass" if forgets == "exited" else LASTING.format(str(pid_file)), execution_timeout=TIMEOUT_S)
+        )
+        await until(lambda: world.claimed(held.epoch), "the claim")
+        if forgets != "begin":
+            await until(lambda: world.reports(held.epoch), "the report of its start")
+            held.runs()
+        pid = await until(lambda: number_in(pid_file), "its process") if forgets == "end" else None
+        held.ages(may_take_s - 30.0)
+        give_up_hung(scheduler)
+        assert held.state == "active"
+        held.ages(may_take_s + 1.0)
+        give_up_hung(scheduler)
+        assert held.state == "lost"
+        watch_leases(scheduler)
+        assert world.reports(held.epoch) == [], "it may not know it yet"
+        await until(lambda: world.one("select count(*) from service where kind = 'worker' and state = 'active'"), "its return")
+        await until(lambda: pid is None or not runs(pid), "the end of its process")
+        watch_leases(scheduler)
+        assert world.reports(held.epoch) == [], "it was heard of less than a lease ago"
+        world.db.execute(
+            "update service set beat_at = beat_at - make_interval(secs => %s) where service_id = %s", [LEASE_S, held.service]
+        )
+        watch_leases(scheduler)
+        assert [kind for kind, _ in world.reports(held.epoch)] == ["lost"]
+        world.end(held.epoch)
+        assert (await world.exit_of(world.task("pass")))["outcome"] == "success"
+
+
+async def test_one_that_does_not_kill_what_it_is_to_kill_is_given_up(
+    api: ApiService, world: World, worker_token: str, tmp_path: Path, scheduler: psycopg.Connection[Any]
+) -> None:
+    """However long its try may run."""
+    async with hung_worker(api, worker_token, tmp_path / "home", "end"):
+        held = Held(world, world.task(LASTING.format(str(tmp_path / "pid"))))
+        await until(lambda: world.reports(held.epoch), "the report of its start")
+        held.runs()
+        held.ages(10 * ENDING_S)
+        give_up_hung(scheduler)
+        assert held.state == "active", "it has no timeout"
+        world.ask_to_kill(held.epoch)
+        give_up_hung(scheduler)
+        assert held.state == "active", "it was told just now"
+        held.ages(ENDING_S + 1.0)
+        give_up_hung(scheduler)
+        assert held.state == "lost"
+
+
+async def test_time_in_which_nobody_could_be_heard_counts_for_nothing(world: World, scheduler: psycopg.Connection[Any]) -> None:
+    world.db.execute("insert into service (kind, name, host, pid, version) values ('worker', 'w', 'h', 1, '0')")
+    held = Held(world, world.task("pass"))
+    world.db.execute("update dispatch set worker_id = (select max(service_id) from service), claimed_at = now()")
+    held.ages(2 * STARTS_WITHIN_S)
+    world.db.execute("update lease_clock set counted_from = now() - make_interval(secs => %s)", [STARTS_WITHIN_S - 1.0])
+    give_up_hung(scheduler)
+    assert held.state == "active"
+    held.ages(2 * STARTS_WITHIN_S)
+    world.db.execute("insert into report (run_key, kind, epoch) select run_key, 'started', epoch from dispatch")
+    give_up_hung(scheduler)
+    assert held.state == "active", "its start waits to be applied"
+    world.db.execute("delete from report")
+    give_up_hung(scheduler)
+    assert held.state == "lost"
+
+
+def test_a_worker_that_works_is_always_quicker() -> None:
+    """Also one whose tries stand still at the end of each lease."""
+    assert STRETCH * limits.START_WITHIN + 60.0 < STARTS_WITHIN_S
+    stops = max(limits.TERM_GRACE, limits.CLEAN_UP_GRACE) + DEAD_WITHIN_S
+    in_another_process = limits.START_WITHIN + limits.CLEAN_UP + stops
+    assert STRETCH * (limits.START_WITHIN + stops + in_another_process + limits.LOG_STORED) + 60.0 < ENDING_S
