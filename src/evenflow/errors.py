@@ -331,6 +331,14 @@ class ApiRefused(EvenflowError):
         self.status = status
 
 
+class LogsNotStored(ApiRefused):
+    """The API cannot store logs: its disk is full, or it may not write. ``offsets``: up to where it has each of those sent."""
+
+    def __init__(self, status: int, message: str, offsets: Sequence[int]) -> None:
+        super().__init__(status, message)
+        self.offsets = offsets
+
+
 class CodeArchiveError(EvenflowError):
     """An archive of DAG code is damaged, unsafe, too large, or not the one that its name says."""
 

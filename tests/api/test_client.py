@@ -65,6 +65,21 @@ async def test_who_does_not_answer_is_left_for_the_next() -> None:
             await client.close()
 
 
+async def test_who_cannot_store_is_left_for_the_next() -> None:
+    """That is an answer, for the caller to try again; another server may have room."""
+    one, two = Server("one"), Server("two")
+    async with serving(one, two) as urls:
+        client = HttpClient(", ".join(urls), "token")
+        try:
+            first, other = (one, two) if await ask(client) == "one" else (two, one)
+            first.status = 507
+            assert (await client.request("GET", "/")).status == 507
+            assert await ask(client) == other.name
+            assert first.asked == 2
+        finally:
+            await client.close()
+
+
 async def test_requests_that_fail_together_leave_a_server_once() -> None:
     """Of two servers, an even number of leaves would lead back to the one that is gone."""
     alive = Server("alive")

@@ -65,6 +65,9 @@ PATTERNS = 100  # of DAG ids that may use one: each is compared whenever one is 
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 LOG_TRY = 64 * 2**20  # more is a program that prints in a loop, and would fill the disk for all others
+LOG_PARTS = 1_000  # gaps in one log, each a file: more are of API servers that share no folder and are asked in turn
+LOG_GAP_LINE = 4 * 2**10  # bytes of the line about a gap: it quotes 300 characters of a reason
+LOG_AGE = 366 * 86_400  # of bytes that were lost, in seconds: above that a writer errs
 LOG_READ = 1 * 2**20  # one answer
 LOG_WAIT = 30.0  # as CLAIM_WAIT
 LOG_CHECK = 0.25  # how often a waiting reader looks for what another API process wrote

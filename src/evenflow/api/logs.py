@@ -4,9 +4,8 @@ A try that is sent again under a fresh epoch has one file for each, and each cla
 ``<try>.<epoch>-<claim>.log``. Only the newest grows, so read one after the other they are a
 text in which an offset keeps its meaning.
 
-Tasks matter more than their logs. When the disk is full, or fails in another way, what cannot be written is lost and counts as
-stored, so that no task waits for its log. The log says that it is cut if there is room for so little; once there is room again, the
-worker learns how far the log really is, and writes how much was lost.
+What cannot be stored, because the disk is full or fails in another way, is not: its writer is told where its log really ends, and
+waits or drops. :mod:`evenflow.api.log_files` says how a log shows what is missing.
 """
 
 from __future__ import annotations
@@ -14,18 +13,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 from evenflow.api import limits
+from evenflow.api.log_files import Part, begin, begin_after_gap, files_of, open_last
+from evenflow.wire.messages import LostLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,15 @@ class LogName:
 
 class Chunk(NamedTuple):
     name: LogName
-    epoch: int
+    writer: str  # see `writer_of`
     offset: int
     data: bytes
-    claim: int = 0  # of the trigger that the try waits for; 0: it is the try itself that writes
+    lost: LostLog | None = None  # directly before it
+
+
+class Stored(NamedTuple):
+    offsets: list[int]
+    failure: str  # why not all is; empty: it is
 
 
 class LogText(NamedTuple):
@@ -56,31 +61,32 @@ class LogText(NamedTuple):
     at_end: bool
 
 
-_CUT = b"\n-- The log is cut here: it has reached the limit of %d MiB for one try. --\n" % (limits.LOG_TRY // 2**20)
-_LOST = b"\n-- The log is cut here: the API could not store it; its own log says why. --\n"
+Log = tuple[Path, int, str]  # one writer's: folder, try, writer
+P = TypeVar("P", bound=Part | None)
 
 log = logging.getLogger(__name__)
 
 
 class LogDirectory:
     """Appends and reads. Several API processes may share a directory: a try's log has one writer at a time, its worker. ``lost`` is
-    told of bytes that could not be written, by any thread.
+    told of bytes that are missing, ``refused`` of chunks that could not be written, by any thread.
     """
 
-    def __init__(self, root: Path, lost: Callable[[int], None] = lambda _: None) -> None:
-        self._root, self._lost = root, lost
-        self._cut: set[LogName] = set()  # logs that were cut, since the last time that writing worked
-        self._open: OrderedDict[Path, int] = OrderedDict()  # file descriptors, the last used last
+    def __init__(
+        self, root: Path, lost: Callable[[int], None] = lambda _: None, refused: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._root, self._lost, self._refused = root, lost, refused
+        self._failing = False
+        self._open: OrderedDict[Log, Part] = OrderedDict()  # the part that grows, the last used last
         self._writing = asyncio.Lock()
         self._news: WeakValueDictionary[LogName, asyncio.Event] = WeakValueDictionary()  # kept alive by those who wait
 
-    async def append(self, chunks: Sequence[Chunk]) -> list[int]:
-        """For each chunk, up to where its log is stored now. Below the chunk's offset: nothing was stored, there is a gap.
-
-        What is stored already is dropped, and so is what lies above the limit or cannot be written, which counts as stored.
+    async def append(self, chunks: Sequence[Chunk]) -> Stored:
+        """For each chunk, up to where its log is stored now. What is stored already is dropped; what lies above the limit counts as
+        stored.
         """
         async with self._writing:
-            stored = await asyncio.to_thread(lambda: [self._append_or_lose(chunk) for chunk in chunks])
+            stored = await asyncio.to_thread(self._append_all, chunks)
         for name in {chunk.name for chunk in chunks}:
             news = self._news.pop(name, None)
             if news is not None:
@@ -113,78 +119,81 @@ class LogDirectory:
 
     async def _delete(self, folder: Path) -> None:
         async with self._writing:
-            for path in [path for path in self._open if path.is_relative_to(folder)]:
-                os.close(self._open.pop(path))
+            for log_of in [log_of for log_of in self._open if log_of[0].is_relative_to(folder)]:
+                self._open.pop(log_of).close()
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     def close(self) -> None:
         while self._open:
-            os.close(self._open.popitem()[1])
+            self._open.popitem()[1].close()
 
-    def _append_or_lose(self, chunk: Chunk) -> int:
-        try:
-            stored = self._append(chunk)
-        except OSError as error:
-            if not self._cut:
-                log.error("logs of tasks are lost: %s", error)
-            self._lose(chunk)
-            return chunk.offset + len(chunk.data)
-        if self._cut and chunk.data:
+    def _append_all(self, chunks: Sequence[Chunk]) -> Stored:
+        offsets, failures = [], []
+        for chunk in chunks:
+            try:
+                offsets.append(self._append(chunk))
+            except OSError as error:
+                failures.append(str(error))
+                offsets.append(self._end(chunk))
+        if failures:
+            self._refused(len(failures))
+            if not self._failing:
+                log.error("logs of tasks cannot be stored: %s", failures[0])
+        elif self._failing:
             log.warning("logs of tasks are stored again")
-            self._cut.clear()
-        return stored
-
-    def _lose(self, chunk: Chunk) -> None:
-        """Says in the log that it is cut, once, in the place of what is lost: the log is never longer than what its worker sent."""
-        size, end = 0, chunk.offset + len(chunk.data)
-        with contextlib.suppress(OSError):
-            descriptor, size = self._opened(self._path(chunk))
-            if chunk.name not in self._cut:
-                _write_all(descriptor, _LOST[: max(0, end - size)])
-        self._cut.add(chunk.name)
-        self._lost(end - max(chunk.offset, size))
-
-    def _path(self, chunk: Chunk) -> Path:
-        writer = f"{chunk.epoch}-{chunk.claim}" if chunk.claim else str(chunk.epoch)
-        return self._root / chunk.name.folder() / f"{chunk.name.try_number}.{writer}.log"
+        self._failing = bool(failures)
+        return Stored(offsets, failures[0] if failures else "")
 
     def _append(self, chunk: Chunk) -> int:
-        descriptor, size = self._opened(self._path(chunk))
+        log_of = (self._root / chunk.name.folder(), chunk.name.try_number, chunk.writer)
         end = chunk.offset + len(chunk.data)
-        if size >= limits.LOG_TRY:
+        part = self._known(log_of)
+        if part is None or chunk.offset > part.end:  # another server may have begun a part that is not known here
+            part = self._keep(log_of, open_last(*log_of))
+        if part is not None and part.is_cut:
             return end
-        if chunk.offset > size:
-            return size
-        fresh = chunk.data[size - chunk.offset :]
-        if size + len(fresh) >= limits.LOG_TRY:
-            fresh = fresh[: limits.LOG_TRY - size] + _CUT
-        _write_all(descriptor, fresh)
-        return max(end, size)
+        if (missing := chunk.offset - (part.end if part else 0)) > 0:
+            part = self._keep(log_of, begin_after_gap(*log_of, part, chunk.offset, chunk.lost))
+            self._lost(missing)
+            if part.is_cut:
+                return end
+        elif part is None:
+            part = self._keep(log_of, begin(*log_of))
+        stored = part.end
+        if fresh := chunk.data[stored - chunk.offset :]:
+            part.write(fresh)
+        return max(end, stored)
 
-    def _opened(self, path: Path) -> tuple[int, int]:
-        """A descriptor that appends to ``path``, and its size."""
-        known = self._open.pop(path, None)
-        if known is not None:
-            status = os.fstat(known)
-            if status.st_nlink:
-                self._open[path] = known
-                return known, status.st_size
-            os.close(known)  # somebody deleted the file
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    def _end(self, chunk: Chunk) -> int:
+        """After a failure to write."""
         try:
-            descriptor = os.open(path, flags, 0o640)
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, flags, 0o640)
-        self._open[path] = descriptor
-        if len(self._open) > limits.LOG_OPEN_FILES:
-            os.close(self._open.popitem(last=False)[1])
-        return descriptor, os.fstat(descriptor).st_size
+            part = self._known((self._root / chunk.name.folder(), chunk.name.try_number, chunk.writer))
+            return part.end if part is not None else 0
+        except OSError:
+            return 0
+
+    def _known(self, log_of: Log) -> Part | None:
+        part = self._open.get(log_of)
+        if part is not None and part.is_deleted:
+            self._open.pop(log_of).close()
+            return None
+        if part is not None:
+            self._open.move_to_end(log_of)
+        return part
+
+    def _keep(self, log_of: Log, part: P) -> P:
+        """``part`` is the one of ``log_of`` now."""
+        if (earlier := self._open.pop(log_of, None)) is not None and earlier is not part:
+            earlier.close()
+        if part is not None:
+            self._open[log_of] = part
+            if len(self._open) > limits.LOG_OPEN_FILES:
+                self._open.popitem(last=False)[1].close()
+        return part
 
     def _read(self, name: LogName, offset: int) -> LogText:
-        parts = sorted((path.stat().st_mtime_ns, path) for path in (self._root / name.folder()).glob(f"{name.try_number}.*.log"))
         out, position, room = [], offset, limits.LOG_READ
-        for _, path in parts:
+        for path in files_of(self._root / name.folder(), name.try_number):
             size = path.stat().st_size
             if position >= size:
                 position -= size
@@ -201,10 +210,9 @@ class LogDirectory:
         return LogText(data, offset + len(data), True)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+def writer_of(epoch: int, claim: int = 0) -> str:
+    """The part of a log's name that says who writes it: a try, or a claim of the trigger that it waits for."""
+    return f"{epoch}-{claim}" if claim else f"{epoch}"
 
 
 def _safe(name: str) -> str:

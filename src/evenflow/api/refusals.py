@@ -46,6 +46,14 @@ class Refused(EvenflowError):
         self.status, self.code = status, code
 
 
+class CannotStore(Refused):
+    """Logs could not all be written. ``offsets``: up to where each of them is stored."""
+
+    def __init__(self, reason: str, offsets: list[int]) -> None:
+        super().__init__(507, "cannot_store", f"Logs of tasks cannot be stored: {reason}")
+        self.offsets = offsets
+
+
 class Unauthorized(NotAllowed):
     """A request came without a token."""
 

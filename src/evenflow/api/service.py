@@ -71,7 +71,12 @@ class ApiService:
         self._url, self._host, self._port, self._log_dir = database_url, host, port, log_dir
         self._tls = tls or Tls()
         self._operator_token, self._metrics_token, self._vault, self._storage = operator_token, metrics_token, vault, storage
-        self._logs = LogDirectory(log_dir, lambda lost: self.vitals.meter.count(metrics.LOG_BYTES_LOST, lost))
+        meter = self.vitals.meter
+        self._logs = LogDirectory(
+            log_dir,
+            lambda lost: meter.count(metrics.LOG_BYTES_LOST, lost),
+            lambda chunks: meter.count(metrics.LOGS_REFUSED, chunks),
+        )
         self._judge = Judge()
         self._pool: AsyncPool | None = None
         self._server = ServerWatch(database_url, name)

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from evenflow.client.http import PLAIN, RETRIED, HttpClient, Response
-from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
+from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored, StaleEpoch
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
 from evenflow.wire.tls import Tls
@@ -110,6 +110,7 @@ class ExecutionClient:
     # -- what running tries and triggers say ---------------------------------------------------------------------------
 
     async def send_logs(self, message: m.Logs) -> m.LogsAnswer:
+        """Raises :class:`LogsNotStored` when the API cannot store all of it."""
         return await self._ask("/logs", message, m.LogsAnswer)
 
     async def push_xcom(self, token: str, message: m.XComPush) -> None:
@@ -197,6 +198,8 @@ class ExecutionClient:
             raise ApiUnavailable(refusal.message)
         if refusal.code == "stale_epoch":
             raise StaleEpoch(refusal.message)
+        if refusal.code == "cannot_store":
+            raise LogsNotStored(response.status, refusal.message, refusal.offsets)
         if response.status == 401 and self._credential.is_own(shown):
             raise _TokenIsOver(refusal.message)
         raise ApiRefused(response.status, refusal.message)

@@ -21,6 +21,7 @@ CONNECTIONS = 32  # of one process; a worker needs a long poll and a handful bes
 
 PLAIN = Tls()
 RETRIED = frozenset({502, 503, 504})  # the request was not served; any other answer is an answer
+LEFT = RETRIED | {507}  # the next request goes to another server: this one has no room, and another one may
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class HttpClient:
                 if not idempotent or loop.time() + backoff >= deadline:
                     raise self._unavailable(error) from error
             finally:
-                if (response is None or response.status in RETRIED) and url == self.api_url:  # also when the caller has given up
+                if (response is None or response.status in LEFT) and url == self.api_url:  # also when the caller has given up
                     self._urls.append(self._urls.pop(0))
             await asyncio.sleep(backoff * random.uniform(0.5, 1.0))
             backoff = min(2 * backoff, MAX_BACKOFF_S)

@@ -170,6 +170,9 @@ WORKER_UNACKNOWLEDGED = gauge(
     "evenflow_worker_reports_unacknowledged", WORKER, "Ends of tries that no API server has acknowledged yet."
 )
 WORKER_LOG_BYTES = gauge("evenflow_worker_log_bytes_held", WORKER, "Bytes of logs that no API server has stored yet.")
+WORKER_LOG_LOST = counter(
+    "evenflow_worker_log_bytes_lost", WORKER, "Bytes of logs that it dropped, as no API server could store them. Tasks go on."
+)
 
 # -- triggerers --------------------------------------------------------------------------------------------------------
 
@@ -222,8 +225,11 @@ POOL_REQUESTS = counter("evenflow_api_database_requests", API, "Times that a con
 POOL_FAILURES = counter("evenflow_api_database_failures", API, "Times that none was to be had.")
 POOL_LOST = counter("evenflow_api_database_connections_lost", API, "Connections that died.")
 LOG_BYTES_LOST = counter(
-    "evenflow_api_log_bytes_lost", API, "Bytes of logs that it could not write, as the disk was full or failed. Tasks go on."
+    "evenflow_api_log_bytes_lost",
+    API,
+    "Bytes that are missing before what it has stored of a log: lost, or at another server that has a folder of its own.",
 )
+LOGS_REFUSED = counter("evenflow_api_logs_refused", API, "Times that it could not write to a log, as the disk was full or failed.")
 LOG_DISK_FREE = gauge("evenflow_api_log_disk_free_bytes", API, "Free space where it stores logs.")
 
 METRICS = tuple(_declared)

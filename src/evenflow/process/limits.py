@@ -20,6 +20,10 @@ LOG_HELD = 256 * 2**10  # unsent of one try; above it the pipe is not read, so t
 LAST_OUTPUT = 2**20  # read after the end of a process: a pipe holds no more, and what was left running may write for ever
 LOG_CHUNK = 256 * 2**10  # of one try in one request
 LOG_REQUEST = 4 * 2**20  # of all tries in one request; the API reads 16 MiB
+LOG_CHUNKS = 1_000  # tries in one request: each is looked up
+LOG_PATIENCE = 60.0  # that a task waits for its log when no API can store it: a disk is cleaned up in that, and tasks matter more
+LOG_SPOOL = 64 * 2**20  # unsent of all tries while no API can store it, then the oldest goes; what the output of a busy hour takes
+LOG_STREAMS = 10_000  # tries of which something is unsent, be it only how much was lost; a kB each
 
 # -- claims ------------------------------------------------------------------------------------------------------------
 

@@ -1,190 +1,217 @@
 """Task logs on their way to the control plane, while the tasks run, or wait.
 
-Each try, and each claim of a trigger, has a stream of bytes with an offset. What has been sent stays until the API says how far it
-has stored, so nothing is lost or doubled when an answer is. A stream that holds too much asks its writer to wait.
+What has been sent stays until the API says how far it has stored, so nothing is lost or doubled when an answer is. While the API
+is away all logs wait. A log that it cannot store is set aside and tried again after a pause, so that it holds up no other.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import structlog
 
-from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored
 from evenflow.process import limits
+from evenflow.process.log_stream import LogStream
 from evenflow.process.patience import Patience
-from evenflow.wire.messages import REFUSED_LOG, LogChunk, Logs, LogsAnswer
+from evenflow.wire.messages import LogChunk, Logs, LogsAnswer
 
 log = structlog.get_logger(__name__)
+
+Batch = Sequence[tuple[LogStream, LogChunk]]
 
 
 class LogApi(Protocol):
     async def send_logs(self, message: Logs) -> LogsAnswer: ...
 
 
-class LogStream:
-    """The log of one try. ``on_full`` is told whether the stream holds too much, when that changes."""
-
-    def __init__(self, token: str, shipper: LogShipper, on_full: Callable[[bool], None]) -> None:
-        self.token = token
-        self._shipper, self._on_full = shipper, on_full
-        self._offset = 0  # stored by the API
-        self._held = bytearray()  # from there on
-        self._full = self._closed = self._refused = False
-        self._emptied: asyncio.Event | None = None  # of who waits for it
-
-    def write(self, data: bytes) -> None:
-        if not self._refused:
-            self._held += data
-            self._shipper.news(self, eager=self.eager)
-            self._tell_full()
-
-    def close(self) -> None:
-        """Nothing more will be written soon: send what there is."""
-        self._closed = True
-        if self._held:
-            self._shipper.news(self, eager=True)
-
-    async def shipped(self) -> None:
-        """Returns when all that was written is stored or refused."""
-        while self._held:
-            self._emptied = self._emptied or asyncio.Event()
-            await self._emptied.wait()
-
-    def discard(self) -> None:
-        """The API does not want this log."""
-        self._refused = True
-        self._held.clear()
-        self._tell_full()
-
-    @property
-    def held(self) -> int:
-        return len(self._held)
-
-    @property
-    def full(self) -> bool:
-        """Whether it holds too much."""
-        return self._full
-
-    @property
-    def eager(self) -> bool:
-        """Whether what is held should not wait for more."""
-        return self._closed or len(self._held) >= limits.LOG_EAGER
-
-    def chunk(self) -> LogChunk:
-        return LogChunk(token=self.token, offset=self._offset, data=bytes(self._held[: limits.LOG_CHUNK]))
-
-    def stored(self, sent: LogChunk, offset: int) -> None:
-        """The API has stored this log up to ``offset``."""
-        if offset == REFUSED_LOG:
-            self.discard()
-        elif offset < sent.offset:  # it has lost what it had: go on there, and say so
-            self._held[:0] = f"\n-- {sent.offset - offset} bytes of this log were lost by the server. --\n".encode()
-            self._offset = offset
-        else:
-            del self._held[: offset - self._offset]
-            self._offset = offset
-        self._tell_full()
-
-    def _tell_full(self) -> None:
-        if not self._held and self._emptied is not None:
-            self._emptied.set()
-            self._emptied = None
-        full = len(self._held) >= (limits.LOG_EAGER if self._full else limits.LOG_HELD)
-        if full is not self._full:
-            self._full = full
-            self._on_full(full)
-
-
 class LogShipper:
     def __init__(self, api: LogApi) -> None:
         self._api = api
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[LogStream, None] = {}  # streams that hold something, the longest waiting first
+        self._streams: dict[LogStream, None] = {}  # those that hold something, the longest doing so first
+        self._waiting: dict[LogStream, None] = {}  # of these, to be sent, the longest waiting first
+        self._aside: dict[LogStream, None] = {}  # of these, refused, to be sent after a pause
+        self._refused_since: float | None = None  # nothing was stored since then
+        self._complaint = ""  # the reason that was told last
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._patience = Patience()
+        self._absence, self._refusals = Patience(), Patience()
+        self._returning: asyncio.Task[None] | None = None
         self._shipped = asyncio.Event()
         self._shipped.set()
         self._left = False  # more waits than one request carries
+        self.lost = 0  # bytes that were dropped
 
-    def open(self, token: str, on_full: Callable[[bool], None]) -> LogStream:
+    def open(self, token: str, on_full: Callable[[bool], None] | None) -> LogStream:
         return LogStream(token, self, on_full)
 
-    def news(self, stream: LogStream, *, eager: bool) -> None:
-        """``stream`` holds something to send: now if ``eager``, else within a moment."""
-        self._waiting.setdefault(stream)
+    def news(self, stream: LogStream) -> None:
+        """``stream`` holds something to send: now if it is eager, else within a moment."""
+        self._streams.setdefault(stream)
         self._shipped.clear()
-        if eager:
+        if stream in self._aside:
+            return
+        self._waiting.setdefault(stream)
+        if stream.eager:
             self._wake.set()
         elif self._timer is None:
             self._timer = self._loop.call_later(limits.LOG_DELAY, self._ring)
 
+    def dropped(self, size: int) -> None:
+        self.lost += size
+
     @property
     def held(self) -> int:
         """Bytes that wait to be stored."""
-        return sum(stream.held for stream in list(self._waiting))
+        return sum(stream.held for stream in list(self._streams))
 
     async def shipped(self) -> None:
-        """Returns when all that was written is stored or refused."""
+        """Returns when all that was written is stored or refused, or will not be waited for any more."""
         await self._shipped.wait()
 
     async def run(self) -> None:
         """Send for ever."""
-        while True:
-            if not self._waiting:
-                self._shipped.set()
-            await self._wake.wait()
-            self._wake.clear()
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-            batch = self._take()
-            if batch and not await self._send(batch):
-                await self._patience.wait()
-            else:
-                self._patience.renew()
-            for stream, _ in batch:
-                if stream.held:
-                    self.news(stream, eager=stream.eager)
-            if self._left:
-                self._wake.set()
+        try:
+            while True:
+                if all(stream.settled for stream in self._streams):
+                    self._shipped.set()
+                await self._wake.wait()
+                self._wake.clear()
+                if self._timer is not None:
+                    self._timer.cancel()
+                    self._timer = None
+                await self._send_some()
+                if self._left:
+                    self._wake.set()
+        finally:
+            if self._returning is not None:
+                self._returning.cancel()
+            if unsent := [stream for stream in self._streams if stream.unsent]:
+                log.error(
+                    "logs lost", tries=len(unsent), bytes=self.held, reason="this service ends before the API has stored them"
+                )
 
     def _ring(self) -> None:
         self._timer = None
         self._wake.set()
 
-    def _take(self) -> list[tuple[LogStream, LogChunk]]:
+    async def _send_some(self) -> None:
+        batch = self._take()
+        if batch and not await self._send(batch):
+            await self._absence.wait()
+        else:
+            self._absence.renew()
+        for stream, _ in batch:
+            if not stream.unsent:
+                self._streams.pop(stream, None)
+            elif stream not in self._aside:
+                self.news(stream)
+
+    def _take(self) -> Batch:
         """What one request carries of what is held by now."""
-        batch, size = [], 0
+        batch: list[tuple[LogStream, LogChunk]] = []
+        size = 0
         for stream in list(self._waiting):
-            if size >= limits.LOG_REQUEST:
+            if size >= limits.LOG_REQUEST or len(batch) >= limits.LOG_CHUNKS:
                 break
             del self._waiting[stream]
-            if stream.held:
+            if stream.unsent:
                 chunk = stream.chunk()
                 size += len(chunk.data)
                 batch.append((stream, chunk))
+            else:
+                self._streams.pop(stream, None)
         self._left = bool(self._waiting)
         return batch
 
-    async def _send(self, batch: list[tuple[LogStream, LogChunk]]) -> bool:
+    async def _send(self, batch: Batch) -> bool:
         """Whether the API has answered."""
         try:
             answer = await self._api.send_logs(Logs(chunks=[chunk for _, chunk in batch]))
         except ApiUnavailable as error:
             log.warning("logs wait for the API", tries=len(batch), reason=str(error))
             return False
+        except LogsNotStored as error:
+            self._stored_in_part(batch, error)
+            return True
         except ApiRefused as error:
-            if error.status >= 500 or error.status in (401, 403):  # not about these logs
+            if error.status in (401, 403):  # not about these logs
                 log.warning("logs refused", tries=len(batch), reason=str(error))
                 return False
-            log.error("logs lost", tries=len(batch), reason=str(error))
-            for stream, _ in batch:
-                stream.discard()
-            return True
-        for (stream, chunk), offset in zip(batch, answer.offsets, strict=True):
-            stream.stored(chunk, offset)
+            return await self._refused(batch, error)
+        self._stored(batch, answer.offsets)
         return True
+
+    def _stored(self, batch: Batch, offsets: Sequence[int]) -> None:
+        if any(stream.refused for stream, _ in batch):
+            self._refusals.renew()
+            self._complaint = ""
+        if self._refused_since is not None:
+            log.info("logs are stored again", waited_s=round(time.monotonic() - self._refused_since, 1))
+            self._refused_since = None
+        for (stream, chunk), offset in zip(batch, offsets, strict=True):
+            stream.stored(chunk, offset)
+
+    def _stored_in_part(self, batch: Batch, error: LogsNotStored) -> None:
+        """What the API has is done with; the rest is tried again after a pause."""
+        pairs = list(zip(batch, error.offsets, strict=True))
+        if any(offset > chunk.offset for (_, chunk), offset in pairs):
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = time.monotonic()
+        for (stream, chunk), offset in pairs:
+            stream.stored(chunk, offset)
+        self._set_aside([stream for (stream, chunk), offset in pairs if 0 <= offset < chunk.offset + len(chunk.data)], str(error))
+
+    async def _refused(self, batch: Batch, error: ApiRefused) -> bool:
+        """Whose fault is it? Alone each is either taken or refused for itself."""
+        if len(batch) > 1:
+            return all([await self._send([one]) for one in batch])
+        if error.status >= 500:
+            self._set_aside([stream for stream, _ in batch], str(error))
+        else:
+            log.error("logs lost", tries=1, reason=str(error))
+            for stream, chunk in batch:
+                stream.drop_sent(chunk, str(error))
+            self._set_aside([stream for stream, _ in batch if stream.unsent], str(error))
+        return True
+
+    def _set_aside(self, streams: Sequence[LogStream], reason: str) -> None:
+        if streams and reason != self._complaint:
+            log.warning("logs wait to be stored", tries=len(streams), bytes=self.held, reason=reason)
+            self._complaint = reason
+        since = self._refused_since or time.monotonic()
+        for stream in streams:
+            stream.refuse(since, reason)
+            self._aside.setdefault(stream)
+        self._make_room(reason)
+        if self._returning is None and self._aside:
+            self._returning = self._loop.create_task(self._return_after_a_pause())
+
+    def _make_room(self, reason: str) -> None:
+        """Of what cannot be stored, the oldest goes."""
+        held = self.held
+        for stream in list(self._streams):
+            if held <= limits.LOG_SPOOL:
+                break
+            held -= stream.held
+            if stream.held:
+                stream.drop(stream.held, reason)
+        if (silent := len(self._streams) - limits.LOG_STREAMS) > 0:
+            log.error("logs lost, and nothing in them says so", tries=silent, reason=reason)
+            for stream in list(self._streams)[:silent]:
+                stream.discard()
+                self._streams.pop(stream)
+                self._aside.pop(stream, None)
+
+    async def _return_after_a_pause(self) -> None:
+        await self._refusals.wait()
+        self._returning = None
+        streams, self._aside = self._aside, {}
+        for stream in streams:
+            self.news(stream)
+        self._wake.set()

@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 from evenflow.masker import Masker
-from evenflow.process.log_shipper import LogShipper, LogStream
+from evenflow.process.log_shipper import LogShipper
+from evenflow.process.log_stream import LogStream
 from evenflow.process.masked_log import MaskedLog
 from evenflow.process.templates import NO_FILE, DagFile
 from evenflow.sdk.triggers import is_built_in
@@ -20,7 +21,6 @@ class Trigger:
         "_file_log",
         "_known",
         "_log",
-        "_lost",
         "_masker",
         "_shipper",
         "_turn",
@@ -41,7 +41,6 @@ class Trigger:
         self._masker: Masker | None = None  # its own, as soon as it is needed
         self._log: MaskedLog | None = None
         self._file_log: LogStream | None = None
-        self._lost = 0  # bytes that were not taken, as its log holds too much already
 
     @property
     def epoch(self) -> int:
@@ -74,19 +73,10 @@ class Trigger:
     # -- its log
 
     def write(self, data: bytes) -> None:
-        """Lines for its task's log. A trigger cannot be made to wait for it, so what is too much is counted, not kept."""
+        """Lines for its task's log. A trigger cannot be made to wait for it: what is too much is dropped, and its log says so."""
         if self._log is None:
-            self._file_log = self._shipper.open(self.assignment.token, lambda _: None)
+            self._file_log = self._shipper.open(self.assignment.token, None)
             self._log = MaskedLog(self._file_log, self._own_masker())
-        assert self._file_log is not None
-        if self._file_log.full:
-            self._lost += len(data)
-            return
-        if self._lost:
-            lost, self._lost = self._lost, 0
-            self._log.write(
-                f"\n-- {lost} bytes of this log are missing: the trigger printed faster than they could be stored --\n".encode()
-            )
         self._log.write(data)
 
     def note(self, what: str) -> None:

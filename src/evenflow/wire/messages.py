@@ -24,6 +24,7 @@ class Refusal(Message):
 
     code: str  # for programs: unauthorized, forbidden, stale_epoch, too_large, ...
     message: str  # for people
+    offsets: list[int] = []  # of ``cannot_store`` alone: as in LogsAnswer
 
 
 # -- services ----------------------------------------------------------------------------------------------------------
@@ -209,14 +210,25 @@ class ReportsAnswer(Message):
     refused_at: list[int] = []  # positions in the batch of the refused ones, in the order of ``refused``
 
 
+class LostLog(Message):
+    """Bytes that the writer of a log had to drop, as nobody stored them. Ages in seconds."""
+
+    bytes: int
+    lines: int
+    since: int
+    until: int
+    reason: str
+
+
 class LogChunk(Message):
     token: str
-    offset: int  # bytes of this try's log before the chunk; a chunk that is there already is dropped
+    offset: int  # bytes that its writer wrote before the chunk; of what is stored already nothing is stored again
     data: bytes
+    lost: LostLog | None = None  # what lies directly before ``offset``, unless it was stored and the answer was lost
 
 
 class Logs(Message):
-    """POST /logs"""
+    """POST /logs. Who cannot store all of it answers 507 ``cannot_store``, with the offsets that it has."""
 
     chunks: list[LogChunk]
 
@@ -225,7 +237,7 @@ REFUSED_LOG = -1  # in LogsAnswer.offsets: the try is not current or its token i
 
 
 class LogsAnswer(Message):
-    """For each chunk, up to where its log is stored now: go on from there. Less than the chunk's offset means a gap: fill it."""
+    """For each chunk, up to where its log is stored now: go on from there. What is missing before the chunk is said in the log."""
 
     offsets: list[int]
 

@@ -174,6 +174,7 @@ class WorkerService:
         meter.gauge(metrics.WORKER_RESUME_FREE, lambda: tries.spare)
         meter.gauge(metrics.WORKER_UNACKNOWLEDGED, lambda: len(self._reporter.unacknowledged))
         meter.gauge(metrics.WORKER_LOG_BYTES, lambda: self._logs.held)
+        meter.gauge(metrics.WORKER_LOG_LOST, lambda: self._logs.lost)
 
     def _detail(self) -> dict[str, Any]:
         slots = {"slots": self._slots, "resume_slots": self._resume_slots, "running": len(self._tries.epochs)}

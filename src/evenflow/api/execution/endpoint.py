@@ -14,7 +14,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from evenflow.api.bodies import bearer, read_body
-from evenflow.api.refusals import UNREAD, Forbidden, Refused, Unauthorized, refusal
+from evenflow.api.refusals import UNREAD, CannotStore, Forbidden, Refused, Unauthorized, refusal
 from evenflow.api.tokens import FleetToken, OperatorToken, ServiceToken, Token, Tokens, TriggerToken, TryToken, listed_id
 from evenflow.store.events import ORIGIN
 from evenflow.wire.messages import CONTENT_TYPE, Message, Refusal
@@ -151,7 +151,8 @@ async def _refuse(send: Send, error: Exception) -> None:
         headers.append(_CHALLENGE)
     if status in UNREAD:
         headers.append(_CLOSE)
-    await _send(send, status, _encode(Refusal(code=code, message=message)), headers)
+    offsets = error.offsets if isinstance(error, CannotStore) else []
+    await _send(send, status, _encode(Refusal(code=code, message=message, offsets=offsets)), headers)
 
 
 async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:

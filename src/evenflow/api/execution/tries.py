@@ -8,8 +8,8 @@ from evenflow.api import limits
 from evenflow.api.claims import Claims
 from evenflow.api.elements import Elements
 from evenflow.api.execution.endpoint import Call
-from evenflow.api.logs import Chunk, LogDirectory, LogName
-from evenflow.api.refusals import Refused, too_large
+from evenflow.api.logs import Chunk, LogDirectory, LogName, writer_of
+from evenflow.api.refusals import CannotStore, Refused, too_large
 from evenflow.api.reports import checked_object, json_text, store
 from evenflow.api.tokens import Tokens, TriggerToken, TryToken
 from evenflow.api.vault import Vault
@@ -69,14 +69,17 @@ class TryRoutes:
             async with self._pool.connection() as conn:
                 current = await dispatch.find_current(conn, sorted(tries))
                 good = [
-                    (position, Chunk(await self._log_name(conn, token), token.epoch, chunk.offset, chunk.data, _claim(token)))
+                    (position, Chunk(await self._log_name(conn, token), _writer_of(token), chunk.offset, chunk.data, chunk.lost))
                     for position, (token, chunk) in enumerate(zip(tokens, message.chunks, strict=True))
                     if token is not None and token.epoch in current and chunk.offset >= 0
                 ]
         offsets = [REFUSED_LOG] * len(message.chunks)
-        for (position, _), stored in zip(good, await self._logs.append([chunk for _, chunk in good]), strict=True):
-            offsets[position] = stored
+        stored = await self._logs.append([chunk for _, chunk in good])
+        for (position, _), offset in zip(good, stored.offsets, strict=True):
+            offsets[position] = offset
         reached(KillPoint.LOGS_STORED)
+        if stored.failure:
+            raise CannotStore(stored.failure, offsets)
         return LogsAnswer(offsets=offsets)
 
     async def push(self, call: Call) -> None:
@@ -188,8 +191,8 @@ class TryRoutes:
         return LogName(run.dag_id, run.run_id, task_id, token.map_index, token.try_number)
 
 
-def _claim(token: TryToken | TriggerToken) -> int:
-    return token.claim if isinstance(token, TriggerToken) else 0
+def _writer_of(token: TryToken | TriggerToken) -> str:
+    return writer_of(token.epoch, token.claim if isinstance(token, TriggerToken) else 0)
 
 
 def _over() -> StaleEpoch:

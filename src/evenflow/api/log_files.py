@@ -1,0 +1,146 @@
+"""The files of one writer's log.
+
+``<try>.<writer>.log`` begins with the first byte that was written. After a gap another part begins, with a line that says what is
+missing: ``<try>.<writer>+<position>.log``, where the position counts what was written, not what is stored. So where a log ends
+follows from names and sizes alone: API servers that share a folder agree on it, and one that has a folder of its own knows what
+it does not have. Bytes are written at their place, so that nothing is there twice when two servers write the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evenflow.api import limits
+from evenflow.core.plurals import counted
+from evenflow.wire.messages import LostLog
+
+_FLAGS = os.O_RDWR | os.O_CREAT
+_PART = re.compile(r"[0-9]+\.(?P<writer>[0-9]+(?:-[0-9]+)?)(?:\+(?P<position>[0-9]+))?\.log")
+_CUT = b"\n-- The log is cut here: it has reached the limit of %d MiB for one try. --\n" % (limits.LOG_TRY // 2**20)
+_TORN = b"\n-- The log is cut here: %d parts of it are missing already. --\n" % limits.LOG_PARTS
+
+
+@dataclass(slots=True)
+class Part:
+    """An open file."""
+
+    descriptor: int
+    position: int  # of its first byte
+    header: int  # bytes of the line about what is missing before it
+    number: int  # of parts that there are
+    before: int  # bytes of the parts before
+
+    @property
+    def end(self) -> int:
+        """The position of what comes next."""
+        return self.position + os.fstat(self.descriptor).st_size - self.header
+
+    @property
+    def is_deleted(self) -> bool:
+        return not os.fstat(self.descriptor).st_nlink
+
+    @property
+    def is_cut(self) -> bool:
+        """Nothing more is stored."""
+        return self.number > limits.LOG_PARTS or self.before + os.fstat(self.descriptor).st_size > limits.LOG_TRY
+
+    def write(self, data: bytes) -> None:
+        """After its end, up to the limit of a log."""
+        size = os.fstat(self.descriptor).st_size
+        room = max(0, limits.LOG_TRY - self.before - size)
+        _write_all(self.descriptor, data if len(data) <= room else data[:room] + _CUT, size)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+def parts_of(folder: Path, try_number: int) -> dict[str, list[tuple[int, Path]]]:
+    """What is stored of a try, by writer: position and path of each part, in order."""
+    found: dict[str, list[tuple[int, Path]]] = {}
+    for path in folder.glob(f"{try_number}.*.log"):
+        if match := _PART.fullmatch(path.name):
+            found.setdefault(match["writer"], []).append((int(match["position"] or 0), path))
+    return {writer: sorted(parts) for writer, parts in found.items()}
+
+
+def files_of(folder: Path, try_number: int) -> list[Path]:
+    """All that is stored of a try, in order: of its writers only the last one's log grows."""
+    found = parts_of(folder, try_number)
+    newest = {writer: max(path.stat().st_mtime_ns for _, path in parts) for writer, parts in found.items()}
+    return [path for writer in sorted(found, key=lambda writer: (newest[writer], writer)) for _, path in found[writer]]
+
+
+def open_last(folder: Path, try_number: int, writer: str) -> Part | None:
+    """The part that may grow. One whose first line was not finished holds nothing, and goes."""
+    parts = parts_of(folder, try_number).get(writer, [])
+    while parts:
+        position, path = parts.pop()
+        descriptor = os.open(path, os.O_RDWR)
+        header = _header(descriptor) if position else 0
+        if header is not None:
+            return Part(descriptor, position, header, len(parts) + 1, sum(path.stat().st_size for _, path in parts))
+        os.close(descriptor)
+        path.unlink()
+    return None
+
+
+def begin(folder: Path, try_number: int, writer: str) -> Part:
+    path = folder / f"{try_number}.{writer}.log"
+    try:
+        descriptor = os.open(path, _FLAGS, 0o640)
+    except FileNotFoundError:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, _FLAGS, 0o640)
+    return Part(descriptor, 0, 0, 1, 0)
+
+
+def begin_after_gap(folder: Path, try_number: int, writer: str, last: Part | None, position: int, lost: LostLog | None) -> Part:
+    """A part that begins at ``position``, which lies behind the end of ``last``."""
+    header = _gap_line(position - (last.end if last else 0), lost)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{try_number}.{writer}+{position}.log"
+    descriptor = os.open(path, _FLAGS, 0o640)
+    try:
+        _write_all(descriptor, header, 0)
+    except OSError:
+        os.close(descriptor)
+        path.unlink()
+        raise
+    if last is None:
+        return Part(descriptor, position, len(header), 1, 0)
+    part = Part(descriptor, position, len(header), last.number + 1, last.before + os.fstat(last.descriptor).st_size)
+    if part.is_cut:
+        _write_all(descriptor, _TORN, len(header))
+    return part
+
+
+def _header(descriptor: int) -> int | None:
+    """Bytes of the line about a gap with the empty one before it; None: it is not finished."""
+    end = os.pread(descriptor, limits.LOG_GAP_LINE, 0).find(b"\n", 1)
+    return None if end < 0 else end + 1
+
+
+def _gap_line(size: int, lost: LostLog | None) -> bytes:
+    why = "they were lost, or another API server has them in a folder of its own"
+    if lost is not None:
+        lines = counted(lost.lines, "line") if lost.lines else "a part of a line"
+        which = lines if lost.bytes == size else f"up to {lines}" if lost.bytes > size else f"{lost.bytes:,} of them, {lines},"
+        reason = " ".join(lost.reason.split())[:300]
+        why = f"{which} written from {_clock(lost.since)} to {_clock(lost.until)} UTC could not be stored: {reason}"
+    return f"\n-- {size:,} bytes of this log are missing here: {why} --\n".encode(errors="backslashreplace")
+
+
+def _clock(age: int) -> str:
+    return f"{datetime.fromtimestamp(time.time() - min(max(age, 0), limits.LOG_AGE), UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _write_all(descriptor: int, data: bytes, offset: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(descriptor, rest, offset)
+        rest, offset = rest[written:], offset + written
