@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.core.limits import NEW_RUNS_PER_TURN, RUN_WAKES_PER_TURN
+from evenflow.core.limits import NEW_RUNS_PER_TURN
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
@@ -119,7 +119,7 @@ def test_a_run_that_is_made_ahead_of_its_time_begins_then(world: Any) -> None:
 
 def test_dags_of_higher_priority_go_first_also_below_the_ordinary_one(world: Any) -> None:
     """R-ST3, R-ST4: whatever waits, and however many DAGs have wakes."""
-    names = add_dags(world, 2 * RUN_WAKES_PER_TURN)
+    names = add_dags(world, 4 * NEW_RUNS_PER_TURN)
     for name in names:
         world.trigger(name, priority=-5)
     late = [world.trigger(names[-1], priority=-1), world.trigger(names[0], priority=3)]

@@ -50,12 +50,13 @@ CHANGES_PER_TURN = 25  # cancels and operations that one transaction applies, ab
 CHANGED_PER_TURN = 500  # task instances of their runs, about 50 ms of work: so long may one delay everything else
 CHANGE_OVERHEAD = 19  # task instances that each of them counts as beside those of its run: so many of one task are a turn's
 SETTLED_PER_TURN = 5_000  # of what waits in a run that was changed, judged in one transaction: about 50 ms beside a look at the run
-NEW_RUNS_PER_TURN = 100  # runs created in one transaction
+NEW_RUNS_PER_TURN = 100  # runs created in one transaction, while no try is under way whose end would have to wait for it
 NEW_RUNS_OF_DAG = 50  # of which one DAG may have so many, so that several share a transaction
-RUN_WAKES_PER_TURN = (
-    200  # looked at for queued runs, 3 ms if each names another DAG; above the runs created, so wakes do not pile up
-)
+NEW_RUNS_BESIDE_TRIES = 10  # else, also of one DAG: about 3 ms, so that what ends meanwhile is applied at once
+CREATION_LINES = 256  # lines that take turns at creation, each looked at in about 5 us; that two share one is no harm
+WAKES_PER_NEW_RUN = 2  # looked at for queued runs, 15 us if each names another DAG; more than one, so that those of which nothing may begin go, too
 NEW_INSTANCES_PER_TURN = 500  # task instances created in one transaction, about 30 ms of work, but always one whole run
+NEW_INSTANCES_BESIDE_TRIES = 100  # the same while tries are under way
 LANES_PER_ROUND = 500  # lanes touched, parkings included, and about as many read; a round that ends here runs again at once
 STARTS_PER_ROUND = 1_000  # about 40 ms of work, so that workers begin with the first of a great many while the others start
 MOST_NODES = 64  # nodes with open lanes that a round looks through, about 10 us each; beyond that it looks at bases

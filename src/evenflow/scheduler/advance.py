@@ -21,7 +21,7 @@ from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.creation import create_runs, take_queued
+from evenflow.scheduler.creation import Slice
 from evenflow.scheduler.deadlines import miss_deadlines
 from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
@@ -149,7 +149,8 @@ class _Work:
     """What else the holder of the executor's lock does before a round: runs to create, wakes, pauses. Making it asks for all."""
 
     def __init__(self, conn: Conn, turn: inbox.Turn) -> None:
-        self._queued = take_queued(conn) if turn.run_wakes else None
+        self._slice = Slice.beside(tries=turn.tries)
+        self._queued = self._slice.take_queued(conn) if turn.run_wakes else None
         self._wakes = selection.fold_wakes(conn) if turn.wakes else None
         self._pauses = selection.take_pauses(conn) if turn.pauses else None
 
@@ -164,7 +165,7 @@ class _Work:
         more = any(
             of_runs and released > 0 for _, released, _, of_runs in wakes
         )  # room for runs: those are asked for in the next turn
-        more |= create_runs(batch, self._queued) if self._queued else False
+        more |= self._slice.create_runs(batch, self._queued) if self._queued else False
         if self._pauses and (changed := dict(self._pauses.all())):
             batch.wake(selection.apply_pauses(batch.conn, changed))
             for run in batch.runs.values():

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import accumulate
+
 from evenflow.core.graph import Graph
-from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_OF_DAG, NEW_RUNS_PER_TURN, RUN_WAKES_PER_TURN
+from evenflow.core.limits import (
+    NEW_INSTANCES_BESIDE_TRIES,
+    NEW_INSTANCES_PER_TURN,
+    NEW_RUNS_BESIDE_TRIES,
+    NEW_RUNS_OF_DAG,
+    NEW_RUNS_PER_TURN,
+    WAKES_PER_NEW_RUN,
+)
 from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
 from evenflow.killpoints import KillPoint, reached
@@ -17,34 +27,61 @@ from evenflow.store import runs
 from evenflow.store.rows import Conn, Rows
 
 
-def take_queued(conn: Conn) -> Rows[runs.QueuedRun]:
-    """Asks for queued runs that may start."""
-    return runs.take_queued(conn, wakes=RUN_WAKES_PER_TURN, limit=NEW_RUNS_PER_TURN, share=NEW_RUNS_OF_DAG)
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What one transaction creates at most: so many ``runs``, of one DAG so many, and task instances, but always one whole run."""
+
+    runs: int
+    of_dag: int
+    instances: int
+
+    @classmethod
+    def beside(cls, *, tries: bool) -> Slice:
+        """While ``tries`` are under way their ends, and what starts in their place, wait for a small one at most."""
+        if tries:
+            return cls(NEW_RUNS_BESIDE_TRIES, NEW_RUNS_BESIDE_TRIES, NEW_INSTANCES_BESIDE_TRIES)
+        return cls(NEW_RUNS_PER_TURN, NEW_RUNS_OF_DAG, NEW_INSTANCES_PER_TURN)
+
+    def take_queued(self, conn: Conn) -> Rows[runs.QueuedRun]:
+        """Asks for queued runs that may start."""
+        return runs.take_queued(conn, wakes=WAKES_PER_NEW_RUN * self.runs, limit=self.runs, share=self.of_dag)
+
+    def create_runs(self, batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
+        """Starts queued runs in their order. Whether there may be more."""
+        rows = found.all()
+        again = rows[0].more
+        rows = [row for row in rows if row.run_key]
+        queued = [row for row in batch.scope.within(rows) if row.run_key not in batch.runs]  # but for one that is cancelled right now
+        batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
+        sizes = accumulate(batch.catalog.version(row.version_key).graph.n for row in queued)
+        taken = queued[: max(1, sum(1 for size in sizes if size <= self.instances))]
+        _leave(batch.conn, rows, taken)
+        if taken:
+            again |= _create(batch, taken)
+        return again or len(taken) < len(queued)
 
 
-def create_runs(batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
-    """Starts queued runs up to the limits of one transaction, in their order. Whether there may be more."""
-    rows = found.all()
-    again = rows[0].more
-    admitted = batch.scope.within([row for row in rows if row.run_key])
-    queued = [row for row in admitted if row.run_key not in batch.runs]  # but for one that is cancelled right now
-    if not queued:
-        return again
-    batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
+def _leave(conn: Conn, rows: list[runs.QueuedRun], taken: list[runs.QueuedRun]) -> None:
+    """What is not taken is looked at again: a DAG of which something begins goes behind the others, the rest keeps its place."""
+    begun = {row.dag_id for row in taken}
+    left = [row for row in rows if row not in taken]
+    if of_begun := {row.dag_id for row in left if row.dag_id in begun}:
+        runs.wake(conn, sorted(of_begun))
+    if untouched := [row for row in left if row.dag_id not in begun]:
+        runs.keep_places(conn, untouched)
+
+
+def _create(batch: Batch, queued: list[runs.QueuedRun]) -> bool:
+    """Whether something is to be done at once for it."""
     taken: list[tuple[Run, Graph, int]] = []
-    instances = 0
     for row in queued:
         version = batch.catalog.version(row.version_key)
-        graph = version.graph
-        if taken and instances + graph.n > NEW_INSTANCES_PER_TURN:
-            break
-        instances += graph.n
         new = row.clears == 0
         run = Run(
             row.run_key, row.dag_id, version, row.priority, row.run_after_us, new=new, clears=row.clears, ready_at_s=row.due_at_s
         )
         batch.runs[run.run_key] = run
-        taken.append((run, graph, row.slot_limit or 0))
+        taken.append((run, version.graph, row.slot_limit or 0))
         if row.slot_limit:
             batch.released[row.slot_limit] -= 1  # taken, by the same sums as releases
     runs.start(batch.conn, [(run.run_key, graph.n, slot) for run, graph, slot in taken])
@@ -52,7 +89,7 @@ def create_runs(batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
     counters = [(run.run_key, i, total) for run, graph, _ in taken if run.new for i, total in graph.counters]
     if counters:
         runs.insert_counters(batch.conn, counters)
-    again |= await_previous(batch, [run for run, _, _ in taken if run.new])
+    again = await_previous(batch, [run for run, _, _ in taken if run.new])
     insert_timeouts(batch, [run for run, _, _ in taken])
     expansions: list[Item] = []
     indexes = Indexes(batch)
@@ -69,7 +106,7 @@ def create_runs(batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
         indexes.begin(run.run_key, graph)
     propagate(batch, expansions, indexes)
     reached(KillPoint.RUNS_CREATED)
-    return again or len(taken) < len(queued)
+    return again
 
 
 def _insert_limits(batch: Batch, taken: list[tuple[Run, Graph]]) -> None:

@@ -183,13 +183,18 @@ async def insert_version(
     return int(version_key)
 
 
-async def upsert(conn: Conn, *, dag_id: str, version_key: int, bundle: str, file: str, is_paused: bool, next_run: NextRun) -> None:
-    """Makes this the DAG's newest version; ``is_paused`` counts for a DAG that is new."""
+async def upsert(
+    conn: Conn, *, dag_id: str, version_key: int, bundle: str, file: str, line: int, is_paused: bool, next_run: NextRun
+) -> None:
+    """Makes this the DAG's newest version, whose runs wait in this ``line`` (:mod:`evenflow.core.creation_lines`); ``is_paused``
+    counts for a DAG that is new.
+    """
     names = {
         "dag_id": dag_id,
         "version_key": version_key,
         "bundle": bundle,
         "file": file,
+        "line": line,
         "is_paused": is_paused,
         "next_run_at": next_run.run_at,
         "next_logical": next_run.logical,

@@ -28,6 +28,7 @@ class Turn(NamedTuple):
     timers: bool
     lanes: bool
     watches: bool
+    tries: bool
     closures: bool  # whether pools, queues or the system may be closed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from evenflow.core.limits import CREATION_LINES
 from evenflow.store.columns import floats, numbers, texts, words
 from evenflow.store.rows import Conn, Rows, execute, row_of
 
@@ -18,6 +19,7 @@ class QueuedRun(NamedTuple):
     slot_limit: int | None  # the DAG's max_active_runs limit
     due_at_s: float  # when it could start at the earliest, seconds since 1970
     clears: int  # how often operators touched it: it has run before
+    wake_id: int  # the place of its DAG
     more: bool  # whether there may be more, of all
 
 
@@ -43,15 +45,28 @@ def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]
 
 
 def take_queued(conn: Conn, *, wakes: int, limit: int, share: int) -> Rows[QueuedRun]:
-    """Runs that may start, in the order in which they are to, of the DAGs of so many wakes; of each DAG at most ``share``.
-    Without any there is one row, whose ``run_key`` is 0. Only under the executor's lock.
+    """At most ``limit`` runs that may start, in the order in which they are to, of the DAGs of so many wakes; of each DAG at most
+    ``share``. Their wakes go: the caller makes one for what it leaves. Without any there is one row, whose ``run_key`` is 0. Only
+    under the executor's lock.
     """
-    return Rows(execute(conn, "runs/take_queued", {"wakes": wakes, "limit": limit, "share": share}), row_of(QueuedRun))
+    params = {"wakes": wakes, "limit": limit, "share": share, "lines": CREATION_LINES}
+    return Rows(execute(conn, "runs/take_queued", params), row_of(QueuedRun))
 
 
 def wake(conn: Conn, dag_ids: Sequence[str]) -> None:
     """The next turn looks at these DAGs."""
     execute(conn, "runs/wake", {"dag_ids": texts(dag_ids)})
+
+
+def keep_places(conn: Conn, runs: Iterable[QueuedRun]) -> None:
+    """Of the DAGs of these, which were taken in this transaction and of which nothing has begun."""
+    first = {run.dag_id: run for run in reversed(list(runs))}
+    params = {
+        "dag_ids": texts(first),
+        "wake_ids": numbers(run.wake_id for run in first.values()),
+        "priorities": numbers(run.priority for run in first.values()),
+    }
+    execute(conn, "runs/keep_places", params)
 
 
 def start(conn: Conn, runs: Sequence[tuple[int, int, int]]) -> None:

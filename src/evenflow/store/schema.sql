@@ -138,6 +138,7 @@ create table dag (
     is_paused      boolean not null default false,
     pause_applied  boolean not null default false,           -- whether its lanes are parked as paused
     is_active      boolean not null default true,            -- false: its file is gone
+    line           smallint not null default 0,              -- in which its runs wait to be created: of all DAGs that begin in the same pools
     next_run_at    timestamptz,                              -- when the next scheduled run is created
     next_logical   timestamptz,                              -- the logical date that it will have
     last_logical   timestamptz,                              -- up to which logical date runs were scheduled; only goes forward, whatever
@@ -551,10 +552,11 @@ create table run_wake (
     wake_id   bigint generated always as identity,
     dag_id    text not null,
     priority  int not null,                                  -- of the best run that waits
+    line      smallint not null,                             -- of the DAG: lines take turns
     due_at    timestamptz not null default now(),            -- the run_after of a run that is made ahead of it
     primary key (dag_id, wake_id)
 );
-create index run_wake_order on run_wake (priority desc, wake_id) include (due_at);        -- runs/take_queued, inbox/begin_turn
+create index run_wake_order on run_wake (priority desc, line desc, wake_id) include (due_at);  -- runs/take_queued, inbox/begin_turn
 
 -------------------------------------------------------------------------------------------------------------- dispatch
 
@@ -800,11 +802,13 @@ create table service_state (
     primary key (kind, name)
 );
 
--- What lets queued runs begin, as wakes of their DAGs.
+-- What lets queued runs begin, as wakes of their DAGs. A DAG that is not there yet has a wake of its own when it comes.
+create function line_of(dag_id text) returns smallint language sql stable as
+$$ select coalesce((select line from dag d where d.dag_id = line_of.dag_id), 0::smallint) $$;
 create function wake_runs(dag_ids text[]) returns void language sql as
 $$
-    insert into run_wake (dag_id, priority)
-    select w.dag_id, q.priority
+    insert into run_wake (dag_id, priority, line)
+    select w.dag_id, q.priority, line_of(w.dag_id)
     from unnest(dag_ids) as w (dag_id)
     cross join lateral (
         select priority from dag_run
@@ -818,15 +822,28 @@ $$;
 create function wake_new_runs() returns trigger language plpgsql as
 $$
 begin
-    insert into run_wake (dag_id, priority, due_at)
-    select r.dag_id, max(r.priority), greatest(r.run_after, now()) from made r where r.state = 'queued' group by r.dag_id, 3;
+    insert into run_wake (dag_id, priority, line, due_at)
+    select r.dag_id, r.priority, line_of(r.dag_id), r.due_at
+    from (
+        select dag_id, max(priority) as priority, greatest(run_after, now()) as due_at, min(run_key) as first
+        from made
+        where state = 'queued'
+        group by 1, 3
+    ) as r
+    order by r.first;
     return null;
 end
 $$;
 create trigger wakes_of_new_runs after insert on dag_run
     referencing new table as made for each statement execute function wake_new_runs();
 create function wake_changed_run() returns trigger language plpgsql as
-$$ begin insert into run_wake (dag_id, priority, due_at) values (new.dag_id, new.priority, greatest(new.run_after, now())); return null; end $$;
+$$
+begin
+    insert into run_wake (dag_id, priority, line, due_at)
+    values (new.dag_id, new.priority, line_of(new.dag_id), greatest(new.run_after, now()));
+    return null;
+end
+$$;
 create trigger wake_of_changed_run after update of state, cancelled_by, quarantined_at, run_after, priority on dag_run
     for each row when (
         new.state = 'queued' and new.cancelled_by is null and new.quarantined_at is null

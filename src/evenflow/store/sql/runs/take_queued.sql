@@ -1,41 +1,86 @@
 -- Queued runs that may begin, of the DAGs that so many wakes name, those of the highest priority first: of each DAG that is not paused and
 -- does not drain, as nothing but callbacks may while the system is not active, as many as its max_active_runs leaves, up to a share.
--- What begins first is in the order of priority, then the first of each DAG before the second of any. The wakes go; a DAG
--- of which anything may begin gets a new one behind all others, which also covers what is locked, what the caller leaves, and room that it
--- makes in this transaction. A wake and what it is about are committed together, so one that is seen here is about nothing that is not.
+-- What begins first is in the order of priority; then the first of each line before the second of any, and in a line the first of each DAG.
+-- Lines are found by skipping through the index: no further than to the priority of which there are enough.
+-- The wakes of DAGs of which something begins go, and of those of which nothing may; the others keep their place. A DAG of which more may
+-- begin than is answered gets a new one behind those of its line. The caller makes one for what it leaves. A wake and what it is about are
+-- committed together, so one that is seen here is about nothing that is not; one of a priority that its DAG has not any more is replaced.
 -- SKIP LOCKED: another scheduler has the run. The first row says too whether there may be more; without any run it has 0.
-with first as materialized (
-    select dag_id, wake_id from run_wake where due_at <= now() order by priority desc, wake_id limit %(wakes)s
-), gone as (
-    delete from run_wake w using first f where w.dag_id = f.dag_id and w.wake_id = f.wake_id
-), candidate as materialized (
-    select r.*, l.limit_id, greatest(r.run_after, r.created_at, l.released_at) as due_at,
-           row_number() over (order by r.priority desc, r.place, r.run_after, r.run_key) as rank
-    from (select distinct dag_id from first) as w
+with recursive line as (
+    (select priority, line, 1 as n, 0::bigint as above from run_wake where due_at <= now() order by priority desc, line desc limit 1)
+    union all
+    select x.priority, x.line, l.n + 1,
+           l.above + (
+               select count(*)
+               from (select from run_wake w where w.priority = l.priority and w.line = l.line and due_at <= now() limit %(wakes)s) as w)
+    from line l
+    cross join lateral (
+        select priority, line from run_wake
+        where (priority, line) < (l.priority, l.line) and due_at <= now()
+        order by priority desc, line desc
+        limit 1
+    ) as x
+    where l.n < %(lines)s and (l.above < %(wakes)s or x.priority = l.priority)
+), first as materialized (
+    select w.*
+    from line l
+    cross join lateral (
+        select dag_id, wake_id, w.priority, w.line, row_number() over (order by wake_id) as place
+        from run_wake w
+        where w.priority = l.priority and w.line = l.line and due_at <= now()
+        order by wake_id
+        limit %(wakes)s
+    ) as w
+    order by w.priority desc, w.place, w.wake_id
+    limit %(wakes)s
+), open as materialized (
+    select w.dag_id, w.line, w.wake_id, l.limit_id, l.released_at, least(%(share)s, greatest(0, coalesce(l.capacity - l.used, %(share)s))) as most
+    from (select dag_id, min(line) as line, min(wake_id) as wake_id from first group by dag_id) as w
     join dag d on d.dag_id = w.dag_id and not d.is_paused and not exists (
         select from service_state s
         where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system' and d.dag_id <> 'evenflow_callbacks')
     left join concurrency_limit l on l.run_key = 0 and l.kind = 'dag_runs' and l.name = w.dag_id
-    cross join lateral (
-        select q.run_key, q.dag_id, q.priority, q.run_after, q.created_at,
-               row_number() over (order by q.priority desc, q.run_after, q.run_key) as place
-        from dag_run q
-        where q.dag_id = w.dag_id and q.state = 'queued' and q.run_after <= now() and q.cancelled_by is null and q.quarantined_at is null
-        order by q.priority desc, q.run_after, q.run_key
-        limit least(%(share)s, greatest(0, coalesce(l.capacity - l.used, %(share)s)))
-    ) as r
-), again as (
-    insert into run_wake (dag_id, priority)
-    select dag_id, coalesce(max(priority) filter (where rank > %(limit)s), min(priority)) from candidate group by dag_id
+), candidate as materialized (
+    select x.*, row_number() over (order by x.priority desc, x.turn, x.run_after, x.run_key) as rank
+    from (
+        select r.*, o.wake_id, o.limit_id, o.most, greatest(r.run_after, r.created_at, o.released_at) as due_at,
+               row_number() over (partition by r.priority, o.line order by r.place, r.run_after, r.run_key) as turn
+        from open o
+        cross join lateral (
+            select q.run_key, q.dag_id, q.priority, q.run_after, q.created_at,
+                   row_number() over (order by q.priority desc, q.run_after, q.run_key) as place
+            from dag_run q
+            where q.dag_id = o.dag_id and q.state = 'queued' and q.run_after <= now() and q.cancelled_by is null and q.quarantined_at is null
+            order by q.priority desc, q.run_after, q.run_key
+            limit o.most
+        ) as r
+    ) as x
 ), locked as materialized (
     select q.run_key, q.dag_id, q.version_key, q.priority, (extract(epoch from q.run_after) * 1e6)::bigint as run_after_us, c.limit_id,
-           extract(epoch from c.due_at)::float8 as due_at_s, q.clears, c.rank
+           extract(epoch from c.due_at)::float8 as due_at_s, q.clears, c.wake_id, c.rank
     from candidate c
     join dag_run q using (run_key)
     where c.rank <= %(limit)s and q.state = 'queued' and q.cancelled_by is null and q.quarantined_at is null
     for no key update of q skip locked
+), judged as materialized (
+    select c.dag_id, coalesce(max(c.priority) filter (where c.rank > %(limit)s), min(c.priority)) as priority,
+           min(c.rank) <= %(limit)s as begins, count(*) = max(c.most) or count(*) > count(l.run_key) as more
+    from candidate c
+    left join locked l using (run_key)
+    group by c.dag_id
+), kept as materialized (
+    select f.dag_id, f.wake_id from first f join judged j using (dag_id, priority) where not j.begins
+), gone as (
+    delete from run_wake w using first f
+    where w.dag_id = f.dag_id and w.wake_id = f.wake_id and not exists (select from kept k where k.dag_id = f.dag_id and k.wake_id = f.wake_id)
+), again as (
+    insert into run_wake (dag_id, priority, line)
+    select j.dag_id, j.priority, o.line
+    from judged j
+    join open o using (dag_id)
+    where j.more and not exists (select from kept k where k.dag_id = j.dag_id)
 )
-select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.priority, l.run_after_us, l.limit_id, l.due_at_s, l.clears, m.more
+select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.priority, l.run_after_us, l.limit_id, l.due_at_s, l.clears, l.wake_id, m.more
 from (
     select (select count(*) = %(wakes)s from first) or count(*) > %(limit)s or coalesce(max(place) = %(share)s, false) as more from candidate
 ) as m
