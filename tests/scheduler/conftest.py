@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from evenflow.core.creation_lines import line_of
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import DagSpec
 from evenflow.scheduler.advance import Progress, advance
@@ -59,7 +60,8 @@ class World:
             [(version, i, t.task_id, t.operator, t.execution_timeout) for i, t in enumerate(spec.tasks)],
         )
         self.conn.execute(
-            "insert into dag (dag_id, version_key, bundle, file) values (%s, %s, 'b', 'x.py')", [spec.dag_id, version]
+            "insert into dag (dag_id, version_key, bundle, file, line) values (%s, %s, 'b', 'x.py', %s)",
+            [spec.dag_id, version, line_of(spec)],
         )
         for task in spec.tasks:
             if task.max_active_tis_per_dag is not None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from evenflow.core.limits import NEW_RUNS_PER_TURN
+from evenflow.core.creation_lines import line_of
+from evenflow.core.limits import NEW_INSTANCES_BESIDE_TRIES, NEW_RUNS_BESIDE_TRIES, NEW_RUNS_PER_TURN
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
@@ -129,6 +130,106 @@ def test_dags_of_higher_priority_go_first_also_below_the_ordinary_one(world: Any
     world.advance()
     assert set(states(world)) == {"running"}
     world.audit()
+
+
+def add_backlog(world: Any, pool: str, dags: int, tasks: int = 1, **columns: Any) -> list[int]:
+    """A run of each of so many new DAGs whose tasks all go to ``pool``, in the order in which they are triggered."""
+    world.set_limit("pool", pool, 1_000)
+    names = [f"{pool}{n:03}" for n in range(dags)]
+    for name in names:
+        world.add_dag(DagSpec(dag_id=name, tasks=tuple(TaskSpec(task_id=f"t{n}", operator="python", pool=pool) for n in range(tasks))))
+    return [world.trigger(name, **columns) for name in names]
+
+
+def begun(world: Any, runs: list[int]) -> int:
+    return [world.run_state(run) for run in runs].count("running")
+
+
+def test_a_backlog_for_one_pool_holds_up_no_run_for_another(world: Any) -> None:
+    """R-ST4: the last of thousands of runs begins in the first transaction, where it has slots of its own; each line in its order."""
+    narrow = add_backlog(world, "narrow", 3 * NEW_RUNS_PER_TURN)
+    wide = add_backlog(world, "wide", NEW_RUNS_PER_TURN)
+    (last,) = add_backlog(world, "own", 1)
+    advance(world.conn, world.catalog)
+    assert world.run_state(last) == "running"
+    share = begun(world, wide)
+    assert begun(world, narrow) + share + 1 == NEW_RUNS_PER_TURN
+    assert abs(begun(world, narrow) - share) <= 1, "they take turns"
+    for runs in (narrow, wide):
+        assert begun(world, runs[: begun(world, runs)]) == begun(world, runs), "who came first begins first"
+    world.advance()
+    assert set(states(world)) == {"running"}
+    world.audit()
+
+
+def test_lines_do_not_go_before_priority(world: Any) -> None:
+    """R-ST3: lines take turns among runs of one priority."""
+    urgent = add_backlog(world, "narrow", NEW_RUNS_PER_TURN, priority=1)
+    others = add_backlog(world, "wide", 5)
+    advance(world.conn, world.catalog)
+    assert (begun(world, urgent), begun(world, others)) == (NEW_RUNS_PER_TURN, 0)
+    advance(world.conn, world.catalog)
+    assert begun(world, others) == 5
+
+
+def test_ends_of_tasks_wait_for_a_small_slice_of_creation_at_most(world: Any) -> None:
+    """R-ST4: and what has become ready by them starts in the same transaction."""
+    chain = (TaskSpec(task_id="a", operator="python"), TaskSpec(task_id="b", operator="python", upstream=(0,)))
+    world.add_dag(DagSpec(dag_id="chain", tasks=chain))
+    world.trigger("chain")
+    world.advance()
+    runs = add_backlog(world, "narrow", 3 * NEW_RUNS_BESIDE_TRIES)
+    world.report(world.claim())
+    progress = advance(world.conn, world.catalog)
+    assert progress.again
+    assert begun(world, runs) == NEW_RUNS_BESIDE_TRIES
+    assert "b" in [t.task_id for t in world.claim()]
+    world.advance()
+    assert begun(world, runs) == len(runs)
+    world.audit()
+
+
+def test_a_run_that_is_too_large_for_the_rest_of_a_slice_keeps_its_place(world: Any) -> None:
+    """R-ST4: whoever came first begins first, also where a transaction creates one run only."""
+    world.add_dag(DagSpec(dag_id="busy", tasks=TASKS))
+    world.trigger("busy")
+    world.advance()
+    runs = add_backlog(world, "narrow", 4, tasks=NEW_INSTANCES_BESIDE_TRIES)
+    for n in range(1, 5):
+        advance(world.conn, world.catalog)
+        assert begun(world, runs) == begun(world, runs[:n]) == n
+    world.audit()
+
+
+def test_what_is_left_of_a_dag_of_which_something_has_begun_goes_behind_the_others(world: Any) -> None:
+    """R-ST4: so that a DAG with a great many large runs lets others in."""
+    world.add_dag(DagSpec(dag_id="busy", tasks=TASKS))
+    world.trigger("busy")
+    world.advance()
+    first, second = add_backlog(world, "narrow", 2, tasks=NEW_INSTANCES_BESIDE_TRIES)
+    again = world.trigger("narrow000")
+    for runs in ([first], [first, second], [first, second, again]):
+        advance(world.conn, world.catalog)
+        assert begun(world, [first, second, again]) == begun(world, runs) == len(runs)
+    world.audit()
+
+
+def test_a_dag_of_which_all_has_begun_is_not_looked_at_again(world: Any) -> None:
+    """R-ST5: a wake costs a look; one that is known to find nothing is not left."""
+    add_backlog(world, "narrow", 3)
+    advance(world.conn, world.catalog)
+    assert world.conn.execute("select count(*) from run_wake").fetchone() == (0,)
+
+
+def test_the_line_of_a_dag_is_where_its_first_tasks_go() -> None:
+    def line(*tasks: tuple[str, tuple[int, ...]]) -> int:
+        specs = (TaskSpec(task_id=str(n), operator="python", pool=pool, upstream=up) for n, (pool, up) in enumerate(tasks))
+        return line_of(DagSpec(dag_id="d", tasks=tuple(specs)))
+
+    a, b = ("a", ()), ("b", ())
+    assert line(a) == line(a, a) == line(a, ("b", (0,)))
+    assert line(a, b) == line(b, a)
+    assert len({line(a), line(b), line(a, b)}) == 3
 
 
 def test_a_lost_wake_up_is_repaired_and_counted(full: Any) -> None:

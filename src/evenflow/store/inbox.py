@@ -28,7 +28,7 @@ class Turn(NamedTuple):
     timers: bool
     lanes: bool
     watches: bool
-    tries: bool
+    tries: bool  # whether any are under way, or deferred ones keep their slot of an executor
     closures: bool  # whether pools, queues or the system may be closed
 
 

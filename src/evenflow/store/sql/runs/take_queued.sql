@@ -39,7 +39,9 @@ with recursive line as (
     join dag d on d.dag_id = w.dag_id and not d.is_paused and not exists (
         select from service_state s
         where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system' and d.dag_id <> 'evenflow_callbacks')
-    left join concurrency_limit l on l.run_key = 0 and l.kind = 'dag_runs' and l.name = w.dag_id
+    left join lateral (
+        select limit_id, capacity, used, released_at from concurrency_limit where run_key = 0 and kind = 'dag_runs' and name = w.dag_id offset 0
+    ) as l on true
 ), candidate as materialized (
     select x.*, row_number() over (order by x.priority desc, x.turn, x.run_after, x.run_key) as rank
     from (
