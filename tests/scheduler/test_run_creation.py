@@ -137,7 +137,9 @@ def add_backlog(world: Any, pool: str, dags: int, tasks: int = 1, **columns: Any
     world.set_limit("pool", pool, 1_000)
     names = [f"{pool}{n:03}" for n in range(dags)]
     for name in names:
-        world.add_dag(DagSpec(dag_id=name, tasks=tuple(TaskSpec(task_id=f"t{n}", operator="python", pool=pool) for n in range(tasks))))
+        world.add_dag(
+            DagSpec(dag_id=name, tasks=tuple(TaskSpec(task_id=f"t{n}", operator="python", pool=pool) for n in range(tasks)))
+        )
     return [world.trigger(name, **columns) for name in names]
 
 

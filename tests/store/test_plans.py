@@ -183,7 +183,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "audit/find_lost_wakeups": {"after_limit": 0, "after_queue": 2**31 - 1, "most": N},
         "audit/find_forgotten_runs": {"after": "", "most": N},
         "audit/find_startable_heads": {"nodes": 1000},
-        "runs/take_queued": {"wakes": 200, "limit": 100, "share": 50, "lines": 256},
+        "runs/take_queued": {"wakes": 200, "dags": 200, "limit": 100, "share": 50, "lines": 256},
         "runs/count_down": {"run_keys": run_keys, "finished": ones, "failed_leaves": zeros},
         "tasks/count_upstreams": {
             "run_keys": run_keys,
@@ -414,7 +414,7 @@ FULL = (
 def test_dags_whose_queued_runs_cannot_begin_cost_a_turn_nothing(database_url: str) -> None:
     """R-ST5, R-HA20: once they have been looked at, a turn reads the same however many there are."""
     pages: list[dict[str, int]] = []
-    looked_at = {"wakes": 200, "limit": 100, "share": 50, "lines": 256}
+    looked_at = {"wakes": 200, "dags": 200, "limit": 100, "share": 50, "lines": 256}
     with connect(database_url, name="test", timeouts=UNBOUNDED, generic_plans=True) as conn:
         for first, last in ((1, 10), (11, 10_000)):
             for statement in FULL:

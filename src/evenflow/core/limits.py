@@ -54,7 +54,10 @@ NEW_RUNS_PER_TURN = 100  # runs created in one transaction, while no try is unde
 NEW_RUNS_OF_DAG = 50  # of which one DAG may have so many, so that several share a transaction
 NEW_RUNS_BESIDE_TRIES = 10  # else, also of one DAG: about 3 ms, so that what ends meanwhile is applied at once
 CREATION_LINES = 256  # lines that take turns at creation, each looked at in about 5 us; that two share one is no harm
-WAKES_PER_NEW_RUN = 2  # looked at for queued runs, 15 us if each names another DAG; more than one, so that those of which nothing may begin go, too
+RUN_WAKES_PER_TURN = 200  # read for queued runs, 0.1 ms; a DAG may have many
+DAGS_PER_NEW_RUN = (
+    2  # that they name and that are looked at, 15 us each; more than one, so that wakes of which nothing may come do not pile up
+)
 NEW_INSTANCES_PER_TURN = 500  # task instances created in one transaction, about 30 ms of work, but always one whole run
 NEW_INSTANCES_BESIDE_TRIES = 100  # the same while tries are under way
 LANES_PER_ROUND = 500  # lanes touched, parkings included, and about as many read; a round that ends here runs again at once

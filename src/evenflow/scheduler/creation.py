@@ -7,12 +7,12 @@ from itertools import accumulate
 
 from evenflow.core.graph import Graph
 from evenflow.core.limits import (
+    DAGS_PER_NEW_RUN,
     NEW_INSTANCES_BESIDE_TRIES,
     NEW_INSTANCES_PER_TURN,
     NEW_RUNS_BESIDE_TRIES,
     NEW_RUNS_OF_DAG,
     NEW_RUNS_PER_TURN,
-    WAKES_PER_NEW_RUN,
 )
 from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
@@ -44,14 +44,16 @@ class Slice:
 
     def take_queued(self, conn: Conn) -> Rows[runs.QueuedRun]:
         """Asks for queued runs that may start."""
-        return runs.take_queued(conn, wakes=WAKES_PER_NEW_RUN * self.runs, limit=self.runs, share=self.of_dag)
+        return runs.take_queued(conn, dags=DAGS_PER_NEW_RUN * self.runs, limit=self.runs, share=self.of_dag)
 
     def create_runs(self, batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
         """Starts queued runs in their order. Whether there may be more."""
         rows = found.all()
         again = rows[0].more
         rows = [row for row in rows if row.run_key]
-        queued = [row for row in batch.scope.within(rows) if row.run_key not in batch.runs]  # but for one that is cancelled right now
+        queued = [
+            row for row in batch.scope.within(rows) if row.run_key not in batch.runs
+        ]  # but for one that is cancelled right now
         batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
         sizes = accumulate(batch.catalog.version(row.version_key).graph.n for row in queued)
         taken = queued[: max(1, sum(1 for size in sizes if size <= self.instances))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from evenflow.core.limits import CREATION_LINES
+from evenflow.core.limits import CREATION_LINES, RUN_WAKES_PER_TURN
 from evenflow.store.columns import floats, numbers, texts, words
 from evenflow.store.rows import Conn, Rows, execute, row_of
 
@@ -44,12 +44,12 @@ def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]
     return Rows(execute(conn, "runs/read_specs", {"version_keys": numbers(version_keys)}), tuple)
 
 
-def take_queued(conn: Conn, *, wakes: int, limit: int, share: int) -> Rows[QueuedRun]:
-    """At most ``limit`` runs that may start, in the order in which they are to, of the DAGs of so many wakes; of each DAG at most
-    ``share``. Their wakes go: the caller makes one for what it leaves. Without any there is one row, whose ``run_key`` is 0. Only
+def take_queued(conn: Conn, *, dags: int, limit: int, share: int) -> Rows[QueuedRun]:
+    """At most ``limit`` runs that may start, in the order in which they are to, of so many DAGs that wakes name;
+    of each at most ``share``. Their wakes go: the caller makes one for what it leaves. Without any there is one row, whose ``run_key`` is 0. Only
     under the executor's lock.
     """
-    params = {"wakes": wakes, "limit": limit, "share": share, "lines": CREATION_LINES}
+    params = {"wakes": RUN_WAKES_PER_TURN, "dags": dags, "limit": limit, "share": share, "lines": CREATION_LINES}
     return Rows(execute(conn, "runs/take_queued", params), row_of(QueuedRun))
 
 

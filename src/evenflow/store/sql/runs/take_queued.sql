@@ -1,10 +1,11 @@
--- Queued runs that may begin, of the DAGs that so many wakes name, those of the highest priority first: of each DAG that is not paused and
+-- Queued runs that may begin, of the first DAGs that so many wakes name, those of the highest priority first: of each DAG that is not paused and
 -- does not drain, as nothing but callbacks may while the system is not active, as many as its max_active_runs leaves, up to a share.
 -- What begins first is in the order of priority; then the first of each line before the second of any, and in a line the first of each DAG.
 -- Lines are found by skipping through the index: no further than to the priority of which there are enough.
 -- The wakes of DAGs of which something begins go, and of those of which nothing may; the others keep their place. A DAG of which more may
 -- begin than is answered gets a new one behind those of its line. The caller makes one for what it leaves. A wake and what it is about are
 -- committed together, so one that is seen here is about nothing that is not; one of a priority that its DAG has not any more is replaced.
+-- What is said of DAGs and of wakes is put together by sorting: a join of the parts would read each for each row of the other.
 -- SKIP LOCKED: another scheduler has the run. The first row says too whether there may be more; without any run it has 0.
 with recursive line as (
     (select priority, line, 1 as n, 0::bigint as above from run_wake where due_at <= now() order by priority desc, line desc limit 1)
@@ -25,7 +26,7 @@ with recursive line as (
     select w.*
     from line l
     cross join lateral (
-        select dag_id, wake_id, w.priority, w.line, row_number() over (order by wake_id) as place
+        select dag_id, wake_id, priority, line, row_number() over (order by wake_id) as place
         from run_wake w
         where w.priority = l.priority and w.line = l.line and due_at <= now()
         order by wake_id
@@ -33,9 +34,15 @@ with recursive line as (
     ) as w
     order by w.priority desc, w.place, w.wake_id
     limit %(wakes)s
+), named as materialized (
+    select dag_id, min(line) as line, min(wake_id) as wake_id
+    from first
+    group by dag_id
+    order by max(priority) desc, min(place), min(wake_id)
+    limit %(dags)s
 ), open as materialized (
     select w.dag_id, w.line, w.wake_id, l.limit_id, l.released_at, least(%(share)s, greatest(0, coalesce(l.capacity - l.used, %(share)s))) as most
-    from (select dag_id, min(line) as line, min(wake_id) as wake_id from first group by dag_id) as w
+    from named w
     join dag d on d.dag_id = w.dag_id and not d.is_paused and not exists (
         select from service_state s
         where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system' and d.dag_id <> 'evenflow_callbacks')
@@ -65,26 +72,38 @@ with recursive line as (
     where c.rank <= %(limit)s and q.state = 'queued' and q.cancelled_by is null and q.quarantined_at is null
     for no key update of q skip locked
 ), judged as materialized (
-    select c.dag_id, coalesce(max(c.priority) filter (where c.rank > %(limit)s), min(c.priority)) as priority,
-           min(c.rank) <= %(limit)s as begins, count(*) = max(c.most) or count(*) > count(l.run_key) as more
-    from candidate c
-    left join locked l using (run_key)
-    group by c.dag_id
-), kept as materialized (
-    select f.dag_id, f.wake_id from first f join judged j using (dag_id, priority) where not j.begins
+    select dag_id, max(line) as line, coalesce(max(priority) filter (where rank > %(limit)s), min(priority)) as priority,
+           min(rank) <= %(limit)s as begins, count(rank) = max(most) or count(rank) > sum(begun) as more
+    from (
+        select dag_id, line, null::int as priority, null::bigint as rank, null::int as most, 0 as begun from named
+        union all
+        select dag_id, null, priority, rank, most, 0 from candidate
+        union all
+        select dag_id, null, null, null, null, 1 from locked
+    ) as x
+    group by dag_id
+), settled as materialized (
+    select x.*, bool_or(keeps) over (partition by dag_id) as stays
+    from (
+        select dag_id, wake_id, line, priority, more, bool_or(wake_id is null) over d as looked_at,
+               wake_id is not null and not bool_or(begins) over d and priority = max(own) over d as keeps
+        from (
+            select dag_id, wake_id, line, priority, null::int as own, null::boolean as begins, null::boolean as more from first
+            union all
+            select dag_id, null, line, priority, priority, begins, more from judged
+        ) as w
+        window d as (partition by dag_id)
+    ) as x
 ), gone as (
-    delete from run_wake w using first f
-    where w.dag_id = f.dag_id and w.wake_id = f.wake_id and not exists (select from kept k where k.dag_id = f.dag_id and k.wake_id = f.wake_id)
+    delete from run_wake w using settled s
+    where w.dag_id = s.dag_id and w.wake_id = s.wake_id and s.looked_at and s.keeps is not true
 ), again as (
     insert into run_wake (dag_id, priority, line)
-    select j.dag_id, j.priority, o.line
-    from judged j
-    join open o using (dag_id)
-    where j.more and not exists (select from kept k where k.dag_id = j.dag_id)
+    select dag_id, priority, line from settled where wake_id is null and more and stays is not true
 )
 select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.priority, l.run_after_us, l.limit_id, l.due_at_s, l.clears, l.wake_id, m.more
 from (
-    select (select count(*) = %(wakes)s from first) or count(*) > %(limit)s or coalesce(max(place) = %(share)s, false) as more from candidate
+    select (select count(*) = %(wakes)s from first) or (select count(*) = %(dags)s from named) or count(*) > %(limit)s or coalesce(max(place) = %(share)s, false) as more from candidate
 ) as m
 left join locked l on true
 order by l.rank
