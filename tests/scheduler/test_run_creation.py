@@ -148,7 +148,7 @@ def begun(world: Any, runs: list[int]) -> int:
 
 
 def test_a_backlog_for_one_pool_holds_up_no_run_for_another(world: Any) -> None:
-    """R-ST4: the last of thousands of runs begins in the first transaction, where it has slots of its own; each line in its order."""
+    """R-ST4: the last of many runs begins in the first transaction, where it has slots of its own; each line in its order."""
     narrow = add_backlog(world, "narrow", 3 * NEW_RUNS_PER_TURN)
     wide = add_backlog(world, "wide", NEW_RUNS_PER_TURN)
     (last,) = add_backlog(world, "own", 1)

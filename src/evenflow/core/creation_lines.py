@@ -1,4 +1,4 @@
-"""In which line the runs of a DAG wait to be created. Lines take turns, so that a backlog for one pool delays no run for another."""
+"""In which line the runs of a DAG wait to be created. Lines take turns: a backlog for one pool delays no run for another."""
 
 from __future__ import annotations
 
