@@ -29,9 +29,11 @@ from evenflow.store.rows import Conn, Rows
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one transaction creates at most: so many ``runs``, of one DAG so many, and task instances, but always one whole run."""
+    """What one transaction creates at most: so many runs ``in_all`` and ``of_dag``, and so many task ``instances``, but always one
+    whole run.
+    """
 
-    runs: int
+    in_all: int
     of_dag: int
     instances: int
 
@@ -44,16 +46,15 @@ class Slice:
 
     def take_queued(self, conn: Conn) -> Rows[runs.QueuedRun]:
         """Asks for queued runs that may start."""
-        return runs.take_queued(conn, dags=DAGS_PER_NEW_RUN * self.runs, limit=self.runs, share=self.of_dag)
+        return runs.take_queued(conn, dags=DAGS_PER_NEW_RUN * self.in_all, limit=self.in_all, share=self.of_dag)
 
     def create_runs(self, batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
         """Starts queued runs in their order. Whether there may be more."""
         rows = found.all()
         again = rows[0].more
         rows = [row for row in rows if row.run_key]
-        queued = [
-            row for row in batch.scope.within(rows) if row.run_key not in batch.runs
-        ]  # but for one that is cancelled right now
+        mine = batch.scope.within(rows)
+        queued = [row for row in mine if row.run_key not in batch.runs]  # but for one that is cancelled right now
         batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
         sizes = accumulate(batch.catalog.version(row.version_key).graph.n for row in queued)
         taken = queued[: max(1, sum(1 for size in sizes if size <= self.instances))]
