@@ -70,6 +70,7 @@ async def test_errors_have_one_form(
     headers = {"Content-Type": "application/json"} if body else {}
     async with session.request(method, f"{api_url}{path}", data=body, headers=headers) as answer:
         assert answer.status == status
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
         error = (await answer.json())["error"]
     assert error["code"] == code
     assert said in error["message"]

@@ -191,6 +191,16 @@ def test_doctor_names_tokens_that_are_forgotten(evenflow, db, database_url: str)
     assert [what.partition(" 2")[0] for _, _, what in told] == ["is good until", *["was not used for 30 days"] * 2]
 
 
+def test_who_reads_the_whole_database_is_told(evenflow, db, database_url: str, tmp_path: Path) -> None:
+    """R-SE5: before they have it."""
+    file = tmp_path / "all.dump"
+    assert evenflow("db", "dump", str(file), DATABASE_URL=database_url).returncode == Exit.OK
+    assert evenflow("db", "dump", str(file), DATABASE_URL=database_url).returncode != Exit.OK, "the file is there"
+    evenflow("db", "psql", "--", "--command", "select 1", DATABASE_URL=database_url)
+    told = db.execute("select action from audit_event where action like 'db.%' order by event_id").fetchall()
+    assert [action for (action,) in told] == ["db.dump", "db.dump", "db.psql"]
+
+
 def test_doctor_names_the_cure(evenflow, empty_database_url: str) -> None:
     done = evenflow("doctor", DATABASE_URL=empty_database_url, API_URL="http://127.0.0.1:1", WORKRES="3")
     assert done.returncode == Exit.UNREACHABLE

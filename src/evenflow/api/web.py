@@ -63,6 +63,7 @@ class WebServer:
                 access_log=False,
                 log_config=None,
                 server_header=False,
+                headers=[("X-Content-Type-Options", "nosniff")],  # what authors write is in answers: no browser guesses at it
                 date_header=False,
                 proxy_headers=False,
                 backlog=limits.BACKLOG,

@@ -114,11 +114,7 @@ def url(*, json: Json = False) -> None:
 def psql(*arguments: str) -> int:
     """Open the database with psql, which gets all further arguments (after `--`)."""
     with _reach(load_settings()) as url:
-        try:
-            with connect(url, name="psql") as conn:
-                record(conn, _actor(), "db.psql", "database")
-        except (EvenflowError, psycopg.Error) as error:  # psql is for databases that are broken, too
-            errors.print(Text(f"events do not tell of this: {error}", style="yellow"))
+        _tell(url, "db.psql")
         return _psql(url, arguments)
 
 
@@ -145,6 +141,7 @@ def dump(
             "yellow",
         )
     with _reach(load_settings()) as url, _progress("dumping") as progress:
+        _tell(url, "db.dump")
         done = dumping.dump(url, file, replace=replace, progress=progress)
     if json:
         print_json({"file": str(done.file), "bytes": done.size, "at": done.at})
@@ -210,6 +207,15 @@ def fence(*, json: Json = False) -> None:
         print_json({"incarnation": incarnation})
     else:
         say("services from before are let in no more, and what was in flight is sent again")
+
+
+def _tell(url: str, action: str) -> None:
+    """Before it is done. A database that is broken, or a standby, may still be looked at."""
+    try:
+        with connect(url, name="events") as conn:
+            record(conn, _actor(), action, "database")
+    except (EvenflowError, psycopg.Error) as error:
+        errors.print(Text(f"events do not tell of this: {error}", style="yellow"))
 
 
 def _actor() -> str:
