@@ -71,9 +71,11 @@ class Sequential:
             "returns": slots,
             "queues": ["default"],
             "lease_s": LEASE_S,
+            "since": "{}",
+            "looks": False,
         }
         rows = execute(self.worker, "dispatch/claim", params).fetchall()
-        return [Try(*row[5:9]) for row in rows if row[5] is not None]
+        return [Try(*row[6:10]) for row in rows if row[6] is not None]
 
     def report(self, tries: list[Try]) -> None:
         """All of them have ended well."""

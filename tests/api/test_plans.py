@@ -51,12 +51,21 @@ def fill(db: psycopg.Connection[Any], *, waiting: int) -> World:
 
 HOT = {  # what each try needs of the API: its types and arguments, and most rows that it may see
     "dispatch/claim": (
-        "bigint, text, int, int, text[], float8",
-        {"service_id": 1, "claim_key": "k", "slots": 50, "returns": 55, "queues": ["default", "big"], "lease_s": 15.0},
+        "bigint, text, int, int, text[], float8, jsonb, bool",
+        {
+            "service_id": 1,
+            "claim_key": "k",
+            "slots": 50,
+            "returns": 55,
+            "queues": ["default", "big"],
+            "lease_s": 15.0,
+            "since": "{}",
+            "looks": True,
+        },
         4 * (50 + OWN),
     ),
     "dispatch/compare_listed": ("bigint, bigint[], float8", {"service_id": 1, "epochs": [20, 40], "resend_after_s": 2.0}, 2 * OWN),
-    "dispatch/find_waiting": ("text[]", {"queues": ["default", "big", "none"]}, 6),
+    "dispatch/find_waiting": ("text[], jsonb", {"queues": ["default", "big", "none"], "since": "{}"}, 6),
     "dispatch/read_claimed": ("bigint, bigint[]", {"service_id": 1, "epochs": [20, 40]}, 4),
 }
 
@@ -126,8 +135,17 @@ def _seen(node: dict[str, Any], tables: Collection[str] = ("dispatch", "task_ins
 
 
 def test_a_claim_reads_what_it_takes(busy: World) -> None:
-    names = {"service_id": 1, "claim_key": "k", "slots": 50, "returns": 55, "queues": ["default", "big"], "lease_s": 15.0}
-    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, int, text[], float8", **names)
+    names = {
+        "service_id": 1,
+        "claim_key": "k",
+        "slots": 50,
+        "returns": 55,
+        "queues": ["default", "big"],
+        "lease_s": 15.0,
+        "since": "{}",
+        "looks": True,
+    }
+    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, int, text[], float8, jsonb, bool", **names)
     assert read <= 4 * (50 + OWN), plan
 
 
@@ -135,19 +153,37 @@ def test_a_claim_of_returns_reads_no_first_starts(busy: World) -> None:
     """R-DQ3: one scan of the index for each class and queue, and none of a class for which there is no slot."""
     busy.db.execute("update dispatch set class = 0 where epoch % 1000 = 0")
     busy.db.execute("analyze dispatch")
-    names = {"service_id": 1, "claim_key": "k", "slots": 0, "returns": 5, "queues": ["default", "big"], "lease_s": 15.0}
-    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, int, text[], float8", **names)
+    names = {
+        "service_id": 1,
+        "claim_key": "k",
+        "slots": 0,
+        "returns": 5,
+        "queues": ["default", "big"],
+        "lease_s": 15.0,
+        "since": "{}",
+        "looks": True,
+    }
+    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, int, text[], float8, jsonb, bool", **names)
     assert read <= 4 * (5 + OWN), plan
 
 
 def test_a_claim_that_finds_nothing_reads_nothing(busy: World) -> None:
-    names = {"service_id": 1, "claim_key": "k", "slots": 50, "returns": 55, "queues": ["none"], "lease_s": 15.0}
-    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, int, text[], float8", **names)
+    names = {
+        "service_id": 1,
+        "claim_key": "k",
+        "slots": 50,
+        "returns": 55,
+        "queues": ["none"],
+        "lease_s": 15.0,
+        "since": "{}",
+        "looks": True,
+    }
+    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, int, text[], float8, jsonb, bool", **names)
     assert read <= 4 * OWN, plan
 
 
 def test_the_look_at_the_queues(busy: World) -> None:
-    read, plan = rows_read(busy, "dispatch/find_waiting", "text[]", queues=["default", "big", "none"])
+    read, plan = rows_read(busy, "dispatch/find_waiting", "text[], jsonb", queues=["default", "big", "none"], since="{}")
     assert read <= 6, plan
     read, plan = rows_read(busy, "dispatch/read_kills", "bigint[]", workers=[1, 2])
     assert read <= 2 * OWN, plan

@@ -108,6 +108,8 @@ def test_claims(stored: Iterator[Stored]) -> None:
                         "returns": 1,
                         "queues": ["default"],
                         "lease_s": LEASE_S,
+                        "since": "{}",
+                        "looks": False,
                     }
                     cursor = execute(state.conn, "dispatch/claim", params)
                     assert cursor.description is not None

@@ -118,7 +118,14 @@ class World:
     def claim(self, slots: int = 1000, queues: tuple[str, ...] = ("default",), *, returns: int | None = None) -> list[Try]:
         """``returns``: at most so many that return; ``slots`` if not said."""
         self.claims += 1
-        params = {"service_id": self.worker, "claim_key": str(self.claims), "slots": slots, "lease_s": 60}
+        params = {
+            "service_id": self.worker,
+            "claim_key": str(self.claims),
+            "slots": slots,
+            "lease_s": 60,
+            "since": "{}",
+            "looks": False,
+        }
         execute(self.conn, "dispatch/claim", {**params, "returns": slots if returns is None else returns, "queues": list(queues)})
         return [
             Try(*row)

@@ -211,9 +211,18 @@ class ClaimsMeanwhile:
 
     def claim(self, key: str) -> list[int]:
         """The epochs that it is given for a claim of this key."""
-        params = {"service_id": self._worker, "claim_key": key, "slots": 9, "returns": 9, "queues": ["default"], "lease_s": 600}
+        params = {
+            "service_id": self._worker,
+            "claim_key": key,
+            "slots": 9,
+            "returns": 9,
+            "queues": ["default"],
+            "lease_s": 600,
+            "since": "{}",
+            "looks": False,
+        }
         with connect(self._url, name="api") as conn:
-            return [row[5] for row in execute(conn, "dispatch/claim", params) if row[5] is not None]
+            return [row[6] for row in execute(conn, "dispatch/claim", params) if row[6] is not None]
 
 
 @pytest.mark.parametrize("returns", [False, True])

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
+from evenflow.core.limits import LOOK_BACK_S
 from evenflow.store.columns import numbers
 from evenflow.store.failures import BAD_VALUE, not_storable
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
+
+
+class _Looks:
+    """From which transactions on claims look in each place, by connection: another may lead to a server that gives their numbers
+    again. The clock says only how often that is asked.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Conn, tuple[float, dict[str, str]]] = WeakKeyDictionary()
+
+    def since(self, conn: Conn) -> str:
+        return json.dumps(self._known.get(conn, (0.0, {}))[1])
+
+    def of(self, conn: Conn) -> dict[str, Any]:
+        """What a claim has to know."""
+        asked, _ = self._known.get(conn, (-LOOK_BACK_S, {}))
+        return {"since": self.since(conn), "looks": time.monotonic() - asked >= LOOK_BACK_S}
+
+    def found(self, conn: Conn, since: str) -> None:
+        _, known = self._known.get(conn, (0.0, {}))
+        self._known[conn] = time.monotonic(), known | json.loads(since)
+
+
+_looks = _Looks()
 
 RETURN, FIRST_START = 0, 1  # classes of dispatches
 
@@ -95,12 +123,15 @@ async def claim(
         "queues": list(queues),
         "lease_s": lease_s,
     }
+    names |= _looks.of(conn)
     for _ in ("a look", "a second one that sees what beat the first"):
         rows = await (await conn.execute(sql("dispatch/claim"), names, prepare=True)).fetchall()
         if not rows:
             return ClaimResult(None, False, [], [], [])
-        state, beaten, limited, kill = rows[0][:4]
-        taken = [row[4:] for row in rows if row[4] is not None]
+        state, beaten, limited, since, kill = rows[0][:5]
+        if since is not None:
+            _looks.found(conn, since)
+        taken = [row[5:] for row in rows if row[5] is not None]
         if taken or not beaten:
             break
     tries = await _with_returns(conn, [ClaimedTry(*row[1:]) for row in taken])
@@ -139,7 +170,9 @@ async def compare_listed(conn: Conn, *, service_id: int, epochs: Iterable[int], 
 async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable[int]) -> tuple[set[Place], list[tuple[int, int]]]:
     """Where in ``queues`` there is work, and (worker, epoch) of what is to be killed on ``workers``."""
     async with conn.pipeline():
-        waiting = await conn.execute(sql("dispatch/find_waiting"), {"queues": list(queues)}, prepare=True)
+        waiting = await conn.execute(
+            sql("dispatch/find_waiting"), {"queues": list(queues), "since": _looks.since(conn)}, prepare=True
+        )
         kills = await conn.execute(sql("dispatch/read_kills"), {"workers": numbers(workers)}, prepare=True)
     return {Place(*row) for row in await waiting.fetchall()}, await kills.fetchall()
 

@@ -560,6 +560,11 @@ create index run_wake_order on run_wake (priority desc, line desc, wake_id) incl
 
 -------------------------------------------------------------------------------------------------------------- dispatch
 
+-- From which transaction on the next look at a queue is to be, when the oldest row that this one has left there is of that transaction. Rows
+-- of those before are gone for good. What may still be under way is not before it, this transaction included, should it have begun to write.
+create function look_from(oldest xid8) returns xid8 language sql stable as
+$$ select least(oldest, pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id_if_assigned()) $$;
+
 create sequence epoch_seq increment by 1000;                 -- a scheduler takes a thousand at a time
 
 -- One row for each try that is queued or runs. Deleting it releases its holds, once.
@@ -581,10 +586,12 @@ create table dispatch (
     claimed_at  timestamptz,
     kill_at     timestamptz,                                 -- since when an operator wants the process ended
     kill        boolean not null generated always as (kill_at is not null) stored,
-    intent      jsonb                                        -- an operator's, for when the process has ended: {"event": ..., "actor": ...}
+    intent      jsonb,                                       -- an operator's, for when the process has ended: {"event": ..., "actor": ...}
+    xact        xid8 not null default pg_current_xact_id()   -- the transaction that wrote it: claims look from one on
 );
-create index dispatch_waiting on dispatch (queue, class, priority desc, epoch) where worker_id is null;      -- dispatch/claim
-create index dispatch_of_worker on dispatch (worker_id) where worker_id is not null;                         -- dispatch/compare_listed
+create index dispatch_waiting on dispatch (queue, class, priority desc, xact, epoch) where worker_id is null;  -- dispatch/claim
+create index dispatch_of_worker on dispatch (worker_id, claim_key) where worker_id is not null;              -- dispatch/claim, dispatch/compare_listed
+create index dispatch_killed on dispatch (worker_id) where kill;                                             -- dispatch/claim, dispatch/read_kills
 
 -- One row for a task instance that is deferred, or that has returned and whose try has not ended. The scheduler writes it, but for the
 -- claim, failures and due_at, which the API writes for triggerers.
@@ -639,11 +646,6 @@ create table report (
 );
 create index report_oldest on report (xact, report_id) where not held and kind not in ('cancel', 'operate'); -- inbox/lock_runs, metrics/read_backlog
 create index report_changes on report (xact, report_id) where not held and kind in ('cancel', 'operate');    -- inbox/lock_runs, metrics/read_backlog
-
--- From which transaction on the next look at a queue is to be, when the oldest row that this one has left there is of that transaction. Rows
--- of those before are gone for good. What may still be under way is not before it, this transaction included, should it have begun to write.
-create function look_from(oldest xid8) returns xid8 language sql stable as
-$$ select least(oldest, pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id_if_assigned()) $$;
 
 -- The only source of "later".
 create table timer (

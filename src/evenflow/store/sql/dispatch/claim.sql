@@ -4,36 +4,64 @@
 -- answer was lost. Taking leaves the key in the worker's row, so of two claims with one key at the same time the second waits there,
 -- sees it and takes nothing ("beaten"; what the first took is not in its snapshot), and nobody declares the worker lost between the look
 -- and the claim. What is frozen is passed over. A worker that is not in full service (own) gets returns only, or nothing when it is
--- frozen; "limited" says so.
-with closed as materialized (
+-- frozen; "limited" says so. In each place, a class of a queue, tries of transactions before "since" are not looked for: they were given out or have
+-- ended, and yet each look would pass over them while anybody's snapshot is older; the index has the number behind the priority, so they are
+-- skipped without a look at the table. Now and then ("looks") the answer says from which transactions on the next looks are to be, for which it looks at the first
+-- of each priority that waits; a place with very many of those keeps what it had.
+with recursive place as materialized (
+    select q.queue, c.class, c.class || q.queue as name, coalesce((%(since)s::jsonb ->> (c.class || q.queue))::xid8, '0') as since
+    from unnest(%(queues)s::text[]) as q (queue)
+    cross join (values (0), (1)) as c (class)
+), first_one as (
+    select p.name, p.queue, p.class, p.since, d.priority, d.xact, 1 as n
+    from place p
+    left join lateral (
+        select priority, xact from dispatch
+        where dispatch.queue = p.queue and dispatch.class = p.class and worker_id is null and dispatch.xact >= p.since
+        order by priority desc, xact, epoch
+        limit 1
+    ) as d on true
+    where %(looks)s
+    union all
+    select f.name, f.queue, f.class, f.since, d.priority, d.xact, f.n + 1
+    from first_one f
+    cross join lateral (
+        select priority, xact from dispatch
+        where dispatch.queue = f.queue and dispatch.class = f.class and worker_id is null and dispatch.xact >= f.since
+          and priority < f.priority
+        order by priority desc, xact, epoch
+        limit 1
+    ) as d
+    where f.n < 100
+), closed as materialized (
     select kind, name, state from service_state where kind = 'worker' or state = 'frozen'
 ), own as materialized (
     select state from closed where kind = 'worker' and name = (select name from service where service_id = %(service_id)s)
 ), best as materialized (
-    select d.epoch, d.class, row_number() over (order by d.class, d.priority desc, d.epoch) as place
-    from unnest(%(queues)s::text[]) as q (queue)
+    select d.epoch, d.class, row_number() over (order by d.class, d.priority desc, d.xact, d.epoch) as rank
+    from place q
     cross join lateral (
-        select 0, %(returns)s::int where not exists (select from own where state = 'frozen')
+        select %(returns)s::int where q.class = 0 and not exists (select from own where state = 'frozen')
         union all
-        select 1, %(slots)s::int where not exists (select from own)
-    ) as c (class, most)
+        select %(slots)s::int where q.class = 1 and not exists (select from own)
+    ) as c (most)
     cross join lateral (
-        select epoch, class, priority
+        select epoch, class, priority, xact
         from dispatch
-        where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null
+        where dispatch.queue = q.queue and dispatch.class = q.class and worker_id is null and dispatch.xact >= q.since
           and (avoid is distinct from %(service_id)s or created_at < now() - interval '5 seconds')
           and not exists (
               select from closed f
               where f.kind = 'system' or f.kind = 'queue' and f.name = q.queue
                  or f.kind = 'dag' and f.name = (select dag_id from dag_run where dag_run.run_key = dispatch.run_key)
                  or f.kind = 'pool' and f.name = (select name from concurrency_limit where limit_id = dispatch.holds[1]))
-        order by priority desc, epoch
+        order by priority desc, xact, epoch
         limit c.most
         for no key update skip locked
     ) as d
     where not exists (select from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s)
 ), chosen as materialized (
-    select epoch from best where place <= case class when 0 then %(returns)s::int else %(slots)s::int end
+    select epoch from best where rank <= case class when 0 then %(returns)s::int else %(slots)s::int end
 ), worker as (
     update service set claim_key = %(claim_key)s
     where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
@@ -52,6 +80,8 @@ with closed as materialized (
 )
 select s.state, exists (select from chosen) and not exists (select from worker) as beaten,
        exists (select from own) as limited,
+       (select jsonb_object_agg(name, since::text)
+        from (select name, case when max(n) = 100 then max(since) else look_from(min(xact)) end as since from first_one group by name) as n)::text as since,
        array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
        extract(epoch from d.claimed_at - d.created_at)::float8 as waited_s,
        d.epoch, d.run_key, d.task_index, d.map_index, d.try_number, r.version_key, r.dag_id, r.run_id, r.run_type, r.params, r.run_after,

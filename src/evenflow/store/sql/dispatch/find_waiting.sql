@@ -1,11 +1,12 @@
 -- Which of these queues have tries that wait for a worker: returns (class 0), first starts (class 1). The first of each, in the order of the
--- index, answers it: without the order the planner may read the table for it.
+-- index, answers it: without the order the planner may read the table for it. "since" as in dispatch/claim.
 select q.queue, c.class
 from unnest(%(queues)s::text[]) as q (queue)
 cross join (values (0), (1)) as c (class)
 cross join lateral (
     select from dispatch
     where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null
-    order by priority desc, epoch
+      and dispatch.xact >= coalesce((%(since)s::jsonb ->> (c.class || q.queue))::xid8, '0')
+    order by priority desc, xact, epoch
     limit 1
 ) as first_one
