@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import Mock
 
 import msgspec
+import pytest
 import uvicorn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +21,8 @@ from evenflow.api.specs import checked_spec
 from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, Param, TaskSpec
 from evenflow.errors import DagError
 from evenflow.process.frames import FrameBuffer, FrameTooLarge, pack_frame
+from evenflow.triggerer import said as triggerer_said
+from evenflow.worker import said as worker_said
 from tests.watchdog import within
 
 EACH_S = 1.0  # of CPU time; most take a millisecond
@@ -54,13 +58,25 @@ tasks = st.builds(
     group=st.none() | positions,
     mapping=st.none() | mappings,
 )
-specs = st.builds(
+odd_specs = st.builds(
     DagSpec,
     dag_id=names,
     tasks=st.lists(tasks, max_size=6).map(tuple),
     groups=st.lists(st.builds(GroupSpec, group_id=names, parent=st.none() | positions), max_size=4).map(tuple),
     params=st.dictionaries(names, st.builds(Param, default=json_values, schema=schemas), max_size=2),
 )
+
+links = st.lists(st.sets(st.integers(0, 5), max_size=3), max_size=6)
+plain_specs = links.map(
+    lambda upstream: DagSpec(
+        dag_id="d",
+        tasks=tuple(
+            TaskSpec(task_id=f"t{n}", operator="empty", upstream=tuple(sorted(u for u in some if u < n)))
+            for n, some in enumerate(upstream)
+        ),
+    )
+)
+specs = odd_specs | plain_specs  # as wrong as can be, and well
 
 
 def look(text: str) -> None:
@@ -106,6 +122,47 @@ def test_frames_in_any_parts_and_then_anything(frames: list[tuple[dict[str, Any]
         with contextlib.suppress(FrameTooLarge):
             for _, body in buffer.feed(tail):
                 assert len(body) <= len(tail)
+
+
+words = ("pull", "push", "ask", "progress", "result", "fired", "failed", "log", "blocked", "alive", "shout")
+parts_of_heads = ("task_id", "key", "map_index", "run_id", "question", "outcome", "reason", "error_types", "skip", "number")
+said = st.fixed_dictionaries({"say": st.sampled_from(words)}, optional=dict.fromkeys(parts_of_heads, json_values)) | (
+    st.fixed_dictionaries({"say": st.just("pull"), "task_id": names, "key": names, "map_index": st.none() | positions})
+)
+
+
+@few
+@given(said.map(lambda head: json.dumps(head).encode()) | st.binary(max_size=50))
+@pytest.mark.parametrize("read", [worker_said.read_head, triggerer_said.read_head])
+def test_heads_of_frames_of_any_form(read: Callable[[bytes], object], head: bytes) -> None:
+    """What is read has the form of what a child may say."""
+    with within(EACH_S), contextlib.suppress(ValueError, RecursionError):
+        found = msgspec.to_builtins(read(head))
+        assert {"say": found["say"]} == {"say": json.loads(head)["say"]}
+        assert isinstance(found.get("key", ""), (str, int, type(None)))
+
+
+def test_some_of_these_are_good() -> None:
+    """Else nothing but refusals would be tested."""
+    good = {"specs": 0, "heads": 0}
+
+    @settings(few, max_examples=200)
+    @given(specs)
+    def count_specs(spec: DagSpec) -> None:
+        with contextlib.suppress(DagError):
+            checked_spec(spec.to_json())
+            good["specs"] += 1
+
+    @settings(few, max_examples=200)
+    @given(said)
+    def count_heads(head: dict[str, Any]) -> None:
+        with contextlib.suppress(ValueError):
+            worker_said.read_head(json.dumps(head).encode())
+            good["heads"] += 1
+
+    count_specs()
+    count_heads()
+    assert min(good.values()) >= 10, good
 
 
 heads = st.lists(

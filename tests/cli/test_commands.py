@@ -102,6 +102,7 @@ def test_nobody_is_there(evenflow) -> None:
     done = evenflow("dags", "list", TOKEN="x", API_URL="http://127.0.0.1:1")
     assert done.returncode == Exit.UNREACHABLE
     assert "The Evenflow API at http://127.0.0.1:1 cannot be reached" in done.stderr
+    assert "cannot be reached: Connection refused. Start it" in done.stderr
     assert "evenflow up" in done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -111,8 +112,15 @@ class HttpClient:
         return self._session
 
     def _unavailable(self, error: Exception) -> ApiUnavailable:
-        reason = str(error) or type(error).__name__
+        reason = _said(error)
         return ApiUnavailable(
             f"The Evenflow API at {', '.join(sorted(self._urls))} cannot be reached: {reason}. Start it (evenflow up) or correct "
             "EVENFLOW_API_URL."
         )
+
+
+def _said(error: Exception) -> str:
+    """Of a connection that cannot be made the system's word alone: where to is known, and aiohttp's talk of TLS misleads."""
+    if type(error) is aiohttp.ClientConnectorError and (error.os_error.errno or 0) > 0:
+        return os.strerror(error.os_error.errno or 0)
+    return str(error) or type(error).__name__

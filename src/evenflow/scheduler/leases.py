@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from evenflow.core.limits import LEASE_S
+from evenflow.core.plurals import counted
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import inbox, leases
 from evenflow.store.notify import INBOX
@@ -24,10 +25,10 @@ def watch_leases(conn: Conn) -> None:
     if lapsed:
         reached(KillPoint.LEASES_LAPSED)
     if (triggers := leases.release_triggers(conn)) > 0:
-        log.warning("%d triggers of lost or stopped triggerers wait for another one", triggers)
+        log.warning("triggerers were lost or stopped: %s to be claimed by another one", counted(triggers, "trigger"))
     if (tries := leases.report_lost_tries(conn)) > 0:
         reached(KillPoint.LOSSES_REPORTED)
-        log.warning("%d tries of lost workers are sent again", tries)
+        log.warning("workers were lost: %s sent again", counted(tries, "task instance"))
         inbox.notify(conn, INBOX)
 
 
@@ -56,7 +57,8 @@ def _lapse(conn: Conn) -> list[tuple[int, str, str]]:
         return []
     if clock.counted_from > read.clock.counted_from or clock.ticked_at < read.clock.ticked_at:
         if leases.holders_before(conn, at_s=read.clock.ticked_at):  # else all had been stopped in order, and nothing begins anew
-            log.warning("leases were not counted for %.1f s and begin anew", read.now_s - read.clock.ticked_at)
+            stood_s = read.now_s - read.clock.ticked_at
+            log.warning("no scheduler was at work for %.1f s: services have %g s again in which to be heard of", stood_s, LEASE_S)
         leases.correct_beats(conn)
     leases.tick_clock(conn, clock)
     before = clock.lost_before()
