@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.running import RunningEvenflow
+from tests.worker.world import runs
 
 DAGS = """
 from pathlib import Path
@@ -109,7 +110,7 @@ def test_a_callback_survives_its_worker(up: RunningEvenflow, tmp_path: Path) -> 
     worker = next(p for p in psutil.Process(first).parents() if p.ppid() == up.process.pid)
     worker.send_signal(signal.SIGKILL)
     until(lambda: pids.read_text().count(".") == 2, "the second call")
-    until(lambda: not psutil.pid_exists(first), "the end of the first process")
+    until(lambda: not runs(first), "the end of the first process")
     (tmp_path / "go").touch()
     (call,) = until(lambda: ended(up, "hanging", "h1", 1), "the end of the callback")
     assert call["state"] == "success"
