@@ -191,6 +191,19 @@ def test_ends_of_tasks_wait_for_a_small_slice_of_creation_at_most(world: Any) ->
     world.audit()
 
 
+def test_a_transaction_that_hears_of_many_runs_creates_as_many(world: Any) -> None:
+    """R-HA10: else a burst of runs, whose tasks end all the while, would be created ten by ten."""
+    several = 3 * NEW_RUNS_BESIDE_TRIES
+    add_backlog(world, "early", several)
+    world.advance()
+    runs = add_backlog(world, "narrow", 2 * several)
+    world.report(world.claim())
+    advance(world.conn, world.catalog)
+    assert begun(world, runs) == several
+    world.advance()
+    world.audit()
+
+
 def test_a_run_that_is_too_large_for_the_rest_of_a_slice_keeps_its_place(world: Any) -> None:
     """R-ST4: whoever came first begins first, also where a transaction creates one run only."""
     world.add_dag(DagSpec(dag_id="busy", tasks=TASKS))

@@ -91,7 +91,7 @@ def advance(
         if turn.closures:
             batch.closures = selection.as_closures(selection.read_closures(conn).all())
         selects = lead and (turn.fast_follow or sweep)
-        work = _Work(conn, turn) if selects else None
+        work = _Work(conn, turn, len(locked)) if selects else None
         usable = pass_by(conn, locked, lead=lead)
         reports, stale, again = _apply(batch, usable, turn, lead)
         again |= len(locked) == max_runs or len(usable) < len(locked)
@@ -148,8 +148,8 @@ def _notify(batch: Batch, *, rest_is_left: bool, lead: bool) -> None:
 class _Work:
     """What else the holder of the executor's lock does before a round: runs to create, wakes, pauses. Making it asks for all."""
 
-    def __init__(self, conn: Conn, turn: inbox.Turn) -> None:
-        self._slice = Slice.beside(tries=turn.tries)
+    def __init__(self, conn: Conn, turn: inbox.Turn, runs_heard: int) -> None:
+        self._slice = Slice.beside(runs_heard, tries=turn.tries)
         self._queued = self._slice.take_queued(conn) if turn.run_wakes else None
         self._wakes = selection.fold_wakes(conn) if turn.wakes else None
         self._pauses = selection.take_pauses(conn) if turn.pauses else None

@@ -38,10 +38,14 @@ class Slice:
     instances: int
 
     @classmethod
-    def beside(cls, *, tries: bool) -> Slice:
-        """While ``tries`` are under way their ends, and what starts in their place, wait for a small one at most."""
+    def beside(cls, runs_heard: int, *, tries: bool) -> Slice:
+        """While ``tries`` are under way their ends, and what starts in their place, wait for a small one at most; where the
+        transaction applies what is said of many runs, for as many new ones: to create no more than ten would halve a burst.
+        """
         if tries:
-            return cls(NEW_RUNS_BESIDE_TRIES, NEW_RUNS_BESIDE_TRIES, NEW_INSTANCES_BESIDE_TRIES)
+            in_all = min(NEW_RUNS_PER_TURN, max(NEW_RUNS_BESIDE_TRIES, runs_heard))
+            share = NEW_INSTANCES_BESIDE_TRIES * in_all // NEW_RUNS_BESIDE_TRIES
+            return cls(in_all, min(in_all, NEW_RUNS_OF_DAG), min(NEW_INSTANCES_PER_TURN, share))
         return cls(NEW_RUNS_PER_TURN, NEW_RUNS_OF_DAG, NEW_INSTANCES_PER_TURN)
 
     def take_queued(self, conn: Conn) -> Rows[runs.QueuedRun]:
