@@ -136,7 +136,7 @@ def test_a_turn_that_fails_leaves_what_it_took_in_sight(world: Any, run_key: int
 
 
 def test_a_turn_inside_a_transaction_that_has_written_finds_what_that_says_next(world: Any, run_key: int) -> None:
-    """R-HA19: a transaction's own number is not among those under way that its snapshot knows."""
+    """R-HA19: a transaction that has its own number is itself one of those under way."""
     with world.conn.transaction():
         world.conn.execute("update dag set updated_at = now() where dag_id = 'evenflow_callbacks'")
         turn(world)

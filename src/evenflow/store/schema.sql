@@ -561,9 +561,9 @@ create index run_wake_order on run_wake (priority desc, line desc, wake_id) incl
 -------------------------------------------------------------------------------------------------------------- dispatch
 
 -- From which transaction on the next look at a queue is to be, when the oldest row that this one has left there is of that transaction. Rows
--- of those before are gone for good. What may still be under way is not before it, this transaction included, should it have begun to write.
+-- of those before are gone for good. What may still be under way is not before it, this transaction included, should it have begun to write: PostgreSQL counts it.
 create function look_from(oldest xid8) returns xid8 language sql stable as
-$$ select least(oldest, pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id_if_assigned()) $$;
+$$ select least(oldest, pg_snapshot_xmin(pg_current_snapshot())) $$;
 
 create sequence epoch_seq increment by 1000;                 -- a scheduler takes a thousand at a time
 
