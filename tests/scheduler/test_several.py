@@ -172,6 +172,9 @@ def test_no_inversion_but_between_rounds_that_overlap(world: Any, database_url: 
             for t in r.sample(tries, len(tries)):
                 world.report([t])
             hands.rest(world)
+            assert world.startable() == []
+        assert world.conn.execute("select count(*) from dispatch").fetchone() == (0,), "the worker was given all there was"
+    assert hands.tally.repairs == 0
     priority.update(world.conn.execute("select run_key, priority from dag_run").fetchall())
     assert hands.findings == []
     rounds = sorted((turn for turns in hands.turns for turn in turns), key=lambda turn: turn.began)
