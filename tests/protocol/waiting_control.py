@@ -114,8 +114,10 @@ def _answered(task: Task, rules: Any) -> Iterator[None]:
         purpose=(waits.purpose or None) if waits else None,
     )
 
-    def read_unfinished(conn: Any, run_key: int, states: Collection[TaskState], *, limit: int | None) -> Any:
-        """In parts, what is being ended already is left out."""
+    def read_unfinished(
+        conn: Any, run_key: int, states: Collection[TaskState], *, limit: int | None, spared: Collection[int] = ()
+    ) -> Any:
+        """In parts, what is being ended already is left out. The task is no teardown."""
         ends = bool(row and row.kill) or unfinished.purpose == "clean_up"
         return _rows([unfinished] if task.state in states and not (limit and ends) else [])
 

@@ -315,3 +315,70 @@ def test_a_clear_in_slices_ends_as_one_in_one_transaction(world: Any, monkeypatc
             seen.append(ends(random.Random(r.random()), world, run, seed))
         found.append(seen)
     assert found[0] == found[1]
+
+
+def torn_down(r: random.Random, dag_id: str) -> DagSpec:
+    """A random DAG between a setup and its teardown; what fails is tried again much later."""
+    spec = random_dag(r, 0)
+    first, *others = (replace(t, retries=1, retry_delay=3600.0, max_active_tis_per_dag=None) for t in spec.tasks)
+    setup = replace(first, setup=True, mapping=None)
+    between = [replace(t, upstream=t.upstream or (0,)) for t in others]
+    teardown = TaskSpec(
+        task_id="last",
+        operator="python",
+        upstream=tuple(range(len(spec.tasks))),
+        trigger_rule=TriggerRule.ALL_DONE_SETUP_SUCCESS,
+        teardown=True,
+    )
+    return replace(spec, dag_id=dag_id, tasks=(setup, *between, teardown))
+
+
+def dispatched(world: Any, run: int) -> list[Any]:
+    """The last epochs of all but teardowns."""
+    rows = world.conn.execute(
+        "select task_index, map_index, epoch"
+        " from task_instance join dag_run using (run_key) join task using (version_key, task_index)"
+        " where run_key = %s and epoch > 0 and task_id <> 'last' order by 1, 2",
+        [run],
+    )
+    return rows.fetchall()
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_a_run_with_a_teardown_is_cancelled_part_by_part(world: Any, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """R-HA19: parts of one instance each, with ends of tries and due retries in between, end a run as one transaction does, but
+    that what waited may have learnt first that an upstream has failed; only the teardown is started after the cancel, and no
+    counter is wrong after any transaction.
+    """
+    for pool in ("p1", "p2", "default_pool"):
+        world.set_limit("pool", pool, 4)
+    found = []
+    for dag_id, at_once in (("parts", 1), ("whole", 1_000)):
+        monkeypatch.setattr("evenflow.scheduler.cancel.CHANGED_PER_TURN", at_once)
+        r = random.Random(seed)
+        world.add_dag(torn_down(r, dag_id))
+        run = world.trigger(dag_id)
+        world.advance()
+        world.report(world.claim(10))
+        world.advance()
+        running = []
+        for _ in range(r.randint(0, 4)):
+            running += world.claim(r.randint(1, 4))
+            while len(running) > 1:
+                world.report([running.pop(0)], r.choice(["success", "failed", "failed"]))
+            world.advance()
+        world.cancel(run)
+        sent, again = dispatched(world, run), True
+        while again:
+            again = advance(world.conn, Catalog()).again
+            world.audit()
+            world.conn.execute("update timer set due_at = now() where kind = 'retry'")
+            ended = [running.pop()] if running else world.claim(10)
+            world.report(ended, "success")
+            again |= bool(ended)
+        assert dispatched(world, run) == sent
+        states = {task: {"upstream_failed": "skipped"}.get(state, state) for task, state in world.states(run).items()}
+        found.append((world.run_state(run), states))
+        assert world.run_state(run) in ("success", "failed")
+        assert world.conn.execute("select count(*) from dispatch").fetchone() == (0,)
+    assert found[0] == found[1]

@@ -121,8 +121,11 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "operations/recount_run", {"run_key": run, "leaves": tasks}
         yield "operations/read_waiting", {"run_key": run, "task_index": -1, "map_index": -1, "limit": None}
         yield "operations/find_left", {"run_key": run, "cancelled": CANCELLED}
-        yield "tasks/read_unfinished", {"run_key": run, "states": ["none", "queued", "scheduled"], "limit": N, "every": False}
-        yield "tasks/find_processes", {"run_key": run}
+        yield (
+            "tasks/read_unfinished",
+            {"run_key": run, "states": ["none", "queued", "scheduled"], "limit": N, "every": False, "spared": []},
+        )
+        yield "tasks/find_processes", {"run_key": run, "spared": []}
         yield "tasks/skip_rest", {"run_key": run, "spared": tasks[:1]}
         yield "branches/read_standing", {"run_key": run}
         yield "operations/withdraw_ready", {"run_key": run}

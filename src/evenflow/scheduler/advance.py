@@ -207,7 +207,7 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
     already = {row.run_key for row in locked if row.cancelled_by is not None}
     for run_key, report in cancels.items():
         if run_key in already:
-            if batch.runs[run_key].ends_in_parts:  # else what is left of it are teardowns
+            if states[run_key] is RunState.RUNNING:
                 end_part(batch, batch.runs[run_key])
             continue
         actor = str((report.payload or {}).get("actor", "an operator"))

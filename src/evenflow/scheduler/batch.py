@@ -54,6 +54,10 @@ class Run:
         """Whether a cancel ends what is left of it, so that nothing else decides about that. Where there are teardowns, they do."""
         return self.cancelled_by is not None and not self.graph.has_teardowns
 
+    def ends(self, task_index: int) -> bool:
+        """Whether a cancel ends its instances, now or in a later part, so that none of them goes on."""
+        return self.cancelled_by is not None and not self.graph.teardown[task_index]
+
 
 class Item(Struct):
     """A task instance that this transaction changes. ``was_state`` is None for one that it creates."""

@@ -5,9 +5,9 @@ ends so many, from the last tasks to the first; while there are more it leaves a
 between, that cancel is there. What is said of the run meanwhile ends what it is about, and nothing else: the cancel comes to it.
 
 What is deferred waits no more; where it has left something outside, a worker stops that first, and it counts as running until then.
-Teardowns are spared, and a run that has some is ended in one transaction: each teardown is decided when all that it waits for has
-ended, as ever, so what a setup has made is cleaned up. What stands between a try that is being killed and a teardown waits too:
-else the teardown would not know of the try.
+Teardowns are spared: each is decided when all that it waits for has ended, as ever, so what a setup has made is cleaned up. What
+stands between a try that is being killed and a teardown waits too: else the teardown would not know of the try. Therefore what
+waits for its upstreams in a run with teardowns is ended by the last part, in one transaction.
 """
 
 from __future__ import annotations
@@ -61,30 +61,45 @@ def cancel_run(batch: Batch, run: Run, state: RunState, actor: str) -> None:
     run.cancelled_by = actor
     batch.run_events.append((run.run_key, "cancel_requested", "running", actor))
     batch.wake(row[0] for row in selection.delete_run_lanes(conn, run.run_key).all())
-    held = past.forget_gates(conn, run.run_key) if run.graph.past else set()
-    if run.ends_in_parts:
-        batch.kills += tasks.find_processes(conn, run.run_key)
-        end_part(batch, run, {TaskState.QUEUED})  # what could be claimed first
-        return
-    rows = tasks.read_unfinished(conn, run.run_key, _UNFINISHED, limit=None).all()
-    waits = _waits(run, rows)
-    _end(batch, run, rows, waits, held)
-    _skip_rest(batch, run, spared=_end_untouched(batch, run, waits, actor))
+    if run.graph.past and run.ends_in_parts:
+        past.forget_gates(conn, run.run_key)
+    batch.kills += tasks.find_processes(conn, run.run_key, spared=_teardowns(run))
+    end_part(batch, run, {TaskState.QUEUED})  # what could be claimed first
 
 
 def end_part(batch: Batch, run: Run, first: Collection[TaskState] = ()) -> None:
     """Ends some more of a run that is being cancelled, what is in the states ``first`` before the rest, and asks for the next part.
     Costs what it ends, whatever is left.
     """
+    spared = _teardowns(run)
+    later = _UNFINISHED - set(first) - ({TaskState.NONE} if spared else set())
     rows: list[tasks.Unfinished] = []
-    for states in (first, _UNFINISHED - set(first)):
+    for states in (first, later):
         if states and (room := CHANGED_PER_TURN - len(rows)):
-            rows += tasks.read_unfinished(batch.conn, run.run_key, states, limit=room).all()
+            rows += tasks.read_unfinished(batch.conn, run.run_key, states, limit=room, spared=spared).all()
+    if spared and len(rows) < CHANGED_PER_TURN:
+        _end_last(batch, run)
+        return
     _end(batch, run, rows, set(), set())
     if len(rows) == CHANGED_PER_TURN:
         batch.stops.append((run.run_key, str(run.cancelled_by)))
     else:
         _skip_rest(batch, run, spared=())
+
+
+def _end_last(batch: Batch, run: Run) -> None:
+    """What is left of a run that has teardowns. Lanes are those of teardowns that have become ready since."""
+    conn = batch.conn
+    batch.wake(row[0] for row in selection.delete_run_lanes(conn, run.run_key).all())
+    held = past.forget_gates(conn, run.run_key) if run.graph.past else set()
+    rows = tasks.read_unfinished(conn, run.run_key, _UNFINISHED, limit=None).all()
+    waits = _waits(run, rows)
+    _end(batch, run, rows, waits, held)
+    _skip_rest(batch, run, spared=_end_untouched(batch, run, waits, str(run.cancelled_by)))
+
+
+def _teardowns(run: Run) -> list[int]:
+    return [index for index, teardown in enumerate(run.graph.teardown) if teardown]
 
 
 def _end(batch: Batch, run: Run, rows: list[tasks.Unfinished], waits: set[tuple[int, int]], held: set[tuple[int, int]]) -> None:

@@ -95,7 +95,7 @@ def apply_events(batch: Batch, reports: Sequence[TakenReport]) -> int:
             void += 1
             continue
         said, run = report.payload or {}, batch.runs[report.run_key]
-        if run.ends_in_parts:
+        if run.ends(item.task_index):
             void += 1
             continue
         run.ready_at_s = max(run.ready_at_s, report.at_s)
@@ -108,7 +108,7 @@ def end_waits(batch: Batch, timers: Sequence[TakenTimer]) -> None:
     waiting = deferrals.read_some(batch.conn, {(timer.run_key, timer.task_index, timer.map_index) for timer in timers})
     for timer in timers:
         found = waiting.get((timer.run_key, timer.task_index, timer.map_index))
-        if found is None or not _waits(item := _item_of(batch, found), found) or batch.runs[timer.run_key].ends_in_parts:
+        if found is None or not _waits(item := _item_of(batch, found), found) or batch.runs[timer.run_key].ends(timer.task_index):
             continue
         spec = spec_of(batch, item)
         if timer.kind == TRIGGER_TIMEOUT:

@@ -95,7 +95,7 @@ def apply_timers(batch: Batch, timers: Iterable[TakenTimer]) -> None:
             if item.state != timer.state:
                 continue  # a cancel in this very transaction
             run = batch.runs[timer.run_key]
-            if run.ends_in_parts:
+            if run.ends(timer.task_index):
                 continue
             run.ready_at_s = max(run.ready_at_s, timer.due_at_s)
             batch.ready.append(item)

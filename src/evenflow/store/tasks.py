@@ -157,15 +157,18 @@ def read_instances(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[Ins
     return Rows(execute(conn, "tasks/read_instances", params), lambda row: Instance(*row))
 
 
-def read_unfinished(conn: Conn, run_key: int, states: Collection[str], *, limit: int | None) -> Rows[Unfinished]:
-    """All that are in these states, or of those that are not ending already so many of the last tasks."""
-    params = {"run_key": run_key, "states": words(states), "every": limit is None, "limit": limit}
+def read_unfinished(
+    conn: Conn, run_key: int, states: Collection[str], *, limit: int | None, spared: Iterable[int] = ()
+) -> Rows[Unfinished]:
+    """All that are in these states, or of those that are not ending already so many of the last tasks; none of ``spared`` tasks."""
+    params = {"run_key": run_key, "states": words(states), "every": limit is None, "limit": limit, "spared": numbers(spared)}
     return Rows(execute(conn, "tasks/read_unfinished", params), row_of(Unfinished))
 
 
-def find_processes(conn: Conn, run_key: int) -> list[int]:
-    """The epochs that workers have of a run and that nobody has had killed."""
-    return [epoch for (epoch,) in execute(conn, "tasks/find_processes", {"run_key": run_key}).fetchall()]
+def find_processes(conn: Conn, run_key: int, *, spared: Iterable[int]) -> list[int]:
+    """The epochs that workers have of a run and that nobody has had killed, but for those of ``spared`` tasks."""
+    params = {"run_key": run_key, "spared": numbers(spared)}
+    return [epoch for (epoch,) in execute(conn, "tasks/find_processes", params).fetchall()]
 
 
 def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Rows[ResultLength]:

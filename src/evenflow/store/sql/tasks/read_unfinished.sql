@@ -1,4 +1,4 @@
--- Task instances of a run that are in these states, the last tasks first and so many at most, with the worker of their dispatch, and whether
+-- Task instances of a run that are in these states, those of spared tasks left out, the last tasks first and so many at most, with the worker of their dispatch, and whether
 -- they have deferred in their try; unless all are asked for, those left out that are being killed or cleaned up after already. For operators'
 -- intents, never in the hot path.
 -- Dispatches are locked NO KEY UPDATE, and read as locked: as in operations/find_live.
@@ -11,7 +11,7 @@ left join lateral (
 left join lateral (
     select true as has_deferred, purpose from deferral where run_key = t.run_key and task_index = t.task_index and map_index = t.map_index offset 0
 ) as f on true
-where t.run_key = %(run_key)s and t.state = any(%(states)s::task_state[])
+where t.run_key = %(run_key)s and t.state = any(%(states)s::task_state[]) and t.task_index <> all(%(spared)s::int[])
   and (%(every)s or d.kill is not true and f.purpose is distinct from 'clean_up')
 order by t.run_key desc, t.task_index desc, t.map_index desc
 limit %(limit)s
