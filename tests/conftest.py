@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -14,11 +15,14 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from evenflow.runtime.embedded import EmbeddedPostgres
+from evenflow.runtime import postgres_programs
+from evenflow.runtime.embedded import EmbeddedPostgres, programs
+from evenflow.runtime.embedded import server as embedded_server
 from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.migrate import migrate
 from tests.running import RunningEvenflow, running_evenflow
 
+_OTHER_SERVER = "EVENFLOW_TEST_POSTGRES"  # a directory with the bin, lib and share of another PostgreSQL, to run the tests on that
 _RUN_DIR = "EVENFLOW_TEST_RUN_DIR"  # set by the process that the run began with, inherited by the workers of xdist
 _TEMPLATE = "migrated"
 
@@ -35,7 +39,18 @@ _FAST = {
 _SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
+def _use_other_server(installed: Path) -> None:
+    """The tests' server is that one, with its default configuration but for what makes it quick."""
+    version = subprocess.run([installed / "bin" / "postgres", "--version"], capture_output=True, text=True, check=True).stdout
+    major = int(version.split()[-1].partition(".")[0])
+    for module in (programs, embedded_server):
+        vars(module)["MAJOR"] = major
+    vars(programs)["wheel_programs"] = vars(postgres_programs)["wheel_programs"] = lambda: installed / "bin"
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if other := os.environ.get(_OTHER_SERVER):
+        _use_other_server(Path(other))
     if not hasattr(config, "workerinput"):
         os.environ.setdefault("JDK_JAVA_OPTIONS", _SHORT_LIVED_JAVA)
         # Not pytest's own directory: that is 0700, and the server may run as another user.
