@@ -2,13 +2,14 @@
 
 ``clear_burst``: 8,760 runs are cleared at once. ``clear_chain``: a run of a chain of 10,000 is cleared. ``clear_mapped``: of a
 mapped task of 50,000 instances, 10,000 of which have rows, it is asked what would be cleared; it is cleared; another such run is
-marked. Meanwhile the runs of ``bystanders.py``. ``total_s`` is until all has been applied, and of the chain until its first task
-has begun again.
+marked. ``delete_dag``: a DAG whose file is gone is deleted with 100,000 runs of 20 tasks. Meanwhile the runs of ``bystanders.py``.
+``total_s`` is until all has been applied, and of the chain until its first task has begun again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -24,11 +25,11 @@ from evenflow.api.limits import PAGE
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
-from evenflow.store import operators
+from evenflow.store import dag_deletion, operators
 from evenflow.store.connect import connect_async
 from evenflow.store.operations import request
 
-SIZES = {"clear_burst": 8_760, "clear_chain": 10_000, "clear_mapped": 50_000}
+SIZES = {"clear_burst": 8_760, "clear_chain": 10_000, "clear_mapped": 50_000, "delete_dag": 100_000}
 TASKS = 20  # of each run of a burst
 BEGUN = 5  # of so many instances one has a row
 NEVER = str(10**9)  # what the worker counts is of no interest
@@ -139,4 +140,21 @@ async def _dry_run(url: str, run_key: int) -> int:
         return len(await operators.list_touched(conn, [run_key], [(0, None)], ["failed", "skipped"], left=False, limit=PAGE + 1))
 
 
-_CASES = {"clear_burst": _burst, "clear_chain": _chain, "clear_mapped": _mapped}
+def _delete(conn: psycopg.Connection[Any], url: str, size: int) -> dict[str, Any]:
+    _ended(conn, size, TASKS)
+    conn.execute("update dag set is_active = false where dag_id = 'bulk'")
+    conn.execute("vacuum analyze")
+    deleted: list[dag_deletion.Deletion] = []
+    thread = threading.Thread(target=lambda: deleted.append(asyncio.run(_deleted(url))))
+    total_s, others = watch(conn, thread.start, "select not exists (select from dag where dag_id = 'bulk')")
+    thread.join()
+    left = conn.execute("select count(*) from dag_run where dag_id = 'bulk'").fetchone()
+    return {"ok": deleted == [dag_deletion.Deletion(True, size)] and left == (0,), "total_s": round(total_s, 3), **others}
+
+
+async def _deleted(url: str) -> dag_deletion.Deletion:
+    async with await connect_async(url, name="bench") as conn:
+        return await dag_deletion.delete_dag(conn, "bulk")
+
+
+_CASES = {"clear_burst": _burst, "clear_chain": _chain, "clear_mapped": _mapped, "delete_dag": _delete}

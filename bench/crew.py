@@ -72,6 +72,10 @@ class Crew:
             total.update(answer)
         return total
 
+    def turns_lost(self) -> list[int]:
+        """By scheduler: how often the thread that takes turns has lost its database or failed, since its start."""
+        return list(self._ask("lost"))
+
     def _ask(self, what: str) -> Iterator[Any]:
         for scheduler in self.schedulers:
             assert scheduler.stdin is not None

@@ -1,7 +1,7 @@
 """Runs a shape and prints one JSON line a run: python bench/run.py SHAPE [-n RUNS] [--schedulers K] [--tag T] [--dsn URL].
 
 a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N];
-clear_*, cancel_* and change_* have one: [--size N];
+clear_*, cancel_*, change_*, delete_dag and dump_midnight have one: [--size N];
 turn_dags takes the number of DAGs as -n; b shapes have one: [--execution-free]; d_full has one: [--busy-s S];
 e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
 """
@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import bulk
 import catch_up
+import dump_midnight
 import execution_free
 import failover
 import large_runs
@@ -39,6 +40,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     options = {"runs": given.runs, "schedulers": given.schedulers}
     if case == turn_dags.CASE:
         return turn_dags.run(dags=given.runs, dsn=given.dsn)
+    if case == dump_midnight.CASE:
+        return dump_midnight.run(size=given.size, schedulers=given.schedulers, dsn=given.dsn)
     if case in bulk.SIZES:
         return bulk.run(case, size=given.size, dsn=given.dsn, **options)
     if case in large_runs.SIZES:
@@ -67,14 +70,16 @@ def _fault(given: argparse.Namespace) -> str | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, turn_dags.CASE]
+    names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, turn_dags.CASE, dump_midnight.CASE]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
     parser.add_argument("--tag", default="", help="kept with the results, e.g. what was changed")
     parser.add_argument("--dsn", metavar="URL", help="use this server, whose databases evenflow_bench_* are made anew")
     parser.add_argument("--tasks", type=int, default=1_000_000, help="a_sustain: how many in all")
-    parser.add_argument("--size", type=int, help="clear_*, cancel_*, change_*: how many runs, tasks or instances")
+    parser.add_argument(
+        "--size", type=int, help="clear_*, cancel_*, change_*, delete_dag, dump_midnight: how many runs, tasks or instances"
+    )
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
     parser.add_argument("--missed", type=int, default=17_280, help="catch_up: how many runs; a day of every 5 s")
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
