@@ -35,6 +35,12 @@ def count(conn: psycopg.Connection, table: str) -> int:
     return int(row[0])
 
 
+def count_of(conn: psycopg.Connection, query: str) -> int:
+    row = conn.execute(query.encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def test_a_week_is_made_ahead(db: psycopg.Connection) -> None:
     """R-HA20."""
     assert partitions.read_days_ahead(db) == -1
@@ -55,6 +61,42 @@ def test_a_partition_is_like_its_table(db: psycopg.Connection) -> None:
     assert sorted(db.execute(of, [name_of(TODAY)])) == sorted(db.execute(of, ["task_event"]))
     attached = "select count(*) from pg_inherits where inhparent = 'task_event_of_run'::regclass"
     assert db.execute(attached).fetchone() == (PARTITIONS_AHEAD + 2,)
+
+
+def test_who_writes_while_today_gets_its_partition_waits_and_does_not_fail(
+    db: psycopg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA20: it came when the partition was about to be attached, and its rows are in it."""
+    monkeypatch.setattr(partitions, "PARTITION_PATIENCE_S", 60.0)
+    monkeypatch.setattr(partitions, "PARTITION_LOCKED_S", 60.0)
+    waiting = (
+        "select count(*) from pg_locks where not granted and relation in ('task_event'::regclass, 'task_event_default'::regclass)"
+    )
+    failed: list[Exception] = []
+
+    def attach() -> None:
+        with connect(database_url, name="attach") as conn:
+            partitions.attach(conn, TODAY)
+
+    def write_late() -> None:
+        try:
+            with connect(database_url, name="late") as conn:
+                write(conn, TODAY)
+        except psycopg.Error as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=attach), threading.Thread(target=write_late)]
+    with connect(database_url, name="early") as early, early.transaction():
+        write(early, TODAY)
+        for number, thread in enumerate(threads, 1):
+            thread.start()
+            while count_of(db, waiting) < number:
+                pass
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert count(db, name_of(TODAY)) == 2
+    assert count(db, "task_event_default") == 0
 
 
 def test_a_reader_of_all_tables_delays_partitions_and_nobody_else(world: World, database_url: str) -> None:

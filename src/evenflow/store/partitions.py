@@ -51,6 +51,9 @@ def attach(conn: Conn, day: datetime) -> None:
     """Makes the partition of a day. It is a plain table first, and attached then: that locks the default partition, into which
     nobody writes while all is well, and no table that turns use. Rows of the day that lie in the default partition move over.
     Raises one of ``MISSES`` when that could not be done in a moment.
+
+    Of a day whose history is being written, all writers are kept out for that moment: one that waited for the default partition
+    alone would have chosen it before, and fail because its rows belong into the new one.
     """
     name, keys = sql.Identifier(name_of(day)), (first_run_key(day), first_run_key(day + timedelta(days=1)))
     conn.execute(sql.SQL("create table if not exists {} (like task_event including all)").format(name))
@@ -62,6 +65,8 @@ def attach(conn: Conn, day: datetime) -> None:
     while conn.execute(move).rowcount == STRAYS_AT_ONCE:
         pass
     with _briefly(conn):
+        if conn.execute("select %s <= now() + interval '1 minute'", [day]).fetchone() == (True,):
+            conn.execute("lock table only task_event in share row exclusive mode")
         conn.execute("lock table task_event_default in access exclusive mode")
         conn.execute(move)
         conn.execute(sql.SQL("alter table task_event attach partition {} for values from ({}) to ({})").format(name, *keys))
