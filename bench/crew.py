@@ -73,7 +73,7 @@ class Crew:
         return total
 
     def turns_lost(self) -> list[int]:
-        """By scheduler: how often the thread that takes turns has lost its database or failed, since its start."""
+        """By scheduler: how many turns failed or lost their database, since its start."""
         return list(self._ask("lost"))
 
     def _ask(self, what: str) -> Iterator[Any]:

@@ -1,8 +1,8 @@
 """A scheduler as ``evenflow scheduler`` runs it: scheduler_process.py URL NAME.
 
 It answers lines on its standard input as JSON. ``turns``: those since the last such line that did something: (milliseconds, starts,
-lanes touched). ``contention``: what it has counted of that since its start. ``lost``: how many turns ended
-in a failure of the database since then.
+lanes touched). ``contention``: what it has counted of that since its start. ``lost``: how many turns failed
+or lost their database since then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 
-from evenflow.core.metrics import CONTENDED_PICKS, DATABASE_FAILURES, PICKS, SAMPLES
+from evenflow.core.metrics import CONTENDED_PICKS, DATABASE_FAILURES, ISOLATIONS, PICKS, SAMPLES
 from evenflow.runtime.lifecycle import host
 from evenflow.scheduler import service
 from evenflow.scheduler.advance import Progress
@@ -48,7 +48,8 @@ def answer() -> None:
             print(json.dumps(contention()), file=answers, flush=True)
             continue
         if line.strip() == "lost":
-            print(json.dumps(scheduler.vitals.meter.value(DATABASE_FAILURES, "turns")), file=answers, flush=True)
+            meter = scheduler.vitals.meter
+            print(json.dumps(meter.value(ISOLATIONS) + meter.value(DATABASE_FAILURES, "turns")), file=answers, flush=True)
             continue
         said = len(taken)
         print(json.dumps(taken[:said]), file=answers, flush=True)
