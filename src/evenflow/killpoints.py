@@ -29,7 +29,7 @@ class KillPoint(StrEnum):
     RUNS_CREATED = "scheduler-created", "A queued run has its rows: all rolls back, the run is queued again."
     TURN_SELECTED = "scheduler-selected", "Selection has chosen who starts: nothing was written, all rolls back."
     TURN_WRITTEN = "scheduler-written", "All is written, before the commit: all rolls back."
-    TURN_COMMITTED = "scheduler-committed", "The commit is done: others go on from it; the notification went with it."
+    TURN_COMMITTED = "scheduler-committed", "The commit is done, and nobody is woken: the sweeps find what is there."
     LEASES_LAPSED = "scheduler-lapsed", "A service is declared lost, its tries are not yet: the sweep of any scheduler does it."
     LOSSES_REPORTED = "scheduler-losses", "Lost tries are reported, nobody is woken: the sweep finds the reports."
     SCHEDULE_INSERTED = "scheduler-scheduled", "Due runs are inserted, the next date is not set: both roll back."

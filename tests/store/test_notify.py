@@ -12,6 +12,7 @@ from evenflow.errors import DatabaseUnavailable
 from evenflow.store import notify
 from evenflow.store.connect import connect
 from evenflow.store.notify import DAG, DISPATCH, INBOX, AsyncListener
+from evenflow.store.rows import execute
 
 
 @pytest.fixture
@@ -44,6 +45,21 @@ async def test_after_a_broken_connection_it_looks_everywhere_and_listens_again(
         assert {await asyncio.wait_for(heard.get(), 5) for _ in range(2)} == {DISPATCH, DAG}
         other.execute(f"notify {DAG}")
         assert await asyncio.wait_for(heard.get(), 5) == DAG
+
+
+async def test_who_is_woken_after_a_commit_is_woken_by_no_commit(db: psycopg.Connection, database_url: str) -> None:
+    """R-HA14: a transaction that notifies shares no flush with others, so what is hot does it afterwards (ADR 0020)."""
+    with connect(database_url, name="test") as listener:
+        listener.execute(f"listen {INBOX}")
+        report = '[{"run_key": 1, "epoch": 1, "kind": "started", "age_s": 0}]'
+        execute(db, "dispatch/insert_reports", {"reports": report})
+        execute(db, "triggers/insert_events", {"events": report})
+        assert list(listener.notifies(timeout=0)) == []
+        notify.wake(db, [INBOX])
+        assert [heard.channel for heard in listener.notifies(timeout=5, stop_after=1)] == [INBOX]
+        with db.transaction(), pytest.raises(AssertionError):
+            notify.wake(db, [INBOX])
+        assert db.execute("show synchronous_commit").fetchone() == ("on",), "what comes next is durable"
 
 
 async def test_it_says_when_it_cannot_begin() -> None:

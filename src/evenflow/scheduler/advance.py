@@ -37,7 +37,7 @@ from evenflow.scheduler.swap import leave, swap
 from evenflow.scheduler.timeouts import pause_failing, stop_overdue
 from evenflow.store import inbox, runs, selection
 from evenflow.store.dispatch import RETURN
-from evenflow.store.notify import DISPATCH, INBOX, RETURNS, TRIGGERS
+from evenflow.store.notify import DISPATCH, INBOX, RETURNS, TRIGGERS, wake
 from evenflow.store.rows import Conn, Rows, sync
 
 
@@ -120,29 +120,27 @@ def advance(
             pause_failing(batch)
             if lead:
                 runs.delete_limits(conn, [run_key for run_key, _, _ in batch.ended_runs])
-        _notify(batch, rest_is_left=turn.fast_follow and not lead, lead=lead)
         sync(conn, pipeline)
         for guard in batch.guards:
             guard.check()
         reached(KillPoint.TURN_WRITTEN)
     reached(KillPoint.TURN_COMMITTED)
+    wake(conn, _wakes(batch, rest_is_left=turn.fast_follow and not lead, lead=lead))
     contended = picked[0].found - sum(1 for row in picked if row.run_key)
     found, ordinary = picked[0].found, len(batch.returning)
     return Progress(lead, selects, again, reports, stale, batch.moves, starts, found, contended, batch.directly, ordinary)
 
 
-def _notify(batch: Batch, *, rest_is_left: bool, lead: bool) -> None:
-    """Wake who has something to do now. ``rest_is_left``: to the holder of the executor's lock."""
-    if batch.dispatches or batch.kills:
-        inbox.notify(batch.conn, DISPATCH)
-    if any(row.dispatch_class == RETURN for row in batch.dispatches):
-        inbox.notify(batch.conn, RETURNS)
-    if batch.deferred or batch.returns or batch.ended_deferrals:
-        inbox.notify(batch.conn, TRIGGERS)
-    if rest_is_left and (batch.released or batch.ready or batch.expanded):
-        inbox.notify(batch.conn, INBOX)
-    if batch.calls and not lead:
-        inbox.notify(batch.conn, INBOX)
+def _wakes(batch: Batch, *, rest_is_left: bool, lead: bool) -> set[str]:
+    """Who has something to do when this is committed. ``rest_is_left``: to the holder of the executor's lock."""
+    left = rest_is_left and (batch.released or batch.ready or batch.expanded)
+    channels = {
+        DISPATCH: batch.dispatches or batch.kills,
+        RETURNS: any(row.dispatch_class == RETURN for row in batch.dispatches),
+        TRIGGERS: batch.deferred or batch.returns or batch.ended_deferrals,
+        INBOX: left or (batch.calls and not lead) or batch.others_have_word,
+    }
+    return {channel for channel, has_news in channels.items() if has_news}
 
 
 class _Work:

@@ -117,6 +117,7 @@ class Batch:
     ready: list[Item] = field(default_factory=list)  # candidates for the round
     gated: list[Item] = field(default_factory=list)  # ready, if the previous run lets them
     watched: set[tuple[int, int]] = field(default_factory=set)  # run_key, task_index: tasks at which runs that wait are to look
+    others_have_word: bool = False  # runs that others may apply have reports from here
     offered: set[Key] = field(default_factory=set)  # of the items in ``ready`` that waited for upstreams
     gone: set[Key] = field(default_factory=set)  # rows of mapped tasks that have been expanded
     expanded: list[Expansion] = field(default_factory=list)  # made or changed here

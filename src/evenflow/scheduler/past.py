@@ -16,9 +16,8 @@ from collections.abc import Iterable
 from evenflow.core.graph import Graph
 from evenflow.core.states import TaskState
 from evenflow.scheduler.batch import Batch, Item, Run
-from evenflow.store import inbox, past
+from evenflow.store import past
 from evenflow.store.inbox import TakenReport
-from evenflow.store.notify import INBOX
 
 KINDS = frozenset({"follow", "past"})
 
@@ -30,7 +29,7 @@ def await_previous(batch: Batch, runs: Iterable[Run]) -> bool:
     needs = [(run.run_key, index, task_id) for run in runs for index, task_id in _needs(run.graph)]
     if needs:
         past.await_runs(batch.conn, needs)
-        inbox.notify(batch.conn, INBOX)
+        batch.others_have_word = True
     return bool(needs)
 
 
@@ -83,7 +82,7 @@ def tell(batch: Batch, *, watches: bool) -> bool:
         )
     if batch.watched:
         past.tell_waiters(batch.conn, list(batch.watched))
-        inbox.notify(batch.conn, INBOX)
+        batch.others_have_word = True
     return bool(batch.watched)
 
 

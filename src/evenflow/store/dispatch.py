@@ -15,6 +15,7 @@ from psycopg.rows import args_row
 from evenflow.core.limits import LOOK_BACK_S
 from evenflow.store.columns import numbers
 from evenflow.store.failures import BAD_VALUE, not_storable
+from evenflow.store.notify import INBOX, wake_async
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
@@ -188,6 +189,7 @@ async def insert_reports(conn: Conn, reports: str) -> None:
         await conn.execute(sql("dispatch/insert_reports"), {"reports": reports}, prepare=True)
     except BAD_VALUE as error:
         raise not_storable("The result", error) from None
+    await wake_async(conn, [INBOX])
 
 
 async def find_current(conn: Conn, tries: Sequence[tuple[int, int, int, int]]) -> set[int]:

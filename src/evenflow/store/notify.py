@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 
 from evenflow.errors import EvenflowError
+from evenflow.store.columns import words
 from evenflow.store.connect import connect_async
+from evenflow.store.rows import Conn, execute
+from evenflow.store.sql import sql as statement
 
 INBOX = "inbox"  # reports, run requests, intents: wakes schedulers
 DISPATCH = "dispatch"  # new dispatch rows, or kills: wakes the long polls of workers
@@ -21,10 +26,26 @@ TOKENS = "tokens"  # a token was revoked, or the keys changed: wakes APIs
 TRIGGERS = "triggers"  # deferrals that wait for a triggerer, or have ended: wakes the long polls of triggerers
 CHANNELS = (INBOX, DISPATCH, RETURNS, DAG, TOKENS, TRIGGERS)
 
+IDLE = TransactionStatus.IDLE
 RECONNECT_DELAY_S = 0.5  # a listener that is away misses events until the sweep of 1 s; no need to be quicker
 PROBE_EVERY_S = 15.0  # a silent connection is asked whether it lives
 
 log = logging.getLogger(__name__)
+
+
+def wake(conn: Conn, channels: Collection[str]) -> None:
+    """Wakes who listens on these channels to what is committed (ADR 0020). On an idle connection: in a transaction it would make
+    that as little durable as it is itself.
+    """
+    assert conn.info.transaction_status == IDLE
+    if channels:
+        execute(conn, "notify/wake", {"channels": words(channels)})
+
+
+async def wake_async(conn: psycopg.AsyncConnection[Any], channels: Collection[str]) -> None:
+    """As :func:`wake`."""
+    assert conn.info.transaction_status == IDLE
+    await conn.execute(statement("notify/wake"), {"channels": words(channels)}, prepare=True)
 
 
 class AsyncListener:

@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from evenflow.store.columns import numbers
+from evenflow.store.notify import INBOX, wake_async
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
@@ -99,6 +100,7 @@ async def compare_listed(
 async def insert_events(conn: Conn, events: str) -> None:
     """Puts events into the inbox, and wakes schedulers. ``events`` is a JSON list of ``{run_key, epoch, age_s, payload}``."""
     await conn.execute(sql("triggers/insert_events"), {"events": events}, prepare=True)
+    await wake_async(conn, [INBOX])
 
 
 async def record_failures(

@@ -34,12 +34,10 @@ with given as materialized (
             and (x.epoch = g.epoch or x.object = g.object))
 ), unused as (
     insert into xcom_garbage (object) select distinct object from dropped where object is not null on conflict do nothing
-), inbox as (
-    insert into report (run_key, kind, epoch, at, payload)
-    select run_key, kind, epoch, now() - make_interval(secs => age_s),
-           case when epoch in (select epoch from dropped) and payload ->> 'outcome' = 'success'
-                then payload || '{"outcome": "lost", "reason": "its result came while another try was to take its place"}'
-                else payload end
-    from given
 )
-select pg_notify('inbox', '')
+insert into report (run_key, kind, epoch, at, payload)
+select run_key, kind, epoch, now() - make_interval(secs => age_s),
+       case when epoch in (select epoch from dropped) and payload ->> 'outcome' = 'success'
+            then payload || '{"outcome": "lost", "reason": "its result came while another try was to take its place"}'
+            else payload end
+from given
