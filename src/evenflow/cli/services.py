@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 from cyclopts import Parameter
 
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
+from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, command_of
 from evenflow.runtime.settings import load_settings
 
 Name = Annotated[str | None, Parameter(help="Name in `evenflow status`.")]
@@ -83,4 +83,4 @@ def _become(kind: Kind, **given: Any) -> NoReturn:
         settings.check_destination()
     service = settings.for_service(name=settings.name or f"{kind}@{socket.gethostname()}")
     environment = service.environment(kind, {**os.environ, **settings.connection_environment()})
-    os.execve(sys.executable, [sys.executable, "-m", "evenflow.runtime.service", str(kind)], environment)
+    os.execve(sys.executable, command_of(kind), environment)

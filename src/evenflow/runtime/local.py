@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import socket
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from evenflow.runtime.database import open_database, reach_database
 from evenflow.runtime.home import prepare_home
 from evenflow.runtime.keys import vault_of
 from evenflow.runtime.secret_file import write_secret
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
+from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, command_of
 from evenflow.runtime.settings import Settings
 
 REVOKE_S = 5.0  # one statement; a database that is gone must not hold up the end
@@ -132,8 +131,7 @@ def service_child(kind: Kind, settings: Settings, screen: Screen, needs: Sequenc
     environ = {**os.environ, **settings.connection_environment()}
     port = 0 if settings.metrics_port >= 0 else -1  # one port is not enough for all of them
     environment = settings.for_service(name=name, log_format="json", metrics_port=port, **given).environment(kind, environ)
-    command = [sys.executable, "-m", "evenflow.runtime.service", str(kind)]
-    return Child(name, command, environment, log_file(settings.home, name), screen, needs)
+    return Child(name, command_of(kind), environment, log_file(settings.home, name), screen, needs)
 
 
 @contextlib.asynccontextmanager

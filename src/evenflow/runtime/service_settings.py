@@ -6,6 +6,7 @@ has to load nothing for that. The variables are the same, but for the sources of
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -30,6 +31,11 @@ class Kind(StrEnum):
     PROCESSOR = "processor"
     WORKER = "worker"
     TRIGGERER = "triggerer"
+
+
+def command_of(kind: Kind) -> list[str]:
+    """What runs this service. The folder that it is started in may be that of DAG files, whose modules are none of its own."""
+    return [sys.executable, "-P", "-m", "evenflow.runtime.service", str(kind)]
 
 
 SECRETS_FILE = "secrets.key"  # in the home of an API
