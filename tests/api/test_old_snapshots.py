@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import psycopg
@@ -15,6 +15,7 @@ import pytest
 from evenflow.store import dispatch
 from evenflow.store.connect import UNBOUNDED, connect, connect_async
 from evenflow.store.sql import sql
+from tests.snapshots import await_others, old_snapshot
 
 Conn = psycopg.Connection[Any]
 QUEUES = ["default", "big"]
@@ -38,14 +39,6 @@ async def api(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     monkeypatch.setattr(dispatch, "LOOK_BACK_S", 0.0)
     async with await connect_async(database_url, name="api") as conn:
         yield conn
-
-
-@contextlib.contextmanager
-def old_snapshot(url: str) -> Iterator[None]:
-    with connect(url, name="dump", timeouts=UNBOUNDED) as dump, dump.transaction():
-        dump.execute("set transaction isolation level repeatable read")
-        dump.execute("select from dispatch").fetchall()
-        yield
 
 
 def add(conn: Conn, first: int, last: int, *, priority: int = 1, queue: str = "default", returns: bool = False) -> None:
@@ -85,7 +78,7 @@ async def test_claims_read_no_more_while_an_old_snapshot_is_open(
     db: Conn, database_url: str, api: dispatch.Conn, worker: int
 ) -> None:
     """R-HA19: 100,000 tries of 50 priorities were given out and have ended, and nothing of them may be removed."""
-    with connect(database_url, name="hot", generic_plans=True, timeouts=UNBOUNDED) as hot, old_snapshot(database_url):
+    with connect(database_url, name="hot", generic_plans=True, timeouts=UNBOUNDED) as hot, old_snapshot(database_url, b"dispatch"):
         costs = []
         for n in range(2):
             for priority in range(50):
@@ -95,6 +88,7 @@ async def test_claims_read_no_more_while_an_old_snapshot_is_open(
                 db.execute("delete from dispatch")
             add(db, 900_000, 900_004, queue="big", returns=True)
             add(db, 900_010, 900_014)
+            await_others(db)
             for _ in range(2):
                 await dispatch.claim(api, service_id=worker, claim_key=f"{n}", slots=0, returns=0, queues=QUEUES, lease_s=60)
             costs.append((cost(hot, "{}", worker), cost(hot, dispatch._looks.since(api), worker)))

@@ -1,0 +1,33 @@
+"""Old snapshots, which keep rows that are gone, and transactions under way, which hold back from where a look begins."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+
+from evenflow.store.connect import UNBOUNDED, connect
+
+DEADLINE_S = 120.0
+
+
+@contextlib.contextmanager
+def old_snapshot(url: str, table: bytes) -> Iterator[None]:
+    """Nothing of ``table`` that goes from now on can be removed."""
+    with connect(url, name="dump", timeouts=UNBOUNDED) as dump, dump.transaction():
+        dump.execute("set transaction isolation level repeatable read")
+        dump.execute(b"select from " + table).fetchall()
+        yield
+
+
+def await_others(conn: psycopg.Connection[Any]) -> None:
+    """All transactions that have written so far have ended, also those of other tests in other databases of the server."""
+    (now,) = conn.execute("select pg_current_xact_id()").fetchone() or (None,)
+    deadline = time.monotonic() + DEADLINE_S
+    passed = "select pg_snapshot_xmin(pg_current_snapshot()) > %s::xid8"
+    while conn.execute(passed, [now]).fetchone() != (True,):
+        assert time.monotonic() < deadline, "a transaction has been under way for long"
+        time.sleep(0.01)
