@@ -105,10 +105,11 @@ def start_evenflow(home: Path, *arguments: str, user: int | None = None, **setti
         raise
 
 
-def evenflow(home: Path, *arguments: str, user: int | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs ``evenflow ARGUMENTS`` on this home, to its end."""
+def evenflow(home: Path, *arguments: str, user: int | None = None, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Runs ``evenflow ARGUMENTS`` on this home, to its end. ``settings`` are variables of its environment."""
     command = [*_as(user), sys.executable, "-m", "evenflow", *arguments]
-    return subprocess.run(command, env=environment(home), cwd=home, capture_output=True, text=True, timeout=100, check=False)
+    given = {**environment(home), **settings}
+    return subprocess.run(command, env=given, cwd=home, capture_output=True, text=True, timeout=100, check=False)
 
 
 def _as(user: int | None) -> list[str]:

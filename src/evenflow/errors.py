@@ -323,6 +323,10 @@ class ApiUnavailable(EvenflowError):
     """The Evenflow API cannot be reached."""
 
 
+class ApiNotTrusted(ApiUnavailable):
+    """The API answers, and the two sides do not agree on TLS: a certificate is of nobody who is known, or not of that host."""
+
+
 class ApiRefused(EvenflowError):
     """The API answered with an error; the message is its own."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import SettingsError
+from evenflow.runtime import presence
 from evenflow.runtime.home import PRIVATE, SECRET, open_paths, prepare_home
 
 
@@ -43,6 +44,16 @@ def test_a_home_that_is_open_is_closed(tmp_path: Path, caplog: pytest.LogCapture
     assert f"{home / 'logs'} was open to other users (mode 755) and is closed now" in caplog.text
     caplog.clear()
     prepare_home(home)
+    assert not caplog.records
+
+
+def test_a_fresh_home_was_never_open(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """R-SE4: neither when it is claimed first, as a start does, nor when a guest looks for who runs on it."""
+    for make in (presence.claim, presence.guest):
+        home = tmp_path / make.__name__ / "home"
+        with make(home):
+            assert list(open_paths(home)) == []
+            prepare_home(home)
     assert not caplog.records
 
 

@@ -19,11 +19,11 @@ from aiohttp import web
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import HttpClient
 from evenflow.client.rest import RestClient
-from evenflow.errors import ApiUnavailable, SettingsError
+from evenflow.errors import ApiNotTrusted, ApiUnavailable, SettingsError
 from evenflow.telemetry.listener import Listener, Page
 from evenflow.wire.tls import Tls
 from tests.apis import make_api
-from tests.running import evenflow_json, make_home, remove_home, running_evenflow
+from tests.running import evenflow, evenflow_json, make_home, remove_home, running_evenflow
 from tests.tokens import operator_token
 
 ONE_DAG = """
@@ -87,9 +87,9 @@ async def test_clients_reach_an_api_that_speaks_tls(
         async with RestClient(url, token, tls=Tls(ca=authority.file)) as client:
             assert await client.is_ready()
         for wrong in (Tls(), Tls(ca=Authority(_folder(tmp_path / "other"), trustme.CA()).file)):
-            with pytest.raises(ApiUnavailable, match="certificate verify failed"):
+            with pytest.raises(ApiNotTrusted, match=r"certificate verify failed.*EVENFLOW_TLS_CA names the authority's file"):
                 await get(url, wrong)
-        with pytest.raises(ApiUnavailable):
+        with pytest.raises(ApiUnavailable, match="try https:// in EVENFLOW_API_URL"):
             await get(f"http://127.0.0.1:{api.port}", Tls())
         with pytest.raises(ApiUnavailable, match="certificate is not valid for"):
             await get(f"https://127.0.0.1:{api.port}", Tls(ca=authority.file))
@@ -107,8 +107,19 @@ async def test_an_api_may_ask_its_clients_for_certificates(database_url: str, tm
         with_one = replace(clients.tls("worker.internal"), ca=authority.file)
         assert await get(url, with_one) == 200
         for other in (Tls(ca=authority.file), replace(authority.tls("stranger.internal"), ca=authority.file)):
-            with pytest.raises(ApiUnavailable):
+            with pytest.raises(ApiUnavailable, match="EVENFLOW_TLS_CERT and EVENFLOW_TLS_KEY name this one's"):
                 await get(url, other)
+    finally:
+        await api.stop()
+
+
+async def test_an_api_in_plain_http_is_told_from_one_that_is_not_there(database_url: str, tmp_path: Path) -> None:
+    """R-SE4: who expects TLS there is told."""
+    api = make_api(database_url, tmp_path)
+    await api.start()
+    try:
+        with pytest.raises(ApiNotTrusted, match="It speaks plain HTTP: write http://"):
+            await get(f"https://127.0.0.1:{api.port}", Tls())
     finally:
         await api.stop()
 
@@ -157,17 +168,32 @@ def test_health_and_metrics_speak_tls(authority: Authority) -> None:
         listener.stop()
 
 
-@pytest.mark.parametrize("wrong", ["missing", "no PEM", "another's key"])
-def test_files_that_are_no_certificate_or_key(wrong: str, tmp_path: Path, authority: Authority) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("no certificate", r"EVENFLOW_TLS_CERT \(/nowhere\): No such file or directory"),
+        ("no key", r"EVENFLOW_TLS_KEY \(/nowhere\): No such file or directory"),
+        ("no PEM", r"EVENFLOW_TLS_CERT and EVENFLOW_TLS_KEY \(\S+/text, "),
+        ("another's key", r"EVENFLOW_TLS_CERT and EVENFLOW_TLS_KEY .*MISMATCH"),
+        ("no authority of clients", r"EVENFLOW_TLS_CLIENT_CA \(/nowhere\): No such file or directory"),
+        ("no authority", r"EVENFLOW_TLS_CA \(/nowhere\): No such file or directory"),
+    ],
+)
+def test_files_that_are_no_certificate_or_key(wrong: str, told: str, tmp_path: Path, authority: Authority) -> None:
+    """R-UX1: which of the four it is, and what is wrong with it."""
     good, other = authority.tls("localhost"), authority.tls("other.internal")
     (tmp_path / "text").write_text("text")
     tls = {
-        "missing": Tls(cert="/nowhere", key=good.key),
+        "no certificate": Tls(cert="/nowhere", key=good.key),
+        "no key": Tls(cert=good.cert, key="/nowhere"),
         "no PEM": Tls(cert=str(tmp_path / "text"), key=good.key),
         "another's key": Tls(cert=good.cert, key=other.key),
+        "no authority of clients": replace(good, client_ca="/nowhere"),
+        "no authority": Tls(ca="/nowhere"),
     }[wrong]
-    with pytest.raises(SettingsError, match="A certificate or key cannot be used"):
-        tls.for_server()
+    use = tls.for_client if wrong == "no authority" else tls.for_server
+    with pytest.raises(SettingsError, match=f"A certificate or key cannot be used: {told}"):
+        use()
 
 
 async def test_a_redirection_is_not_followed() -> None:
@@ -207,6 +233,22 @@ def test_everything_runs_over_tls(authority: Authority) -> None:
             findings = {finding["what"]: finding for finding in evenflow_json(home, "doctor")["findings"]}
             assert (findings["Transport"]["verdict"], findings["API"]["verdict"]) == ("ok", "ok"), findings
             assert up.end() == 0
+    finally:
+        remove_home(home)
+
+
+def test_up_says_at_once_that_nobody_would_trust_its_api(authority: Authority) -> None:
+    """R-UX1: instead of services that wait for it."""
+    home = make_home()
+    try:
+        (home / "dags").mkdir()
+        tls = authority.tls("localhost")
+        given = {"EVENFLOW_TLS_CERT": tls.cert, "EVENFLOW_TLS_KEY": tls.key}
+        done = evenflow(home, "up", "--dags", str(home / "dags"), **given)
+        assert done.returncode == 3, (done.stdout, done.stderr)
+        assert "certificate verify failed" in done.stderr, (done.stdout, done.stderr)
+        assert "EVENFLOW_TLS_CA names the authority's file" in done.stderr
+        assert "is not ready after" not in done.stderr
     finally:
         remove_home(home)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aiohttp
 
-from evenflow.errors import ApiUnavailable
-from evenflow.wire.tls import Tls
+from evenflow.errors import ApiNotTrusted, ApiUnavailable
+from evenflow.wire.tls import TRUST_CURE, Tls
 
 CONNECT_TIMEOUT_S = 5.0  # the API is near, or it is not there
 REQUEST_TIMEOUT_S = 30.0  # for a request that does not wait; the slowest takes well under a second
@@ -103,20 +104,38 @@ class HttpClient:
         """Where the next request goes."""
         return self._urls[0]
 
+    @property
+    def _is_secure(self) -> bool:
+        return any(url.startswith("https:") for url in self._urls)
+
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            secure = any(url.startswith("https:") for url in self._urls)
-            context = self._tls.for_client() if secure else True
+            context = self._tls.for_client() if self._is_secure else True
             connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=60.0, ssl=context)
             self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar())
         return self._session
 
     def _unavailable(self, error: Exception) -> ApiUnavailable:
-        reason = _said(error)
-        return ApiUnavailable(
-            f"The Evenflow API at {', '.join(sorted(self._urls))} cannot be reached: {reason}. Start it (evenflow up) or correct "
-            "EVENFLOW_API_URL."
-        )
+        servers, reason = ", ".join(sorted(self._urls)), _said(error)
+        kind = ApiNotTrusted if _about_tls(error) else ApiUnavailable
+        return kind(f"The Evenflow API at {servers} cannot be reached: {reason.rstrip('.')}. {self._cure(error)}")
+
+    def _cure(self, error: Exception) -> str:
+        secure, dropped = self._is_secure, isinstance(error, aiohttp.ServerDisconnectedError)
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            return TRUST_CURE
+        if isinstance(error, aiohttp.ClientConnectorSSLError) and "WRONG_VERSION_NUMBER" in str(error):
+            return "It speaks plain HTTP: write http:// in EVENFLOW_API_URL, or give that API a certificate (EVENFLOW_TLS_CERT)."
+        if _about_tls(error) or (dropped and secure):
+            return "It may ask for certificates of its clients: EVENFLOW_TLS_CERT and EVENFLOW_TLS_KEY name this one's."
+        if dropped:
+            return "It may speak TLS alone: try https:// in EVENFLOW_API_URL."
+        return "Start it (evenflow up) or correct EVENFLOW_API_URL."
+
+
+def _about_tls(error: Exception) -> bool:
+    found = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return isinstance(error, aiohttp.ClientSSLError) or isinstance(found, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError)
 
 
 def _said(error: Exception) -> str:

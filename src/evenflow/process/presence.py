@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import structlog
 
 from evenflow.core.lease import Lease
-from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.errors import ApiNotTrusted, ApiRefused, ApiUnavailable
 from evenflow.process.boot_clock import boot_time
 from evenflow.process.patience import Patience
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered, ServiceKind
@@ -76,7 +76,8 @@ class Presence:
                 if isinstance(error, ApiRefused) and error.status < 500:
                     raise
                 if not waits:
-                    log.info("waits for the API", reason=str(error))
+                    tell = log.warning if isinstance(error, ApiNotTrusted) else log.info  # waiting alone does not cure it
+                    tell("waits for the API", reason=str(error))
                 waits = True
             await patience.wait()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import ssl
 import sys
 import time
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ from evenflow.runtime.settings import Settings, unknown_variables
 from evenflow.store.connect import connect, redacted
 from evenflow.store.migrate import check
 from evenflow.store.notify import CHANNELS
+from evenflow.wire.tls import TRUST_CURE
 
 DISK_WARN_GB, DISK_FAIL_GB = 5.0, 1.0  # a busy day's logs and WAL fit into the first; PostgreSQL stops when the disk is full
 CLOCK_WARN_S = 1.0  # decisions use the database's clock; a host that is off shows wrong ages and breaks tokens' expiry
@@ -329,9 +331,10 @@ def _api(url: str, settings: Settings, running: presence.Presence | None) -> Fin
     except OSError as error:
         if running is None and "api_url" not in settings.model_fields_set:
             return _port(settings)
-        return Finding(
-            "API", Verdict.FAIL, f"{url} does not answer: {error}", "Start it (evenflow up) or correct EVENFLOW_API_URL."
+        cure = (
+            TRUST_CURE if isinstance(error, ssl.SSLCertVerificationError) else "Start it (evenflow up) or correct EVENFLOW_API_URL."
         )
+        return Finding("API", Verdict.FAIL, f"{url} does not answer: {error}", cure)
     finally:
         connection.close()
     if status == 200:

@@ -23,15 +23,20 @@ def prepare_home(home: Path) -> None:
 
     Raises :class:`SettingsError` when others can read what cannot be closed.
     """
-    home.parent.mkdir(parents=True, exist_ok=True)
-    home.mkdir(mode=_mode_of_home(), exist_ok=True)
     for name in PRIVATE:
-        (home / name).mkdir(mode=0o700, exist_ok=True)
+        make_folder(home, name)
     for path in open_paths(home):
         _close(path, home)
     ignore = home / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n")
+
+
+def make_folder(home: Path, name: str) -> Path:
+    """One of ``PRIVATE``, and the home around it: closed from their first moment."""
+    home.mkdir(mode=_mode_of_home(), parents=True, exist_ok=True)
+    (home / name).mkdir(mode=0o700, exist_ok=True)
+    return home / name
 
 
 def open_paths(home: Path) -> Iterator[Path]:

@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenflow.errors import AlreadyRunning, SettingsError
+from evenflow.client.rest import RestClient
+from evenflow.errors import AlreadyRunning, ApiNotTrusted, ApiUnavailable, SettingsError
 from evenflow.process import prctl
 from evenflow.runtime import presence, tokens
 from evenflow.runtime.child import Child, Screen, longest_end
@@ -60,8 +61,22 @@ class LocalEvenflow:
         self.api_url = settings.api_url if "api_url" in settings.model_fields_set and settings.tls_cert else settings.url_here(port)
         for kind in Kind:
             self._children[kind] = [self._child(kind, name, port, database_url, given) for name in self._names(kind)]
-        await asyncio.gather(*(child.start() for children in self._children.values() for child in children))
+        needing = [child for kind, children in self._children.items() if kind is not Kind.API for child in children]
+        await asyncio.gather(self._start_api(), *(child.start() for child in needing))
         publish(presence.Presence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
+
+    async def _start_api(self) -> None:
+        """Raises :class:`ApiNotTrusted` at once when none of the others could ever speak to it. An address that does not answer
+        yet, as of a balancer, is theirs to wait for.
+        """
+        await asyncio.gather(*(child.start() for child in self._children[Kind.API]))
+        async with RestClient(self.api_url, self.operator_token, tls=self._settings.tls) as client:
+            try:
+                await client.is_ready()
+            except ApiNotTrusted:
+                raise
+            except ApiUnavailable as error:
+                self._screen.say(str(error))
 
     async def stop(self) -> None:
         """Drain what runs user code, then end what it reports to, then the database if nobody else uses it."""

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from evenflow.errors import AlreadyRunning, StartingOrStopping
+from evenflow.runtime.home import make_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +85,7 @@ def withdraw(home: Path) -> bool:
 
 
 def _open_lock(home: Path, name: str = "up.lock") -> int:
-    (home / "run").mkdir(parents=True, exist_ok=True)
-    return os.open(home / "run" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(make_folder(home, "run") / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _file(home: Path) -> Path:

@@ -6,13 +6,21 @@ Plain HTTP carries tokens, secrets and the code that workers run. It stays on th
 from __future__ import annotations
 
 import ipaddress
+import os
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from evenflow.errors import SettingsError
 
 _CURE = "Set EVENFLOW_TLS_CERT and EVENFLOW_TLS_KEY, or, in a network that you trust with tokens and secrets, EVENFLOW_PLAINTEXT=1."
+
+TRUST_CURE = (
+    "If an authority of your own has signed that certificate, EVENFLOW_TLS_CA names the authority's file. The certificate names "
+    "the host as EVENFLOW_API_URL does."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +43,31 @@ class Tls:
         if not self.cert:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        try:
-            context.load_cert_chain(self.cert, self.key or None)
-            if self.client_ca:
+        self._load_own(context)
+        if self.client_ca:
+            with _named("EVENFLOW_TLS_CLIENT_CA", self.client_ca):
                 context.load_verify_locations(self.client_ca)
-                context.verify_mode = ssl.CERT_REQUIRED
-        except OSError as error:
-            raise _unreadable(error) from None
+            context.verify_mode = ssl.CERT_REQUIRED
         return context
 
     def for_client(self) -> ssl.SSLContext:
         """Raises :class:`SettingsError`."""
-        try:
+        with _named("EVENFLOW_TLS_CA", self.ca):
             context = ssl.create_default_context(cafile=self.ca or None)
-            if self.cert:
-                context.load_cert_chain(self.cert, self.key or None)
-        except OSError as error:
-            raise _unreadable(error) from None
+        if self.cert:
+            self._load_own(context)
         return context
+
+    def _load_own(self, context: ssl.SSLContext) -> None:
+        """OpenSSL does not say which of the two files it means; which is there at all is seen first."""
+        with _named("EVENFLOW_TLS_CERT", self.cert), open(self.cert, "rb"):
+            pass
+        if self.key:
+            with _named("EVENFLOW_TLS_KEY", self.key), open(self.key, "rb"):
+                pass
+        both = ("EVENFLOW_TLS_CERT and EVENFLOW_TLS_KEY", f"{self.cert}, {self.key}")
+        with _named(*(both if self.key else ("EVENFLOW_TLS_CERT", self.cert))):
+            context.load_cert_chain(self.cert, self.key or None)
 
     def check_bind(self, what: str, host: str) -> bool:
         """Whether ``what`` would speak plain HTTP to other hosts, as asked for. Raises :class:`SettingsError` when it was not."""
@@ -82,8 +97,14 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _unreadable(error: OSError) -> SettingsError:
-    return SettingsError(
-        f"A certificate or key cannot be used: {error}. EVENFLOW_TLS_CERT, _KEY, _CA and _CLIENT_CA name files in PEM format; the "
-        "key belongs to the certificate and has no passphrase."
-    )
+@contextmanager
+def _named(variable: str, file: str) -> Iterator[None]:
+    """Raises :class:`SettingsError` that says whose file it is."""
+    try:
+        yield
+    except OSError as error:
+        found = str(error) if isinstance(error, ssl.SSLError) or not error.errno else os.strerror(error.errno)
+        raise SettingsError(
+            f"A certificate or key cannot be used: {variable} ({file}): {found}. These files are PEM; the key belongs to the "
+            "certificate and has no passphrase."
+        ) from None
