@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evenflow.core.creation_lines import line_of
-from evenflow.core.limits import NEW_INSTANCES_BESIDE_TRIES, NEW_RUNS_BESIDE_TRIES, NEW_RUNS_PER_TURN
+from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_BESIDE_TRIES, NEW_RUNS_PER_TURN
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
@@ -209,7 +209,7 @@ def test_a_run_that_is_too_large_for_the_rest_of_a_slice_keeps_its_place(world: 
     world.add_dag(DagSpec(dag_id="busy", tasks=TASKS))
     world.trigger("busy")
     world.advance()
-    runs = add_backlog(world, "narrow", 4, tasks=NEW_INSTANCES_BESIDE_TRIES)
+    runs = add_backlog(world, "narrow", 4, tasks=NEW_INSTANCES_PER_TURN)
     for n in range(1, 5):
         advance(world.conn, world.catalog)
         assert begun(world, runs) == begun(world, runs[:n]) == n
@@ -221,7 +221,7 @@ def test_what_is_left_of_a_dag_of_which_something_has_begun_goes_behind_the_othe
     world.add_dag(DagSpec(dag_id="busy", tasks=TASKS))
     world.trigger("busy")
     world.advance()
-    first, second = add_backlog(world, "narrow", 2, tasks=NEW_INSTANCES_BESIDE_TRIES)
+    first, second = add_backlog(world, "narrow", 2, tasks=NEW_INSTANCES_PER_TURN)
     again = world.trigger("narrow000")
     for runs in ([first], [first, second], [first, second, again]):
         advance(world.conn, world.catalog)

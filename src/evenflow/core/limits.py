@@ -60,7 +60,6 @@ DAGS_PER_NEW_RUN = (
     2  # that they name and that are looked at, 15 us each; more than one, so that wakes of which nothing may come do not pile up
 )
 NEW_INSTANCES_PER_TURN = 500  # task instances created in one transaction, about 30 ms of work, but always one whole run
-NEW_INSTANCES_BESIDE_TRIES = 100  # the same while tries are under way
 LANES_PER_ROUND = 500  # lanes touched, parkings included, and about as many read; a round that ends here runs again at once
 STARTS_PER_ROUND = 1_000  # about 40 ms of work, so that workers begin with the first of a great many while the others start
 MOST_NODES = 64  # nodes with open lanes that a round looks through, about 10 us each; beyond that it looks at bases

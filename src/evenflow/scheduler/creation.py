@@ -8,7 +8,6 @@ from itertools import accumulate
 from evenflow.core.graph import Graph
 from evenflow.core.limits import (
     DAGS_PER_NEW_RUN,
-    NEW_INSTANCES_BESIDE_TRIES,
     NEW_INSTANCES_PER_TURN,
     NEW_RUNS_BESIDE_TRIES,
     NEW_RUNS_OF_DAG,
@@ -29,13 +28,10 @@ from evenflow.store.rows import Conn, Rows
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one transaction creates at most: so many runs ``in_all`` and ``of_dag``, and so many task ``instances``, but always one
-    whole run.
-    """
+    """How many runs one transaction creates at most, in all and of one DAG."""
 
     in_all: int
     of_dag: int
-    instances: int
 
     @classmethod
     def beside(cls, runs_heard: int, *, tries: bool) -> Slice:
@@ -44,9 +40,8 @@ class Slice:
         """
         if tries:
             in_all = min(NEW_RUNS_PER_TURN, max(NEW_RUNS_BESIDE_TRIES, runs_heard))
-            share = NEW_INSTANCES_BESIDE_TRIES * in_all // NEW_RUNS_BESIDE_TRIES
-            return cls(in_all, min(in_all, NEW_RUNS_OF_DAG), min(NEW_INSTANCES_PER_TURN, share))
-        return cls(NEW_RUNS_PER_TURN, NEW_RUNS_OF_DAG, NEW_INSTANCES_PER_TURN)
+            return cls(in_all, min(in_all, NEW_RUNS_OF_DAG))
+        return cls(NEW_RUNS_PER_TURN, NEW_RUNS_OF_DAG)
 
     def take_queued(self, conn: Conn) -> Rows[runs.QueuedRun]:
         """Asks for queued runs that may start."""
@@ -61,7 +56,7 @@ class Slice:
         queued = [row for row in mine if row.run_key not in batch.runs]  # but for one that is cancelled right now
         batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
         sizes = accumulate(batch.catalog.version(row.version_key).graph.n for row in queued)
-        taken = queued[: max(1, sum(1 for size in sizes if size <= self.instances))]
+        taken = queued[: max(1, sum(1 for size in sizes if size <= NEW_INSTANCES_PER_TURN))]
         _leave(batch.conn, rows, taken)
         if taken:
             again |= _create(batch, taken)
