@@ -297,3 +297,17 @@ async def test_the_name_in_the_token_stands_in_the_history(api_url: str, world: 
     async with RestClient(api_url, operator_token(world.db, name="bob")) as bob:
         await bob.cancel_run("sales", "r1")
     assert world.one("select payload ->> 'actor' from report") == "bob"
+
+
+async def test_a_date_in_place_of_a_run_is_answered_with_the_run_of_that_date(rest: RestClient, world: World) -> None:
+    """R-UX1"""
+    world.version()
+    for hour in (6, 18):
+        await rest.trigger_run("sales", run_id=f"at {hour}", logical_date=datetime(2026, 3, 1, hour, tzinfo=UTC))
+    with pytest.raises(ApiRefused, match=r"has no run '2026-03-01'\. Of that date it has 'at 6', 'at 18'\. To see its runs"):
+        await rest.get_run("sales", "2026-03-01")
+    with pytest.raises(ApiRefused, match=r"Of that date it has 'at 18'\. To see"):
+        await rest.get_run("sales", "2026-03-01T19:00:00+01:00")
+    for other in ("2026-03-02", "9999-12-31", "0001-01-01", "at 7"):
+        with pytest.raises(ApiRefused, match=f"has no run '{other}'. To see its runs"):
+            await rest.get_run("sales", other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -69,6 +69,29 @@ async def test_the_scope_outlives_renewals(world: World) -> None:
     renewed = tokens.renewed(own)
     assert renewed is not None
     assert tokens.verify(renewed) == t.ServiceToken("worker", 12, 3, ("mine",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail"),
+    [
+        ("worker", {"queues": ["mine", "foreign"]}),
+        ("triggerer", {"queues": ["foreign"]}),
+        ("processor", {"bundles": [{"name": "foreign"}]}),
+    ],
+)
+async def test_a_service_that_would_be_refused_later_does_not_register(
+    api_url: str, world: World, kind: t.ServiceKind, detail: dict[str, Any]
+) -> None:
+    """R-SE1, R-UX1: it is told before it says that it is ready."""
+    client = ExecutionClient(api_url, t.mint(key_state(world.db), t.FleetToken(kind, 0, ("mine",)), ttl=HOUR_S))
+    try:
+        with pytest.raises(ApiRefused, match=r"cannot serve foreign\. Make one that can: evenflow tokens create"):
+            await client.register(identity(kind, f"a {kind}", detail))
+        assert world.one("select count(*) from service where name = %s", f"a {kind}") == 0
+        mine = {what: ["mine"] if what == "queues" else [{"name": "mine"}] for what in detail}
+        await client.register(identity(kind, f"a {kind}", mine))
+    finally:
+        await client.close()
 
 
 async def test_a_triggerer_claims_from_the_queues_of_its_fleet_only(join: Fleet, world: World) -> None:

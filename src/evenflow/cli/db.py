@@ -134,10 +134,11 @@ def dump(
     """
     from evenflow.runtime import dump as dumping
 
+    dumping.check_target(file, replace=replace)
     if not json:
         say(
-            "Until this is done the server keeps all rows that are deleted meanwhile, and every turn of a scheduler passes them. "
-            "Where that takes minutes, dump a standby without hot_standby_feedback.",
+            "Until this is done the server keeps all rows that are deleted meanwhile, and turns of schedulers, which pass some of "
+            "them, get longer. Where that takes minutes, dump a standby without hot_standby_feedback.",
             "yellow",
         )
     with _reach(load_settings()) as url, _progress("dumping") as progress:

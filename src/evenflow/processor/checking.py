@@ -113,7 +113,7 @@ def _of_one(file: DagFile, parsed: Parsed) -> Iterable[Finding]:
             file.path,
             None,
             "warning",
-            f"It mentions DAGs, but defines none. {_uncalled(file)} is meant, name it in .evenflowignore.",
+            f"It defines no DAG. {_uncalled(file)} is meant, name it in .evenflowignore.",
         )
 
 

@@ -42,10 +42,15 @@ class Restored:
     tokens_kept: bool  # else there are none, and services and people need new ones
 
 
-def dump(url: str, file: Path, *, replace: bool, progress: Progress) -> Dumped:
-    """Raises :class:`DumpError`, and then there is no file that was not there before."""
+def check_target(file: Path, *, replace: bool) -> None:
+    """Raises :class:`DumpError` when nothing may be written there."""
     if file.exists() and not replace:
         raise DumpError(f"{file} exists. Name another file, or replace it with --replace.")
+
+
+def dump(url: str, file: Path, *, replace: bool, progress: Progress) -> Dumped:
+    """Raises :class:`DumpError`, and then there is no file that was not there before."""
+    check_target(file, replace=replace)
     with connect(url, name="dump") as conn:
         programs = find_dump_programs(conn.info.server_version // 10_000)
     unfinished = file.with_name(f"{file.name}.part")

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from evenflow.core.service import Service
-from evenflow.errors import DatabaseSetBack
+from evenflow.errors import DatabaseSetBack, EvenflowError
 from evenflow.process.prctl import die_with_parent
 from evenflow.runtime.readiness import LIVE, READY, STOPPING, Notifier
 
@@ -97,7 +97,8 @@ async def _report_failure(service: Service) -> None:
     failure = await service.failed()
     if isinstance(failure, DatabaseSetBack):
         raise failure
-    log.error("cannot go on", service=service.name, reason=str(failure), exc_info=failure)
+    known = isinstance(failure, EvenflowError)  # its sentence says all; of anything else it counts where it happened
+    log.error("cannot go on", service=service.name, reason=str(failure), exc_info=None if known else failure)
 
 
 async def _drain(service: Service, hurry: asyncio.Event, at_most_s: float) -> None:

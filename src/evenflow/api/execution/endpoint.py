@@ -67,8 +67,9 @@ class Call:
         return self.of_service
 
     def within_scope(self, names: Iterable[str]) -> None:
-        """Raises :class:`Forbidden` when the service's fleet may not serve all of these queues or, of a processor, bundles."""
-        service = self.of_service
+        """Raises :class:`Forbidden` when the fleet may not serve all of these queues or, of a processor, bundles."""
+        assert isinstance(self.token, FleetToken | ServiceToken)
+        service = self.token
         foreign = sorted(set(names) - set(service.scope))
         if service.scope and foreign:
             what, option = ("bundles", "--bundle") if service.kind == "processor" else ("queues", "--queue")

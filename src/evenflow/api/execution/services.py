@@ -28,6 +28,7 @@ class ServiceRoutes:
         if message.kind != call.of_fleet.kind:
             raise Forbidden(f"A token for a {call.of_fleet.kind} cannot register a {message.kind}.")
         _check_names(message)
+        call.within_scope(_served(message))
         wire = _agreed(message)
         async with self._pool.connection() as conn:
             fleet, about = f"{message.kind} fleet", {"host": message.host, "pid": message.pid}
@@ -96,6 +97,13 @@ def _check_names(who: Register) -> None:
             raise Refused(
                 422, "bad_value", f"The {what} of a service is 1 to {most} characters that can be printed, not {text[:100]!r}."
             )
+
+
+def _served(who: Register) -> list[str]:
+    """The queues, or bundles, that it says it will ask for; what it asks for then is checked again."""
+    told = who.detail.get("bundles" if who.kind == "processor" else "queues", [])
+    names = [each.get("name") if isinstance(each, dict) else each for each in told] if isinstance(told, list) else []
+    return [name for name in names if isinstance(name, str)]
 
 
 def _agreed(who: Register) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import msgspec
@@ -138,5 +138,18 @@ async def found_run(conn: views.Conn, dag_id: str, run_id: str) -> views.Row:
     """Raises :class:`DagNotFound`."""
     rows = await views.list_runs(conn, dag_id=dag_id, run_id=run_id)
     if not rows:
-        raise DagNotFound(f"The DAG {dag_id!r} has no run {run_id!r}. To see its runs, type: evenflow runs list {dag_id}")
+        hint = await _of_that_date(conn, dag_id, run_id)
+        raise DagNotFound(f"The DAG {dag_id!r} has no run {run_id!r}.{hint} To see its runs, type: evenflow runs list {dag_id}")
     return rows[0]
+
+
+async def _of_that_date(conn: views.Conn, dag_id: str, text: str) -> str:
+    """A sentence that names the runs of the date, or moment, that was given instead of a name; or nothing."""
+    try:
+        begin = datetime.fromisoformat(text)
+        begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
+        past = begin + (timedelta(days=1) if len(text) <= len("2026-01-01") else timedelta(seconds=1))
+    except (ValueError, OverflowError):
+        return ""
+    names = await dags.list_logical(conn, dag_id, begin, past, limit=limits.USERS_SHOWN)
+    return f" Of that date it has {', '.join(map(repr, names))}." if names else ""
