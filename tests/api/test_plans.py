@@ -64,7 +64,11 @@ HOT = {  # what each try needs of the API: its types and arguments, and most row
         },
         4 * (50 + OWN),
     ),
-    "dispatch/compare_listed": ("bigint, bigint[], float8", {"service_id": 1, "epochs": [20, 40], "resend_after_s": 2.0}, 2 * OWN),
+    "dispatch/compare_listed": (
+        "bigint, bigint[], float8, float8",
+        {"service_id": 1, "epochs": [20, 40], "resend_after_s": 2.0, "unmarked_after_s": 60.0},
+        2 * OWN,
+    ),
     "dispatch/find_waiting": ("text[], jsonb", {"queues": ["default", "big", "none"], "since": "{}"}, 6),
     "dispatch/read_claimed": ("bigint, bigint[]", {"service_id": 1, "epochs": [20, 40]}, 4),
 }
@@ -190,8 +194,8 @@ def test_the_look_at_the_queues(busy: World) -> None:
 
 
 def test_a_beat_reads_its_own_tries(busy: World) -> None:
-    names = {"service_id": 1, "epochs": list(range(20, RUNNING, 20)), "resend_after_s": 2.0}
-    read, plan = rows_read(busy, "dispatch/compare_listed", "bigint, bigint[], float8", **names)
+    names = {"service_id": 1, "epochs": list(range(20, RUNNING, 20)), "resend_after_s": 2.0, "unmarked_after_s": 60.0}
+    read, plan = rows_read(busy, "dispatch/compare_listed", "bigint, bigint[], float8, float8", **names)
     assert read <= OWN + 1, plan
     read, plan = rows_read(
         busy,

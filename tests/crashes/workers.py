@@ -93,7 +93,9 @@ class Worker(Registered):
         if known is None:
             self._given_up()
             return
-        difference = await dispatch.compare_listed(self.conn, service_id=service_id, epochs=listed, resend_after_s=RESEND_AFTER_S)
+        difference = await dispatch.compare_listed(
+            self.conn, service_id=service_id, epochs=listed, resend_after_s=RESEND_AFTER_S, unmarked_after_s=60.0
+        )
         again = await dispatch.read_tries(self.conn, service_id=service_id, epochs=difference.resend)
         if not api_dies:
             self.answered(lambda: self._hear_beat(service_id, sent, difference, again), late=late, patience=BEAT_S)

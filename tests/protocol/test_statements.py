@@ -129,7 +129,9 @@ def test_comparisons(stored: Iterator[Stored]) -> None:
             listed = sorted(r.sample(range(1, 5), r.randint(0, 3)))
             kill, resend = control.compare(state.world.tasks, service=s, listed=listed)
             rows = execute(
-                state.conn, "dispatch/compare_listed", {"service_id": SERVICES + s, "epochs": listed, "resend_after_s": 2.0}
+                state.conn,
+                "dispatch/compare_listed",
+                {"service_id": SERVICES + s, "epochs": listed, "resend_after_s": 2.0, "unmarked_after_s": 60.0},
             ).fetchall()
             assert sorted(epoch for epoch, ends, *_ in rows if ends) == list(kill), state.world
             assert sorted(epoch for epoch, _, again, *_ in rows if again) == sorted(state.world.tasks[i].epoch for i in resend), (

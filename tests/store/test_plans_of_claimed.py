@@ -58,7 +58,7 @@ def look(conn: psycopg.Connection[Any], claimed: int) -> None:
         "leases/expire_services": {"before": 0.0},
     }
     own: dict[str, dict[str, Any]] = {
-        "dispatch/compare_listed": {"service_id": 7, "epochs": mine, "resend_after_s": 2.0},
+        "dispatch/compare_listed": {"service_id": 7, "epochs": mine, "resend_after_s": 2.0, "unmarked_after_s": 60.0},
         "dispatch/read_kills": {"workers": [7]},
     }
     for name, params in quiet.items():

@@ -199,7 +199,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "past/tell_waiters", {"run_keys": [DEEP] * N, "tasks": n}
     yield "tasks/delete_dispatches", {"epochs": live}
     yield "tasks/kill_dispatches", {"epochs": live}
-    yield "dispatch/compare_listed", {"service_id": 1, "epochs": n, "resend_after_s": -1.0}
+    yield "dispatch/compare_listed", {"service_id": 1, "epochs": n, "resend_after_s": -1.0, "unmarked_after_s": 60.0}
     yield "leases/report_lost_tries", {"lease_s": 15.0}
     yield (
         "inbox/take_reports",

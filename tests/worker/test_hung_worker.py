@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from evenflow.api import limits as api_limits
 from evenflow.api.service import ApiService
 from evenflow.core.lease import STRETCH
 from evenflow.core.limits import ENDING_S, LEASE_S, STARTS_WITHIN_S
@@ -22,7 +23,9 @@ from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
 from evenflow.scheduler.leases import give_up_hung, watch_leases
 from evenflow.store.connect import connect
+from evenflow.store.rows import execute
 from evenflow.worker import limits
+from evenflow.worker.service import WorkerService
 from tests.worker.world import World, number_in, runs, until
 
 # A worker that forgets something of its first try: to begin it, to hear of its end, or to end it.
@@ -86,6 +89,10 @@ class Held:
         self.world.db.execute("update task_instance set state = 'running' where epoch = %s", [self.epoch])
         self.world.db.execute("delete from report where kind = 'started'")
 
+    @property
+    def is_marked(self) -> bool:
+        return bool(self.world.one("select started from dispatch where epoch = %s", self.epoch))
+
     def ages(self, seconds: float) -> None:
         """It was claimed, or was to be killed, so long ago, and all was well since."""
         self.world.db.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 day'")
@@ -123,6 +130,7 @@ async def test_a_worker_that_beats_and_hangs_is_given_up(
         held.ages(may_take_s - 30.0)
         give_up_hung(scheduler)
         assert held.state == "active"
+        assert forgets != "begin" or not held.is_marked
         held.ages(may_take_s + 1.0)
         give_up_hung(scheduler)
         assert held.state == "lost"
@@ -158,6 +166,40 @@ async def test_one_that_does_not_kill_what_it_is_to_kill_is_given_up(
         held.ages(ENDING_S + 1.0)
         give_up_hung(scheduler)
         assert held.state == "lost"
+
+
+@pytest.mark.parametrize("fate", ["lost", "set aside"])
+async def test_no_worker_is_given_up_for_the_report_of_a_start(
+    world: World, worker: WorkerService, scheduler: psycopg.Connection[Any], fate: str
+) -> None:
+    """R-CS6: it lists what runs, and what does not run yet, in each beat. Of a start that nobody knows one report more is made."""
+    epoch = world.task("import time; time.sleep(600)")
+    held = Held(world, epoch)
+    await until(lambda: world.reports(epoch), "the report of its start")
+    if fate == "lost":
+        world.db.execute("delete from report")
+    else:
+        run_key = world.one("select run_key from dispatch where epoch = %s", epoch)
+        names = {"run_key": run_key, "kind": "started", "epoch": epoch, "reason": "ValueError", "length": 100}
+        execute(scheduler, "quarantine/set_report_aside", names)
+    assert world.reports(epoch) == []
+    held.ages(api_limits.START_MARKED + 1.0)
+    await until(lambda: held.is_marked, "the beat that says so")
+    assert [kind for kind, _ in world.reports(epoch)] == ["started"]
+    world.db.execute("delete from report")  # if that is set aside, too
+    held.ages(STARTS_WITHIN_S + 1.0)
+    give_up_hung(scheduler)
+    assert held.state == "active"
+
+
+async def test_the_start_of_what_is_known_to_run_is_not_told_again(world: World, worker: WorkerService) -> None:
+    epoch = world.task("import time; time.sleep(600)")
+    held = Held(world, epoch)
+    await until(lambda: world.reports(epoch), "the report of its start")
+    held.runs()
+    held.ages(api_limits.START_MARKED + 1.0)
+    await until(lambda: held.is_marked, "the beat that says so")
+    assert world.reports(epoch) == []
 
 
 async def test_time_in_which_nobody_could_be_heard_counts_for_nothing(world: World, scheduler: psycopg.Connection[Any]) -> None:

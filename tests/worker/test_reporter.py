@@ -12,6 +12,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.process import limits, patience
 from evenflow.wire.messages import AssetChange, Defer, Report, Reports, ReportsAnswer
+from evenflow.worker import limits as worker_limits
 from evenflow.worker.reporter import Reporter
 from tests.worker.world import until
 
@@ -28,6 +29,8 @@ class FakeReports:
         self.poison: str | None = None  # a token whose report makes the whole batch unreadable
         self.unknown: str | None = None  # an outcome that makes it so, too
         self.defect: str | None = None  # an outcome of this token's that the API fails at
+        self.unwanted: set[str] = set()  # tokens whose starts are refused
+        self.defective: set[str] = set()  # tokens whose starts it fails at
 
     async def report(self, message: Reports) -> ReportsAnswer:
         self.batches.append([(report.token, report.kind) for report in message.reports])
@@ -38,7 +41,11 @@ class FakeReports:
             raise ApiRefused(400, "unreadable")
         if any(report.token == self.defect and report.outcome == "success" for report in message.reports):
             raise ApiRefused(500, "a defect")
-        refused = {n: "too large" for n, report in enumerate(message.reports) if report.result == b"large"}
+        starts = {report.token for report in message.reports if report.kind == "started"}
+        if starts & self.defective:
+            raise ApiRefused(500, "a defect")
+        refused = {n: "unwanted" for n, report in enumerate(message.reports) if report.token in starts & self.unwanted}
+        refused |= {n: "too large" for n, report in enumerate(message.reports) if report.result == b"large"}
         self.stored += [report for n, report in enumerate(message.reports) if n not in refused]
         return ReportsAnswer(accepted=len(message.reports) - len(refused), refused=list(refused.values()), refused_at=list(refused))
 
@@ -83,6 +90,56 @@ async def test_a_start_is_left_out_when_the_exit_is_at_hand(api: FakeReports) ->
         await until(lambda: len(api.stored) == 2, "both reports")
     assert sorted(kind for batch in api.batches for _, kind in batch) == ["exit", "started"]
     assert ("1", "started") not in api.batches[0]
+
+
+@pytest.mark.parametrize("trouble", ["unwanted", "defective", "broken"])
+async def test_a_start_is_sent_again_while_its_try_is_in_hand(
+    api: FakeReports, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    """R-CS6: whatever the API says of it: who never hears of it holds the worker for one that hangs."""
+    monkeypatch.setattr(limits, "REPORT_PAUSE", 0.01)
+    if trouble == "broken":
+        api.broken = ApiRefused(500, "a defect")
+    else:
+        getattr(api, trouble).add("1")
+    async with reporting(api) as reporter:
+        reporter.started(1, "1")
+        await until(lambda: api.batches.count([("1", "started")]) > 2, "several attempts")
+        reporter.exited(2, an_exit("2"))
+        api.broken = None
+        await asyncio.wait_for(reporter.delivered(), 10)
+        api.unwanted.clear()
+        api.defective.clear()
+        await until(lambda: ("1", "started") in [(report.token, report.kind) for report in api.stored], "its start")
+        sent = len(api.batches)
+        reporter.exited(1, an_exit("1"))
+        await asyncio.wait_for(reporter.delivered(), 10)
+    assert api.batches[sent:] == [[("1", "exit")]], "what is known is not told again"
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_start_that_nobody_takes_ends_with_its_try(api: FakeReports, monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
+    """Also while it is on its way; and its pauses grow, so that it weighs on nobody."""
+    monkeypatch.setattr(limits, "REPORT_PAUSE", 0.01)
+    monkeypatch.setattr(worker_limits, "START_PAUSE", 0.02)
+    api.defective.add("1")
+    async with reporting(api) as reporter:
+        reporter.started(1, "1")
+        await until(lambda: len(api.batches) > 1, "several attempts")
+        api.gate.clear()
+        sent = len(api.batches)
+        await until(lambda: len(api.batches) > sent, "one on its way")
+        if ends:
+            reporter.exited(1, an_exit("1"))
+        else:
+            reporter.abandon(1)
+        api.gate.set()
+        reporter.exited(2, an_exit("2"))
+        await asyncio.wait_for(reporter.delivered(), 10)
+        for epoch in range(3, 8):  # each is a batch that a start would come along with
+            reporter.exited(epoch, an_exit(str(epoch)))
+            await asyncio.wait_for(reporter.delivered(), 10)
+    assert ("1", "started") not in [what for batch in api.batches[sent + 1 :] for what in batch]
 
 
 async def test_an_exit_waits_for_the_api_however_long(api: FakeReports) -> None:

@@ -18,6 +18,7 @@ CODE_VERSIONS = 100  # of one archive that are looked at for who may read it: al
 CLAIM_SLOTS = 1_000  # one claim's rows are one transaction's locks
 CLAIM_WAIT = 30.0  # proxies on the way commonly cut a silent request after 60
 RESEND_AFTER = 2.0  # a claim's answer has arrived by then, or never will
+START_MARKED = 60.0  # from its claim until a try that runs is marked as started: most are over by then
 SERVICE_NAME = 250  # characters: it is shown, and names files of its host
 HOST_NAME = 253  # characters, as DNS has it
 VERSION_NAME = 100  # characters

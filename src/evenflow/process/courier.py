@@ -39,7 +39,6 @@ class Entry(Generic[R]):
     epoch: int
     report: R
     at: float  # when it happened, by the loop's clock
-    once: bool = False  # at the first failure of the API it is let go
     failures: int = 0  # of the API at it alone, while others were taken
     not_before: float = 0.0  # by the loop's clock
     taken_before: int | None = None  # reports that the API had taken when it last failed at this one
@@ -162,7 +161,7 @@ class Courier(ABC, Generic[R]):
         log.warning("the API failed at a report", epoch=entry.epoch, reason=reason)
         before, entry.taken_before = entry.taken_before, self._taken
         if before is None or before == self._taken:
-            return entry.once
+            return False
         entry.failures += 1
         entry.not_before = self._loop.time() + limits.REPORT_PAUSE
         if entry.failures == limits.REPORT_FAILURES:

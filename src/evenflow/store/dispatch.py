@@ -101,6 +101,7 @@ class ListDifference(NamedTuple):
     kill: list[int]
     revoked: list[int]  # of those
     resend: list[int]
+    unmarked: list[int]  # listed, claimed a while ago, and not marked as started
 
 
 class RunNames(NamedTuple):
@@ -157,15 +158,32 @@ async def _with_returns(conn: Conn, tries: list[ClaimedTry]) -> list[ClaimedTry]
     return [row for row in told if row.returned is not None or row.dispatch_class != RETURN]
 
 
-async def compare_listed(conn: Conn, *, service_id: int, epochs: Iterable[int], resend_after_s: float) -> ListDifference:
+async def compare_listed(
+    conn: Conn, *, service_id: int, epochs: Iterable[int], resend_after_s: float, unmarked_after_s: float
+) -> ListDifference:
     """How a worker's list of its tries differs from what the database says it holds."""
-    names = {"service_id": service_id, "epochs": numbers(epochs), "resend_after_s": resend_after_s}
+    names = {
+        "service_id": service_id,
+        "epochs": numbers(epochs),
+        "resend_after_s": resend_after_s,
+        "unmarked_after_s": unmarked_after_s,
+    }
     rows = await (await conn.execute(sql("dispatch/compare_listed"), names, prepare=True)).fetchall()
     return ListDifference(
-        [epoch for epoch, kill, _, _ in rows if kill],
-        [epoch for epoch, _, _, revoked in rows if revoked],
-        [epoch for epoch, _, resend, _ in rows if resend],
+        [epoch for epoch, kill, _, _, _ in rows if kill],
+        [epoch for epoch, _, _, revoked, _ in rows if revoked],
+        [epoch for epoch, _, resend, _, _ in rows if resend],
+        [epoch for epoch, _, _, _, unmarked in rows if unmarked],
     )
+
+
+async def mark_started(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[int]:
+    """Those of this worker's ``epochs`` of whose start nobody had heard: it is reported now."""
+    names = {"service_id": service_id, "epochs": numbers(epochs)}
+    told = await (await conn.execute(sql("dispatch/mark_started"), names, prepare=True)).fetchall()
+    if told:
+        await wake_async(conn, [INBOX])
+    return [epoch for (epoch,) in told]
 
 
 async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable[int]) -> tuple[set[Place], list[tuple[int, int]]]:

@@ -587,6 +587,7 @@ create table dispatch (
     kill_at     timestamptz,                                 -- since when an operator wants the process ended
     kill        boolean not null generated always as (kill_at is not null) stored,
     intent      jsonb,                                       -- an operator's, for when the process has ended: {"event": ..., "actor": ...}
+    started     boolean not null default false,              -- its worker has said in a beat that its process runs; of short tries nobody asks
     xact        xid8 not null default pg_current_xact_id()   -- the transaction that wrote it: claims look from one on
 );
 create index dispatch_waiting on dispatch (queue, class, priority desc, xact, epoch) where worker_id is null;  -- dispatch/claim

@@ -88,6 +88,10 @@ class Attempt:
         return self.assignment.epoch
 
     @property
+    def has_started(self) -> bool:
+        return self._started_at is not None
+
+    @property
     def leaves(self) -> bool:
         """It has ended in the ordinary way, and what it has left may stay once its exit is stored."""
         return bool(self._left_by)

@@ -14,6 +14,7 @@ FROZEN = 3_600.0  # an outage of an hour loses nothing; a try that stands for lo
 STORAGE = 120.0  # for a value to or from object storage: 32 MiB take a minute on a slow line
 STORAGE_CALLS = 8  # at once: on a network that is slow they wait, and each has a value in memory
 STARTED_DELAY = 0.1  # "running" shows within 1 s; most short tasks end before and need no report of their start
+START_PAUSE = 60.0  # at most, until a start that the API does not take is sent again; it is awaited for 600 s
 
 # -- questions ---------------------------------------------------------------------------------------------------------
 

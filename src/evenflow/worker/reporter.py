@@ -1,4 +1,4 @@
-"""Reports of tries. An exit is kept until it is acknowledged, however long the API is away.
+"""Reports of tries. An exit is kept until it is acknowledged, however long the API is away; a start while its try is in hand.
 
 A start is reported only if the try still runs after a moment: an exit implies it.
 """
@@ -9,11 +9,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+import structlog
+
 from evenflow.killpoints import KillPoint, reached
 from evenflow.process import limits as process_limits
 from evenflow.process.courier import Courier, Entry
 from evenflow.wire.messages import Report, Reports, ReportsAnswer
 from evenflow.worker import limits
+
+log = structlog.get_logger(__name__)
 
 
 class ReportApi(Protocol):
@@ -25,11 +29,11 @@ class Reporter(Courier[Report]):
         """``stored`` hears of each exit that the control plane has."""
         super().__init__()
         self._api, self._stored = api, stored
-        self._starts: dict[int, Entry[Report]] = {}
+        self._starts: dict[int, Entry[Report]] = {}  # that are not acknowledged, of tries in hand
         self._start_timer: asyncio.TimerHandle | None = None
 
     def started(self, epoch: int, token: str) -> None:
-        self._starts[epoch] = Entry(epoch, Report(token=token, kind="started"), self._loop.time(), once=True)
+        self._starts[epoch] = Entry(epoch, Report(token=token, kind="started"), self._loop.time())
         self._report_starts_soon()
 
     def exited(self, epoch: int, report: Report) -> None:
@@ -50,24 +54,45 @@ class Reporter(Courier[Report]):
             self._wake.set()
 
     def _ahead(self) -> list[Entry[Report]]:
-        """Starts, which come back when they did not arrive."""
-        starts = list(self._starts.values())[: process_limits.REPORTS]
-        for entry in starts:
-            del self._starts[entry.epoch]
-        return starts
+        """Starts."""
+        now = self._loop.time()
+        return [entry for entry in self._starts.values() if entry.not_before <= now][: process_limits.REPORTS]
 
     def _not_sent(self, batch: list[Entry[Report]]) -> None:
-        """Starts are kept, but for those of tries that have ended meanwhile."""
-        ended = set(self.unacknowledged)
-        for entry in batch:
-            if entry.report.kind == "started" and entry.epoch not in ended:
-                self._starts.setdefault(entry.epoch, entry)
+        """Starts come again by themselves."""
         self._report_starts_soon()
 
     def _acknowledged(self, entry: Entry[Report]) -> None:
         super()._acknowledged(entry)
         if entry.report.kind == "exit":
             self._stored(entry.epoch)
+        elif self._is_news(entry):
+            del self._starts[entry.epoch]
+
+    def _failed(self, entry: Entry[Report], reason: str) -> bool:
+        if entry.report.kind == "exit":
+            return super()._failed(entry, reason)
+        self._put_off(entry, reason)
+        return True
+
+    def _refused(self, entry: Entry[Report], reason: str) -> None:
+        if entry.report.kind == "exit":
+            super()._refused(entry, reason)
+        else:
+            self._put_off(entry, reason)
+
+    def _put_off(self, entry: Entry[Report], reason: str) -> None:
+        """A start that was not taken is sent again, ever more rarely. It waits apart, so that it holds up nothing."""
+        if self._is_news(entry):
+            pause = min(process_limits.REPORT_PAUSE * 2**entry.failures, limits.START_PAUSE)
+            log.warning("the start of a try is reported again later", epoch=entry.epoch, seconds=pause, reason=reason)
+            entry.failures += 1
+            entry.not_before = self._loop.time() + pause
+            self._loop.call_later(pause, self._wake.set)
+
+    def _is_news(self, entry: Entry[Report]) -> bool:
+        """Whether its try is in hand still."""
+        return self._starts.get(entry.epoch) is entry
 
     async def _post(self, reports: list[Report]) -> ReportsAnswer:
         for report in reports:

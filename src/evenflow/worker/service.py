@@ -183,7 +183,8 @@ class WorkerService:
     # -- beats
 
     def _beat(self) -> Beat:
-        return Beat(state=self._state, epochs=[*self._tries.epochs, *self._reporter.unacknowledged], detail=self._detail())
+        epochs = [*self._tries.epochs, *self._reporter.unacknowledged]
+        return Beat(state=self._state, epochs=epochs, starting=self._tries.starting, detail=self._detail())
 
     def _beat_answered(self, answer: BeatAnswer, until: float) -> None:
         """What others have now is killed before anything goes on, and nothing begins under a lease that is over again."""

@@ -41,6 +41,11 @@ class Tries:
     def epochs(self) -> list[int]:
         return list(self._attempts)
 
+    @property
+    def starting(self) -> list[int]:
+        """Of these, the ones whose process does not run yet."""
+        return [epoch for epoch, attempt in self._attempts.items() if not attempt.has_started]
+
     def accept(self, assignments: Iterable[Assignment]) -> None:
         """Begin what was never in hand: the same assignment may come twice, the second time when its try has long ended. What was
         assigned is begun even above the slots: it is nobody else's.

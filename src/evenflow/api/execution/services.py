@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.metadata import version
 from typing import Literal
 
@@ -17,6 +18,8 @@ from evenflow.store import dispatch, events, services, triggers
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 from evenflow.wire.versions import OURS, Spoken
+
+log = logging.getLogger(__name__)
 
 
 class ServiceRoutes:
@@ -74,9 +77,17 @@ class ServiceRoutes:
             if kind != "worker":
                 return answer
             difference = await dispatch.compare_listed(
-                conn, service_id=service_id, epochs=message.epochs, resend_after_s=limits.RESEND_AFTER
+                conn,
+                service_id=service_id,
+                epochs=message.epochs,
+                resend_after_s=limits.RESEND_AFTER,
+                unmarked_after_s=limits.START_MARKED,
             )
             answer.kill, answer.revoked = difference.kill, difference.revoked
+            if message.starting is not None and (running := set(difference.unmarked) - set(message.starting)):
+                told = await dispatch.mark_started(conn, service_id=service_id, epochs=running)
+                if told:
+                    log.warning("of the start of tries is known by a beat alone: %s", told)
             if difference.resend:
                 again = await dispatch.read_tries(conn, service_id=service_id, epochs=difference.resend)
                 answer.resend = await self._claims.assignments(conn, again)

@@ -1,16 +1,18 @@
 -- Where a worker's list of its tries and ours differ: those to kill (not its own any more, or an operator wants them ended), and those
--- to send again (claimed a while ago, not listed, and no report of them waits to be applied). MATERIALIZED and the subquery with a limit:
+-- to send again (claimed a while ago, not listed, and no report of them waits to be applied). And which of those listed are to be marked
+-- as started, should they run: a row of its own tells that once. MATERIALIZED and the subquery with a limit:
 -- the plan may be older than the rows, and a full join by epoch or a hash of the inbox looks well on tables that are empty.
 with own as materialized (
-    select epoch, run_key, claimed_at, kill from dispatch where worker_id = %(service_id)s
+    select epoch, run_key, claimed_at, kill, not started and claimed_at < now() - make_interval(secs => %(unmarked_after_s)s) as unmarked from dispatch where worker_id = %(service_id)s
 )
 select coalesce(d.epoch, l.epoch) as epoch,
        coalesce(d.kill, true) as kill,
        l.epoch is null as resend,
-       d.epoch is null as revoked
+       d.epoch is null as revoked,
+       l.epoch is not null and coalesce(d.unmarked, false) as unmarked
 from own d
 full join unnest(%(epochs)s::bigint[]) as l (epoch) on l.epoch = d.epoch
 where d.epoch is null
-   or (l.epoch is not null and d.kill)
+   or (l.epoch is not null and (d.kill or d.unmarked))
    or (l.epoch is null and d.claimed_at < now() - make_interval(secs => %(resend_after_s)s)
        and (select true from report r where r.run_key = d.run_key and r.epoch = d.epoch limit 1) is null)
