@@ -117,9 +117,9 @@ def test_a_missing_package_says_where_to_install_it(evenflow: Evenflow, tmp_path
     (tmp_path / "a.py").write_text("from evenflow import DAG\nimport nothing_there.at_all\n")
     done = evenflow("dags", "check", str(tmp_path / "a.py"))
     assert (
-        "No module named 'nothing_there' (line 2). Install the package that has nothing_there, for the processor and for all "
-        in (done.stdout)
-    )
+        "No module named 'nothing_there' (line 2). nothing_there is not installed here. If that is the name of the package on "
+        "PyPI, too, install it for the processor and for all workers; here: "
+    ) in done.stdout
     assert "/python -m pip install nothing_there" in done.stdout
 
 
@@ -138,3 +138,24 @@ def test_a_file_that_takes_too_long_says_where_it_is(evenflow: Evenflow, tmp_pat
     assert 'a.py", line 3 in <module>' in done.stdout
     assert "Fatal Python error" not in done.stdout
     assert "evenflow/" not in done.stdout.partition("innermost")[2]
+
+
+def test_a_file_named_as_a_module_of_python_breaks_no_other(evenflow: Evenflow, tmp_path: Path) -> None:
+    """R-CS10: each file has its own error, and the name that is taken is told once."""
+    (tmp_path / "email.py").write_text("from evenflow import DAG\nDAG('m', catchupp=True)\n")
+    params = "import smtplib\nfrom evenflow import DAG, Param\nDAG({id!r}, params={{'n': Param(1, type='integer')}})\n"
+    (tmp_path / "a.py").write_text(params.format(id="a"))
+    (tmp_path / "b.py").write_text("import email\n" + params.format(id="b"))
+    (tmp_path / "c.py").write_text("import email\n" + params.format(id="c c"))
+    (tmp_path / "d.py").write_text("import email.mine\n" + params.format(id="d"))
+    done = evenflow("dags", "check", str(tmp_path), "--json")
+    found = json.loads(done.stdout)["findings"]
+    assert [(Path(f["path"]).name, f["line"], f["severity"]) for f in found] == [
+        ("c.py", 4, "error"),
+        ("d.py", 1, "error"),
+        ("email.py", 1, "warning"),
+        ("email.py", 2, "error"),
+    ], found
+    assert "The DAG id 'c c' may have" in found[0]["message"]
+    assert "email.py is hidden: import email means the module of Python's standard library." in found[1]["message"]
+    assert "email.py is hidden" in found[2]["message"]

@@ -218,3 +218,57 @@ def test_a_file_outside_the_root_is_refused(write: Write, tmp_path: Path) -> Non
     path = write("a.py", "")
     with pytest.raises(DagError, match="is not below"):
         load_file(path, tmp_path / "dags")
+
+
+def test_a_file_named_as_a_module_of_python_is_hidden_from_all_but_itself(write: Write, tmp_path: Path) -> None:
+    """R-CS10: what libraries import stays Python's, and the author is told."""
+    write("sched.py", "from evenflow import DAG\nDAG('mail')\n")  # not loaded here, unlike most of the standard library
+    write("jsonschema_rs/__init__.py", "")
+    path = write("a.py", "import sched\nimport jsonschema_rs\nfrom evenflow import DAG\nsched.scheduler\nDAG('d')\n")
+    loaded = load(path, tmp_path)
+    assert relative(loaded, tmp_path) == ["a.py"]
+    told = {file.relative_to(tmp_path).as_posix(): reason for file, reason in loaded.hidden.items()}
+    assert told["sched.py"] == (
+        "sched.py is hidden: import sched means the module of Python's standard library. Give sched.py another name if other files "
+        "are to import it."
+    )
+    assert "import jsonschema_rs means the installed module " in told["jsonschema_rs/__init__.py"]
+    assert load(write("sched.py", "from evenflow import DAG\nDAG('mail')\n"), tmp_path).hidden == {}
+
+
+@pytest.mark.parametrize("text", ["import sched.parts", "from sched import of_my_own"])
+def test_an_import_that_finds_the_module_of_python_instead_says_so(write: Write, tmp_path: Path, text: str) -> None:
+    """R-CS10"""
+    write("sched.py", "of_my_own = 1\n")
+    with pytest.raises(ImportError) as raised:
+        load(write("a.py", text), tmp_path)
+    assert raised.value.__notes__[0].startswith("sched.py is hidden: import sched means the module of Python's standard library.")
+
+
+def test_of_two_roots_the_last_one_loaded_comes_first(write: Write, tmp_path: Path) -> None:
+    for root in ("one", "two"):
+        write(f"{root}/of_{root}.py", "")
+        load_file(write(f"{root}/dag.py", f"import of_{root}"), tmp_path / root)
+    load_file(tmp_path / "one" / "dag.py", tmp_path / "one")
+    assert sys.path[-2:] == [str(tmp_path / "one"), str(tmp_path / "two")]
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("import structlgo", "structlgo is not installed here. Did you mean 'structlog'?"),
+        ("import smtplb", "smtplb is not installed here. Did you mean 'smtplib'?"),
+        (
+            "import structlog.proccessors",
+            "structlog is installed here, and has no proccessors. Did you mean 'structlog.processors'?",
+        ),
+        ("import email.utlis", "email is a module of Python's standard library, and has no utlis. Did you mean 'email.utils'?"),
+        ("from evenflow import EmptyOperater", "Did you mean 'EmptyOperator'?"),
+        ("from email.utils import parsadr", "Did you mean 'parseaddr'?"),
+    ],
+)
+def test_a_misspelt_import_says_what_was_meant(write: Write, tmp_path: Path, text: str, note: str) -> None:
+    """R-CS10: and nobody is told to install what only looks like a package that is known."""
+    with pytest.raises(ImportError) as raised:
+        load(write("a.py", text), tmp_path)
+    assert raised.value.__notes__ == [note]

@@ -32,8 +32,8 @@ async def test_import_error(world: World, worker: WorkerService) -> None:
     ended = await world.exit_of(epoch)
     assert ended["outcome"] == "cannot_start"
     expected = (
-        "cannot import DAG file dag.py: ModuleNotFoundError: No module named 'foo_that_is_missing' (line 3). Install the package "
-        "that has foo_that_is_missing, for the processor and for all workers; "
+        "cannot import DAG file dag.py: ModuleNotFoundError: No module named 'foo_that_is_missing' (line 3). foo_that_is_missing "
+        "is not installed here. If that is the name of the package on PyPI, too, install it for the processor and for all workers; "
         f"here: {sys.executable} -m pip install foo_that_is_missing"
     )
     assert ended["reason"] == expected

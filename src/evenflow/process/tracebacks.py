@@ -33,7 +33,7 @@ def describe_failure(error: BaseException, file: Path, root: Path) -> Failure:
     if place and not isinstance(error, DagError):
         summary += f" ({place})"
     notes = getattr(error, "__notes__", ())
-    if isinstance(error, ModuleNotFoundError) and notes:
+    if isinstance(error, ImportError) and notes:
         summary += f". {notes[-1].splitlines()[0].removesuffix(':')}"
     if isinstance(error, DagFileError):
         line = error.line

@@ -81,7 +81,8 @@ async def check_files(files: Sequence[DagFile], within: ParseLimits) -> Checked:
         if first.error is None:
             findings += _unstable(file, specs, second)
     findings += _duplicates(owners)
-    return Checked(len(files), sorted(owners), sorted(findings, key=lambda finding: (finding.path, finding.line or 0)))
+    once = dict.fromkeys(findings)  # several files may be told the same of one that they import
+    return Checked(len(files), sorted(owners), sorted(once, key=lambda finding: (finding.path, finding.line or 0)))
 
 
 async def _template(seed: str, within: ParseLimits, contexts: AsyncExitStack) -> OwnedTemplate:

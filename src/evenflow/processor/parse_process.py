@@ -67,7 +67,12 @@ def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:
             failure = describe_failure(error, file, root)
             said = {"summary": failure.summary, "trace": failure.trace, "line": failure.line, "warnings": _told(caught, root)}
             return {"tell": "failed", "watched": watched, **said}, b""
-    return {"tell": "parsed", "files": files, "watched": watched, "warnings": _told(caught, root)}, json.dumps(specs).encode()
+    warned = [*_hidden(loaded, root), *_told(caught, root)][: limits.WARNINGS]
+    return {"tell": "parsed", "files": files, "watched": watched, "warnings": warned}, json.dumps(specs).encode()
+
+
+def _hidden(loaded: LoadedFile, root: Path) -> list[str]:
+    return [f"{path.relative_to(root.resolve())}:1: {reason}" for path, reason in sorted(loaded.hidden.items())]
 
 
 def _spec_of(dag: DAG, loaded: LoadedFile, file: str) -> str:

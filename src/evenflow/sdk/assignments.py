@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from evenflow.core.likeness import meant_or
 from evenflow.errors import BadSetting
 
 LOOKS = frozenset({"ui_color", "ui_fgcolor"})  # of Airflow's boxes: they ask for nothing that a run would show
@@ -22,8 +22,7 @@ def is_own_affair(owner: object) -> bool:
 
 def refuse(where: str, name: str, known: Iterable[str], cure: str = "") -> NoReturn:
     """Raises :class:`BadSetting`: nothing would come of assigning ``name``."""
-    close = get_close_matches(name, list(known), n=1)
-    hint = cure or (f"Did you mean {close[0]!r}?" if close else "Leave it out.")
+    hint = cure or meant_or(name, known, "Leave it out.")
     raise BadSetting(f"{where}: nothing is known by the name {name!r}, so assigning it would change nothing. {hint}")
 
 

@@ -7,9 +7,9 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Required, TypeVar, Unpack, overload
 
+from evenflow.core.likeness import closest
 from evenflow.errors import BadArgument, WrongDag
 from evenflow.sdk import scope
 from evenflow.sdk.airflow_names import MISSING_DECORATORS
@@ -251,8 +251,8 @@ class TaskDecorator:
             cure = MISSING_DECORATORS.get(name)
             if cure is None:
                 kinds = [kind for kind in vars(TaskDecorator) if not kind.startswith("_")]
-                close = get_close_matches(name, kinds, n=1)
-                cure = f"Did you mean @task.{close[0]}?" if close else f"There are: {', '.join(kinds)}."
+                close = closest(name, kinds)
+                cure = f"Did you mean @task.{close}?" if close else f"There are: {', '.join(kinds)}."
             raise AttributeError(f"There is no @task.{name}. {cure}")
 
     @overload

@@ -1,9 +1,10 @@
 """A DAG file, loaded: its DAGs, and the local modules that it needs.
 
-``root`` is put in front of ``sys.path``, so a DAG file imports its neighbours by their path below ``root``: ``from lib.tables
-import TABLES`` for ``root/lib/tables.py``. The file itself is loaded under a name of its own (``evenflow_dag_...``), so that a DAG
-file called ``json.py`` does not hide a module; the name depends on its path below ``root`` only, so that classes which it defines
-are found again by other processes that load it elsewhere.
+``root`` is put behind all else on ``sys.path``, so a DAG file imports its neighbours by their path below ``root``: ``from
+lib.tables import TABLES`` for ``root/lib/tables.py``. Behind, because ``email.py`` would else be what every library means by
+``import email``; :mod:`evenflow.sdk.hidden_modules` says when a file is hidden so. The file itself is loaded under a name of its
+own (``evenflow_dag_...``), so that a DAG file called ``json.py`` does not hide a module; the name depends on its path below
+``root`` only, so that classes which it defines are found again by other processes that load it elsewhere.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from types import FrameType
 from evenflow.errors import DagError, DagFileError, DuplicateId
 from evenflow.sdk import scope
 from evenflow.sdk.dag import DAG
+from evenflow.sdk.hidden_modules import hidden_files
 from evenflow.sdk.imports import local_imports
 
 MODULE_PREFIX = "evenflow_dag_"
@@ -27,6 +29,9 @@ MODULE_PREFIX = "evenflow_dag_"
 # Before any DAG file was. They are most of all modules, and a look at each costs a forked process, which must copy what memory it
 # touches, nearly as much as to run a small file.
 _LOADED_BEFORE = frozenset(sys.modules)
+
+
+_ROOTS: set[str] = set()  # that were put on sys.path here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,7 @@ class LoadedFile:
     dags: dict[str, DAG]
     lines: dict[str, int]  # of the file, by dag_id: where the DAG is made
     modules: list[Path]
+    hidden: dict[Path, str]  # those that it means to import and does not get, with what is to be said of each
     module_names: list[str]  # in sys.modules: the DAG file and the local modules that are loaded
 
 
@@ -51,8 +57,7 @@ def load_file(path: Path, root: Path) -> LoadedFile:
     path, root = path.resolve(), root.resolve()
     if not path.is_relative_to(root):
         raise DagError(f"The DAG file {path} is not below {root}. Move it there, or give the folder that it is in.")
-    if sys.path[:1] != [str(root)]:
-        sys.path.insert(0, str(root))
+    _search(str(root))
     dags: dict[str, DAG] = {}
     lines: dict[str, int] = {}
 
@@ -77,18 +82,29 @@ def load_file(path: Path, root: Path) -> LoadedFile:
         del sys.modules[name]
         if isinstance(error, DagError):
             raise DagFileError(path.relative_to(root).as_posix(), _line_in(error, path), str(error)) from error
-        if isinstance(error, ModuleNotFoundError) and (cure := _cure(error, path, root)):
+        if isinstance(error, ImportError) and (cure := _cure(error, path, root)):
             error.add_note(cure)
         raise
     below = f"{root}{os.sep}"
     loaded = {name: file for name in _modules_below(below) if (file := _local_file(name, root))}
+    needed = local_imports(path, root) | set(loaded.values())
+    hidden = hidden_files(needed - {path}, root)
     return LoadedFile(
         path=path,
         dags=dags,
         lines=lines,
-        modules=sorted(local_imports(path, root) | set(loaded.values())),
+        modules=sorted(needed - hidden.keys()),
+        hidden=hidden,
         module_names=sorted([name, *loaded]),
     )
+
+
+def _search(root: str) -> None:
+    """Behind what is installed, and before the roots of files that were loaded earlier."""
+    if root in sys.path and root not in _ROOTS:  # somebody has said that it comes earlier
+        return
+    _ROOTS.add(root)
+    sys.path[:] = [path for path in sys.path if path not in _ROOTS] + [root, *(p for p in sys.path if p in _ROOTS and p != root)]
 
 
 def module_name(path: Path, root: Path) -> str:
@@ -132,7 +148,7 @@ def _line_in(error: BaseException, path: Path) -> int | None:
     return lines[-1] if lines else None
 
 
-def _cure(error: ModuleNotFoundError, path: Path, root: Path) -> str | None:
+def _cure(error: ImportError, path: Path, root: Path) -> str | None:
     from evenflow.sdk.missing_modules import explain
 
     return explain(error, path, root)

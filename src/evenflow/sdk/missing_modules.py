@@ -1,27 +1,18 @@
-"""What to do about a module that is not there: a package to install, or a line that is written for Airflow."""
+"""What to do about an import that fails: another name, a package to install, or a line that is written for Airflow."""
 
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from evenflow.sdk.airflow_names import CURES
+from evenflow.sdk.hidden_modules import hiding
+from evenflow.sdk.installed_modules import cure_of_module, misspelt_name
 
 WRITTEN_FOR_AIRFLOW = "The file is written for Airflow"
-_EXTRAS = {"pendulum": "pendulum", "pyspark": "spark"}  # that make setup installs
 _PROVIDERS = "Evenflow has no providers: call the system's own client or command in a function with @task or @task.bash."
-
-
-def cure_of_package(module: str) -> str:
-    """Where a package is to be installed that has ``module``."""
-    top = module.partition(".")[0]
-    wanted = f"'evenflow[{_EXTRAS[top]}]' (make setup does it)" if top in _EXTRAS else top
-    return (
-        f"Install the package that has {top}, for the processor and for all workers; here: {sys.executable} -m pip install {wanted}"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +80,23 @@ def replacement(module: str, names: list[str]) -> str:
     return "; ".join(told)
 
 
-def explain(error: ModuleNotFoundError, path: Path, root: Path) -> str | None:
-    """What to do about a module that ``path`` below ``root``, or what it imports from there, does not find."""
-    missing = (error.name or "").partition(".")[0]
+def explain(error: ImportError, path: Path, root: Path) -> str | None:
+    """What to do about a module, or a name in one, that ``path`` below ``root``, or what it imports from there, does not find."""
+    top = (error.name or "").partition(".")[0]
     beside = path.parent
-    if not missing:
+    if not top:
         return None
-    if missing == "airflow":
+    if top == "airflow":
         told = "\n".join(f"  line {each.line}: {each}" for each in airflow_imports(_innermost(error, root, path).read_bytes()))
         return f"{WRITTEN_FOR_AIRFLOW} ({error}). Import from evenflow instead:\n{told}"
-    if beside != root and ((beside / f"{missing}.py").exists() or (beside / missing).is_dir()):
-        dotted = ".".join((*beside.relative_to(root).parts, missing))
-        return f"{missing} lies beside the DAG file, but modules are found from {root}. Import {dotted} instead."
-    return None if (root / missing).exists() or (root / f"{missing}.py").exists() else cure_of_package(missing)
+    if hidden := hiding(top, root):
+        return hidden
+    if not isinstance(error, ModuleNotFoundError):
+        return misspelt_name(error)
+    if beside != root and ((beside / f"{top}.py").exists() or (beside / top).is_dir()):
+        dotted = ".".join((*beside.relative_to(root).parts, top))
+        return f"{top} lies beside the DAG file, but modules are found from {root}. Import {dotted} instead."
+    return cure_of_module(error.name or "")
 
 
 def _innermost(error: BaseException, root: Path, path: Path) -> Path:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, TypedDict
 
 from evenflow.core.callbacks import OF_TASKS
+from evenflow.core.likeness import meant_or
 from evenflow.core.limits import MAX_LOSSES
 from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, WAITING_HOLDS, RetryRule
 from evenflow.core.retry import MAX_DELAY_S
@@ -173,10 +174,7 @@ def _repaired(value: str, kind: str) -> str:
 
 
 def _suggestion(name: str, known: Mapping[str, Any]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, known, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(known)}."
+    return meant_or(name, known, f"There are: {', '.join(known)}.")
 
 
 class _Refused(Exception):

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from evenflow.core.likeness import meant_or
 from evenflow.core.model import Param
 from evenflow.core.params import resolve_params
 from evenflow.errors import BadSetting, ParamError
@@ -166,10 +167,7 @@ def _shown(value: Any) -> str:
 
 
 def _close(name: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, _KEYWORDS, n=1)
-    return f"Did you mean {close[0]!r}?" if close else "For notes of your own begin it with 'x-'."
+    return meant_or(name, _KEYWORDS, "For notes of your own begin it with 'x-'.")
 
 
 # The vocabulary, and what Airflow's forms know beside it.

@@ -374,9 +374,9 @@ def _reason(error: BaseException) -> str:
         message = "(its text cannot be made)"
     reason = f"{type(error).__name__}: {message}" if message else type(error).__name__
     if isinstance(error, ModuleNotFoundError) and error.name:
-        from evenflow.sdk.missing_modules import cure_of_package
+        from evenflow.sdk.installed_modules import cure_of_module
 
-        return f"{reason}. {cure_of_package(error.name)}"
+        return f"{reason}. {cure_of_module(error.name)}"
     return reason
 
 

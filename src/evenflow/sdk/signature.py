@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any, get_origin
 
+from evenflow.core.likeness import meant_or
 from evenflow.errors import BadArgument
 from evenflow.sdk.context import CONTEXT_KEYS, MISSING_ENTRIES
 
@@ -98,10 +99,7 @@ class Signature:
             return
         for name in kwargs:
             if name not in parameters:
-                from difflib import get_close_matches
-
-                close = get_close_matches(name, parameters, n=1)
-                hint = f"Did you mean {close[0]!r}?" if close else self._takes()
+                hint = meant_or(name, parameters, self._takes())
                 raise BadArgument(f"{where}: {self.function}() has no argument {name!r}. {hint}")
 
     def _takes(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from evenflow.core.likeness import few, meant_or
 from evenflow.core.model import UNMAPPED, instance_name
 from evenflow.errors import BadArgument
 from evenflow.sdk.branching import cut_off, not_chosen, task_indexes
@@ -116,8 +117,5 @@ class StubbedTries:
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
     names = list(known)
-    close = get_close_matches(name, names, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"It has: {', '.join(names[:20]) or 'none'}."
+    return meant_or(name, names, f"It has: {few(names) or 'none'}.")
