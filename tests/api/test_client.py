@@ -11,6 +11,7 @@ from aiohttp import web
 
 from evenflow.client.http import HttpClient
 from evenflow.errors import ApiUnavailable
+from tests.worker.world import until
 
 
 class Server:
@@ -18,12 +19,13 @@ class Server:
 
     def __init__(self, name: str) -> None:
         self.name, self.hangs, self.status, self.asked = name, False, 200, 0
+        self.headers: dict[str, str] = {}
 
     async def answer(self, request: web.Request) -> web.Response:
         self.asked += 1
         if self.hangs:
             await asyncio.Event().wait()
-        return web.Response(status=self.status, text=self.name)
+        return web.Response(status=self.status, text=self.name, headers=self.headers)
 
 
 @asynccontextmanager
@@ -98,3 +100,24 @@ async def test_none_of_several_answers() -> None:
             await client.request("GET", "/")
     finally:
         await client.close()
+
+
+@pytest.mark.parametrize("status", [408, 429, 503])
+async def test_who_asks_for_a_pause_gets_it(status: int) -> None:
+    """One that is longer than this client has patience ends its attempts; that of one server does not keep it from another."""
+    one, two = Server("one"), Server("two")
+    one.status, one.headers = status, {"Retry-After": "3600"}
+    async with serving(one, two) as urls:
+        client, both = HttpClient(urls[0], "token"), HttpClient(",".join(urls), "token")
+        try:
+            assert (await client.request("GET", "/")).status == status
+            assert one.asked == 1
+            assert await ask(both) == "two"
+            one.headers = {"Retry-After": "Wed, 21 Oct 2099 07:28:00 GMT"}
+            asking = asyncio.create_task(ask(client))
+            await until(lambda: one.asked > 3, "several attempts")
+            one.status = 200
+            assert await asking == "one"
+        finally:
+            await client.close()
+            await both.close()

@@ -231,8 +231,8 @@ async def test_an_answer_that_is_not_ours(make_api: MakeApi) -> None:
     rest, execution = RestClient(url, "token"), ExecutionClient(url, "token")
     with pytest.raises(ApiRefused, match="not as an Evenflow API does"):
         await rest.list_dags()
-    with pytest.raises(ApiRefused, match="status 404 and no reason"):
-        await execution.files_seen(m.FilesSeen(bundle="b", files=[]))
+    with pytest.raises(ApiUnavailable, match=r"not an Evenflow API \(status 404\).* or EVENFLOW_API_URL is wrong"):
+        await execution.beat(1, m.Beat(), patience_s=0.0)
     await rest.close()
     await execution.close()
     server.close()

@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
+from aiohttp import web
 
 from evenflow.client.execution import ExecutionClient
+from evenflow.client.http import Response
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.process import limits, patience
 from evenflow.wire.messages import AssetChange, Defer, Report, Reports, ReportsAnswer
@@ -246,3 +249,42 @@ async def test_what_no_message_can_carry_is_refused_before_it_is_sent() -> None:
             await client.report(Reports(reports=[Report(token="a", kind="exit", outcome="success", produced=[change])]))
         assert refused.value.status == 422
     await client.close()
+
+
+@pytest.mark.parametrize("status", [200, 302, 400, 404, 408, 429, 500])
+async def test_what_a_proxy_says_in_place_of_the_api_loses_no_exit(status: int) -> None:
+    """R-CS3: finished work is not done again because of a load balancer that has no server for a moment."""
+    said, stored = 0, list[Report]()
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal said
+        if not said:
+            said += 1
+            return web.Response(status=status, text="<h1>sorry</h1>", content_type="text/html")
+        stored.extend(msgspec.msgpack.decode(await request.read(), type=Reports).reports)
+        body = msgspec.msgpack.encode(ReportsAnswer(accepted=1))
+        return web.Response(body=body, content_type="application/msgpack")
+
+    app = web.Application()
+    app.router.add_post("/execution/v1/reports", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    client = ExecutionClient(f"http://127.0.0.1:{runner.addresses[0][1]}", "t")
+    reporter = Reporter(client)
+    running = asyncio.create_task(reporter.run())
+    reporter.exited(1, an_exit("1", b"[1]"))
+    await asyncio.wait_for(reporter.delivered(), 20)
+    running.cancel()
+    assert [(report.outcome, report.result) for report in stored] == [("success", b"[1]")]
+    await client.close()
+    await runner.cleanup()
+
+
+async def test_a_proxy_that_takes_no_large_request_fails_the_try() -> None:
+    """It is as large the next time."""
+    refused = ExecutionClient("http://127.0.0.1:9", "t")
+    with pytest.raises(ApiRefused, match="status 413") as error:
+        refused._checked(Response(413, {}, b"<h1>sorry</h1>"), "t")
+    assert error.value.status == 413
+    await refused.close()

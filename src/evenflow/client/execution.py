@@ -1,8 +1,8 @@
 """The execution API for processes that run user code: one method a message.
 
 Every request may be sent again without harm, so all of them are while the API does not answer. They raise :class:`ApiUnavailable`
-when it stays away, :class:`StaleEpoch` when a try is over, and :class:`ApiRefused` with the API's own words for anything else, or
-with ours for what cannot be written as a message.
+when it stays away, or something else answers in its stead, :class:`StaleEpoch` when a try is over, and :class:`ApiRefused` with the
+API's own words for anything else, or with ours for what cannot be written as a message.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from evenflow.client.http import PLAIN, RETRIED, HttpClient, Response
+from evenflow.client.http import PLAIN, HttpClient, Response, is_served
 from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored, StaleEpoch
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
@@ -48,7 +48,7 @@ class ExecutionClient:
 
     def __init__(self, api_url: str, token: str | Credential, *, tls: Tls = PLAIN) -> None:
         self._credential = token if isinstance(token, Credential) else Credential(token)
-        self._http = HttpClient(api_url, self._credential.fleet, tls=tls)
+        self._http = HttpClient(api_url, self._credential.fleet, tls=tls, is_answer=_is_answer)
 
     async def close(self) -> None:
         await self._http.close()
@@ -188,24 +188,51 @@ class ExecutionClient:
 
     def _checked(self, response: Response, shown: str) -> Response:
         """The answer to a request with the token ``shown``. Raises what the class says."""
+        if not _is_answer(response):
+            raise ApiUnavailable(
+                _refusal(response).message
+                or f"What answered is not an Evenflow API (status {response.status}): a proxy or load "
+                "balancer cannot reach it, or EVENFLOW_API_URL is wrong."
+            )
         if response.status < 400:
             return response
-        try:
-            refusal = msgspec.msgpack.decode(response.body, type=m.Refusal)
-        except msgspec.MsgspecError:
-            refusal = m.Refusal(code="", message=f"The API answered with status {response.status} and no reason.")
-        if response.status in RETRIED:  # it, or the database behind it, is down: that is no answer
-            raise ApiUnavailable(refusal.message)
+        refusal = _refusal(response)
         if refusal.code == "stale_epoch":
             raise StaleEpoch(refusal.message)
         if refusal.code == "cannot_store":
             raise LogsNotStored(response.status, refusal.message, refusal.offsets)
         if response.status == 401 and self._credential.is_own(shown):
             raise _TokenIsOver(refusal.message)
-        raise ApiRefused(response.status, refusal.message)
+        raise ApiRefused(
+            response.status, refusal.message or f"The request was answered with status {response.status} and no reason."
+        )
 
 
 class _TokenIsOver(ApiUnavailable):
     """A service's own token is not good any more: nothing of the request was done. A beat finds that, too, and then it registers
     anew; until that it is as if the API were away.
     """
+
+
+_OURS = (m.CONTENT_TYPE, "application/octet-stream")  # of code archives
+
+
+def _refusal(response: Response) -> m.Refusal:
+    """An empty one when it is not the API's."""
+    try:
+        return msgspec.msgpack.decode(response.body, type=m.Refusal)
+    except msgspec.MsgspecError:
+        return m.Refusal(code="", message="")
+
+
+def _is_answer(response: Response) -> bool:
+    """Whether it is the API's, and not that it, or the database behind it, is down. What stands before it may say 404 or 429 for a
+    moment, or show a page of its own. But what is too large for the way there is so the next time, too.
+    """
+    match response.status:
+        case 204 | 413:
+            return True
+        case status if status < 300:
+            return response.headers.get("Content-Type", "").startswith(_OURS)
+        case _:
+            return is_served(response) and bool(_refusal(response).code)

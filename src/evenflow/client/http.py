@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import aiohttp
@@ -22,8 +22,8 @@ MAX_BACKOFF_S = 2.0
 CONNECTIONS = 32  # of one process; a worker needs a long poll and a handful beside it
 
 PLAIN = Tls()
-RETRIED = frozenset({502, 503, 504})  # the request was not served; any other answer is an answer
-LEFT = RETRIED | {507}  # the next request goes to another server: this one has no room, and another one may
+RETRIED = frozenset({408, 429, 502, 503, 504})  # the request was not served; any other answer is an answer
+NO_ROOM = 507  # an answer, and the next request goes to another server, which may have some
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,37 @@ class Response:
     headers: Mapping[str, str]
     body: bytes
 
+    @property
+    def asks_for_s(self) -> float:
+        """The pause before the next request. A date would be by another's clock, and is not one."""
+        said = self.headers.get("Retry-After", "")
+        return float(said) if said.isdecimal() else 0.0
+
+
+def is_served(response: Response) -> bool:
+    return response.status not in RETRIED
+
 
 class HttpClient:
     """Requests with one token to an API of one base URL or several, separated by commas: who does not answer is left for the next.
     Raises :class:`ApiUnavailable` when there is no answer for ``patience_s``, :class:`SettingsError` for a URL that is not safe. A
-    redirection is an answer: what is sent holds tokens, for nobody else.
+    redirection is not followed: what is sent holds tokens, for nobody else. ``is_answer`` says what is one; a request that has met
+    something else is sent again.
     """
 
-    def __init__(self, api_url: str, token: str, *, patience_s: float = PATIENCE_S, tls: Tls = PLAIN) -> None:
+    def __init__(
+        self,
+        api_url: str,
+        token: str,
+        *,
+        patience_s: float = PATIENCE_S,
+        tls: Tls = PLAIN,
+        is_answer: Callable[[Response], bool] = is_served,
+    ) -> None:
         self._urls = [url.strip().rstrip("/") for url in api_url.split(",")]
         for url in self._urls:
             tls.check_url(url)
-        self._tls = tls
+        self._tls, self._is_answer = tls, is_answer
         random.shuffle(self._urls)  # of many clients, each server gets its share
         self._token, self._patience_s = token, patience_s
         self._session: aiohttp.ClientSession | None = None
@@ -79,13 +98,17 @@ class HttpClient:
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S + waits_s, sock_connect=CONNECT_TIMEOUT_S)
         backoff = FIRST_BACKOFF_S
         while True:
-            url, response = self.api_url, None
+            url, stays, pause = self.api_url, False, backoff * random.uniform(0.5, 1.0)
             try:
                 async with self._opened().request(
                     method, f"{url}{path}", data=body, headers=headers, params=params, timeout=timeout, allow_redirects=False
                 ) as answer:
                     response = Response(answer.status, answer.headers, await answer.read())
-                if response.status not in RETRIED or not idempotent or loop.time() + backoff >= deadline:
+                if len(self._urls) == 1:
+                    pause = max(pause, response.asks_for_s)
+                answered = self._is_answer(response)
+                stays = answered and response.status != NO_ROOM
+                if answered or not idempotent or loop.time() + max(pause, backoff) >= deadline:
                     return response
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
                 if loop.time() + backoff >= deadline:
@@ -94,9 +117,9 @@ class HttpClient:
                 if not idempotent or loop.time() + backoff >= deadline:
                     raise self._unavailable(error) from error
             finally:
-                if (response is None or response.status in LEFT) and url == self.api_url:  # also when the caller has given up
+                if not stays and url == self.api_url:  # also when the caller has given up
                     self._urls.append(self._urls.pop(0))
-            await asyncio.sleep(backoff * random.uniform(0.5, 1.0))
+            await asyncio.sleep(pause)
             backoff = min(2 * backoff, MAX_BACKOFF_S)
 
     @property
