@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
+from evenflow.core.limits import MOST_COUNTED
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.observation import Reading, Teller
 from evenflow.scheduler.advance import advance
@@ -18,7 +19,6 @@ from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.duties import Presence
 from evenflow.scheduler.tally import Tally
 from evenflow.store.leases import list_lost
-from evenflow.store.metrics import MOST_COUNTED
 from evenflow.store.sql import sql
 from evenflow.telemetry.prometheus import exposition
 from evenflow.telemetry.vitals import Vitals

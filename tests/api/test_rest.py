@@ -75,7 +75,7 @@ async def test_pages(rest: RestClient, world: World) -> None:
     assert ([dag.dag_id for dag in first.items], first.more) == (["dag0", "dag1"], True)
     last = await rest.list_dags(limit=2, offset=4)
     assert ([dag.dag_id for dag in last.items], last.more) == (["dag4"], False)
-    with pytest.raises(ApiRefused, match=r"query\.limit: Input should be less than or equal to 1000"):
+    with pytest.raises(ApiRefused, match=r"^limit is at most 1,000, not \d+$"):
         await rest.list_dags(limit=1_001)
 
 
@@ -155,7 +155,7 @@ async def test_params_are_checked(rest: RestClient, world: World, params: dict[s
 @pytest.mark.parametrize("run_id", ["", "a/b", "x" * 251, " lead", "new\nline"])
 async def test_run_ids_are_checked(rest: RestClient, world: World, run_id: str) -> None:
     world.version()
-    with pytest.raises(ApiRefused, match=r"body\.run_id"):
+    with pytest.raises(ApiRefused, match=r"^run_id has 1 to 250 characters, no slash, and no space but single ones inside, not "):
         await rest.trigger_run("sales", run_id=run_id)
 
 
@@ -201,7 +201,7 @@ async def test_runs_newest_first_and_filtered(rest: RestClient, world: World) ->
     assert [run.run_id for run in (await rest.list_runs(dag_id="sales", state="success")).items] == ["a"]
     page = await rest.list_runs(limit=1)
     assert ([run.run_id for run in page.items], page.more) == (["c"], True)
-    with pytest.raises(ApiRefused, match=r"query\.state"):
+    with pytest.raises(ApiRefused, match=r"^state is one of queued, running, success, failed, not 'sleeping'\.$"):
         await rest.list_runs(state="sleeping")
 
 

@@ -33,6 +33,9 @@ def test_pausing(cli: CommandLine) -> None:
     assert " paused " in cli.show("dags", "list")
     assert "The DAG 'steered' is paused, so its run would wait." in cli.refused("run", "steered")
     assert "The DAG is paused, so the run waits." in cli.show("dags", "trigger", "steered", "--run-id", "patient")
+    assert "1 run has not begun, those of paused DAGs included. To see them: evenflow runs list --state queued" in cli.show(
+        "status"
+    )
     assert cli.show("dags", "unpause", "steered").startswith("steered is active; its next run is at ")
     assert cli("runs", "watch", "steered", "patient")[0] == 0
 

@@ -11,6 +11,7 @@ from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.limits import FIRST_YEAR, LAST_YEAR
 
 PATTERN = r"^[^/\s\x00-\x1f]+( [^/\s\x00-\x1f]+)*$"
+NAME_RULE = f"1 to {limits.NAME} characters, no slash, and no space but single ones inside"
 RESERVED = (
     "scheduled__",
     "backfill__",
@@ -31,7 +32,7 @@ def check_run_id(run_id: str) -> None:
         raise Refused(
             422,
             "bad_value",
-            f"A run_id has 1 to {limits.NAME} characters, no slash, and no space but single ones inside, not {run_id!r:.300}.",
+            f"A run_id has {NAME_RULE}, not {run_id!r:.300}.",
         )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from evenflow.cli.pages import PAGE
 from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
@@ -15,8 +16,6 @@ from evenflow.core.plurals import counted
 from evenflow.errors import ParamError
 
 app = App(name="backfill")
-
-PAGE = 1000  # what the API gives at once
 
 
 @app.command

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.text import Text
 
+from evenflow.cli.pages import PAGE
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 from evenflow.client.version_answers import BundleSummary, VersionDiff
 
-PAGE = 1000  # what the API gives at once
 SHORT = 12  # characters of a hash that tell commits apart
 
 

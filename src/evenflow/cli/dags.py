@@ -11,6 +11,7 @@ from evenflow.cli.dag_check import check
 from evenflow.cli.dag_graph import dot_lines, mermaid_lines, tree_lines
 from evenflow.cli.dag_versions import diff, sources, versions
 from evenflow.cli.operations import Yes, agreed
+from evenflow.cli.pages import PAGE
 from evenflow.cli.remote import remote
 from evenflow.cli.runs import trigger
 from evenflow.cli.standing_names import IN_WORDS
@@ -23,8 +24,6 @@ app = App(name="dags")
 for command in (check, versions, diff, sources):
     app.command(command)
 app.command(trigger, show=False)  # as Airflow calls it; it is `evenflow runs trigger`
-
-PAGE = 1000  # what the API gives at once
 
 
 @app.command(name="list")
@@ -44,7 +43,7 @@ async def list_(
     columns = ("DAG", "schedule", "last run", "at", "next", "file")
     print_table(columns, (_row(dag) for dag in page.items), empty="No DAGs yet. Put a file with one into the DAG folder.")
     if page.more:
-        say(f"... and more; see them with --limit {min(2 * limit, PAGE)}", "bright_black")
+        say(f"... and more; see them with --limit {2 * limit}", "bright_black")
     for error in errors.items:
         if error.is_read:
             _tell_error(error)

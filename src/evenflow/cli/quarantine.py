@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from evenflow.cli.pages import read_pages
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 
@@ -17,7 +18,7 @@ app = App(name="quarantine", help="List what is set aside because handling it fa
 async def list_(*, limit: Annotated[int, Parameter(help="How many at most.")] = 50, json: Json = False) -> None:
     """Runs, and schedules, assets and backfills of DAGs, that a scheduler has set aside so that all others go on."""
     async with remote() as client:
-        page = await client.list_quarantine(limit=limit)
+        page = await read_pages(lambda limit, offset: client.list_quarantine(limit=limit, offset=offset), limit)
     if json:
         print_json({"quarantine": page.items, "more": page.more})
         return

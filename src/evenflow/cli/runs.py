@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from evenflow.cli.operations import DryRun, Future, Past, Yes, agreed, ask_and_clear, ask_and_do
+from evenflow.cli.pages import read_pages
 from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
@@ -74,7 +75,8 @@ async def list_(
 ) -> None:
     """Runs, the newest first."""
     async with remote() as client:
-        page = await client.list_runs(dag_id=dag_id, state=state, limit=limit)
+        read = partial(client.list_runs, dag_id=dag_id, state=state)
+        page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
         if dag_id is not None and not page.items:
             await client.get_dag(dag_id)  # which says when there is not even the DAG
     if json:

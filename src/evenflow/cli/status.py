@@ -10,7 +10,7 @@ from evenflow.cli.remote import remote
 from evenflow.cli.standing_names import IN_WORDS, title, way_to_activate
 from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say
 from evenflow.client.answers import ServiceStatus, StandingObject, Status
-from evenflow.core.limits import PARTITIONS_LEAST
+from evenflow.core.limits import MOST_COUNTED, PARTITIONS_LEAST
 from evenflow.core.plurals import counted
 from evenflow.core.service import missing_kinds
 from evenflow.core.service_states import ServiceState
@@ -46,7 +46,9 @@ def _show(found: Status, missing: list[str]) -> None:
     print_table(("service", "name", "state", "#beat", "#up for", "", "host, pid"), rows, empty="No service has registered.")
     say("")
     queues = ((q.queue, q.waiting, q.running, duration(q.oldest_waiting_s)) for q in found.queues)
-    print_table(("queue", "#waiting", "#running", "#longest wait"), queues, empty="Nothing waits and nothing runs.")
+    print_table(("queue", "#waiting", "#running", "#longest wait"), queues, empty="No task runs, and none waits for a worker.")
+    if found.runs_queued:
+        say(f"{_runs_queued(found.runs_queued)}, those of paused DAGs included. To see them: evenflow runs list --state queued")
     say("")
     database = found.database
     size = database.database_bytes / 1e6
@@ -66,6 +68,12 @@ def _show(found: Status, missing: list[str]) -> None:
             waiting = counted(found.triggers_waiting + found.triggers_running, "deferred task")
             say(f"Nothing runs the triggers of {waiting}.", "red")
         say(f"No {kind} is healthy. Start one: evenflow {kind} (or everything: evenflow up)", "red")
+
+
+def _runs_queued(count: int) -> str:
+    if count >= MOST_COUNTED:
+        return f"At least {count:,} runs have not begun"
+    return f"{counted(count, 'run')} {'has' if count == 1 else 'have'} not begun"
 
 
 def _tell_standing(standing: StandingObject) -> None:

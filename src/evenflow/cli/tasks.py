@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from evenflow.cli.operations import Downstream, DryRun, Future, Past, Upstream, Yes, ask_and_clear, ask_and_do
+from evenflow.cli.pages import read_pages
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
 from evenflow.cli.terminal import STATE_ORDER, Json, duration, local_time, print_json, print_table, say, state_text
@@ -40,8 +41,12 @@ async def list_(
     """The tasks of a run, in the order of the DAG."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
-        page = await client.list_tasks(dag_id, run_id, task_id=task, state=state, limit=limit)
+        read = partial(client.list_tasks, dag_id, run_id, task_id=task, state=state)
+        page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
         dag_tasks = [] if json else (await client.get_dag(dag_id)).tasks
+        if not page.items and task is not None:
+            await check_task(client, dag_id, run_id, task)
+        counts = (await client.get_run(dag_id, run_id)).tasks_by_state if page.more and task is None and not json else {}
     if json:
         print_json({"dag_id": dag_id, "run_id": run_id, "tasks": page.items, "more": page.more})
         return
@@ -59,7 +64,14 @@ async def list_(
     )
     print_table(("task", "state", "#try", "started", "#took", "why"), rows, empty="No such tasks.")
     if page.more:
-        say(f"... and more; see fewer with --task or --state, or use --limit {2 * limit}", "bright_black")
+        say(_rest(len(page.items), counts.get(state, 0) if state else sum(counts.values())), "bright_black")
+
+
+def _rest(shown: int, total: int) -> str:
+    """What to type for the instances of a list that was cut; ``total`` is 0 where it is not known."""
+    if total > shown:
+        return f"... and {total - shown:,} more; see fewer with --task or --state, or all with --limit {total}"
+    return f"... and more; see fewer with --state, or more with --limit {10 * shown}"
 
 
 @app.command
@@ -140,12 +152,20 @@ async def only_instance(client: RestClient, dag_id: str, run_id: str, task_id: s
     instances = (await client.list_tasks(dag_id, run_id, task_id=task_id, limit=2)).items
     if len(instances) == 1:
         return instances[0].map_index
-    if not instances:
-        hint = did_you_mean(task_id, [task.task_id for task in (await client.get_dag(dag_id)).tasks])
-        raise DagNotFound(
-            f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}.{hint} To see its tasks: evenflow tasks list {dag_id}"
-        )
+    await check_task(client, dag_id, run_id, task_id)
     raise ParamError(f"The task {task_id!r} is mapped: say which instance. Type for example: --map-index 0")
+
+
+async def check_task(client: RestClient, dag_id: str, run_id: str, task_id: str) -> None:
+    """Raises :class:`DagNotFound` for a task that the run has not. A mapped task may have no instances."""
+    if (await client.list_tasks(dag_id, run_id, task_id=task_id, limit=1)).items:
+        return
+    known = [task.task_id for task in (await client.get_dag(dag_id)).tasks]
+    if task_id not in known:
+        raise DagNotFound(
+            f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}.{did_you_mean(task_id, known)} "
+            f"To see its tasks: evenflow tasks list {dag_id}"
+        )
 
 
 @app.command

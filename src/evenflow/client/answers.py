@@ -286,6 +286,7 @@ class Status(Answer):
     triggers_waiting: int = 0
     triggers_running: int = 0
     history_days_ahead: int = PARTITIONS_AHEAD
+    runs_queued: int = 0
 
 
 class WaitingTrigger(Answer):

@@ -23,6 +23,7 @@ WATCH_S = 0.5  # between two of its looks
 DUTY_PAUSE_S = 60.0  # the longest pause of a duty that keeps failing: soon enough after its cause has gone, and seldom in the log
 HOUSEKEEPING_S = 5.0  # between two looks for what is old, when the last found nothing; nobody waits for it
 PARTITIONS_AHEAD = 7  # days for which history has its partition: a dump, or schedulers that are away, may take a week of them
+MOST_COUNTED = 10_000  # rows of a backlog: about 2 ms, and nobody does anything else at 20,000
 PARTITIONS_LEAST = 2  # days ahead; fewer raise an alarm, two days before any harm
 PARTITION_PATIENCE_S = 0.2  # that attaching or dropping one may wait for a lock: meanwhile others wait behind it
 PARTITION_LOCKED_S = 2.0  # that it may take under its locks: less than what ends a turn that waits for them (HANG_S)

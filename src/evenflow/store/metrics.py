@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
-from evenflow.core.limits import PARTITIONS_AHEAD
+from evenflow.core.limits import MOST_COUNTED, PARTITIONS_AHEAD
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
 
-MOST_COUNTED = 10_000  # rows of a backlog: about 2 ms, and nobody does anything else at 20,000
 HOT_TABLES = (
     "dag_run",
     "deferral",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
 from typing import Any
 
@@ -42,9 +43,11 @@ from evenflow.api.rest import (
 )
 from evenflow.api.rest.context import Context, checked_operator, operator
 from evenflow.api.rest.models import ErrorAnswer
+from evenflow.api.run_names import NAME_RULE
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.watching import WATCHED, Watchers
+from evenflow.core.likeness import did_you_mean
 from evenflow.store.connect import AsyncPool
 from evenflow.telemetry.vitals import Vitals
 
@@ -52,6 +55,7 @@ PREFIX = "/api/v1"
 DESCRIPTION = f"{PREFIX}/openapi.json"  # of REST itself, for everyone
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
+_NAMES = ("dag_id", "run_id", "task_id")  # that are held to the rule of names
 _ERRORS = {
     401: "No token, or one that is not good any more.",
     403: "The token is good, but not for this.",
@@ -190,6 +194,15 @@ def _problem(found: dict[str, Any]) -> str:
             return f"the body is no JSON: {found['msg']} at position {position}"
         case "value_error", ("body",):
             return str(found["ctx"]["error"])
+        case (("string_pattern_mismatch" | "string_too_short" | "string_too_long"), (_, name)) if name in _NAMES:
+            return f"{name} has {NAME_RULE}, not {found['input']!r:.300}"
+        case (("enum" | "literal_error"), (_, *_, name)):
+            known = re.findall(r"'([^']*)'", found["ctx"]["expected"])
+            return f"{name} is one of {', '.join(known)}, not {found['input']!r:.100}.{did_you_mean(str(found['input']), known)}"
+        case "less_than_equal", (_, *_, name):
+            return f"{name} is at most {found['ctx']['le']:,}, not {found['input']!s:.100}"
+        case "greater_than_equal", (_, *_, name):
+            return f"{name} is at least {found['ctx']['ge']:,}, not {found['input']!s:.100}"
         case _, place:
             return f"{'.'.join(str(part) for part in place)}: {found['msg']}"
 

@@ -301,6 +301,7 @@ class Status(BaseModel):
     version: str
     services: list[ServiceStatus]
     queues: list[QueueStatus]
+    runs_queued: int = Field(description="Runs that have not begun. At 10,000 counting ends.")
     inbox: int = Field(description="Reports that no scheduler has applied yet.")
     oldest_report_s: float | None
     quarantined: dict[str, int] = Field(description="How much is set aside because handling it failed, by kind.")

@@ -26,6 +26,7 @@ async def get_status(conn: Connection) -> Status:
             "version": version("evenflow"),
             "services": await views.list_services(conn, lease_s=LEASE_S, limit=limits.STATUS_SERVICES),
             "queues": await views.list_queues(conn),
+            "runs_queued": (await metrics.read_backlog(conn)).runs_queued,
             "inbox": database["inbox"],
             "oldest_report_s": database["oldest_report_s"],
             "quarantined": await quarantined.count_quarantine(conn),
