@@ -9,7 +9,7 @@ from evenflow.core import states
 from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RUN_MOVES, TASK_MOVES, RunState, TaskEvent, TaskState
 from scripts.reference.markdown import prose, sentence, table, trailing_comments
 
-_NOT_DRAWN = {"cancel", "clear", "remove", "requeue"}
+_NOT_DRAWN = {"cancel", "withdraw", "clear", "remove", "requeue"}
 Row = Mapping[Any, Any]
 
 
@@ -21,7 +21,7 @@ def page() -> str:
         prose(theory),
         "## Task instances",
         _diagram(TASK_MOVES, TaskState.NONE, FINISHED),
-        "Not drawn: `cancel`, `clear`, `remove` and `requeue`, which operators and the loss of a worker cause. The table has them.",
+        "Not drawn: `cancel`, `withdraw`, `clear`, `remove` and `requeue`, which operators and the loss of a worker cause. The table has them.",
         table(("state", "group", "moves"), ((f"`{state}`", _group(state), _moves(TASK_MOVES[state])) for state in TaskState)),
         "## What causes a move",
         table(("event", "means"), ((f"`{event}`", meanings[event.name]) for event in TaskEvent if sentence(meanings[event.name]))),

@@ -158,6 +158,14 @@ def test_clearing_and_marking(cli: CommandLine) -> None:
     events = cli.ask("tasks", "events", "steered", "check", "--run", "unluckier", "--map-index", "7")["events"]
     assert (events[-1]["event"], events[-1]["state"], bool(events[-1]["actor"])) == ("mark_success", "success", True)
     assert "mark_success" in cli.show("runs", "events", "steered", "unluckier")
+    mark = ("tasks", "mark", "success", "steered", "check", "--run", "unluckier", "--yes", "--map-index")
+    assert cli.show(*mark, "7") == "What is named is success already: nothing is to do\n"
+    assert "evenflow tasks list steered/unluckier" in cli.refused(*mark, "70")
+    for state in ("failed", "success"):
+        assert cli.show("runs", "mark", state, "steered", "unluckier", "--yes") == f"steered/unluckier is being marked {state}\n"
+        while cli.ask("runs", "show", "steered", "unluckier")["state"] != state:
+            pass
+    assert "is success already" in cli.show("runs", "mark", "success", "steered", "unluckier", "--yes")
 
 
 def test_clearing_what_runs(cli: CommandLine) -> None:

@@ -111,6 +111,7 @@ def _answered(task: Task, rules: Any) -> Iterator[None]:
         holds=[POOL, RUN] if row else None,
         pool_slots=1 if row else None,
         has_deferred=bool(waits),
+        has_run=bool(waits),
         purpose=(waits.purpose or None) if waits else None,
     )
 

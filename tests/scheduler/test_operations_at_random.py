@@ -265,12 +265,23 @@ class Play:
                 self.check_end(run, state, cancelled or (reason or "").startswith("marked failed"))
 
     def check_end(self, run: int, state: str, failed_anyhow: bool) -> None:
-        """A run has failed if a task that decides it has."""
+        """A run has failed if a task that decides it has, or a cancel ended something that was neither run nor marked since."""
         states = self.instances(run)
         deciding = NaiveRun(self.spec, dict.fromkeys(range(self.graph.n), 1)).leaves()
         failed = any(ended in ("failed", "upstream_failed") for (i, _), ended in states.items() if i in deciding)
+        failed = failed or self.cancel_has_left_something(run)
         assert state == ("failed" if failed or failed_anyhow else "success"), states
         assert set(states.values()) <= ENDED.keys(), states
+
+    def cancel_has_left_something(self, run: int) -> bool:
+        """By the reasons that people read."""
+        rows = self.world.conn.execute(
+            "select state::text, reason from task_instance where run_key = %s union all select m.rest::text, m.rest_reason from"
+            " mapped_task m where run_key = %s and length > (select count(*) from task_instance t"
+            " where t.run_key = m.run_key and t.task_index = m.task_index)",
+            [run, run],
+        )
+        return any(state in ("failed", "skipped") and (reason or "").startswith("The run was cancelled") for state, reason in rows)
 
     def check_waiting(self, run: int) -> None:
         """Nothing waits for its upstreams that they allow to go on."""

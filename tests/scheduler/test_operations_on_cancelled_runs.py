@@ -166,3 +166,153 @@ def expanded_anew(world: Any) -> int:
     world.advance()
     world.claim()
     return int(run)
+
+
+def run_row(world: Any, run: int) -> tuple[Any, ...]:
+    row = world.conn.execute(
+        "select state::text, started_at, ended_at, reason, cancelled_by from dag_run where run_key = %s", [run]
+    )
+    return tuple(row.fetchone())
+
+
+def cancelled_while_a_is_queued(world: Any, spec: DagSpec = DIAMOND) -> int:
+    world.add_dag(spec)
+    run = world.trigger(spec.dag_id)
+    world.advance()
+    cancelled(world, run)
+    return int(run)
+
+
+def test_what_had_not_started_is_skipped(world: Any) -> None:
+    """R-CS8: waiting, queued, or with a worker that had not begun it; what ran has failed, and each says why."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("runs"), task("queued"), task("claimed"), task("quick"), task("waits", 0))))
+    run = world.trigger("d")
+    world.advance()
+    ours = {t.task_id: t for t in world.claim()}
+    world.report([ours["runs"]], started=True)
+    world.conn.execute("update dispatch set worker_id = null, claimed_at = null where task_index = 1")
+    world.advance()
+    world.cancel(run)
+    world.advance()
+    world.report([ours["claimed"]], "failed", reason="killed, before it was started", ran_s=None)
+    world.report([ours["quick"]], "failed", reason="killed")  # began, and ended before anybody heard of its start
+    world.report([ours["runs"]], "failed", reason="killed")
+    world.advance()
+    world.audit()
+    assert world.states(run) == {"runs": "failed", "queued": "skipped", "claimed": "skipped", "quick": "failed", "waits": "skipped"}
+    skipped = "The run was cancelled by an operator."
+    killed = "The run was cancelled by an operator; killed"
+    assert reasons(world, run) == {"runs": killed, "queued": skipped, "claimed": skipped, "quick": killed, "waits": skipped}
+    operate(world, run, CLEAR, only=Only.FAILED)
+    assert sorted(world.drain()) == ["claimed", "queued", "quick", "runs", "waits"]
+    assert world.run_state(run) == "success"
+
+
+def test_a_second_try_that_waits_to_start_has_run_before(world: Any) -> None:
+    """Its first one did: so it has failed, in a lane as well as queued."""
+    world.set_limit("pool", "p", 2)
+    world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(name, retries=1, retry_delay=0.0, pool="p") for name in ("x", "y"))))
+    run = world.trigger("d")
+    world.advance()
+    world.report(world.claim(), "failed")
+    world.set_limit("pool", "p", 1)
+    world.advance()
+    world.conn.execute("update timer set due_at = now()")
+    world.advance()
+    assert set(world.states(run).values()) == {"queued", "scheduled"}
+    cancelled(world, run)
+    assert set(world.states(run).values()) == {"failed"}
+
+
+def test_a_mark_clears_what_the_cancel_kept_from_starting_below(world: Any) -> None:
+    """R-CS8"""
+    run = cancelled_while_a_is_queued(world)
+    assert set(world.states(run).values()) == {"skipped"}
+    operate(world, run, TaskEvent.MARK_SUCCESS, "a")
+    assert world.drain() == ["b", "c", "e"]
+    assert world.run_state(run) == "success"
+    world.audit()
+
+
+def test_a_run_of_which_a_cancel_has_left_something_is_no_success(world: Any) -> None:
+    """R-CS8: whatever else was marked; and a rerun finds all that never ran, also what was skipped again because of that."""
+    run = cancelled_while_a_is_queued(world, DagSpec(dag_id="d", tasks=(task("a"), task("b"), task("c", 0, 1), task("free"))))
+    operate(world, run, TaskEvent.MARK_SUCCESS, "a")
+    assert world.drain() == []
+    assert world.states(run) == {"a": "success", "b": "skipped", "c": "skipped", "free": "skipped"}
+    state, *_, reason, _ = run_row(world, run)
+    assert (state, "evenflow runs rerun" in reason) == ("failed", True)
+    operate(world, run, CLEAR, "b")
+    assert world.drain() == ["b"]
+    assert (world.run_state(run), world.states(run)["c"]) == ("failed", "skipped")
+    operate(world, run, CLEAR, only=Only.FAILED)
+    assert world.drain() == ["c", "free"]
+    assert world.run_state(run) == "success"
+    world.audit()
+
+
+def test_the_other_instances_of_a_mapped_task_keep_the_run_from_being_a_success(world: Any) -> None:
+    """R-CS8: with a row and without one."""
+    run = expanded(world, 12, 3)
+    world.cancel(run)
+    world.advance()
+    assert world.run_state(run) == "failed"
+    operate(world, run, TaskEvent.MARK_SUCCESS, "m", map_indexes=(11,))
+    world.drain()
+    assert world.run_state(run) == "failed"
+    world.audit()
+    operate(world, run, CLEAR, only=Only.FAILED)
+    assert (done := world.drain()).count("m") == 11
+    assert done.count("end") == 1
+    assert world.run_state(run) == "success"
+    world.audit()
+
+
+def test_what_a_person_skipped_of_a_mapped_task_stays_skipped(world: Any) -> None:
+    run = expanded(world, 5, 1)
+    operate(world, run, TaskEvent.MARK_SKIPPED, "m")
+    world.report(world.claim(), "failed")
+    world.advance()
+    world.drain()
+    world.cancel(run)
+    world.advance()
+    operate(world, run, CLEAR, only=Only.FAILED)
+    assert "m" not in world.drain()
+
+
+def test_a_mark_after_which_nothing_is_to_do_leaves_the_times_of_the_run(world: Any) -> None:
+    run = cancelled_while_a_is_queued(world)
+    _, started, ended, *_ = run_row(world, run)
+    operate(world, run, TaskEvent.MARK_SUCCESS, "e")
+    state, *_ = found = run_row(world, run)
+    assert (state, *found[1:3]) == ("failed", started, ended)
+    operate(world, run, TaskEvent.MARK_SUCCESS)
+    assert run_row(world, run) == ("success", started, ended, None, None)
+    world.audit()
+
+
+def test_a_run_that_was_marked_failed_is_a_success_again(world: Any) -> None:
+    """R-CS8: nothing but the run changes, whatever of it was skipped; and so often as somebody wants."""
+    run = finished(world, DIAMOND, c="skipped")
+    before, (_, *times, _, _) = world.states(run), run_row(world, run)
+    assert set(before.values()) == {"success", "skipped"}
+    for _ in range(2):
+        operate(world, run, TaskEvent.MARK_FAILED)
+        assert run_row(world, run) == ("failed", *times, "marked failed by ann", None)
+        operate(world, run, TaskEvent.MARK_SUCCESS)
+        assert run_row(world, run) == ("success", *times, None, None)
+    assert world.states(run) == before
+    events = world.conn.execute("select event from run_event where run_key = %s and actor = 'ann' order by at", [run]).fetchall()
+    assert [event for (event,) in events] == ["mark_failed", "mark_success"] * 2
+    operate(world, run, TaskEvent.MARK_FAILED)
+    operate(world, run, TaskEvent.MARK_FAILED, "e")
+    operate(world, run, TaskEvent.MARK_SUCCESS)  # now a task has failed, too, and is marked with the run
+    assert (world.run_state(run), set(world.states(run).values())) == ("success", {"success"})
+
+
+def test_a_run_that_never_began_is_not_marked_as_a_success(world: Any) -> None:
+    world.add_dag(DIAMOND)
+    run = world.trigger("d")
+    cancelled(world, run)
+    operate(world, run, TaskEvent.MARK_SUCCESS)
+    assert world.run_state(run) == "failed"

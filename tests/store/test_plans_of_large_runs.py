@@ -115,10 +115,10 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "operations/read_indexed", one
         yield "operations/read_ranges", one
         yield "operations/withdraw_ranges", one
-        yield "operations/set_rest", {**one, "state": "success", "states": ["none"]}
+        yield "operations/set_rest", {**one, "state": "success", "states": ["none"], "reason": "r"}
         yield "operations/remove_instances", {**one, "live": live, "event": "remove", "state": "removed", "detail": "{}"}
         yield "operations/collapse_mapped", {**one, "event": "clear", "spans": [t // 10 for t in tasks]}
-        yield "operations/recount_run", {"run_key": run, "leaves": tasks}
+        yield "operations/recount_run", {"run_key": run, "leaves": tasks, "cancelled": "The run was cancelled"}
         yield "operations/read_waiting", {"run_key": run, "task_index": -1, "map_index": -1, "limit": None}
         yield "operations/find_left", {"run_key": run, "cancelled": CANCELLED}
         yield (
@@ -126,7 +126,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
             {"run_key": run, "states": ["none", "queued", "scheduled"], "limit": N, "every": False, "spared": []},
         )
         yield "tasks/find_processes", {"run_key": run, "spared": []}
-        yield "tasks/skip_rest", {"run_key": run, "spared": tasks[:1]}
+        yield "tasks/skip_rest", {"run_key": run, "reason": "r", "spared": tasks[:1]}
         yield "branches/read_standing", {"run_key": run}
         yield "operations/withdraw_ready", {"run_key": run}
         yield "operations/delete_empty_lanes", {"run_key": run}

@@ -29,8 +29,10 @@ SHOWN = 30  # task instances of a dry run: what fits a screen; --json has all
 async def ask_and_clear(dag: str, run_id: str | None, scope: dict[str, Any], *, yes: bool, dry_run: bool, json: bool) -> None:
     """Has what is in ``scope`` of a run, the newest if none is named, run again."""
     async with remote() as client:
-        send = partial(client.clear, *await named_run(client, dag, run_id))
-        await ask_and_do(send, scope, what="cleared", yes=yes, dry_run=dry_run, json=json)
+        named = await named_run(client, dag, run_id)
+        await ask_and_do(
+            partial(client.clear, *named), scope, named="/".join(named), what="cleared", yes=yes, dry_run=dry_run, json=json
+        )
 
 
 async def ask_and_do(
@@ -38,14 +40,16 @@ async def ask_and_do(
     scope: dict[str, Any],
     *,
     what: str,
-    run: str | None = None,
+    named: str,
+    of_run: bool = False,
     yes: bool,
     dry_run: bool,
     json: bool,
 ) -> None:
-    """Shows what would be touched and asks, unless told ``yes``; then sends the request. ``what`` is the verb: cleared. ``run`` is
-    for what happens to a whole run, also when no task of it changes.
+    """Shows what would be touched and asks, unless told ``yes``; then sends the request. ``what`` is the verb: cleared. ``named``
+    is the run; ``of_run``: something happens to it, also when no task of it changes.
     """
+    run = named if of_run else None
     if not yes and not dry_run:
         _check_that_somebody_is_there(", or --dry-run to only look")
     if dry_run or not yes:
@@ -53,19 +57,28 @@ async def ask_and_do(
         if dry_run and json:
             print_json(would)
             return
+        if would.already:
+            _say_that_it_is_so(run, what)
+            return
         _show(would, f"Nothing would be {what}." if run is None else f"{run} would be {what}; no task of it changes.")
         if dry_run or not (would.instances or run) or not _confirmed():
             return
     done = await send(scope)
     if json:
         print_json(done)
+    elif done.already:
+        _say_that_it_is_so(run, what)
     elif run is not None:
         touched = f", with {_count(done)}" if done.instances else ""
         say(f"{run} is being {what}{touched}")
     elif done.instances:
         say(f"{_count(done)} {'is' if len(done.instances) == 1 else 'are'} being {what}")
     else:
-        say(f"No task instance is to be {what}: there is none that it applies to. To see them: evenflow tasks list")
+        say(f"No task instance is to be {what}: there is none that it applies to. To see them: evenflow tasks list {named}")
+
+
+def _say_that_it_is_so(run: str | None, what: str) -> None:
+    say(f"{run or 'What is named'} is {what.removeprefix('marked ')} already: nothing is to do")
 
 
 def agreed(what: str, *, yes: bool) -> bool:

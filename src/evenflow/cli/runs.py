@@ -267,8 +267,10 @@ async def mark(
     async with remote() as client:
         named = await named_run(client, dag, run_id)
         send = partial(client.mark, *named)
-        run = "/".join(named) if state == "failed" else None  # that fails whether or not it touches a task
-        await ask_and_do(send, {"state": state}, what=f"marked {state}", run=run, yes=yes, dry_run=dry_run, json=json)
+        scope = {"state": state}
+        await ask_and_do(
+            send, scope, what=f"marked {state}", named="/".join(named), of_run=True, yes=yes, dry_run=dry_run, json=json
+        )
 
 
 @app.command

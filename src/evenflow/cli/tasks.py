@@ -210,8 +210,9 @@ async def mark(
         raise ParamError(f"Name the tasks. To mark the whole run: evenflow runs mark {state} {dag}")
     scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"state": state}
     async with remote() as client:
-        send = partial(client.mark, *await named_run(client, dag, run))
-        await ask_and_do(send, scope, what=f"marked {state}", yes=yes, dry_run=dry_run, json=json)
+        named = await named_run(client, dag, run)
+        send = partial(client.mark, *named)
+        await ask_and_do(send, scope, what=f"marked {state}", named="/".join(named), yes=yes, dry_run=dry_run, json=json)
 
 
 @app.command

@@ -16,12 +16,13 @@ class TouchedInstance(Answer):
 
 
 class Operated(Answer):
-    """What was, or in a dry run would be, touched. ``more``: not all instances are listed."""
+    """What was, or in a dry run would be, touched. ``more``: not all instances are listed. ``already``: a mark changes nothing."""
 
     dry_run: bool
     runs: list[str]
     instances: list[TouchedInstance]
     more: bool
+    already: bool
 
 
 class RunEvent(Answer):

@@ -18,7 +18,15 @@ from evenflow.core.states import HOLDING, TaskEvent, TaskState, sources
 FAILURES = frozenset({TaskState.FAILED, TaskState.UPSTREAM_FAILED})
 
 
-CANCELLED = "The run was cancelled by "  # so begins the reason of what a cancelled run skipped
+CANCELLED = "The run was cancelled"  # so begins the reason of what a cancel has ended
+MARKED_FAILED = "marked failed by "  # so begins the reason of a run that was a success before
+
+
+def cancel_reason(actor: str) -> str:
+    return f"{CANCELLED} by {actor}"
+
+
+INTERRUPTED = "it was cancelled, and some of its tasks are still as that left them: evenflow runs rerun"  # why a run failed
 
 
 class Only(StrEnum):

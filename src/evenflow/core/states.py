@@ -56,7 +56,8 @@ class TaskEvent(StrEnum):
     RESUME = "resume"  # direct return: back to the dispatch queue, holds kept
     RETURN = "return"  # ordinary return: back to its lane
     RESCHEDULE = "reschedule"
-    CANCEL = "cancel"
+    CANCEL = "cancel"  # its run was cancelled after it had begun
+    WITHDRAW = "withdraw"  # its run was cancelled before it began
     CLEAR = "clear"
     REMOVE = "remove"
     MARK_SUCCESS = "mark_success"  # an operator says how it ended
@@ -77,7 +78,8 @@ class RunEvent(StrEnum):
     FAIL = "fail"
     CANCEL = "cancel"
     CLEAR = "clear"
-    MARK_FAILED = "mark_failed"  # an operator says that it failed
+    MARK_SUCCESS = "mark_success"  # an operator says how it ended
+    MARK_FAILED = "mark_failed"
 
 
 _T, _E = TaskState, TaskEvent
@@ -106,12 +108,12 @@ TASK_MOVES: dict[TaskState, dict[TaskEvent, TaskState]] = {
         _E.UPSTREAM_FAIL: _T.UPSTREAM_FAILED,
         _E.SUCCEED: _T.SUCCESS,  # a task without code
         _E.FAIL: _T.FAILED,  # it cannot even be made ready, e.g. a mapping over something that has no length
-        _E.CANCEL: _T.SKIPPED,
+        _E.WITHDRAW: _T.SKIPPED,
         _E.REMOVE: _T.REMOVED,
         **_MARKED,
     },
-    _T.SCHEDULED: {_E.GRANT: _T.QUEUED, _E.CANCEL: _T.SKIPPED, **_OPERATED},
-    _T.QUEUED: {_E.START: _T.RUNNING, **_EXITS, **_OPERATED},
+    _T.SCHEDULED: {_E.GRANT: _T.QUEUED, _E.WITHDRAW: _T.SKIPPED, _E.CANCEL: _T.FAILED, **_OPERATED},
+    _T.QUEUED: {_E.START: _T.RUNNING, _E.WITHDRAW: _T.SKIPPED, **_EXITS, **_OPERATED},
     _T.RUNNING: {**_EXITS, **_OPERATED},
     _T.DEFERRED: {
         _E.RESUME: _T.QUEUED,
@@ -138,7 +140,7 @@ RUN_MOVES: dict[RunState, dict[RunEvent, RunState]] = {
         RunEvent.CANCEL: RunState.FAILED,
     },
     RunState.SUCCESS: {RunEvent.CLEAR: RunState.QUEUED, RunEvent.MARK_FAILED: RunState.FAILED},
-    RunState.FAILED: {RunEvent.CLEAR: RunState.QUEUED},
+    RunState.FAILED: {RunEvent.CLEAR: RunState.QUEUED, RunEvent.MARK_SUCCESS: RunState.SUCCESS},
 }
 
 MARKS: dict[TaskState, TaskEvent] = {state: event for event, state in _MARKED.items()}

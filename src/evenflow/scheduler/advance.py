@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
+from evenflow.core.operations import INTERRUPTED
 from evenflow.core.states import RunEvent, RunState
 from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.batch import Batch, Item, Run
@@ -196,6 +197,7 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
             cancelled,
             row.cancelled_by,
             clears=row.clears,
+            interrupted=row.interrupted,
         )
         batch.runs[row.run_key] = run
         if row.clears:
@@ -237,11 +239,14 @@ def _count_down(batch: Batch) -> Rows[runs.RunStanding] | None:
 def _end_runs(batch: Batch, finished: Rows[runs.RunStanding] | None) -> bool:
     """Ends the runs of which nothing is left. Whether that lets queued runs start."""
     room = False
+    reason: str | None
     for standing in finished.all() if finished else ():
         if standing.unfinished > 0:
             continue
         if standing.cancelled_by is not None:
             event, reason = RunEvent.CANCEL, cancelled(standing.cancelled_by)
+        elif standing.interrupted:
+            event, reason = RunEvent.FAIL, INTERRUPTED
         else:
             event, reason = RunEvent.FAIL if standing.failed_leaves else RunEvent.SUCCEED, None
         batch.end_run(standing.run_key, RunState.RUNNING, event, "scheduler", reason)

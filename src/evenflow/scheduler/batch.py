@@ -14,6 +14,7 @@ from evenflow.core import callbacks
 from evenflow.core.graph import Graph
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
+from evenflow.core.operations import CANCELLED, cancel_reason
 from evenflow.core.selection import Node
 from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
@@ -43,6 +44,7 @@ class Run:
     cancelled_by: str | None = None  # once that is written
     new: bool = False  # created in this transaction
     clears: int = 0  # how often operators touched it
+    interrupted: bool = False  # some of it is as a cancel left it
     ready_at_s: float = 0.0  # when the last thing was said that makes its tasks ready here, seconds since 1970
 
     @property
@@ -53,6 +55,13 @@ class Run:
     def ends_in_parts(self) -> bool:
         """Whether a cancel ends what is left of it, so that nothing else decides about that. Where there are teardowns, they do."""
         return self.cancelled_by is not None and not self.graph.has_teardowns
+
+    @property
+    def why_skipped(self) -> str | None:
+        """Why trigger rules skip something of it, if a cancel has to do with that. None: they alone say so."""
+        if self.cancelled:
+            return f"{cancel_reason(self.cancelled_by or 'fail_fast')}."
+        return f"{CANCELLED}, and something that it waits for did not run." if self.interrupted else None
 
     def ends(self, task_index: int) -> bool:
         """Whether a cancel ends its instances, now or in a later part, so that none of them goes on."""
@@ -246,6 +255,12 @@ class Batch:
             )
         )
 
+    def give_up(self, item: Item, event: TaskEvent) -> None:
+        """What a trigger rule skips, or a cancel ends: by the reason it is known later."""
+        self.apply(item, event)
+        if why := self.runs[item.run_key].why_skipped:
+            self.explain(item, why)
+
     def explain(self, item: Item, reason: str) -> None:
         self.reasons.append((*item.key, reason[:MAX_REASON]))
 
@@ -257,6 +272,9 @@ class Batch:
     def end_run(self, run_key: int, state: RunState, event: RunEvent, actor: str, reason: str | None) -> None:
         after = self.apply_run(run_key, state, event, actor)
         self.ended_runs.append((run_key, after, reason))
+        self.call_back_of_end(run_key, after, reason)
+
+    def call_back_of_end(self, run_key: int, after: RunState, reason: str | None) -> None:
         called = callbacks.of_run(after)
         why = reason or ("success" if after is RunState.SUCCESS else "task_failure")  # as in Airflow
         for position in range(self.runs[run_key].graph.spec.callbacks.count(called)):

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable
 from evenflow.core.deferral import Purpose
 from evenflow.core.limits import CHANGED_PER_TURN
 from evenflow.core.model import UNMAPPED
-from evenflow.core.operations import CANCELLED
+from evenflow.core.operations import cancel_reason
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState
 from evenflow.scheduler.batch import Batch, Item, Rest, Run
 from evenflow.scheduler.deferrals import clean_up, stop_waiting
@@ -95,7 +95,7 @@ def _end_last(batch: Batch, run: Run) -> None:
     rows = tasks.read_unfinished(conn, run.run_key, _UNFINISHED, limit=None).all()
     waits = _waits(run, rows)
     _end(batch, run, rows, waits, held)
-    _skip_rest(batch, run, spared=_end_untouched(batch, run, waits, str(run.cancelled_by)))
+    _skip_rest(batch, run, spared=_end_untouched(batch, run, waits))
 
 
 def _teardowns(run: Run) -> list[int]:
@@ -119,8 +119,7 @@ def _end(batch: Batch, run: Run, rows: list[tasks.Unfinished], waits: set[tuple[
         elif item.state is TaskState.QUEUED and row.worker_id is None and row.holds is not None:
             batch.ended_epochs.append(row.epoch)
             batch.release(row.holds, row.pool_slots or 0, batch.now_s)
-            batch.apply(item, TaskEvent.CANCEL)
-            batch.explain(item, f"{CANCELLED}{actor} before it started.")
+            _cancel(batch, item, row)
             if row.has_deferred:
                 batch.ended_deferrals.append(item.key)
         elif item.state in (TaskState.QUEUED, TaskState.RUNNING):
@@ -131,17 +130,24 @@ def _end(batch: Batch, run: Run, rows: list[tasks.Unfinished], waits: set[tuple[
         elif item.state not in FINISHED:
             if item.key in waiting:
                 stop_waiting(batch, waiting[item.key])
-            batch.apply(item, TaskEvent.CANCEL)
-            batch.explain(item, f"{CANCELLED}{actor}.")
+            _cancel(batch, item, row)
+
+
+def _cancel(batch: Batch, item: Item, row: tasks.Unfinished) -> None:
+    """It has failed if a process of it ran, and is skipped if none was ever started."""
+    waited = item.state not in (TaskState.NONE, TaskState.SCHEDULED, TaskState.QUEUED)
+    batch.give_up(item, TaskEvent.CANCEL if row.has_run or waited else TaskEvent.WITHDRAW)
 
 
 def _skip_rest(batch: Batch, run: Run, *, spared: Iterable[int]) -> None:
     """What has no row ends all at once."""
-    for task_index, rest in tasks.skip_rest(batch.conn, run.run_key, spared=spared).all():
+    for task_index, rest in tasks.skip_rest(
+        batch.conn, run.run_key, reason=f"{cancel_reason(str(run.cancelled_by))}.", spared=spared
+    ).all():
         batch.rests.append(Rest(run.run_key, task_index, rest, TaskState.SKIPPED))
 
 
-def _end_untouched(batch: Batch, run: Run, waits: set[tuple[int, int]], actor: str) -> list[int]:
+def _end_untouched(batch: Batch, run: Run, waits: set[tuple[int, int]]) -> list[int]:
     """Of tasks that are expanded together with teardowns: untouched instances are skipped one by one, because each teardown waits
     for those of its own index. Answers these tasks; what of them has no row now waits.
     """
@@ -165,8 +171,7 @@ def _end_untouched(batch: Batch, run: Run, waits: set[tuple[int, int]], actor: s
             if graph.teardown[row.task_index]:
                 batch.ready.append(item)
             else:
-                batch.apply(item, TaskEvent.CANCEL)
-                batch.explain(item, f"{CANCELLED}{actor}.")
+                batch.give_up(item, TaskEvent.WITHDRAW)
     return [row.task_index for row in mapped]
 
 
@@ -195,10 +200,10 @@ def _waits(run: Run, rows: list[tasks.Unfinished]) -> set[tuple[int, int]]:
 
 def _skip_cleared(batch: Batch, run: Run, actor: str) -> None:
     """A run that was cleared after its end and has not begun again: what waits in it is skipped."""
-    reason = f"{CANCELLED}{actor}."
-    change = operations.Change(TaskEvent.CANCEL, TaskState.SKIPPED, {TaskState.NONE}, False, reason, actor)
+    reason = f"{cancel_reason(actor)}."
+    change = operations.Change(TaskEvent.WITHDRAW, TaskState.SKIPPED, {TaskState.NONE}, False, reason, actor)
     operations.move_instances(batch.conn, run.run_key, [(i, None) for i in range(run.graph.n)], change, live=())
-    tasks.skip_rest(batch.conn, run.run_key)
+    tasks.skip_rest(batch.conn, run.run_key, reason=reason)
     operations.recount_run(batch.conn, run.run_key, [i for i in range(run.graph.n) if run.graph.leaf[i]])
 
 

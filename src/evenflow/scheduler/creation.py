@@ -79,9 +79,8 @@ def _create(batch: Batch, queued: list[runs.QueuedRun]) -> bool:
     for row in queued:
         version = batch.catalog.version(row.version_key)
         new = row.clears == 0
-        run = Run(
-            row.run_key, row.dag_id, version, row.priority, row.run_after_us, new=new, clears=row.clears, ready_at_s=row.due_at_s
-        )
+        run = Run(row.run_key, row.dag_id, version, row.priority, row.run_after_us, new=new, clears=row.clears)
+        run.interrupted, run.ready_at_s = row.interrupted, row.due_at_s
         batch.runs[run.run_key] = run
         taken.append((run, version.graph, row.slot_limit or 0))
         if row.slot_limit:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenflow.core.model import TaskSpec
+from evenflow.core.operations import cancel_reason
 from evenflow.core.retry import matching_rule, may_retry, next_delay
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.batch import Batch, Item
@@ -37,7 +38,7 @@ def fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, Any]) ->
     rule = matching_rule(spec.retry_rules, raised)
     by = batch.runs[item.run_key].cancelled_by if event is TaskEvent.CANCEL else None
     said = (
-        by and f"The run was cancelled by {by}",
+        by and cancel_reason(by),
         payload.get("reason"),
         rule and rule.reason and f"retry policy: {rule.reason}",
     )

@@ -123,7 +123,7 @@ class Indexes:
     def _skip(self, opening: Opening) -> None:
         """The run is cancelled, so the group will not be expanded."""
         for item in self._waiting(opening):
-            self.batch.apply(item, TaskEvent.SKIP)
+            self.batch.give_up(item, TaskEvent.SKIP)
 
     def _unfold_ended(self, run_key: int, task_index: int, length: int, state: TaskState) -> None:
         """A branch has skipped the task, or an operator marked it, before its group was expanded: so all its instances end. One of

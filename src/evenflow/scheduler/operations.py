@@ -22,7 +22,19 @@ import msgspec
 
 from evenflow.core.deferral import Purpose
 from evenflow.core.model import UNMAPPED
-from evenflow.core.operations import FAILURES, Only, Operation, Target, among, beyond, targets, touched_states, without
+from evenflow.core.operations import (
+    FAILURES,
+    INTERRUPTED,
+    MARKED_FAILED,
+    Only,
+    Operation,
+    Target,
+    among,
+    beyond,
+    targets,
+    touched_states,
+    without,
+)
 from evenflow.core.states import HOLDING, RUN_FINISHED, RunEvent, RunState, TaskEvent, TaskState, move_run, sources
 from evenflow.core.states import move as moved_to
 from evenflow.scheduler.batch import Batch, Item, Run
@@ -30,7 +42,7 @@ from evenflow.scheduler.cancel import cancel_run
 from evenflow.scheduler.deferrals import awaits_clean_up, clean_up, stop_waiting
 from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.past import await_again
-from evenflow.scheduler.recount import settle_run
+from evenflow.scheduler.recount import count, judge, settle_run
 from evenflow.store import deferrals, runs
 from evenflow.store import operations as store
 from evenflow.store.inbox import TakenReport
@@ -42,8 +54,12 @@ OPERATE = "operate"
 def operate(batch: Batch, run: Run, state: RunState, report: TakenReport, expansions: list[Item], indexes: Indexes) -> None:
     """Applies an operation. What is to be expanded because of it joins ``expansions`` and ``indexes``."""
     operation = msgspec.convert(report.payload, Operation)
-    if operation.event is TaskEvent.MARK_FAILED and operation.tasks is None:
+    if _is_of_run(operation, TaskEvent.MARK_FAILED):
         _fail_run(batch, run, state, operation)
+        return
+    if _is_of_run(operation, TaskEvent.MARK_SUCCESS) and store.take_back_failure(batch.conn, run.run_key):
+        after = move_run(state, RunEvent.MARK_SUCCESS)
+        store.record_operation(batch.conn, run.run_key, RunEvent.MARK_SUCCESS, after, operation.actor, {})
         return
     detail = {key: value for key, value in msgspec.to_builtins(operation).items() if value and key not in ("event", "actor")}
     if _begin_anew(batch, run, state, operation):
@@ -58,16 +74,14 @@ def operate(batch: Batch, run: Run, state: RunState, report: TakenReport, expans
         detail["instances"] = changed
         run.clears += 1
         run.ready_at_s = report.at_s
-        if state in RUN_FINISHED:
-            state = move_run(state, RunEvent.CLEAR)
-            runs.delete_limits(batch.conn, [run.run_key])
-            store.change_run(batch.conn, run.run_key, state, revived=True)
-        else:
-            store.change_run(batch.conn, run.run_key, state, revived=False)
-    store.record_operation(batch.conn, run.run_key, operation.event, state, operation.actor, detail)
-    if changed:
+        counted = count(batch, run)
+        state = _changed(batch, run, state, counted.run)
         await_again(batch, run)
-        settle_run(batch, run, expansions, indexes, running=state is RunState.RUNNING)
+        if state is RunState.RUNNING:
+            judge(batch, run, counted, expansions, indexes)
+    elif not why_not and _is_well_anyhow(batch, run, state, operation):
+        state = move_run(state, RunEvent.MARK_SUCCESS)
+    store.record_operation(batch.conn, run.run_key, operation.event, state, operation.actor, detail)
 
 
 def end_intended(batch: Batch, reports: Sequence[TakenReport], expansions: list[Item], indexes: Indexes) -> list[TakenReport]:
@@ -95,8 +109,39 @@ def end_intended(batch: Batch, reports: Sequence[TakenReport], expansions: list[
         if change.cleared:
             store.delete_results(batch.conn, run_key, keys)
     for run_key in {key[0] for key in by_intent}:
-        settle_run(batch, batch.runs[run_key], expansions, indexes, running=True)
+        settle_run(batch, batch.runs[run_key], expansions, indexes)
     return [report for report in reports if report.epoch not in ended]
+
+
+def _is_of_run(operation: Operation, event: TaskEvent) -> bool:
+    return operation.tasks is None and operation.event is event
+
+
+def _is_well_anyhow(batch: Batch, run: Run, state: RunState, operation: Operation) -> bool:
+    """Whether a run that failed, and of which all tasks are a success, has become one."""
+    wanted = state is RunState.FAILED and _is_of_run(operation, TaskEvent.MARK_SUCCESS)
+    return wanted and store.say_how_it_ended(batch.conn, run.run_key, RunState.SUCCESS, None)
+
+
+def _changed(batch: Batch, run: Run, state: RunState, counted: store.Recount) -> RunState:
+    """The state of a run of which instances were changed. One that had ended goes on, unless nothing of it is to do: then it has
+    ended when it had, and only how is decided anew.
+    """
+    if state not in RUN_FINISHED:
+        store.change_run(batch.conn, run.run_key, state, revived=False)
+        return state
+    if counted.unfinished:
+        runs.delete_limits(batch.conn, [run.run_key])
+        after = move_run(state, RunEvent.CLEAR)
+        store.change_run(batch.conn, run.run_key, after, revived=True)
+        return after
+    after = RunState.FAILED if counted.failed_leaves or counted.interrupted else RunState.SUCCESS
+    reason = INTERRUPTED if counted.interrupted else None
+    store.say_how_it_ended(batch.conn, run.run_key, after, reason)
+    if after is not state:
+        after = move_run(state, RunEvent.MARK_SUCCESS if after is RunState.SUCCESS else RunEvent.MARK_FAILED)
+        batch.call_back_of_end(run.run_key, after, reason)
+    return after
 
 
 def _begin_anew(batch: Batch, run: Run, state: RunState, operation: Operation) -> bool:
@@ -117,7 +162,7 @@ def _fail_run(batch: Batch, run: Run, state: RunState, operation: Operation) -> 
     """What runs of it is killed, the rest is skipped; a run that has succeeded is only said to have failed."""
     if state is RunState.SUCCESS:
         after = move_run(state, RunEvent.MARK_FAILED)
-        store.change_run(batch.conn, run.run_key, after, revived=False, reason=f"marked failed by {operation.actor}")
+        store.say_how_it_ended(batch.conn, run.run_key, after, f"{MARKED_FAILED}{operation.actor}")
         store.record_operation(batch.conn, run.run_key, RunEvent.MARK_FAILED, after, operation.actor, {})
     elif state is not RunState.FAILED:
         run.cancelled = True
@@ -138,10 +183,12 @@ def _change(batch: Batch, run: Run, operation: Operation) -> int:
         left = among(found, store.find_left(batch.conn, run.run_key))
         changed += _apply(batch, run, left, change._replace(states={TaskState.SKIPPED}), as_whole=False)
     if operation.event is not TaskEvent.CLEAR and changed:
-        # As in Airflow: what failed because of it is to be tried again.
+        # As in Airflow: what failed because of it is to be tried again. So is what a cancel left.
         below = beyond(graph, graph.downstream, found)
         again = _changing(TaskEvent.CLEAR, operation.actor, FAILURES)
+        left = among(below, store.find_left(batch.conn, run.run_key))
         changed += _apply(batch, run, below, again, as_whole=False)
+        changed += _apply(batch, run, left, again._replace(states={TaskState.SKIPPED}), as_whole=False)
     return changed
 
 

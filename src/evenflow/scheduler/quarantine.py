@@ -15,7 +15,8 @@ from pathlib import Path
 import psycopg
 
 import evenflow
-from evenflow.core.states import TASK_MOVES, TaskEvent, TaskState
+from evenflow.core.operations import cancel_reason
+from evenflow.core.states import HOLDING, TaskEvent, sources
 from evenflow.errors import EvenflowError
 from evenflow.store import inbox, quarantine, runs, selection, tasks
 from evenflow.store.failures import is_outage
@@ -24,8 +25,8 @@ from evenflow.store.rows import Conn
 
 PACKAGE = Path(evenflow.__file__).parent
 
-_SKIPPED = frozenset(s for s, moves in TASK_MOVES.items() if moves.get(TaskEvent.CANCEL) is TaskState.SKIPPED)
-_FAILED = frozenset(s for s, moves in TASK_MOVES.items() if moves.get(TaskEvent.CANCEL) is TaskState.FAILED)
+_SKIPPED = sources(TaskEvent.WITHDRAW) - HOLDING  # of a try that is queued nobody can say whether it began
+_FAILED = sources(TaskEvent.CANCEL) - _SKIPPED
 
 log = logging.getLogger(__name__)
 
@@ -94,18 +95,19 @@ def end_by_force(conn: Conn, run_key: int, actor: str, reason: str) -> None:
 
 
 def _end(conn: Conn, run_key: int, actor: str, reason: str) -> None:
-    text = f"cancelled by {actor}; the run could not be handled: {reason}"
+    why = f"the run could not be handled: {reason}"
+    of_instances, of_run = f"{cancel_reason(actor)}; {why}", f"cancelled by {actor}; {why}"
     if limits := [row[0] for row in selection.delete_run_lanes(conn, run_key).all()]:
         selection.insert_wakes(conn, dict.fromkeys(limits, 0), {}, inbox.begin_turn(conn).all()[0].now_s)
     left = quarantine.end_tries(conn, run_key)
-    quarantine.end_instances(conn, run_key, skipped=_SKIPPED, failed=_FAILED, reason=text, actor=actor)
-    tasks.skip_rest(conn, run_key)
+    quarantine.end_instances(conn, run_key, skipped=_SKIPPED, failed=_FAILED, reason=of_instances, actor=actor)
+    tasks.skip_rest(conn, run_key, reason=of_instances)
     if left:
         runs.mark_cancelled(conn, run_key, actor)
         quarantine.hold_reports(conn, [run_key], cancels=True)
         inbox.notify(conn, DISPATCH)
     else:
-        quarantine.end_run(conn, run_key, reason=text, actor=actor)
+        quarantine.end_run(conn, run_key, reason=of_run, actor=actor)
 
 
 def describe(error: Exception) -> str:

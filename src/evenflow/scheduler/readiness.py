@@ -126,7 +126,7 @@ def settle(batch: Batch, item: Item, verdict: Verdict, expansions: list[Item]) -
         case Verdict.WAIT:
             return
         case Verdict.SKIP:
-            batch.apply(item, TaskEvent.SKIP)
+            batch.give_up(item, TaskEvent.SKIP)
         case Verdict.UPSTREAM_FAIL:
             batch.apply(item, TaskEvent.UPSTREAM_FAIL)
         case Verdict.READY:
@@ -142,7 +142,7 @@ def _begin(batch: Batch, item: Item, expansions: list[Item]) -> None:
     run = batch.runs[item.run_key]
     spec = run.graph.task(item.task_index)
     if run.cancelled and not spec.teardown:
-        batch.apply(item, TaskEvent.CANCEL)
+        batch.give_up(item, TaskEvent.WITHDRAW)
     elif spec.empty and (spec.mapping is None or item.map_index != UNMAPPED):
         batch.apply(item, TaskEvent.SUCCEED)
     elif item.key not in batch.offered:  # a rule such as one_success is met by several upstreams of one transaction

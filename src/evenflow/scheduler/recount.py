@@ -9,6 +9,7 @@ run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from evenflow.core.graph import Graph, Span
 from evenflow.core.limits import SETTLED_PER_TURN
@@ -29,18 +30,32 @@ Standing = dict[int, store.Standing]
 _FIRST = (-1, UNMAPPED)
 
 
-def settle_run(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes, *, running: bool) -> None:
-    """Counts, and judges unless the run waits to go on. What is to be expanded joins ``expansions`` and ``indexes``."""
+class Counted(NamedTuple):
+    run: store.Recount
+    standing: Standing
+    inside: Inside
+
+
+def settle_run(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes) -> None:
+    """Counts, and judges. What is to be expanded joins ``expansions`` and ``indexes``."""
+    judge(batch, run, count(batch, run), expansions, indexes)
+
+
+def count(batch: Batch, run: Run) -> Counted:
     graph, conn = run.graph, batch.conn
     standing, inside = _standing(batch, run), Inside.of(batch, run)
     if graph.counters:
         store.set_counters(conn, run.run_key, [(i, *_counts(graph, i, standing)) for i, _ in graph.counters])
     if graph.spans:
         store.set_indexed(conn, run.run_key, list(inside.counters()))
-    store.recount_run(conn, run.run_key, [i for i in range(graph.n) if graph.leaf[i]])
-    if running:
-        _judge(batch, run, expansions, indexes, standing, inside)
-        batch.count(run.run_key, 0)  # it may have nothing left to do
+    counted = store.recount_run(conn, run.run_key, [i for i in range(graph.n) if graph.leaf[i]])
+    run.interrupted = counted.interrupted
+    return Counted(counted, standing, inside)
+
+
+def judge(batch: Batch, run: Run, counted: Counted, expansions: list[Item], indexes: Indexes) -> None:
+    _judge(batch, run, expansions, indexes, counted.standing, counted.inside)
+    batch.count(run.run_key, 0)  # it may have nothing left to do
 
 
 def resume(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes) -> None:

@@ -18,6 +18,7 @@ from evenflow.store.dispatch import FIRST_START, RETURN
 from evenflow.store.inbox import TakenReport, TakenTimer
 
 EVENT = "event"  # kind of a report: what became of a trigger
+_UNSTARTED = ("failed", "cannot_start", "lost")  # outcomes that a try can have without a process
 
 
 @dataclass(slots=True)
@@ -69,6 +70,9 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
                 item.started_at = verdict.started_at or (verdict.exit.began_at if item.state is TaskState.QUEUED else None)
                 deferring.append((item, verdict.exit))
                 continue
+            if verdict.started_at is None and _never_began(batch, item, verdict.exit):
+                _withdraw(batch, item, verdict.exit)
+                continue
             _apply_exit(batch, item, verdict.exit)
             if verdict.exit.outcome == "success" and verdict.exit.payload and (skipped := verdict.exit.payload.get("skip")):
                 skips.append((item, skipped))
@@ -107,6 +111,20 @@ def _defers(batch: Batch, item: Item, report: TakenReport) -> bool:
     """What is to end and has nothing to clean up does not."""
     is_wanted = report.outcome == "deferred" and report.purpose != Purpose.CLEAN_UP
     return is_wanted and (spec_of(batch, item).cleans_up or not is_ending(batch, item))
+
+
+def _never_began(batch: Batch, item: Item, report: TakenReport) -> bool:
+    """Of a run that is being ended: whether no process of the task was ever started, not in an earlier try either."""
+    if item.state is not TaskState.QUEUED or report.returns or not is_ending(batch, item):
+        return False
+    unstarted = report.outcome in _UNSTARTED and (report.payload or {}).get("ran_s") is None
+    return unstarted and item.try_number == item.tries_before + 1
+
+
+def _withdraw(batch: Batch, item: Item, report: TakenReport) -> None:
+    item.ended_at = report.at
+    _end(batch, report)
+    batch.give_up(item, TaskEvent.WITHDRAW)
 
 
 def _apply_exit(batch: Batch, item: Item, report: TakenReport) -> None:

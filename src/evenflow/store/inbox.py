@@ -51,6 +51,7 @@ class LockedRun(NamedTuple):
     cancelled_by: str | None
     is_paused: bool
     clears: int  # how often operators touched it
+    interrupted: bool  # some of it is as a cancel left it
     in_quarantine: bool
     found: int  # runs that had something to say, those that others have locked included
     since: str  # of the next look, as in each row

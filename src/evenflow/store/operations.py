@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from psycopg.types.json import Json
 
-from evenflow.core.operations import CANCELLED, Operation
+from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
 from evenflow.store.columns import numbers, words
 from evenflow.store.rows import Conn, Rows, execute, row_of
 from evenflow.store.tasks import Instance
@@ -54,6 +54,14 @@ class Standing(NamedTuple):
     success: int
     failed: int
     skipped: int
+
+
+class Recount(NamedTuple):
+    """What a run counts, as its states have it."""
+
+    unfinished: int
+    failed_leaves: int
+    interrupted: bool  # some of it is as a cancel left it
 
 
 class Indexed(NamedTuple):
@@ -128,7 +136,7 @@ def insert_rest(conn: Conn, run_key: int, keys: Sequence[Key], change: Change) -
 
 def set_rest(conn: Conn, run_key: int, tasks: Iterable[int], change: Change) -> int:
     """How many instances without a row have ended."""
-    params = {"run_key": run_key, "tasks": numbers(tasks), "state": change.state, "states": words(change.states)}
+    params = {"run_key": run_key, "tasks": numbers(tasks), **change.params}
     return sum(count for (count,) in execute(conn, "operations/set_rest", params).fetchall())
 
 
@@ -227,8 +235,11 @@ def set_indexed(conn: Conn, run_key: int, counters: Sequence[tuple[int, int, int
     execute(conn, "operations/set_indexed", {"run_key": run_key, **params})
 
 
-def recount_run(conn: Conn, run_key: int, leaves: Iterable[int]) -> None:
-    execute(conn, "operations/recount_run", {"run_key": run_key, "leaves": numbers(leaves)})
+def recount_run(conn: Conn, run_key: int, leaves: Iterable[int]) -> Recount:
+    params = {"run_key": run_key, "leaves": numbers(leaves), "cancelled": CANCELLED}
+    row = execute(conn, "operations/recount_run", params).fetchone()
+    assert row is not None
+    return Recount(*row)
 
 
 def read_waiting(conn: Conn, run_key: int, after: tuple[int, int], *, limit: int | None) -> list[Instance]:
@@ -249,9 +260,20 @@ def revive_unbegun(conn: Conn, run_key: int) -> bool:
     return execute(conn, "operations/revive_unbegun", {"run_key": run_key}).fetchone() is not None
 
 
-def change_run(conn: Conn, run_key: int, state: str, *, revived: bool, reason: str | None = None) -> None:
-    params = {"run_key": run_key, "state": state, "revived": revived, "reason": reason}
-    execute(conn, "operations/change_run", params)
+def change_run(conn: Conn, run_key: int, state: str, *, revived: bool) -> None:
+    execute(conn, "operations/change_run", {"run_key": run_key, "state": state, "revived": revived})
+
+
+def say_how_it_ended(conn: Conn, run_key: int, state: str, reason: str | None) -> bool:
+    """Nothing else of the run changes. False: it has not ended, or had never begun."""
+    params = {"run_key": run_key, "state": state, "reason": reason}
+    return execute(conn, "operations/say_how_it_ended", params).fetchone() is not None
+
+
+def take_back_failure(conn: Conn, run_key: int) -> bool:
+    """Whether the run had failed because an operator said so: now it is a success again."""
+    params = {"run_key": run_key, "marked": MARKED_FAILED}
+    return execute(conn, "operations/take_back_failure", params).fetchone() is not None
 
 
 def record_operation(conn: Conn, run_key: int, event: str, state: str, actor: str, detail: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from evenflow.core.limits import DELETED_AT_ONCE
-from evenflow.core.operations import CANCELLED, Operation
+from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
 from evenflow.store.columns import numbers, words
 from evenflow.store.operations import Key, key_columns
 from evenflow.store.sql import sql
@@ -27,11 +27,12 @@ class FoundRun(NamedTuple):
     unbegun: bool  # it has yet to run
     being_cancelled: bool
     never_began: bool  # it ended before
+    marked_failed: bool  # an operator said so of a success
 
 
 async def find_runs(conn: Conn, dag_id: str, run_id: str, *, past: bool, future: bool, limit: int) -> list[FoundRun]:
     """The run first, then those before and after it; empty when there is none."""
-    params = {"dag_id": dag_id, "run_id": run_id, "past": past, "future": future, "limit": limit}
+    params = {"dag_id": dag_id, "run_id": run_id, "past": past, "future": future, "limit": limit, "marked": MARKED_FAILED}
     return [FoundRun(*row) for row in await (await conn.execute(sql("operations/find_runs"), params)).fetchall()]
 
 

@@ -19,6 +19,7 @@ class QueuedRun(NamedTuple):
     slot_limit: int | None  # the DAG's max_active_runs limit
     due_at_s: float  # when it could start at the earliest, seconds since 1970
     clears: int  # how often operators touched it: it has run before
+    interrupted: bool  # some of it is as a cancel left it
     wake_id: int  # the place of its DAG
     more: bool  # whether there may be more, of all
 
@@ -27,6 +28,7 @@ class RunStanding(NamedTuple):
     run_key: int
     unfinished: int
     failed_leaves: int
+    interrupted: bool  # some of it is as a cancel left it
     cancelled_by: str | None
     slot_limit: int | None  # the max_active_runs limit that it holds one of
     others_wait: bool  # runs of its DAG are queued

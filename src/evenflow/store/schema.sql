@@ -202,6 +202,7 @@ create table dag_run (
     failed_leaves        int not null default 0,             -- leaves that ended failed or upstream_failed
     slot_limit           bigint,                             -- the max_active_runs limit that it holds one of
     cancelled_by         text,                               -- set: nothing new starts, and the run fails when the last try has ended
+    interrupted          boolean not null default false,     -- some of it is as a cancel left it, when operators touched it last: it fails
     reason               text,                               -- why it failed, for people
     clears               int not null default 0,             -- how often operators cleared or marked something of it
     note                 text,                               -- what people want to remember of it
@@ -279,6 +280,7 @@ create table mapped_task (
     length      int not null,
     rest        task_state not null default 'scheduled',     -- the state of the instances that have no row
     tries_before smallint not null default 0,                -- the same for the instances that have no row
+    rest_reason text,                                        -- why those ended as they did, when that is not plain
     primary key (run_key, task_index)
 );
 

@@ -79,6 +79,7 @@ class Unfinished(NamedTuple):
     holds: list[int] | None
     pool_slots: int | None
     has_deferred: bool  # in its try, so that it waits or has returned
+    has_run: bool  # a process of it was started since it was cleared, but for one that nobody has told of
     purpose: str | None  # what it has returned for
 
 
@@ -264,11 +265,11 @@ def read_touched(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Touched]:
     return Rows(execute(conn, "tasks/read_touched", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), row_of(Touched))
 
 
-def skip_rest(conn: Conn, run_key: int, *, spared: Iterable[int] = ()) -> Rows[tuple[int, int]]:
+def skip_rest(conn: Conn, run_key: int, *, reason: str, spared: Iterable[int] = ()) -> Rows[tuple[int, int]]:
     """Marks the untouched mapped instances of a run as skipped, those of the tasks ``spared`` excepted; answers (task_index, how
     many).
     """
-    return Rows(execute(conn, "tasks/skip_rest", {"run_key": run_key, "spared": numbers(spared)}), tuple)
+    return Rows(execute(conn, "tasks/skip_rest", {"run_key": run_key, "reason": reason, "spared": numbers(spared)}), tuple)
 
 
 def set_reasons(conn: Conn, reasons: Sequence[tuple[int, int, int, str]]) -> None:

@@ -49,6 +49,7 @@ class Operated(BaseModel):
     runs: list[str]
     instances: list[TouchedInstance]
     more: bool = Field(description="Whether there are more instances than are listed.")
+    already: bool = Field(description="Of a mark: whether all that is meant is so already, so that nothing changes.")
 
 
 class RunEvent(BaseModel):

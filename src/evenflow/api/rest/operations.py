@@ -27,6 +27,8 @@ from evenflow.store.operations import Key
 
 routes = APIRouter(tags=["Operations"])
 
+_MARKED = {event: state for state, event in MARKS.items()}
+
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/clear", status_code=202)
 async def clear_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: str, request: ClearRequest) -> Operated:
@@ -37,7 +39,7 @@ async def clear_tasks(conn: Connection, operator: Operator, dag_id: str, run_id:
 @routes.post("/dags/{dag_id}/runs/{run_id}/mark", status_code=202)
 async def mark_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: str, request: MarkRequest) -> Operated:
     """Says how tasks ended; running ones are killed first. What failed or could not start below them is cleared. Without `tasks` it
-    is about the whole run: marked `failed`, it is ended and fails.
+    is about the whole run: marked `failed`, it is ended and fails; marked `success` after that, only the run changes.
     """
     return await _operate(conn, dag_id, run_id, request, _operation(MARKS[TaskState(request.state)], operator, request, None))
 
@@ -102,7 +104,15 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
     graphs = {version_key: Graph.of(DagSpec.from_json(spec)) for version_key, spec in specs.items()}
     _check(graphs[runs[0].version_key], dag_id, run_id, scope)
     instances = await _touched(conn, runs, graphs, operation)
-    if not scope.dry_run:
+    already = not instances and operation.event in _MARKED and await _is_so(conn, runs, graphs, operation)
+    if not instances and not already and operation.event in _MARKED and operation.tasks is not None:
+        raise Refused(
+            409,
+            "nothing_to_mark",
+            f"The run {run_id!r} of DAG {dag_id!r} has no task instance that is meant, so nothing can be marked. "
+            f"To see those that it has: evenflow tasks list {dag_id}/{run_id}",
+        )
+    if not scope.dry_run and not already:
         named = {} if scope.tasks is None else {"tasks": scope.tasks[: limits.USERS_SHOWN]}
         async with events.recorded(
             conn, operation.actor, f"run.{operation.event.value}", f"{dag_id}/{run_id}", runs=len(runs), **named
@@ -114,6 +124,7 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
             "runs": [run.run_id for run in runs],
             "instances": instances[: limits.PAGE],
             "more": len(instances) > limits.PAGE,
+            "already": already,
         }
     )
 
@@ -125,6 +136,9 @@ async def _touched(
     version of the DAG, not for each run.
     """
     states = touched_states(operation.event, operation.only)
+    takes_back = (
+        operation.event is Event.MARK_SUCCESS and operation.tasks is None
+    )  # of one that is marked failed only the run changes
     if ends := operation.event is Event.MARK_FAILED and operation.tasks is None:  # what has ended stays as it is
         states -= FINISHED
     found: dict[str, list[operators.Row]] = defaultdict(list)
@@ -135,7 +149,7 @@ async def _touched(
                 tasks = graphs[run.version_key].spec.tasks
                 row: operators.Row = {"run_id": run.run_id, "map_index": UNMAPPED, "state": TaskState.NONE}
                 found[run.run_id] = [{**row, "task_id": task.task_id} for task in tasks]
-        elif not (ends and run.state in RUN_FINISHED):
+        elif not (ends and run.state in RUN_FINISHED) and not (takes_back and run.marked_failed):
             asked[run.version_key].append(run.run_key)
     for version_key, run_keys in asked.items():
         keys = _keys(targets(graphs[version_key], operation))
@@ -143,6 +157,21 @@ async def _touched(
         for row in await operators.list_touched(conn, run_keys, keys, states, left=left, limit=limits.PAGE + 1):
             found[row["run_id"]].append(row)
     return list(islice((row for run in runs for row in found[run.run_id]), limits.PAGE + 1))
+
+
+async def _is_so(
+    conn: operators.Conn, runs: Sequence[operators.FoundRun], graphs: Mapping[int, Graph], operation: Operation
+) -> bool:
+    """Of a mark that touches no task instance: whether what is meant exists, and is so already."""
+    wanted = _MARKED[operation.event]
+    if operation.tasks is None:
+        return all(run.state == wanted for run in runs)
+    for version_key, graph in graphs.items():
+        run_keys = [run.run_key for run in runs if run.version_key == version_key]
+        keys = _keys(targets(graph, operation))
+        if keys and await operators.list_touched(conn, run_keys, keys, {wanted}, left=False, limit=1):
+            return True
+    return False
 
 
 def _keys(found: Iterable[Target]) -> list[Key]:

@@ -1,15 +1,16 @@
 -- What of a cancelled run never ran: instances that were skipped before they began a try, but not by an operator or by what a branch says.
--- None of a run that was not cancelled.
+-- None of a run of which nothing is as a cancel left it.
 select t.task_index, t.map_index
 from dag_run r
 join task_instance t using (run_key)
-where r.run_key = %(run_key)s and r.cancelled_by is not null and t.state = 'skipped' and t.try_number = t.tries_before
-  and (t.reason is null or starts_with(t.reason, %(cancelled)s))
+where r.run_key = %(run_key)s and (r.cancelled_by is not null or r.interrupted) and t.state = 'skipped'
+  and (starts_with(t.reason, %(cancelled)s) or t.reason is null and t.try_number = t.tries_before)
 union all
 select m.task_index, i.map_index
 from dag_run r
 join mapped_task m using (run_key)
 cross join lateral generate_series(0, m.length - 1) as i (map_index)
-where r.run_key = %(run_key)s and r.cancelled_by is not null and m.rest = 'skipped'
+where r.run_key = %(run_key)s and (r.cancelled_by is not null or r.interrupted) and m.rest = 'skipped'
+  and (m.rest_reason is null or starts_with(m.rest_reason, %(cancelled)s))
   and not exists (
       select from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index and t.map_index = i.map_index)

@@ -4,14 +4,14 @@
 -- as without them, nothing is compared with all others.
 select r.run_id, k.task_id, t.map_index, t.state::text
 from unnest(%(run_keys)s::bigint[]) as o (run_key)
-cross join lateral (select run_id, version_key, cancelled_by is not null as cancelled from dag_run where run_key = o.run_key offset 0) as r
+cross join lateral (select run_id, version_key, cancelled_by is not null or interrupted as cancelled from dag_run where run_key = o.run_key offset 0) as r
 cross join lateral (
     select i.task_index, i.map_index, i.state
     from (
         select x.task_index, t.map_index, t.state
         from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
         cross join lateral (
-            select map_index, state, try_number = tries_before and (reason is null or starts_with(reason, %(left_by)s)) as unbegun from task_instance
+            select map_index, state, starts_with(reason, %(left_by)s) or reason is null and try_number = tries_before as unbegun from task_instance
             where run_key = o.run_key and task_index = x.task_index
               and map_index between coalesce(x.map_index, -1) and coalesce(x.map_index, 2147483647)
             offset 0
@@ -20,14 +20,14 @@ cross join lateral (
         union all
         select x.task_index, i.map_index, m.rest
         from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
-        cross join lateral (select length, rest from mapped_task where run_key = o.run_key and task_index = x.task_index offset 0) as m
+        cross join lateral (select length, rest, rest_reason is null or starts_with(rest_reason, %(left_by)s) as unbegun from mapped_task where run_key = o.run_key and task_index = x.task_index offset 0) as m
         cross join lateral generate_series(coalesce(x.map_index, 0), coalesce(least(x.map_index, m.length - 1), m.length - 1)) as i (map_index)
         left join lateral (
             select true as begun from task_instance
             where run_key = o.run_key and task_index = x.task_index and map_index = i.map_index
             offset 0
         ) as t on true
-        where (m.rest = any(%(states)s::task_state[]) or r.cancelled and m.rest = 'skipped' and %(left_by)s::text is not null) and t.begun is null
+        where (m.rest = any(%(states)s::task_state[]) or r.cancelled and m.rest = 'skipped' and m.unbegun and %(left_by)s::text is not null) and t.begun is null
     ) as i
     order by i.task_index, i.map_index
     limit %(limit)s

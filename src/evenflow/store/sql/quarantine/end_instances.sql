@@ -8,4 +8,4 @@ with ended as (
     returning t.task_index, t.map_index, t.epoch, t.try_number, t.state
 )
 insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state, detail)
-select %(run_key)s, task_index, map_index, epoch, try_number, 'cancel', state, jsonb_build_object('actor', %(actor)s::text) from ended
+select %(run_key)s, task_index, map_index, epoch, try_number, case state when 'skipped' then 'withdraw' else 'cancel' end, state, jsonb_build_object('actor', %(actor)s::text) from ended

@@ -66,7 +66,7 @@ with recursive line as (
     ) as x
 ), locked as materialized (
     select q.run_key, q.dag_id, q.version_key, q.priority, (extract(epoch from q.run_after) * 1e6)::bigint as run_after_us, c.limit_id,
-           extract(epoch from c.due_at)::float8 as due_at_s, q.clears, c.wake_id, c.rank
+           extract(epoch from c.due_at)::float8 as due_at_s, q.clears, q.interrupted, c.wake_id, c.rank
     from candidate c
     join dag_run q using (run_key)
     where c.rank <= %(limit)s and q.state = 'queued' and q.cancelled_by is null and q.quarantined_at is null
@@ -101,7 +101,7 @@ with recursive line as (
     insert into run_wake (dag_id, priority, line)
     select dag_id, priority, line from settled where wake_id is null and more and stays is not true
 )
-select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.priority, l.run_after_us, l.limit_id, l.due_at_s, l.clears, l.wake_id, m.more
+select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.priority, l.run_after_us, l.limit_id, l.due_at_s, l.clears, l.interrupted, l.wake_id, m.more
 from (
     select (select count(*) = %(wakes)s from first) or (select count(*) = %(dags)s from named) or count(*) > %(limit)s or coalesce(max(place) = %(share)s, false) as more from candidate
 ) as m

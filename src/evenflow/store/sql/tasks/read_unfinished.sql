@@ -3,7 +3,10 @@
 -- intents, never in the hot path.
 -- Dispatches are locked NO KEY UPDATE, and read as locked: as in operations/find_live.
 select t.task_index, t.map_index, t.state::text, t.epoch, t.try_number, d.worker_id, d.holds, d.pool_slots,
-       f.has_deferred is not null as has_deferred, f.purpose
+       f.has_deferred is not null as has_deferred,
+       f.has_deferred is not null or t.poking_since is not null
+           or t.try_number > t.tries_before + case when t.state = 'queued' then 1 else 0 end as has_run,
+       f.purpose
 from task_instance t
 left join lateral (
     select worker_id, holds, pool_slots, kill from dispatch where t.state in ('queued', 'running') and epoch = t.epoch offset 0 for no key update

@@ -8,7 +8,7 @@ with pending as (
       and (m.rest = 'removed' or m.task_index <> all(%(spared)s::int[]))
     group by m.run_key, m.task_index, m.length
 )
-update mapped_task m set rest = 'skipped'
+update mapped_task m set rest = 'skipped', rest_reason = %(reason)s
 from pending p
 where m.run_key = p.run_key and m.task_index = p.task_index
 returning p.task_index, p.rest

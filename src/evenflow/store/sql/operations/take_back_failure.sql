@@ -1,0 +1,5 @@
+-- A run that was a success until an operator said that it had failed is one again. No row: it is no such run.
+update dag_run
+set clears = clears + 1, state = 'success', reason = null
+where run_key = %(run_key)s and state = 'failed' and starts_with(reason, %(marked)s)
+returning run_key
