@@ -81,8 +81,13 @@ def test_the_end_of_a_run_calls_its_dag(world: World, outcome: str, state: str, 
 
 
 def test_a_cancelled_run_has_failed(world: World) -> None:
-    run_key = run_of(world, a_task("t", "on_failure_callback"), callbacks=("on_failure_callback",))
+    unbegun = a_task("unbegun", "on_failure_callback", "on_skipped_callback", upstream=(0,))
+    run_key = run_of(world, a_task("t", "on_failure_callback"), unbegun, callbacks=("on_failure_callback",))
+    tries = world.claim()
+    world.report(tries, started=True)
     world.cancel(run_key)
+    world.advance()
+    world.report(tries, "failed")
     world.advance()
     assert [call[:2] for call in calls(world, run_key)] == [("on_failure_callback", "t"), ("on_failure_callback", None)]
 

@@ -49,7 +49,7 @@ class Operated(BaseModel):
     runs: list[str]
     instances: list[TouchedInstance]
     more: bool = Field(description="Whether there are more instances than are listed.")
-    already: bool = Field(description="Of a mark: whether all that is meant is so already, so that nothing changes.")
+    already: bool = Field(description="Of a mark: whether all that is meant was so already when this was asked.")
 
 
 class RunEvent(BaseModel):

@@ -112,7 +112,7 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
             f"The run {run_id!r} of DAG {dag_id!r} has no task instance that is meant, so nothing can be marked. "
             f"To see those that it has: evenflow tasks list {dag_id}/{run_id}",
         )
-    if not scope.dry_run and not already:
+    if not scope.dry_run:
         named = {} if scope.tasks is None else {"tasks": scope.tasks[: limits.USERS_SHOWN]}
         async with events.recorded(
             conn, operation.actor, f"run.{operation.event.value}", f"{dag_id}/{run_id}", runs=len(runs), **named
