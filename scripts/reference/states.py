@@ -21,8 +21,8 @@ def page() -> str:
         prose(theory),
         "## Task instances",
         _diagram(TASK_MOVES, TaskState.NONE, FINISHED),
-        "Not drawn: `cancel`, `withdraw`, `clear`, `remove` and `requeue`, which operators and the loss of a worker cause. The table has "
-        "them.",
+        "Not drawn: `cancel`, `withdraw`, `clear`, `remove` and `requeue`, which operators and the loss of a worker cause. "
+        "The table has them.",
         table(("state", "group", "moves"), ((f"`{state}`", _group(state), _moves(TASK_MOVES[state])) for state in TaskState)),
         "## What causes a move",
         table(("event", "means"), ((f"`{event}`", meanings[event.name]) for event in TaskEvent if sentence(meanings[event.name]))),
