@@ -56,6 +56,19 @@ async def test_a_gap_says_how_much_is_missing_and_positions_go_on(tmp_path: Path
     logs.close()
 
 
+async def test_a_writer_that_lies_about_where_it_is_has_lost_no_more_than_a_log(tmp_path: Path) -> None:
+    """R-SE2: the text says what was said; what is counted for all is bounded, also by many small lies."""
+    lost: list[int] = []
+    logs = LogDirectory(tmp_path, lost.append)
+    await put(logs, 0, b"abc")
+    for offset in (1_003, limits.LOG_TRY - 10, 2**40, 2**62):
+        assert await put(logs, offset, b"x") == ([offset + 1], "")
+    assert lost[:2] == [1_000, limits.LOG_TRY - 10 - 1_004]
+    assert sum(lost) <= limits.LOG_TRY
+    assert missing_in(await text_of(logs))[-1] == 2**62 - 2**40 - 1
+    logs.close()
+
+
 async def test_a_log_of_which_the_beginning_is_missing(tmp_path: Path) -> None:
     logs = LogDirectory(tmp_path)
     assert await put(logs, 7, b"def") == ([10], "")

@@ -114,10 +114,34 @@ async def test_what_nobody_renews_is_good_for_nothing(
     await revoke_tokens(database_url, by="up here")
     world.db.execute("update token set revoked_at = now() where created_by = 'up here'")
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as conn:
-        await stored.renew_made_by(conn, "up here", lease=60.0)
+        await stored.renew_made_by(conn, "up here", lease=60.0, every=0.0)
     assert sorted(token.state for token in await list_tokens(database_url)) == ["good"] * 4 + ["revoked"] * 4
     await worker.close()
     await operator.close()
+
+
+@pytest.mark.parametrize("step", ["-61 minutes", "-11 minutes", "1 day"])
+async def test_a_step_of_the_databases_clock_voids_nothing_for_long(
+    api: ApiService, database_url: str, world: World, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Forward, or back, which would leave tokens behind that are good for long. What is as it should be is not written."""
+    await create_tokens(database_url, api._vault, name="up", by="up here")
+    monkeypatch.setattr(tokens, "LOOK_S", 0.01)
+    keeping = asyncio.create_task(keep_tokens(database_url, by="up here", say=pytest.fail))
+    world.db.execute(f"update token set good_until = good_until + interval '{step}'")
+    wrong = "good_until not between now() + interval '59 minutes' and now() + interval '1 hour'"
+    await until(lambda: world.one(f"select count(*) from token where {wrong}") == 0, "their renewal")
+    written = world.one("select array_agg(xmin::text order by token_id) from token")
+    looks, renew = list[str](), stored.renew_made_by
+
+    async def counted(conn: stored.Conn, by: str, *, lease: float, every: float) -> None:
+        await renew(conn, by, lease=lease, every=every)
+        looks.append(by)
+
+    monkeypatch.setattr(stored, "renew_made_by", counted)
+    await until(lambda: len(looks) >= 3, "some looks")
+    assert world.one("select array_agg(xmin::text order by token_id) from token") == written
+    keeping.cancel()
 
 
 async def test_who_cannot_renew_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:

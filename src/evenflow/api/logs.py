@@ -154,7 +154,7 @@ class LogDirectory:
             return end
         if (missing := chunk.offset - (part.end if part else 0)) > 0:
             part = self._keep(log_of, begin_after_gap(*log_of, part, chunk.offset, chunk.lost))
-            self._lost(missing)
+            self._lost(_countable(chunk.offset, missing))
             if part.is_cut:
                 return end
         elif part is None:
@@ -213,6 +213,11 @@ class LogDirectory:
 def writer_of(epoch: int, claim: int = 0) -> str:
     """The part of a log's name that says who writes it: a try, or a claim of the trigger that it waits for."""
     return f"{epoch}-{claim}" if claim else f"{epoch}"
+
+
+def _countable(offset: int, missing: int) -> int:
+    """Of bytes that are missing before ``offset``: no more of one log than may be stored of it, whatever its writer says."""
+    return max(0, min(offset, limits.LOG_TRY) - (offset - missing))
 
 
 def _safe(name: str) -> str:

@@ -27,7 +27,7 @@ LASTS_S: dict[Kind, float] = {
     "processor": FLEET_TTL_S,
     "triggerer": FLEET_TTL_S,
 }
-LOOK_S = 5.0  # how often it is looked whether tokens are to be renewed: so long are they void when a host was suspended for an hour
+LOOK_S = 5.0  # how often it is looked whether tokens are to be renewed: so long are they void when the clock jumped by an hour
 NO_SCOPES: Mapping[Kind, Sequence[str]] = MappingProxyType({})
 
 
@@ -67,22 +67,22 @@ async def create_tokens(
 
 async def keep_tokens(database_url: str, *, by: str, say: Callable[[str], None]) -> NoReturn:
     """Renew what ``by`` has made on a lease, for ever: who is killed leaves nothing behind that is good for long. The text stays
-    the same, so nobody has to be told. By a clock that a suspended host does not stop.
+    the same, so nobody has to be told. When that is due says the clock of the database, by which they lapse: it may step, and
+    goes on while this host is suspended.
     """
-    renewed, failed = boot_time(), False
+    looked, failed = boot_time(), False
     while True:
-        await asyncio.sleep(LOOK_S)
-        if boot_time() - renewed < RENEW_S:
-            continue
         try:
             async with await connect_async(database_url, name="tokens") as conn:
-                await stored.renew_made_by(conn, by, lease=LEASE_S)
+                while True:
+                    await asyncio.sleep(LOOK_S)
+                    await stored.renew_made_by(conn, by, lease=LEASE_S, every=RENEW_S)
+                    looked, failed = boot_time(), False
         except (EvenflowError, psycopg.Error, OSError) as error:
-            if not failed:
+            if not failed and boot_time() - looked >= RENEW_S:
                 say(f"tokens are not renewed, and will be good for nothing {LEASE_S / 60:g} minutes after they were: {error}")
-            failed = True
-        else:
-            renewed, failed = boot_time(), False
+                failed = True
+        await asyncio.sleep(LOOK_S)
 
 
 async def revoke_tokens(database_url: str, *, by: str) -> None:

@@ -133,10 +133,10 @@ async def list_tokens(conn: Conn) -> list[GivenToken]:
     return await (await conn.cursor(row_factory=args_row(GivenToken)).execute(sql("tokens/list_all"))).fetchall()
 
 
-async def renew_made_by(conn: Conn, by: str, *, lease: float) -> None:
-    """What ``by`` has made on a lease is good for so many seconds from now on."""
+async def renew_made_by(conn: Conn, by: str, *, lease: float, every: float) -> None:
+    """What ``by`` has made on a lease is good for so many seconds from now on, if it was not renewed within the last ``every``."""
     async with conn.transaction():
-        rows = await (await conn.execute(sql("tokens/renew_made_by"), {"by": by, "lease": lease})).fetchall()
+        rows = await (await conn.execute(sql("tokens/renew_made_by"), {"by": by, "lease": lease, "every": every})).fetchall()
         if any(had_lapsed for (had_lapsed,) in rows):
             await conn.execute(sql("tokens/notify"))
 
