@@ -163,6 +163,7 @@ async def test_what_cannot_be_killed_is_told(
     """A process that hangs in the kernel does nothing any more, and may hang for ever: after a while the try's end is told."""
     monkeypatch.setattr("evenflow.process.remains.DEAD_WITHIN_S", 0.2)
     monkeypatch.setattr(signal, "pidfd_send_signal", lambda *_: None)
+    monkeypatch.setattr("evenflow.process.remains.strike_group", lambda *_: None)
     epoch = world.task(strays.task + "raise RuntimeError")
     assert (await world.exit_of(epoch))["outcome"] == "failed"
     pids = await strays.pids()

@@ -166,6 +166,9 @@ WORKER_FREE = gauge("evenflow_worker_slots_free", WORKER, "Slots in which a try 
 WORKER_RESUME_FREE = gauge(
     "evenflow_worker_resume_slots_free", WORKER, "Slots in which a try could go on that returns from waiting, and no other."
 )
+WORKER_OUTRUN = gauge(
+    "evenflow_worker_tries_outrun", WORKER, "Tries that do not end: they fork more quickly than they can be killed."
+)
 WORKER_UNACKNOWLEDGED = gauge(
     "evenflow_worker_reports_unacknowledged", WORKER, "Ends of tries that no API server has acknowledged yet."
 )

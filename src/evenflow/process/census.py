@@ -11,14 +11,16 @@ _OVER = frozenset("ZX")
 
 class Process(NamedTuple):
     parent: int
+    group: int
     session: int
-    state: str
+    state: str  # of its first thread
+    threads: int
     born: int  # tells it from another one that gets its pid later
 
     @property
     def over(self) -> bool:
-        """It has ended, and at most waits to be collected."""
-        return self.state in _OVER
+        """It has ended, and at most waits to be collected: when only its first thread has, the others go on."""
+        return self.state in _OVER and self.threads <= 1
 
 
 class Census(dict[int, Process]):
@@ -44,9 +46,32 @@ def listed() -> list[int]:
     return [int(name) for name in reversed(os.listdir("/proc")) if name.isdigit()]
 
 
+def newest() -> int:
+    """The pid that was given out last."""
+    with open("/proc/loadavg", "rb") as file:
+        return int(file.read().split()[-1])
+
+
 def look_at(pid: int) -> Process | None:
     """None: it is gone."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
-        return Process(int(fields[1]), int(fields[3]), fields[0].decode(), int(fields[19]))
+    with contextlib.suppress(OSError):
+        fields = _stat(f"/proc/{pid}/stat")
+        parent, group, session = map(int, fields[1:4])
+        return Process(parent, group, session, fields[0].decode(), int(fields[17]), int(fields[19]))
     return None
+
+
+def threads_of(pid: int) -> dict[int, str]:
+    """The states of its threads, by their ids; none when it is gone."""
+    states: dict[int, str] = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                states[int(name)] = _stat(f"/proc/{pid}/task/{name}/stat")[0].decode()
+    return states
+
+
+def _stat(path: str) -> list[bytes]:
+    """From the state on: what is before it is a name, in which anything may be."""
+    with open(path, "rb") as file:
+        return file.read().rpartition(b")")[2].split()

@@ -5,6 +5,11 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 
+UNFROZEN = (
+    "killed because it could not be stopped in time when this worker had no answer from the control plane: "
+    "something in it forks all the time, or the host is overloaded"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Exit:

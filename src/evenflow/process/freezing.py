@@ -4,6 +4,8 @@ A try may start processes in other groups and sessions, so the tree is followed 
 with what has lost its parent, was adopted by the template and bears the try's mark. A process that is stopped, or killed, starts
 nothing; one that stops or ends during a look may have started another before, which that look has missed. So the last look is one
 that finds nothing but what stood still, or was killed, before it began.
+
+Both have an end: a lease is over soon, and others may start then what stands here. What does not stand by then is killed.
 """
 
 from __future__ import annotations
@@ -12,15 +14,21 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from evenflow.process.census import Process, census
+from evenflow.process.census import Census, Process, census, look_at, newest, threads_of
 from evenflow.process.marks import mark_of
+from evenflow.process.prctl import signal_thread
+from evenflow.process.striking import hunt, strike_group
 
-LOOKS = 100  # until a try stands still: two are enough unless one of its processes hangs in the kernel
+STANDS_WITHIN_S = 1.0  # milliseconds do unless something forks all the time, or nothing gets a processor; a third of MARGIN_S
+DEAD_WITHIN_S = 1.0  # another third, for what did not stand
 PAUSE_S = 0.002  # between two looks: a signal arrives in less
 
-_STANDING = frozenset("TtZX")  # stopped, traced, dead: as /proc has them
+_UNSURE = frozenset("tZD")  # states of a first thread beside which others may run
+_STILL = frozenset("TtZXD")  # D hangs in the kernel, as one does that waits in vfork for its child: it stops before it goes on
+
+_Born = tuple[int, int]  # a pid, and when its process was born
 
 
 class Freezer:
@@ -30,22 +38,24 @@ class Freezer:
         self._template = template
         self._frozen: dict[int, int] = {}  # pid: when it was born; those that stood before are not ours to let go on
 
-    def freeze(self, tries: Mapping[int, int]) -> None:
+    def freeze(self, tries: Mapping[int, int]) -> set[int]:
         """Stop the tries of these session leaders, children of the template, with these marks. Again is no harm, and stops what
-        has gone on.
+        has gone on. Answers the leaders of those that were killed instead, because something of them did not stand in time.
         """
-        stood: set[int] = set()
-        for _ in range(LOOKS if tries else 0):
+        deadline = time.monotonic() + STANDS_WITHIN_S
+        freeze = _Freeze(self._frozen, set(tries.values()))
+        while tries:
+            since = newest()
             seen = census()
             tree = self._tree(seen, tries)
-            running = [pid for pid in tree if seen[pid].state not in _STANDING]
-            if not running and stood.issuperset(tree) and not seen.some_gone:
-                return
-            for pid in running:
-                self._frozen[pid] = seen[pid].born
-                _signal(pid, signal.SIGSTOP)
-            stood = {*tree}.difference(running)
+            running = freeze.look(seen, tree)
+            if not running and not seen.some_gone:
+                break
+            if time.monotonic() > deadline:
+                return self._kill_what_runs(tries, seen, running)
+            hunt(since, freeze.stop_newcomer, deadline)
             time.sleep(PAUSE_S)
+        return set()
 
     def thaw(self) -> None:
         """Let all go on, children before their parents, so that nobody finds a child that stands still."""
@@ -57,27 +67,122 @@ class Freezer:
 
     def kill(self, tries: Mapping[int, int]) -> None:
         """End tries with all their processes, frozen or not. What has been killed starts nothing, so it is not waited for."""
-        killed: set[int] = set()
-        for _ in range(LOOKS):
+        deadline = time.monotonic() + DEAD_WITHIN_S
+        marks = set(tries.values())
+        killed: set[_Born] = set()
+
+        def strike(pid: int, process: Process) -> None:
+            self._frozen.pop(pid, None)
+            strike_group(process, signal.SIGKILL)
+            _signal(pid, signal.SIGKILL)
+            killed.add((pid, process.born))
+
+        def strike_newcomer(pid: int) -> bool:
+            process = look_at(pid) if mark_of(pid) in marks else None
+            if process is None or (pid, process.born) in killed:
+                return False
+            strike(pid, process)
+            return True
+
+        while time.monotonic() < deadline:
+            since = newest()
             seen = census()
-            found = [pid for pid in self._tree(seen, tries) if pid not in killed]
+            found = [pid for pid in self._tree(seen, tries) if (pid, seen[pid].born) not in killed]
             if not found and not seen.some_gone:
                 return
             for pid in found:
-                self._frozen.pop(pid, None)
-                _signal(pid, signal.SIGKILL)
-            killed.update(found)
+                strike(pid, seen[pid])
+            hunt(since, strike_newcomer, deadline)
 
-    def _tree(self, seen: dict[int, Process], tries: Mapping[int, int]) -> list[int]:
+    def _kill_what_runs(self, tries: Mapping[int, int], seen: Census, running: Iterable[int]) -> set[int]:
+        """Only what has been seen counts: what was gone is told of no try, and on a busy host something always is."""
+        by_mark = {mark: leader for leader, mark in tries.items()}
+        leaders = set[int]()
+        for pid in running:
+            while pid in seen and pid != self._template:
+                if (leader := pid if pid in tries else by_mark.get(mark_of(pid) or 0)) is not None:
+                    leaders.add(leader)
+                    break
+                pid = seen[pid].parent
+        self.kill({leader: tries[leader] for leader in leaders})
+        return leaders
+
+    def _tree(self, seen: Census, tries: Mapping[int, int]) -> list[int]:
         """Parents before their children."""
         children: dict[int, list[int]] = {}
         for pid, process in seen.items():
             children.setdefault(process.parent, []).append(pid)
         marks = set(tries.values())
-        found = [pid for pid in children.get(self._template, ()) if pid in tries or mark_of(pid) in marks]
+        found = []
+        for pid in children.get(self._template, ()):
+            mark = None if pid in tries else mark_of(pid)
+            if pid in tries or mark in marks:
+                found.append(pid)
+            elif mark is None:
+                seen.some_gone = True
         for pid in found:
             found += children.get(pid, ())  # grows while it is walked
         return found
+
+
+class _Freeze:
+    """One of them, with ``frozen``, what was stopped here and by others before, so far."""
+
+    def __init__(self, frozen: dict[int, int], marks: set[int]) -> None:
+        self._frozen, self._marks = frozen, marks
+        self._struck: set[_Born] = set()
+        self._by_thread: set[_Born] = set()  # of those, each of whose threads was
+        self._groups: set[int] = set()  # that were struck
+        self._stood: set[_Born] = set()  # when the last look began
+        self._refused: set[_Born] = set()  # another user's by now: nobody here can stop them
+
+    def look(self, seen: Census, tree: list[int]) -> list[int]:
+        """Stop what runs. Answers what did not stand before, and may be stopped."""
+        stood = {(pid, seen[pid].born) for pid in tree if self._stands(pid, seen[pid])}
+        groups = self._groups.copy()
+        for pid in tree:
+            process = seen[pid]
+            if (pid, process.born) not in stood:
+                self._stop(pid, process)
+            elif process.over:
+                self._strike_group(process)  # it may have handed over to another one there
+            elif (pid, process.born) not in self._stood and process.group in groups:
+                self._frozen[pid] = process.born  # it was stopped with its group before it was seen
+        stand, self._stood = (stood & self._stood) | self._refused, stood
+        return [pid for pid in tree if (pid, seen[pid].born) not in stand]
+
+    def stop_newcomer(self, pid: int) -> bool:
+        process = look_at(pid) if mark_of(pid) in self._marks else None
+        if process is None or (pid, process.born) in self._struck:
+            return False
+        self._stop(pid, process)
+        return True
+
+    def _stop(self, pid: int, process: Process) -> None:
+        self._frozen[pid] = process.born
+        self._strike_group(process)
+        try:
+            os.kill(pid, signal.SIGSTOP)
+        except PermissionError:
+            self._refused.add((pid, process.born))
+        except ProcessLookupError:
+            pass
+        if process.state in _UNSURE or (pid, process.born) in self._struck:
+            for thread in threads_of(pid):  # one has got the signal for all, and may be the one that cannot take it now
+                signal_thread(pid, thread, signal.SIGSTOP)
+            self._by_thread.add((pid, process.born))
+        self._struck.add((pid, process.born))
+
+    def _strike_group(self, process: Process) -> None:
+        strike_group(process, signal.SIGSTOP)
+        self._groups.add(process.group)
+
+    def _stands(self, pid: int, process: Process) -> bool:
+        if process.over or process.state == "T":
+            return True
+        if process.state not in _UNSURE or (pid, process.born) not in self._by_thread:
+            return False
+        return _STILL.issuperset(threads_of(pid).values())
 
 
 def _signal(pid: int, signum: int) -> None:

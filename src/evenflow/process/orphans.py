@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from evenflow.process.census import census
 from evenflow.process.marks import mark_of
 from evenflow.process.prctl import children
+from evenflow.process.striking import strike_group
 
 LOOKS = 10  # at all processes, which takes milliseconds in which nothing else is done: three are enough almost always
 REAP_EVERY_S = 0.1
@@ -30,6 +31,7 @@ def end_orphans(leaders: Iterable[int], marks: Collection[int]) -> None:
         if not found and not seen.some_gone and None not in bears.values():
             break  # what ended during a look may have started another, which that look has missed
         for pid in found:
+            strike_group(seen[pid], signal.SIGKILL)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         killed.update(found)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenflow.errors import EvenflowError
-from evenflow.process.exits import Exit, describe_exit
+from evenflow.process.exits import UNFROZEN, Exit, describe_exit
 from evenflow.process.frames import Header
 from evenflow.process.marks import new_mark
 from evenflow.process.orphans import end_orphans
@@ -207,7 +207,8 @@ class OwnedTemplate:
         if "forked" in message:
             self._children[message["forked"]].on_started(message["pid"])
         elif "exited" in message:
-            self._forget(message["exited"], Exit(message["status"], message["rss_kb"], alone=message["alone"]))
+            lost = UNFROZEN if message["unfrozen"] else None
+            self._forget(message["exited"], Exit(message["status"], message["rss_kb"], lost, message["alone"]))
         elif "unforked" in message:
             reason = f"the worker's host could not start a process: {message['error']}"
             self._forget(message["unforked"], Exit(0, lost=reason, alone=True))

@@ -41,6 +41,11 @@ def gain_no_privileges() -> None:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
+def signal_thread(pid: int, thread: int, signum: int) -> None:
+    """Nothing happens when it is gone, or another user's."""
+    libc.tgkill(pid, thread, signum)
+
+
 def children() -> list[int]:
     """Of this process, by its main thread: those that it started there, and those that it adopted."""
     try:

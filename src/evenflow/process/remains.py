@@ -7,76 +7,112 @@ import select
 import signal
 import time
 from collections.abc import Collection
-from contextlib import ExitStack
 
-from evenflow.process.census import listed, look_at
+from evenflow.errors import EvenflowError
+from evenflow.process.census import Process, listed, look_at, newest
 from evenflow.process.marks import mark_of
+from evenflow.process.striking import hunt, strike_group
 
 DEAD_WITHIN_S = (
     10.0  # a process that was killed and still is there hangs in the kernel: it does nothing more, and may stay for days
 )
+PAUSE_MS = 2  # between two looks of which the first finds nothing new
+QUIET_LOOKS = 20  # that find nothing in a row: what forks all the time is in most of them
+
+_Born = tuple[int, int]  # a pid, and when its process was born: another one may have that pid later
+
+
+class Outrun(EvenflowError):
+    """Some of it goes on: it forks more quickly than it is killed."""
+
+    def __init__(self) -> None:
+        super().__init__("processes that it has started fork more quickly than they can be killed")
 
 
 def end_remains(marks: Collection[int]) -> list[int]:
     """Kill every process that bears one of ``marks``, and wait until none is left. Answers the pids of those that could not be
-    killed: they hang in the kernel, or have become another user's. Blocks; call it in a thread.
+    killed: they hang in the kernel, or have become another user's. Raises :class:`Outrun` when others are left. Blocks; call it in
+    a thread.
     """
-    deadline = time.monotonic() + DEAD_WITHIN_S
-    refused: set[int] = set()
-    struck: set[int] = set()
-    while _strike(marks, struck, refused, deadline):
-        if time.monotonic() > deadline:
-            return sorted(pid for pid in struck if mark_of(pid) in marks and (seen := look_at(pid)) is not None and not seen.over)
-    return sorted(refused)
+    remains = _Remains(marks)
+    try:
+        return remains.end(time.monotonic() + DEAD_WITHIN_S)
+    finally:
+        remains.close()
 
 
-def _strike(marks: Collection[int], struck: set[int], refused: set[int], deadline: float) -> bool:
-    """Kill what is found now, and wait for its end. Whether there may be more: what ends during a look may have started another,
-    which that look has missed, so in the last one there is nothing new and nothing has gone.
-    """
-    more = False
-    with ExitStack() as stack:
-        dying = select.poll()
-        waiting = 0
-        for pid in listed():
-            if pid in struck:
-                continue
-            try:
-                descriptor = _kill(pid, marks, stack)
-            except ProcessLookupError:
-                more = True
-                continue
-            except PermissionError:
-                refused.add(pid)
-            else:
-                if descriptor is None:
-                    continue
-                dying.register(descriptor, select.POLLIN)
-                waiting += 1
-            struck.add(pid)
-            more = True
-        while waiting and (dead := dying.poll(max(1000 * (deadline - time.monotonic()), 0.0))):
-            for descriptor, _ in dead:
-                dying.unregister(descriptor)
-            waiting -= len(dead)
-    return more
+class _Remains:
+    def __init__(self, marks: Collection[int]) -> None:
+        self._marks = marks
+        self._struck: set[_Born] = set()
+        self._refused: set[int] = set()
+        self._dying: dict[int, int] = {}  # by descriptor: its pid
+        self._poll = select.poll()
+        self._some_gone = False  # in this look, before it was known whose they were
 
+    def end(self, deadline: float) -> list[int]:
+        """What ends during a look may have started another, which that look has missed: so in the last one there is nothing new and
+        nothing has gone. On a busy host something always has, of whatever.
+        """
+        quiet = 0
+        while True:
+            self._some_gone = False
+            since = newest()
+            found = [pid for pid in listed() if self._strike(pid)]
+            if found:
+                hunt(since, self._strike, deadline)
+            quiet = 0 if found else quiet + 1
+            over = quiet > 0 and not self._some_gone
+            if over and not self._dying:
+                return sorted(self._refused)
+            if time.monotonic() > deadline:
+                if over or quiet >= QUIET_LOOKS:
+                    return sorted({*self._refused, *self._dying.values()})
+                raise Outrun
+            self._bury(0 if found else PAUSE_MS)
 
-def _kill(pid: int, marks: Collection[int], stack: ExitStack) -> int | None:
-    """A descriptor that can be read when the process is dead; it makes sure that nobody else has got its pid meanwhile. None: it
-    bears none of ``marks``.
-    """
-    if not _bears(pid, marks):
-        return None
-    descriptor = os.pidfd_open(pid)
-    stack.callback(os.close, descriptor)
-    if not _bears(pid, marks):
-        raise ProcessLookupError
-    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    return descriptor
+    def close(self) -> None:
+        for descriptor in self._dying:
+            os.close(descriptor)
 
+    def _strike(self, pid: int) -> bool:
+        """Kill it with its group. Whether it is one that has not been struck before."""
+        process = self._born_by(pid)
+        if process is None or (born := (pid, process.born)) in self._struck:
+            return False
+        try:
+            descriptor = os.pidfd_open(pid)  # makes sure that nobody else gets the signal
+        except ProcessLookupError:
+            return True
+        self._dying[descriptor] = pid
+        self._poll.register(descriptor, select.POLLIN)
+        if (again := self._born_by(pid)) is None or again.born != process.born:
+            self._forget(descriptor)
+            return True
+        self._struck.add(born)
+        strike_group(process, signal.SIGKILL)
+        try:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            self._refused.add(pid)
+            self._forget(descriptor)
+        return True
 
-def _bears(pid: int, marks: Collection[int]) -> bool:
-    if (mark := mark_of(pid)) is None:
-        raise ProcessLookupError
-    return mark in marks
+    def _born_by(self, pid: int) -> Process | None:
+        """None: it is not of these tries, or gone."""
+        mark = mark_of(pid)
+        process = look_at(pid) if mark in self._marks else None
+        if mark is None or (mark in self._marks and process is None):
+            self._some_gone = True
+        return process
+
+    def _bury(self, within_ms: int) -> None:
+        for descriptor, _ in self._poll.poll(within_ms):
+            self._forget(descriptor)
+
+    def _forget(self, descriptor: int) -> None:
+        self._poll.unregister(descriptor)
+        del self._dying[descriptor]
+        os.close(descriptor)

@@ -13,11 +13,12 @@ messages, JSON beside the descriptors:
     owner     {"let_go": key}                               what a child has left that was not alone is not watched any more
     owner     {"lease": t}                                  children may run until t, by CLOCK_BOOTTIME; without it for ever
     template  {"forked": key, "pid": n} | {"unforked": key, "error": text}
-    template  {"exited": key, "status": n, "rss_kb": n, "alone": bool}      status as os.waitstatus_to_exitcode has it; the
-                                                            group is killed, and when alone there was nothing else
+    template  {"exited": key, "status": n, "rss_kb": n, "alone": bool, "unfrozen": bool}    status as os.waitstatus_to_exitcode
+                                                            has it; the group is killed, and when alone there was nothing
+                                                            else; unfrozen: killed because it did not stand in time
 
-At the end of a lease it freezes its children, whatever has become of its owner: one that is stopped or hangs cannot do so. A later
-lease lets them go on, but for those that it was told to kill before.
+At the end of a lease it freezes its children, whatever has become of its owner: one that is stopped or hangs cannot do so. What
+does not stand within a second is killed. A later lease lets them go on, but for those that it was told to kill before.
 
 It adopts its orphans: what a task started and left behind is killed with the task's process group or, if it only changed its
 group, found here as an orphan of the task's session. A process that left by ``setsid`` is let go when its task ends by itself: the
@@ -127,6 +128,7 @@ class _Template:
         self._left: dict[int, int] = {}  # marks of ended children that were not alone, by key, until the owner lets them go
         self._dying: set[int] = set()  # sessions of ended children that may have orphans left
         self._freezer = Freezer(self._pid)
+        self._unfrozen: set[int] = set()  # pids of children that it had to kill
         self._until: float | None = None  # children may run; None: for ever
         self._outbox: deque[bytes] = deque()  # what the owner does not read yet: one that is stopped must not stop this process
         self._poll = select.poll()
@@ -164,7 +166,7 @@ class _Template:
                 if events & ~select.POLLOUT:
                     self._obey()
             if self._until is not None and boot_time() >= self._until:
-                self._freezer.freeze(self._undecided())
+                self._unfrozen |= self._freezer.freeze(self._undecided()) & self._keys.keys()
 
     def _patience_ms(self) -> int | None:
         if self._until is None:
@@ -224,7 +226,10 @@ class _Template:
                 if adopted := self._kill_orphans():
                     self._left[key] = mark
                 code = os.waitstatus_to_exitcode(status)
-                self._tell({"exited": key, "status": code, "rss_kb": usage.ru_maxrss, "alone": not adopted})
+                unfrozen = pid in self._unfrozen
+                self._unfrozen.discard(pid)
+                message = {"exited": key, "status": code, "rss_kb": usage.ru_maxrss, "alone": not adopted, "unfrozen": unfrozen}
+                self._tell(message)
         self._kill_orphans()
 
     def _kill_orphans(self) -> list[int]:

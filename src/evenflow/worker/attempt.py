@@ -19,7 +19,7 @@ from evenflow.process.log_shipper import LogShipper
 from evenflow.process.masked_log import MaskedLog
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.remains import end_remains
+from evenflow.process.remains import Outrun, end_remains
 from evenflow.process.templates import CannotLoad, DagFile, TemplatePool
 from evenflow.sdk.xcomarg import RETURN_VALUE
 from evenflow.wire.messages import AssetChange, Assignment, Defer, Outcome, Report, StoredObject
@@ -54,6 +54,7 @@ class Tools:
     masker: Masker  # knows the secrets of the worker's environment
     api_url: str
     going: asyncio.Event = field(default_factory=asyncio.Event)  # set while the lease holds, so that tries may start
+    outrun: set[int] = field(default_factory=set)  # epochs whose processes fork more quickly than they are killed
 
 
 class Attempt:
@@ -295,11 +296,29 @@ class Attempt:
 
     async def end_left(self) -> None:
         """Whatever its processes have left in sessions of their own."""
-        if left := await asyncio.to_thread(end_remains, {child.mark for child in self._left_by}):
+        if left := await self._killed():
             names = ", ".join(map(str, left))
             self._note(f"processes that it has started could not be killed, and are still there: {names}")
             log.warning("processes of a try could not be killed", task=self.assignment.task_id, epoch=self.epoch, pids=names)
         self.let_go()
+
+    async def _killed(self) -> list[int]:
+        """Those that hang. However long the others take: beside them the task must not begin again."""
+        try:
+            while True:
+                try:
+                    return await asyncio.to_thread(end_remains, {child.mark for child in self._left_by})
+                except Outrun as outrun:
+                    self._tell(outrun)
+                await asyncio.sleep(limits.OUTRUN_PAUSE)
+        finally:
+            self._tools.outrun.discard(self.epoch)
+
+    def _tell(self, outrun: Outrun) -> None:
+        log.warning("a try does not end", reason=str(outrun), task=self.assignment.task_id, epoch=self.epoch)
+        if self.epoch not in self._tools.outrun:
+            self._tools.outrun.add(self.epoch)
+            self._note(f"{outrun}; this worker keeps trying, and reports the end of the try when all are gone")
 
     def let_go(self) -> None:
         """What they have left may stay, or is gone."""

@@ -172,6 +172,7 @@ class WorkerService:
         meter.gauge(metrics.WORKER_TRIES, lambda: len(tries.epochs))
         meter.gauge(metrics.WORKER_FREE, lambda: tries.free)
         meter.gauge(metrics.WORKER_RESUME_FREE, lambda: tries.spare)
+        meter.gauge(metrics.WORKER_OUTRUN, lambda: tries.outrun)
         meter.gauge(metrics.WORKER_UNACKNOWLEDGED, lambda: len(self._reporter.unacknowledged))
         meter.gauge(metrics.WORKER_LOG_BYTES, lambda: self._logs.held)
         meter.gauge(metrics.WORKER_LOG_LOST, lambda: self._logs.lost)

@@ -38,6 +38,11 @@ class Tries:
         return max(self._slots + self._resume_slots - len(self._attempts) - self.free, 0)
 
     @property
+    def outrun(self) -> int:
+        """Tries that cannot be ended yet."""
+        return len(self._tools.outrun)
+
+    @property
     def epochs(self) -> list[int]:
         return list(self._attempts)
 

@@ -1,0 +1,38 @@
+"""Signals to what a try has started, quicker than that forks.
+
+A process may do nothing but start another one and end: who looks for it finds none that is still there. Two things are quicker. A
+signal to a process group reaches all of it at once: the kernel lets nothing be forked in between. And pids are given out in
+order, so what begins now is found without a look at all processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+
+from evenflow.process.census import Process, newest
+
+_FEW = 2_000  # pids in one hunt: with more a look at all processes is quicker
+
+
+def strike_group(process: Process, signum: int) -> None:
+    """The whole group of this process of a try. All in it are of that try: it has a session of its own, and whoever else is in that
+    was forked there. Only a child that has just been forked is in the session of its template, which calls this.
+    """
+    if process.group > 1 and process.session != os.getsid(0):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.group, signum)
+
+
+def hunt(since: int, strike: Callable[[int], bool], deadline: float) -> None:
+    """``strike`` what has got a pid after ``since``, the newest first, until it finds nothing there to strike."""
+    while time.monotonic() < deadline:
+        last = newest()
+        if not since < last <= since + _FEW:
+            return
+        struck = [pid for pid in range(last, since, -1) if strike(pid)]
+        if not struck:
+            return
+        since = last
