@@ -84,6 +84,7 @@ class Try:
         return {pid: seen.state for pid, seen in census().items() if not seen.over and mark_of(pid) == self.mark}
 
     def end(self) -> None:
+        self.collect()
         with contextlib.suppress(Outrun):
             end_remains({self.mark})
         self.collect()
@@ -120,6 +121,7 @@ def test_what_forks_all_the_time_stands_in_time(lines: Try) -> None:
 
 
 async def test_what_forks_all_the_time_is_killed_with_its_try(lines: Try) -> None:
+    lines.collect()
     Freezer(os.getpid()).kill({-1: lines.mark})
     await until(lambda: lines.all_dead, "the end of all")
 
