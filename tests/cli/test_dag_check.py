@@ -127,7 +127,10 @@ def test_a_function_that_is_not_called(evenflow: Evenflow, tmp_path: Path) -> No
     """R-CS10"""
     (tmp_path / "a.py").write_text("from evenflow import dag\n\n@dag(schedule=None)\ndef etl():\n    pass\n")
     done = evenflow("dags", "check", str(tmp_path / "a.py"))
-    assert "defines none. Call the function that @dag decorates, at the end of the file: etl(). If none is meant" in done.stdout
+    assert (
+        "never called, so there is no such DAG. Call the function that @dag decorates, at the end of the file: etl()" in done.stdout
+    )
+    assert "1 file, 0 DAGs, 0 errors, 1 warning" in done.stdout
 
 
 def test_a_file_that_takes_too_long_says_where_it_is(evenflow: Evenflow, tmp_path: Path) -> None:
@@ -159,3 +162,32 @@ def test_a_file_named_as_a_module_of_python_breaks_no_other(evenflow: Evenflow, 
     assert "The DAG id 'c c' may have" in found[0]["message"]
     assert "email.py is hidden: import email means the module of Python's standard library." in found[1]["message"]
     assert "email.py is hidden" in found[2]["message"]
+
+
+def test_all_templates_of_a_file_that_are_none_are_told(evenflow: Evenflow, tmp_path: Path) -> None:
+    """R-CS10: and what else is wrong with its DAGs, without a run."""
+    (tmp_path / "query.sh").write_text("echo {% if ds %}")
+    (tmp_path / "a.py").write_text(
+        "from evenflow import DAG, BashOperator\nwith DAG('one'):\n"
+        "    BashOperator(task_id='t', bash_command='echo {{ ds }', env={'A': '{{ ds }}', 'B': '{% nope %}'})\n"
+        "    BashOperator(task_id='f', bash_command='query.sh')\n"
+        "with DAG('two'):\n"
+        "    BashOperator.partial(task_id='m', bash_command='{{ ds | }}').expand(env=[{}])\n"
+        "    x, y = BashOperator(task_id='x', bash_command='true'), BashOperator(task_id='y', bash_command='true')\n"
+        "    x >> y >> x\n"
+        "with DAG('well', user_defined_filters={'own': str}):\n"
+        "    BashOperator(task_id='t', bash_command='{{ ds | own }} {% raw %}{{{% endraw %}', cwd='{{ unknown }}')\n"
+    )
+    done = evenflow("dags", "check", str(tmp_path), "--json")
+    (found,) = json.loads(done.stdout)["findings"]
+    told = found["message"].splitlines()
+    assert [line.partition(": the field")[0] for line in told if "template" in line] == [
+        "DAG 'one', task 't'",
+        "DAG 'one', task 't'",
+        "DAG 'one', task 'f'",
+        "DAG 'two', task 'm'",
+    ], told
+    assert "the field bash_command is not a valid template: unexpected '}' (line 1)." in told[0]
+    assert "the field bash_command (the file query.sh) is not a valid template" in told[2]
+    assert sum("has a cycle" in line for line in told) == 1
+    assert found["line"] == 2

@@ -176,3 +176,8 @@ def test_what_is_no_expression_says_why_and_shows_one(expression: str, part: str
         Cron.parse(expression)
     assert part in str(raised.value)
     assert "'0 6 * * MON-FRI'" in str(raised.value)
+
+
+def test_a_misspelt_preset_says_what_was_meant() -> None:
+    with pytest.raises(BadSchedule, match=r"^'@dayly' is not a schedule. Did you mean '@daily'\?$"):
+        Cron.parse("@dayly")

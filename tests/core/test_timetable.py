@@ -282,3 +282,8 @@ def test_a_schedule_that_becomes_continuous_has_no_date_twice() -> None:
     run = next_run(Schedule(kind="continuous"), None, None, tick, False, now, after_end=tick)
     assert run is not None
     assert run.logical_date == tick + timedelta(microseconds=1)
+
+
+def test_a_misspelt_time_zone_says_what_was_meant() -> None:
+    with pytest.raises(BadSchedule, match=r"'Europe/Berln' does not exist here: .* Did you mean 'Europe/Berlin'\?$"):
+        parse_schedule("@daily", "Europe/Berln")

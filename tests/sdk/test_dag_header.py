@@ -91,7 +91,7 @@ def test_without_a_named_zone_schedules_are_in_utc(start: datetime | None, timez
 @pytest.mark.parametrize(
     ("options", "error", "part"),
     [
-        ({"shedule": "@daily"}, BadSetting, "DAG 'd': there is no option 'shedule'. There are: schedule,"),
+        ({"shedule": "@daily"}, BadSetting, "DAG 'd': there is no option 'shedule'. Did you mean 'schedule'?"),
         ({"schedule": "61 * * * *"}, BadSchedule, "DAG 'd': '61 * * * *' is not a schedule: the minute 61"),
         (
             {"schedule": 3600},

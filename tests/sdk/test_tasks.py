@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from evenflow import DAG, BaseOperator, BashOperator, Context, EmptyOperator, PythonOperator, TriggerRule, WeightRule, task
+from evenflow import DAG, BaseOperator, BashOperator, Context, EmptyOperator, PythonOperator, TriggerRule, WeightRule, chain, task
 from evenflow.core.model import TaskSpec
-from evenflow.errors import BadArgument, BadId, BadSetting, DagTooLarge, DuplicateId, WrongDag
+from evenflow.errors import BadArgument, BadId, BadSetting, DagError, DagTooLarge, DuplicateId, WrongDag
 from evenflow.sdk import limits
 
 
@@ -252,3 +253,47 @@ def test_weight_rules(dag: DAG, rule: WeightRule, weights: list[int]) -> None:
     a, b, c, d = (BashOperator(task_id=name, bash_command="true", weight_rule=rule) for name in "abcd")
     a >> [b, c] >> d
     assert [spec.priority_weight for spec in dag.to_spec().tasks] == weights
+
+
+def test_a_misspelt_argument_of_an_operator_is_named(dag: DAG) -> None:
+    """R-CS10: not only the one that is missing because of it."""
+    for given, said in [
+        ({"bash_comand": "true"}, "Task 't': BashOperator() has no argument 'bash_comand'. Did you mean 'bash_command'?"),
+        ({"bash_command": "true", "apend_env": True}, "there is no setting 'apend_env'. Did you mean 'append_env'?"),
+        ({}, "Task 't': BashOperator() needs the argument 'bash_command'."),
+        ({"bash_command": "true", "trigger_rule": "all_sucess"}, "not 'all_sucess'. Did you mean 'all_success'?"),
+        ({"bash_command": "true", "weight_rule": "upstrean"}, "not 'upstrean'. Did you mean 'upstream'?"),
+    ]:
+        with pytest.raises(DagError) as raised:
+            BashOperator(task_id="t", **given)  # type: ignore[arg-type]
+        assert said in str(raised.value)
+
+    class Own(BashOperator):
+        def __init__(self, **kwargs: Any) -> None:
+            self.extra = kwargs.pop("extra")
+            super().__init__(**kwargs)
+            len(3)  # type: ignore[arg-type]
+
+    with pytest.raises(TypeError, match="len"):
+        Own(task_id="o", bash_command="true", extra=1)
+
+
+def test_functions_that_are_not_called_are_no_tasks(dag: DAG) -> None:
+    """R-CS10: whichever side they stand on."""
+
+    @task
+    def extract() -> None: ...
+
+    end: Any = BashOperator(task_id="end", bash_command="true")
+    function: Any = extract
+    ways: list[Callable[[], object]] = [
+        lambda: function >> function,
+        lambda: function >> end,
+        lambda: end >> function,
+        lambda: [end, end] >> function,
+        lambda: function << [end],
+        lambda: chain(function, function),
+    ]
+    for way in ways:
+        with pytest.raises(BadArgument, match=r"extract is a function with @task, .* Call it: extract\(\)"):
+            way()

@@ -12,6 +12,7 @@ import msgspec
 
 from evenflow.api import limits
 from evenflow.core.graph import Graph
+from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.spec_shape import check_shape
 from evenflow.core.spec_size import check_size
@@ -51,7 +52,8 @@ def check_resources(spec: DagSpec, pools: Collection[str], executors: Collection
     for task in spec.tasks:
         where = f"DAG {spec.dag_id!r}, task {task.task_id!r}"
         if task.pool not in pools:
-            raise DagError(f"{where}: there is no pool {task.pool!r}. Make it with: evenflow pools set {task.pool} SLOTS")
+            near = did_you_mean(task.pool, pools)
+            raise DagError(f"{where}: there is no pool {task.pool!r}.{near} Make it with: evenflow pools set {task.pool} SLOTS")
         if task.executor not in executors:
             raise DagError(f"{where}: there is no executor {task.executor!r}; there are: {', '.join(sorted(executors))}.")
 

@@ -26,7 +26,7 @@ async def check(
     strict: Annotated[bool, Parameter(negative=(), help="Warnings count as errors.")] = False,
     json: Json = False,
 ) -> int:
-    """Load DAG files as a processor would, without a database, and report all that is wrong, each with its place.
+    """Load DAG files as a processor would, without a database, and report what is wrong, each with its place.
 
     Exit code 1 when there is an error. A file below the DAG folder of the settings imports its modules from there, any other
     from its own folder.

@@ -10,7 +10,7 @@ from rich.text import Text
 from evenflow.cli.pages import PAGE
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
-from evenflow.client.version_answers import BundleSummary, VersionDiff
+from evenflow.client.version_answers import BundleSummary, ParseWarning, VersionDiff
 
 SHORT = 12  # characters of a hash that tell commits apart
 
@@ -70,8 +70,12 @@ async def sources(*, json: Json = False) -> None:
         if bundle.error:
             say(f"\n{bundle.name} on {bundle.host}: {bundle.error}", "red")
     for warned in warnings.items:
-        say(f"\n{warned.file} in {warned.bundle} is loaded with warnings:", "yellow")
-        say("  " + warned.warnings.replace("\n", "\n  "))
+        tell_warnings(warned)
+
+
+def tell_warnings(warned: ParseWarning) -> None:
+    say(f"\n{warned.file} in {warned.bundle} is loaded with warnings:", "yellow")
+    say("  " + warned.warnings.replace("\n", "\n  "))
 
 
 def _source(bundle: BundleSummary) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from evenflow.cli.dag_check import check
 from evenflow.cli.dag_graph import dot_lines, mermaid_lines, tree_lines
-from evenflow.cli.dag_versions import diff, sources, versions
+from evenflow.cli.dag_versions import diff, sources, tell_warnings, versions
 from evenflow.cli.operations import Yes, agreed
 from evenflow.cli.pages import PAGE
 from evenflow.cli.remote import remote
@@ -36,9 +36,9 @@ async def list_(
     """All DAGs, by name, and the files that cannot be read."""
     async with remote() as client:
         page = await client.list_dags(retired=retired, limit=limit)
-        errors = await client.list_parse_errors()
+        errors, warnings = await client.list_parse_errors(), await client.list_parse_warnings()
     if json:
-        print_json({"dags": page.items, "more": page.more, "parse_errors": errors.items})
+        print_json({"dags": page.items, "more": page.more, "parse_errors": errors.items, "parse_warnings": warnings.items})
         return
     columns = ("DAG", "schedule", "last run", "at", "next", "file")
     print_table(columns, (_row(dag) for dag in page.items), empty="No DAGs yet. Put a file with one into the DAG folder.")
@@ -47,6 +47,8 @@ async def list_(
     for error in errors.items:
         if error.is_read:
             _tell_error(error)
+    for warned in warnings.items:
+        tell_warnings(warned)
     if left := sorted({error.bundle for error in errors.items if not error.is_read}):
         say(f"\nThere are errors, too, in what no processor reads now: {', '.join(left)}", "bright_black")
 

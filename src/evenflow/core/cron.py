@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
+from evenflow.core.likeness import did_you_mean
 from evenflow.core.plurals import counted
 from evenflow.errors import BadSchedule
 
@@ -82,6 +83,8 @@ class Cron:
         expression = PRESETS.get(text.strip().lower(), text)
         fields = expression.upper().split()
         if len(fields) != 5:
+            if near := did_you_mean(text.strip().lower(), PRESETS) if text.strip().startswith("@") else "":
+                raise BadSchedule(f"{text!r} is not a schedule.{near}")
             names = "minute, hour, day of month, month, day of week"
             raise _bad(text, f"it has {counted(len(fields), 'field')}, not 5 ({names}), and is none of {', '.join(PRESETS)}")
         minute, hour, day, month, weekday = fields

@@ -25,6 +25,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from evenflow.core.cron import Cron
+from evenflow.core.likeness import meant_or
 from evenflow.core.model import DagSpec, Schedule
 from evenflow.errors import BadSchedule
 
@@ -205,13 +206,14 @@ def ticks_of(schedule: Schedule, start_date: datetime | None) -> Ticks:
 @lru_cache(maxsize=_CACHED_SCHEDULES)
 def parse_schedule(expression: str, timezone: str) -> tuple[Cron, ZoneInfo]:
     """Raises :class:`BadSchedule` for an expression or a time zone that does not exist."""
-    from zoneinfo import ZoneInfo
+    from zoneinfo import ZoneInfo, available_timezones
 
     try:
         zone = ZoneInfo(timezone)
     except (ValueError, OSError, KeyError) as error:  # ZoneInfoNotFoundError is a KeyError
         raise BadSchedule(
-            f"The time zone {timezone!r} does not exist here: {error}. Use an IANA name such as 'Europe/Berlin'."
+            f"The time zone {timezone!r} does not exist here: {error}. "
+            + meant_or(timezone, available_timezones(), "Use an IANA name such as 'Europe/Berlin'.")
         ) from None
     return Cron.parse(expression), zone
 

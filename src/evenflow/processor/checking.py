@@ -6,7 +6,6 @@ clock or from chance is another one each time, and would get a new version with 
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 import os
@@ -21,7 +20,7 @@ from evenflow.core.spec_diff import diff_specs
 from evenflow.process.environment import user_environment
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.processor import limits
-from evenflow.processor.parsing import Parsed, ParseLimits, parse_file
+from evenflow.processor.parsing import NEVER_CALLED, Parsed, ParseLimits, parse_file
 from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT
 from evenflow.sdk.missing_modules import WRITTEN_FOR_AIRFLOW, airflow_imports
 
@@ -109,13 +108,8 @@ def _of_one(file: DagFile, parsed: Parsed) -> Iterable[Finding]:
         message = parsed.summary or parsed.error.strip()
         message = message.removeprefix(f"{file.file}, line {parsed.error_line}: ").removesuffix(f" (line {parsed.error_line})")
         yield Finding(file.path, parsed.error_line, "error", message + _excerpt(parsed), parsed.error)
-    elif not parsed.specs:
-        yield Finding(
-            file.path,
-            None,
-            "warning",
-            f"It defines no DAG. {_uncalled(file)} is meant, name it in .evenflowignore.",
-        )
+    elif not parsed.specs and not any(NEVER_CALLED in warning for warning in parsed.warnings):
+        yield Finding(file.path, None, "warning", "It defines no DAG. If that is meant, name it in .evenflowignore.")
 
 
 def _excerpt(parsed: Parsed) -> str:
@@ -125,14 +119,6 @@ def _excerpt(parsed: Parsed) -> str:
         return ""
     shown = [line for line in (parsed.error or "").splitlines() if line.startswith("    ")]
     return "".join(f"\n{line}" for line in shown[-2:])
-
-
-def _uncalled(file: DagFile) -> str:
-    """What may be missing: the call of a function with ``@dag``."""
-    tree = ast.parse(file.path.read_bytes())
-    decorated = [(node.name, each) for node in tree.body if isinstance(node, ast.FunctionDef) for each in node.decorator_list]
-    names = [name for name, each in decorated if ast.unparse(each).partition("(")[0].rpartition(".")[2] == "dag"]
-    return f"Call the function that @dag decorates, at the end of the file: {names[0]}(). If none" if names else "If that"
 
 
 def _unstable(file: DagFile, specs: Mapping[str, str], again: Parsed) -> Iterable[Finding]:

@@ -37,9 +37,9 @@ async def deliver(
     revision: str | None,
     *,
     waits: Callable[[], None] = lambda: None,
-) -> None:
-    """However long the API is away; ``waits`` is called each time. What it refuses becomes the file's error. Raises
-    :class:`ApiRefused` if not even that.
+) -> int:
+    """How many of its DAGs are refused, however long the API is away; ``waits`` is called each time. What it refuses as a whole
+    becomes the file's error. Raises :class:`ApiRefused` if not even that.
     """
     message = ParsedFile(
         bundle=leased.bundle,
@@ -53,7 +53,7 @@ async def deliver(
         warnings=parsed.warnings,
     )
     try:
-        await _deliver(api, message, root, parsed.files, waits)
+        return await _deliver(api, message, root, parsed.files, waits)
     except (ApiRefused, ApiSilent, CodeArchiveError, OSError) as error:
         if isinstance(error, ApiRefused) and (error.status >= 500 or error.status in (401, 403)):
             raise
@@ -64,9 +64,10 @@ async def deliver(
             f"{leased.file} cannot be delivered: {error}",
         )
         await _insist(lambda: api.file_parsed(message), waits)
+        return len(parsed.specs)
 
 
-async def _deliver(api: DeliveryApi, message: ParsedFile, root: Path, files: list[str], waits: Callable[[], None]) -> None:
+async def _deliver(api: DeliveryApi, message: ParsedFile, root: Path, files: list[str], waits: Callable[[], None]) -> int:
     archive = b""
     if message.specs:
         message.code_hash, archive = await asyncio.to_thread(_packed, root, files)
@@ -78,6 +79,7 @@ async def _deliver(api: DeliveryApi, message: ParsedFile, root: Path, files: lis
         answer = await _insist(lambda: api.file_parsed(message), waits)
     for error in answer.errors:
         log.warning("DAG refused", file=message.file, reason=error)
+    return len(answer.errors)
 
 
 def _packed(root: Path, files: list[str]) -> tuple[str, bytes]:

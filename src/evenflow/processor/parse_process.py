@@ -21,6 +21,7 @@ from evenflow.process.frames import Header, Link
 from evenflow.process.template import serve_template
 from evenflow.process.tracebacks import describe_failure
 from evenflow.processor import limits
+from evenflow.processor.parsing import NEVER_CALLED
 from evenflow.sdk.bash import BashOperator
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.data_files import check_data_files, files_of, watched_paths
@@ -28,6 +29,7 @@ from evenflow.sdk.decorators import task
 from evenflow.sdk.default_timezone import set_default_timezone
 from evenflow.sdk.imports import local_imports
 from evenflow.sdk.loader import LoadedFile, load_file
+from evenflow.sdk.template_syntax import template_faults
 
 
 def prepare(config: Header) -> None:
@@ -42,8 +44,9 @@ def prepare(config: Header) -> None:
         def first() -> None:
             """Never runs."""
 
-        first() >> BashOperator(task_id="second", bash_command="true")
+        first() >> BashOperator(task_id="second", bash_command="echo {{ ds }}")
     dag.to_spec().to_json()
+    template_faults(dag)
 
 
 def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:
@@ -57,7 +60,7 @@ def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:
             loaded = load_file(file, root)
             watched = watched_paths(loaded.dags.values(), root.resolve())
             files = _files_of(loaded, watched, root.resolve(), job["file"])
-            specs = [_spec_of(dag, loaded, job["file"]) for dag in loaded.dags.values()]
+            specs = _specs_of(loaded, job["file"])
         except BaseException as error:
             if isinstance(error, MemoryError):
                 error.add_note(
@@ -67,7 +70,7 @@ def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:
             failure = describe_failure(error, file, root)
             said = {"summary": failure.summary, "trace": failure.trace, "line": failure.line, "warnings": _told(caught, root)}
             return {"tell": "failed", "watched": watched, **said}, b""
-    warned = [*_hidden(loaded, root), *_told(caught, root)][: limits.WARNINGS]
+    warned = [*_hidden(loaded, root), *_uncalled(loaded, job["file"]), *_told(caught, root)][: limits.WARNINGS]
     return {"tell": "parsed", "files": files, "watched": watched, "warnings": warned}, json.dumps(specs).encode()
 
 
@@ -75,11 +78,26 @@ def _hidden(loaded: LoadedFile, root: Path) -> list[str]:
     return [f"{path.relative_to(root.resolve())}:1: {reason}" for path, reason in sorted(loaded.hidden.items())]
 
 
-def _spec_of(dag: DAG, loaded: LoadedFile, file: str) -> str:
-    try:
-        return dag.to_spec().to_json()
-    except DagError as error:  # of the DAG as a whole, such as a cycle
-        raise DagFileError(file, loaded.lines[dag.dag_id], str(error)) from error
+def _uncalled(loaded: LoadedFile, file: str) -> list[str]:
+    return [
+        f"{file}:{line}: {NEVER_CALLED}. Call the function that @dag decorates, at the end of the file: {name}()"
+        for name, line in loaded.uncalled.items()
+    ]
+
+
+def _specs_of(loaded: LoadedFile, file: str) -> list[str]:
+    """Raises :class:`DagFileError` that tells all that is wrong with the DAGs, a line for each fault."""
+    specs: list[str] = []
+    faults: list[tuple[int, str]] = []
+    for dag in loaded.dags.values():
+        try:
+            specs.append(dag.to_spec().to_json())
+        except DagError as error:  # of the DAG as a whole, such as a cycle
+            faults.append((loaded.lines[dag.dag_id], str(error)))
+        faults += [(loaded.lines[dag.dag_id], fault) for fault in template_faults(dag)]
+    if faults:
+        raise DagFileError(file, faults[0][0], "\n".join(fault for _, fault in faults))
+    return specs
 
 
 def _files_of(loaded: LoadedFile, watched: list[str], root: Path, file: str) -> list[str]:

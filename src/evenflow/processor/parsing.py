@@ -20,6 +20,8 @@ from evenflow.processor import limits
 from evenflow.sdk import loader
 from evenflow.wire.code import checked_path
 
+NEVER_CALLED = "A function makes a DAG and is never called, so there is no such DAG"  # begins a warning
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseLimits:

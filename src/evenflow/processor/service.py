@@ -220,16 +220,18 @@ class ProcessorService:
             reached(KillPoint.FILE_LOADED)
             self._parses.add(leased.bundle, leased.file, parsed)
             bundle.learn(leased.file, parsed)
-            await deliver(self._client, leased, parsed, root, revision, waits=pulse.beat)
+            refused = await deliver(self._client, leased, parsed, root, revision, waits=pulse.beat)
             reached(KillPoint.FILE_DELIVERED)
             log.info(
                 "file loaded",
                 bundle=leased.bundle,
                 file=leased.file,
-                dags=len(parsed.specs),
+                dags=max(0, len(parsed.specs) - refused),  # what is refused can be the file
                 seconds=round(parsed.seconds, 3),
                 error=bool(parsed.error),
             )
+            for warning in parsed.warnings:
+                log.warning("file has a warning", bundle=leased.bundle, warning=warning)
         finally:
             self._parsing -= 1
             if not self._parsing:

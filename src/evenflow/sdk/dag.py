@@ -151,6 +151,12 @@ class DAG:
         file = self.file or getattr(sys.modules.get("__main__"), "__file__", None)
         return Path(file).absolute().parent if file else None
 
+    def template_folders(self) -> list[str]:
+        """Where files of templates are looked for: ``template_searchpath``, then the folder of the DAG file."""
+        if self.folder is None:
+            return list(self.template_searchpath)
+        return [os.fspath(self.folder / each) for each in (*self.template_searchpath, "")]
+
     @property
     def task_ids(self) -> list[str]:
         return list(self.task_dict)
@@ -265,6 +271,7 @@ class DagFunction(Generic[P]):
         self.function = function
         self.dag_id: str = dag_id or str(getattr(function, "__name__", "dag"))
         self.options = options
+        self.was_called = False
         functools.update_wrapper(self, function)
 
     if not TYPE_CHECKING:
@@ -278,6 +285,7 @@ class DagFunction(Generic[P]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> DAG:
         import inspect
 
+        self.was_called = True
         bound = inspect.signature(self.function).bind_partial(*args, **kwargs)
         arguments: dict[str, Any] = {}
         for name, parameter in inspect.signature(self.function).parameters.items():

@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Required, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, Required, TypeVar, Unpack, overload
 
 from evenflow.core.likeness import closest
 from evenflow.errors import BadArgument, WrongDag
@@ -17,6 +17,7 @@ from evenflow.sdk.assignments import is_own_affair, refuse
 from evenflow.sdk.bash import SKIP_EXIT_CODE, BashFunctionOperator
 from evenflow.sdk.branching import BranchPythonOperator, Chosen, ShortCircuitOperator
 from evenflow.sdk.conditions import Condition, Guard, guard_all, guarding
+from evenflow.sdk.edges import uncalled
 from evenflow.sdk.expansion import UNPACKED
 from evenflow.sdk.isolated_tasks import (
     BranchExternalPythonOperator,
@@ -103,6 +104,12 @@ class TaskFunction(Generic[P, R]):
         )
         operator.returns_dict = self.returns_dict
         return self._in_role(operator.output)
+
+    def _in_dependency(self, other: object) -> NoReturn:
+        """Raises :class:`BadArgument`: a function is no task until it is called."""
+        raise BadArgument(uncalled(self))
+
+    __rshift__ = __lshift__ = __rrshift__ = __rlshift__ = set_upstream = set_downstream = _in_dependency
 
     @functools.cached_property
     def returns_dict(self) -> bool:

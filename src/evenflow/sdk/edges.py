@@ -101,6 +101,9 @@ def chain(*steps: Connectable) -> None:
         if isinstance(first, Dependency) or isinstance(second, Dependency):
             connect(first, second)
             continue
+        if not isinstance(first, (list, tuple)) or not isinstance(second, (list, tuple)):
+            connect(first, second)  # which says what is none
+            continue
         if len(first) != len(second):
             raise BadArgument(
                 f"chain() got a list of {len(first)} next to a list of {len(second)}: lists are connected pairwise and must be of "
@@ -128,8 +131,16 @@ def _endpoints(side: Any) -> Iterator[Dependency]:
     elif isinstance(side, (list, tuple)):
         for item in side:
             yield from _endpoints(item)
+    elif hasattr(side, "function"):
+        raise BadArgument(uncalled(side))
     else:
         raise BadArgument(
             f"{side!r} cannot be part of a dependency: only tasks, task groups, results of tasks and lists of these can. "
             "If it is a function with @task, call it first."
         )
+
+
+def uncalled(function: Any) -> str:
+    """What is wrong with a function with ``@task`` in the place of a task."""
+    name = function.function.__name__
+    return f"{name} is a function with @task, and a task only where it is called. Call it: {name}() >> ... (arguments included)"

@@ -20,7 +20,7 @@ from types import FrameType
 
 from evenflow.errors import DagError, DagFileError, DuplicateId
 from evenflow.sdk import scope
-from evenflow.sdk.dag import DAG
+from evenflow.sdk.dag import DAG, DagFunction
 from evenflow.sdk.hidden_modules import hidden_files
 from evenflow.sdk.imports import local_imports
 
@@ -44,6 +44,7 @@ class LoadedFile:
     dags: dict[str, DAG]
     lines: dict[str, int]  # of the file, by dag_id: where the DAG is made
     modules: list[Path]
+    uncalled: dict[str, int]  # functions with @dag of its own that made none, by name: their lines
     hidden: dict[Path, str]  # those that it means to import and does not get, with what is to be said of each
     module_names: list[str]  # in sys.modules: the DAG file and the local modules that are loaded
 
@@ -94,6 +95,11 @@ def load_file(path: Path, root: Path) -> LoadedFile:
         dags=dags,
         lines=lines,
         modules=sorted(needed - hidden.keys()),
+        uncalled={
+            made.function.__name__: made.function.__code__.co_firstlineno
+            for made in vars(module).values()
+            if isinstance(made, DagFunction) and not made.was_called and made.function.__code__.co_filename == str(path)
+        },
         hidden=hidden,
         module_names=sorted([name, *loaded]),
     )

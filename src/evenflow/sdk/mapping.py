@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core import model
@@ -77,6 +77,10 @@ class MappedOperator(Task):
 
     def templates(self) -> tuple[Any, tuple[str, ...]]:
         return (self.shared, self.inputs), tuple(self.template_ext)
+
+    def templates_by_field(self) -> Iterable[tuple[str, Any]]:
+        """Arguments of the operator that have the name of a field; those of a function are in its fields by another way."""
+        return [(name, value) for name, value in {**self.shared, **self.inputs}.items() if name in self._kind.template_fields]
 
     def held_while_deferred(self) -> dict[str, str] | None:
         return super().held_while_deferred() or self._kind.released_by_default(bool(self.shared.get("deferrable")))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Unpack
 
+from evenflow.core.likeness import did_you_mean
 from evenflow.errors import BadArgument, TaskDeferred
 from evenflow.sdk import scope
 from evenflow.sdk.deferring import Returned, go_on
 from evenflow.sdk.edges import connect
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
 from evenflow.sdk.references import references
-from evenflow.sdk.signature import Signature
+from evenflow.sdk.signature import Signature, keywords_of
 from evenflow.sdk.task import Task
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ else:
         """Adds an operator to its DAG when its whole ``__init__`` has run, so that none is added half made."""
 
         def __call__(cls, *args, **kwargs):
-            operator = super().__call__(*args, **kwargs)
+            try:
+                operator = super().__call__(*args, **kwargs)
+            except TypeError as error:
+                if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # no constructor has begun
+                    _refuse_arguments(cls, args, kwargs)
+                raise
             if not scope.is_detached():
                 operator.join_dag(*(getattr(operator, name) for name in cls.template_fields))
             return operator
@@ -111,6 +117,9 @@ class BaseOperator(Task, metaclass=_Registering):
     def templates(self) -> tuple[Any, tuple[str, ...]]:
         return [getattr(self, field, None) for field in self.template_fields], tuple(self.template_ext)
 
+    def templates_by_field(self) -> Iterable[tuple[str, Any]]:
+        return [(field, getattr(self, field, None)) for field in self.template_fields]
+
     def held_while_deferred(self) -> dict[str, str] | None:
         return super().held_while_deferred() or self.released_by_default(getattr(self, "deferrable", False))
 
@@ -188,6 +197,18 @@ class Partial:
             template_ext=self.operator.template_ext,
             kind=self.operator,
         )
+
+
+def _refuse_arguments(operator: type[BaseOperator], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raises :class:`BadArgument` for what the constructor cannot be called with: first for a name that nothing knows."""
+    where = f"Task {kwargs['task_id']!r}" if "task_id" in kwargs else f"A task of {operator.__name__}"
+    known = keywords_of(operator)
+    for name in kwargs:
+        if name not in known and name not in OPTION_NAMES and (close := did_you_mean(name, [*known, *OPTION_NAMES])):
+            raise BadArgument(f"{where}: {operator.__name__}() has no argument {name!r}.{close}")
+    own = inspect.signature(operator.__init__)
+    taken = own.replace(parameters=list(own.parameters.values())[1:])  # without self
+    Signature(operator.__name__, taken).check(args, kwargs, where)
 
 
 def _check_constructor(operator: type[BaseOperator], task_id: str, shared: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, TypedDict
 
 from evenflow.core.callbacks import OF_TASKS
-from evenflow.core.likeness import meant_or
+from evenflow.core.likeness import did_you_mean, meant_or
 from evenflow.core.limits import MAX_LOSSES
 from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, WAITING_HOLDS, RetryRule
 from evenflow.core.retry import MAX_DELAY_S
@@ -24,6 +24,7 @@ from evenflow.sdk.assets import Asset, AssetAlias, checked_assets
 from evenflow.sdk.limits import MAX_DISPLAY_NAME, MAX_ID_LENGTH, MAX_RETRIES
 from evenflow.sdk.params import params_to_spec
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy
+from evenflow.sdk.signature import keywords_of
 
 
 class TaskOptions(TypedDict, total=False):
@@ -114,9 +115,9 @@ OWN_OPTIONS = frozenset(TaskOptions.__annotations__)
 OPTION_NAMES = OWN_OPTIONS | TASK_SETTINGS.keys()
 
 
-def check_options(options: Mapping[str, Any], where: str) -> Settings:
+def check_options(options: Mapping[str, Any], where: str, kind: type | None = None) -> Settings:
     """Raises :class:`BadSetting`, its message beginning with ``where``, for a name that is no setting or a value that is not
-    allowed.
+    allowed. ``kind`` is that of the task, whose own arguments may be meant by a name.
     """
     values: dict[str, Any] = {}
     for name, value in options.items():
@@ -125,7 +126,7 @@ def check_options(options: Mapping[str, Any], where: str) -> Settings:
         elif name == "email" and sends_no_mail(options):
             continue
         elif not is_harmless(TASK_SETTINGS, name, value, where):
-            raise BadSetting(f"{where}: there is no setting {name!r}. {_suggestion(name, _CHECKS)}")
+            raise BadSetting(f"{where}: there is no setting {name!r}. {_suggestion(name, kind)}")
     return Settings(**values)
 
 
@@ -143,7 +144,8 @@ def _checked(name: str, value: Any, where: str) -> Any:
     try:
         return _CHECKS[name](value)
     except _Refused as refused:
-        raise BadSetting(f"{where}: {name} must be {refused}, not {value!r}.") from None
+        near = did_you_mean(value, map(str, _NAMES[name])) if name in _NAMES and isinstance(value, str) else ""
+        raise BadSetting(f"{where}: {name} must be {refused}, not {value!r}.{near}") from None
 
 
 def is_display_name(text: str) -> bool:
@@ -173,8 +175,9 @@ def _repaired(value: str, kind: str) -> str:
     return re.sub(r"[^\w-]" if kind == "group" else r"[^\w.-]", "_", value) or f"my_{kind.lower()}"
 
 
-def _suggestion(name: str, known: Mapping[str, Any]) -> str:
-    return meant_or(name, known, f"There are: {', '.join(known)}.")
+def _suggestion(name: str, kind: type | None) -> str:
+    own = keywords_of(kind) if kind is not None else []
+    return meant_or(name, [*_CHECKS, *own], f"There are: {', '.join(_CHECKS)}.")
 
 
 class _Refused(Exception):
@@ -310,6 +313,8 @@ def _while_deferred(value: Any) -> dict[str, str] | None:
 
 _FIELDS = {"doc_md": "doc", "task_display_name": "display_name", "retry_policy": "retry_rules"}
 
+_NAMES: dict[str, type[WeightRule] | type[TriggerRule]] = {"weight_rule": WeightRule, "trigger_rule": TriggerRule}
+
 _MAX_BACKOFF = 100.0  # from a second to a day in four tries
 _MIN_TIMEOUT_S = 0.001  # the resolution of the timers that enforce it
 
@@ -329,10 +334,10 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "pool": _name,
     "pool_slots": _integer(1),
     "priority_weight": _integer(INT32_MIN),
-    "weight_rule": _choice(WeightRule),
+    "weight_rule": _choice(_NAMES["weight_rule"]),
     "queue": _name,
     "executor": _name,
-    "trigger_rule": _choice(TriggerRule),
+    "trigger_rule": _choice(_NAMES["trigger_rule"]),
     "max_active_tis_per_dag": _optional(_integer(1)),
     "max_active_tis_per_dagrun": _optional(_integer(1)),
     "task_display_name": _display_name,

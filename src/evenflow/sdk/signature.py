@@ -108,6 +108,17 @@ class Signature:
         return f"It takes: {', '.join(names)}." if names else "It takes no arguments."
 
 
+def keywords_of(kind: type) -> list[str]:
+    """What may be given to ``kind(...)`` by name, as far as the constructors of its classes declare it."""
+    found: dict[str, None] = {}
+    for each in kind.__mro__[:-1]:
+        if isinstance(init := vars(each).get("__init__"), FunctionType):
+            found |= dict.fromkeys(
+                name for name, p in inspect.signature(init).parameters.items() if name != "self" and not _is_variadic(p)
+            )
+    return list(found)
+
+
 def returns_mapping(function: Callable[..., Any]) -> bool:
     """Whether it says so: its annotation is a kind of ``Mapping``. One that cannot be read here says nothing."""
     said = getattr(function, "__annotations__", {}).get("return")

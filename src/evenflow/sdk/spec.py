@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core.callbacks import OF_DAGS
+from evenflow.core.likeness import meant_or
 from evenflow.core.limits import MAX_MAP_LENGTH
 from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, Param, Schedule, TaskSpec
 from evenflow.core.spec_size import LINKS, check_size
@@ -100,7 +101,8 @@ def _given(options: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The options that say something, of the right types; dates may be among ``default_args``, where files of Airflow have them."""
     unknown = [name for name, value in options.items() if name not in _OPTIONS and not is_harmless(DAG_OPTIONS, name, value, where)]
     if unknown:
-        raise BadSetting(f"{where}: there is no option {unknown[0]!r}. There are: {', '.join(_OPTIONS)}.")
+        hint = meant_or(unknown[0], _OPTIONS, f"There are: {', '.join(_OPTIONS)}.")
+        raise BadSetting(f"{where}: there is no option {unknown[0]!r}. {hint}")
     for_all = options.get("default_args")
     dates = {name: for_all.get(name) for name in ("start_date", "end_date")} if isinstance(for_all, Mapping) else {}
     told = {name: value for name, value in {**dates, **options}.items() if name in _OPTIONS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenflow.core.model import UNMAPPED
@@ -71,7 +71,7 @@ class Task(Dependency):
             )
         self.task_id = self.task_group.child_id(task_id) if self.task_group else task_id
         defaults = {**dag.default_args, **(self.task_group.default_args if self.task_group else {})}
-        self.task_settings = check_options({**defaults, **options}, self.qualified_name)
+        self.task_settings = check_options({**defaults, **options}, self.qualified_name, type(self))
 
     if not TYPE_CHECKING:  # or a type checker would take any attribute for one of ours
 
@@ -137,6 +137,10 @@ class Task(Dependency):
     def templates(self) -> tuple[Any, tuple[str, ...]]:
         """What may hold templates, however deep, and the endings of names of files that are some."""
         return (), ()
+
+    def templates_by_field(self) -> Iterable[tuple[str, Any]]:
+        """What is rendered for sure when the task runs, by the names of the fields."""
+        return ()
 
     @property
     def has_outputs(self) -> bool:

@@ -133,7 +133,9 @@ class Renderer:
         try:
             return self._jinja().from_string(text).render({**self.context, **names})
         except TemplateSyntaxError as error:
-            raise TemplateError(f"{self._where(field)} is not a valid template: {error.message} (line {error.lineno}).") from None
+            from evenflow.sdk.template_syntax import syntax_fault
+
+            raise TemplateError(f"{self._where(field)} is not a valid template: {syntax_fault(error)}") from None
         except TemplateNotFound as error:
             raise TemplateError(f"{self._where(field)} includes {error.name!r}, which is not in {self._searched()}.") from None
         except JinjaError as error:
@@ -165,14 +167,11 @@ class Renderer:
         if self._environment is None:
             from evenflow.sdk.jinja import make_environment
 
-            self._environment = make_environment(self.dag, [str(folder) for folder in self._folders()])
+            self._environment = make_environment(self.dag, self.dag.template_folders())
         return self._environment
 
     def _folders(self) -> list[Path]:
-        """Where files of templates are looked for: ``template_searchpath``, then the folder of the DAG file."""
-        path = self.dag.template_searchpath
-        folder = self.dag.folder
-        return [folder / each if folder else Path(each) for each in path] + ([folder] if folder else [])
+        return [Path(folder) for folder in self.dag.template_folders()]
 
     def _searched(self) -> str:
         return ", ".join(os.fspath(folder) for folder in self._folders()) or "any folder: the DAG was not loaded from a file"
