@@ -39,6 +39,8 @@ async def test_a_connection_is_sealed_and_shown_without_its_secrets(rest: RestCl
     assert (tmp_path / "secrets.key").stat().st_mode & 0o777 == 0o600
     allowed = await rest.set_connection("warehouse", dags=["sales_*"])
     assert (allowed.dags, allowed.description, allowed.uri) == (["sales_*"], "the big one", stored.uri)
+    with pytest.raises(ApiRefused, match=r"no connection 'warehose' in the database\. Did you mean 'warehouse'\?"):
+        await rest.get_connection("warehose")
     await rest.delete_connection("warehouse")
     with pytest.raises(ApiRefused, match="no connection 'warehouse'"):
         await rest.get_connection("warehouse")

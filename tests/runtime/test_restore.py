@@ -20,6 +20,7 @@ from evenflow.errors import DumpError
 from evenflow.runtime.dump import dump, restore
 from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.incarnation import begin_incarnation
+from evenflow.store.leases import list_lost
 from tests.running import RunningEvenflow, environment, evenflow, evenflow_json, make_home, remove_home, start_evenflow
 
 DEADLINE_S = 90.0
@@ -232,6 +233,10 @@ def test_an_incarnation_leaves_nothing_in_the_hands_of_those_before(database_url
         )
         first, second = (begin_incarnation(conn, reason="fenced", by="ada") for _ in range(2))
         assert second > first
+        assert list_lost(conn) == [], "which services of before are still there, nobody knows"
+        conn.execute("insert into service (kind, name, host, pid, version, state) values ('worker', 'since', 'h', 1, '0', 'lost')")
+        assert [name for _, name, _ in list_lost(conn)] == ["since"]
+        conn.execute("delete from service where name = 'since'")
         states = conn.execute(
             "select d.epoch, s.state from dispatch d join service s on s.service_id = d.worker_id order by 1"
         ).fetchall()

@@ -14,6 +14,7 @@ from rich.text import Text
 from evenflow.cli.terminal import output
 from evenflow.runtime import lifecycle
 from evenflow.runtime.service_log import Line
+from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.runtime.settings import Settings
 from evenflow.store.connect import redacted
 
@@ -28,7 +29,7 @@ class UpScreen:
     def __init__(self, settings: Settings, *, quiet: bool) -> None:
         self._settings = settings
         self._level = logging.WARNING if quiet else logging.INFO
-        self._is_ready = False
+        self._is_ready = self._told_root = False
         self._starting = output.status("Starting the database, API, scheduler, processor and worker", spinner="dots")
 
     def __enter__(self) -> Self:
@@ -65,6 +66,10 @@ class UpScreen:
     def log(self, service: str, line: Line) -> None:
         if line.level < (self._level if self._is_ready else logging.WARNING) or _told_by_us(line):
             return
+        if line.event == RUNS_AS_ROOT:  # of every service that runs user code
+            if self._told_root:
+                return
+            self._told_root = True
         style = "red" if line.level >= logging.ERROR else "yellow" if line.level >= logging.WARNING else ""
         text = Text(line.event, style=style)
         for name, value in line.details.items():

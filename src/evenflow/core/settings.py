@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from evenflow.core.likeness import did_you_mean
 from evenflow.errors import BadValue, WrongTimezone
 
 FAST_FOLLOW = "fast_follow"
@@ -29,6 +30,9 @@ _WORDS = {
 }
 
 
+_YES, _NO = ("true", "yes", "y", "on", "1"), ("false", "no", "n", "off", "0")
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """``default`` holds where nobody has set it, and its type is that of all values; text is a time zone."""
@@ -45,9 +49,17 @@ class Setting:
     def check(self, value: Any) -> None:
         """Raises :class:`BadValue` for what is no value of it."""
         if type(value) is not type(self.default) or (not 0 <= value <= MOST if isinstance(value, int) else not is_timezone(value)):
-            default = self.default if isinstance(self.default, str) else str(self.default).lower()
-            example = f"evenflow settings set {self.name} {default}"
-            raise BadValue(f"The setting {self.name} is {self.kind}, not {value!r}. Type for example: {example}")
+            hint = did_you_mean(value, timezones()) if isinstance(self.default, str) and isinstance(value, str) else ""
+            example = f"evenflow settings set {self.name} {self._meant(value)}"
+            raise BadValue(f"The setting {self.name} is {self.kind}, not {value!r}.{hint} Type for example: {example}")
+
+    def _meant(self, value: Any) -> str:
+        """As it is typed: what the ``value`` comes close to, else the default."""
+        if isinstance(self.default, str):
+            return self.default
+        said = str(value).lower()
+        words = _YES if said in _YES else _NO if said in _NO else (str(self.default).lower(),)
+        return words[0] if isinstance(self.default, bool) else str(self.default)
 
 
 SETTINGS = {
@@ -112,7 +124,10 @@ def find_setting(name: str) -> Setting:
     """Raises :class:`BadValue` for a name that is none."""
     found = SETTINGS.get(name)
     if found is None:
-        raise BadValue(f"There is no setting {name!r}; there is: {', '.join(SETTINGS)}. To see them, type: evenflow settings list")
+        hint = did_you_mean(name, SETTINGS)
+        raise BadValue(
+            f"There is no setting {name!r}; there is: {', '.join(SETTINGS)}.{hint} To see them, type: evenflow settings list"
+        )
     return found
 
 
@@ -125,6 +140,13 @@ def is_timezone(name: str) -> bool:
     except (ValueError, OSError, KeyError):  # ZoneInfoNotFoundError is a KeyError
         return False
     return True
+
+
+def timezones() -> set[str]:
+    """Those that this host knows."""
+    from zoneinfo import available_timezones
+
+    return available_timezones()
 
 
 def check_default_timezone(found: str, *, wanted: str | None) -> None:

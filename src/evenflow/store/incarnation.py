@@ -40,7 +40,7 @@ def begin_incarnation(conn: psycopg.Connection[Any], *, reason: str, by: str) ->
         found = find_server(conn)
         if found.timeline is not None:
             conn.execute(sql("incarnation/write_server"), {"system_id": found.system_id, "timeline": found.timeline})
-        return _begin(conn, reason, by)
+        return _begin(conn, reason, by, went_back=True)
 
 
 def find_server(conn: psycopg.Connection[Any]) -> Server:
@@ -68,12 +68,12 @@ def notice_server(conn: psycopg.Connection[Any], *, by: str) -> Server | None:
         ).fetchone()
         if written is None or found.seen_system_id is None or read_value(conn, FAILOVER_LOSES_COMMITS) is False:
             return None
-        _begin(conn, str(found), by)
+        _begin(conn, str(found), by, went_back=False)
     return found
 
 
-def _begin(conn: psycopg.Connection[Any], reason: str, by: str) -> int:
-    row = conn.execute(sql("incarnation/begin"), {"reason": reason, "by": by}).fetchone()
+def _begin(conn: psycopg.Connection[Any], reason: str, by: str, *, went_back: bool) -> int:
+    row = conn.execute(sql("incarnation/begin"), {"reason": reason, "by": by, "went_back": went_back}).fetchone()
     assert row is not None
     conn.execute(sql("tokens/notify"))
     return int(row[0])

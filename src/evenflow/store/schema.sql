@@ -69,7 +69,8 @@ create table incarnation (
     incarnation  bigint primary key,                         -- milliseconds since 1970, so that no two restores of one dump have the same
     began_at     timestamptz not null default now(),
     reason       text not null,
-    began_by     text not null
+    began_by     text not null,
+    went_back    boolean not null                            -- to an earlier moment: which services of then are still there, nobody knows
 );
 
 -- The server that has this database, as it was seen last. Another one, or another timeline of it, may lack the last commits.

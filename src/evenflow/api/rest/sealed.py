@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.context import Context as Within
@@ -20,6 +21,7 @@ from evenflow.api.rest.sealed_models import (
     VariableRequest,
 )
 from evenflow.api.sealing import check_patterns, check_value
+from evenflow.core.likeness import did_you_mean
 from evenflow.errors import SecretsError
 from evenflow.masker import Masker
 from evenflow.sdk import connections
@@ -141,7 +143,11 @@ async def _found(conn: Conn, kind: Kind, name: str) -> SealedValue:
     """Raises :class:`Refused`."""
     found = await sealed.read_value(conn, kind, name)
     if found is None:
-        raise Refused(404, "not_found", f"There is no {kind} {name!r} in the database. To see all, type: evenflow {kind}s list")
+        listed = await sealed.list_values(conn, kind, limit=limits.PAGE, offset=0)
+        hint = did_you_mean(name, (each.name for each in listed))
+        raise Refused(
+            404, "not_found", f"There is no {kind} {name!r} in the database.{hint} To see all, type: evenflow {kind}s list"
+        )
     return found
 
 

@@ -4,8 +4,8 @@
 -- ahead of them, and where this server's clock is behind that of the one before, a billion more than it knows of is. Reports bear the number of
 -- this transaction: those of the server that they come from mean nothing here.
 with begun as (
-    insert into incarnation (incarnation, reason, began_by)
-    select greatest((extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(max(incarnation), 0) + 1), %(reason)s, %(by)s
+    insert into incarnation (incarnation, reason, began_by, went_back)
+    select greatest((extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(max(incarnation), 0) + 1), %(reason)s, %(by)s, %(went_back)s
     from incarnation
     returning incarnation
 ), nobody as (

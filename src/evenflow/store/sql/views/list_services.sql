@@ -1,9 +1,11 @@
--- Services that live, or were heard of within the hour and have not been replaced by one of their kind and name.
+-- Services that live, or were heard of within the hour and have not been replaced by one of their kind and name. Of a database that was
+-- set back only those count that have registered since; pid 0 is nobody's, see incarnation/begin.
 select kind, name, host, pid, version, state, started_at, detail, extract(epoch from now() - beat_at)::float8 as beat_age_s,
        state in ('active', 'draining') and beat_at > now() - make_interval(secs => %(lease_s)s) as healthy
 from service s
-where state <> 'stopped' and beat_at > now() - interval '1 hour'
+where state <> 'stopped' and pid <> 0 and beat_at > now() - interval '1 hour'
   and (state <> 'lost' or not exists (
       select from service o where o.kind = s.kind and o.name = s.name and o.service_id > s.service_id and o.state in ('active', 'draining')))
+  and (state <> 'lost' or not exists (select from incarnation i where i.went_back and i.began_at >= s.started_at))
 order by kind, name, service_id
 limit %(limit)s
