@@ -11,7 +11,7 @@ from evenflow.cli.dag_check import check
 from evenflow.cli.dag_graph import dot_lines, mermaid_lines, tree_lines
 from evenflow.cli.dag_versions import diff, sources, tell_warnings, versions
 from evenflow.cli.operations import Yes, agreed
-from evenflow.cli.pages import PAGE
+from evenflow.cli.pages import PAGE, read_pages
 from evenflow.cli.remote import remote
 from evenflow.cli.runs import trigger
 from evenflow.cli.standing_names import IN_WORDS
@@ -35,7 +35,7 @@ async def list_(
 ) -> None:
     """All DAGs, by name, and the files that cannot be read."""
     async with remote() as client:
-        page = await client.list_dags(retired=retired, limit=limit)
+        page = await read_pages(lambda limit, offset: client.list_dags(retired=retired, limit=limit, offset=offset), limit)
         errors, warnings = await client.list_parse_errors(), await client.list_parse_warnings()
     if json:
         print_json({"dags": page.items, "more": page.more, "parse_errors": errors.items, "parse_warnings": warnings.items})

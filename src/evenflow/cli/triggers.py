@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evenflow.cli.pages import read_pages
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say
 from evenflow.client.answers import WaitingTrigger
@@ -25,7 +26,7 @@ async def list_(
 ) -> None:
     """Which tasks wait for what, since when, where their triggers run and how often they have failed; the longest waiting first."""
     async with remote() as client:
-        page = await client.list_triggers(dag_id=dag_id, limit=limit)
+        page = await read_pages(lambda limit, offset: client.list_triggers(dag_id=dag_id, limit=limit, offset=offset), limit)
     if json:
         print_json({"triggers": page.items, "more": page.more})
         return
