@@ -46,10 +46,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Try:
-    """Processes that bear a mark, children of this one as of a template. ``over`` can be read when the last of them is dead."""
+    """Processes that bear a mark, children of this one as of a template. ``over`` can be read when the last of them is dead.
+
+    The kernel collects them: those of a line that forks all the time would soon have all pids of this host.
+    """
 
     def __init__(self) -> None:
         prctl.adopt_orphans()
+        self._handler = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         self.mark = new_mark()
         self.over, self._held = os.pipe()
 
@@ -62,14 +66,9 @@ class Try:
                 os.set_inheritable(self._held, True)
                 os.execv(command[0], list(map(str, command)))
             os._exit(1)
-        while mark_of(pid) != self.mark:
+        while psutil.pid_exists(pid) and mark_of(pid) != self.mark:  # one of a line is soon over
             pass
         return pid
-
-    def collect(self) -> None:
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
 
     def let_go(self) -> None:
         os.close(self._held)
@@ -84,10 +83,9 @@ class Try:
         return {pid: seen.state for pid, seen in census().items() if not seen.over and mark_of(pid) == self.mark}
 
     def end(self) -> None:
-        self.collect()
         with contextlib.suppress(Outrun):
             end_remains({self.mark})
-        self.collect()
+        signal.signal(signal.SIGCHLD, self._handler)
         os.close(self.over)
         if self._held >= 0:
             os.close(self._held)
@@ -101,7 +99,7 @@ def a_try() -> Iterator[Try]:
 
 
 @pytest.fixture(params=["together", "apart"])
-def lines(request: pytest.FixtureRequest, a_try: Try, program: Path) -> Try:
+def lines(request: pytest.FixtureRequest, program: Path, a_try: Try) -> Try:
     for _ in range(LINES):
         a_try.begin(program, request.param)
     a_try.let_go()
@@ -114,14 +112,12 @@ async def test_what_forks_all_the_time_is_dead_when_that_is_said(lines: Try) -> 
 
 
 def test_what_forks_all_the_time_stands_in_time(lines: Try) -> None:
-    lines.collect()
     assert Freezer(os.getpid()).freeze({-1: lines.mark}) == set()
     assert set(lines.living.values()) == {"T"}
     assert len(lines.living) >= LINES
 
 
 async def test_what_forks_all_the_time_is_killed_with_its_try(lines: Try) -> None:
-    lines.collect()
     Freezer(os.getpid()).kill({-1: lines.mark})
     await until(lambda: lines.all_dead, "the end of all")
 
@@ -158,7 +154,7 @@ def test_what_stood_before_is_not_let_go_on(a_try: Try) -> None:
     assert a_try.living[leader] != "T"
 
 
-def test_what_does_not_stand_in_time_is_killed_and_nothing_else(a_try: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_does_not_stand_in_time_is_killed_and_nothing_else(a_try: Try, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rather than two at once."""
     runs, other = a_try.begin("/bin/sleep", "60"), Try()
     stands = other.begin("/bin/sleep", "60")
@@ -166,7 +162,7 @@ def test_what_does_not_stand_in_time_is_killed_and_nothing_else(a_try: Try, monk
     monkeypatch.setattr(freezing, "STANDS_WITHIN_S", 0.1)
     monkeypatch.setattr(freezing._Freeze, "_stop", lambda *_: None)
     assert Freezer(os.getpid()).freeze({runs: a_try.mark, stands: other.mark}) == {runs}
-    assert psutil.Process(runs).wait(10) == -signal.SIGKILL
+    await until(lambda: not psutil.pid_exists(runs), "its end")
     assert other.living == {stands: "T"}
     other.end()
 
