@@ -37,6 +37,8 @@ def retired(world: World) -> int:
 
 
 async def test_a_dag_is_deleted_with_its_history(rest: RestClient, world: World, retired: int) -> None:
+    assert (await rest.delete_dag("sales", dry_run=True)).runs == 25
+    assert world.one("select count(*) from dag_run") == 25
     assert (await rest.delete_dag("sales")).runs == 25
     left = {table: world.one(f"select count(*) from {table} t where to_jsonb(t) ->> 'dag_id' = 'sales'") for table in LEFT}
     assert {table: n for table, n in left.items() if n} == {}

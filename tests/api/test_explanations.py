@@ -43,7 +43,7 @@ async def test_why_is_refused_with_words(rest: RestClient, world: World) -> None
     world.run(world.version())
     for run_id, task_id, map_index, status, said in (
         ("nope", "load", -1, 404, r"no task 'load' in a run 'nope' of DAG 'sales'\. See: evenflow runs list sales"),
-        ("r1", "nope", -1, 404, "no task 'nope'"),
+        ("r1", "nope", -1, 404, r"The run 'r1' of DAG 'sales' has no task 'nope'\. To see its tasks: evenflow tasks list sales/r1"),
         ("r1", "load", 3, 404, "is not mapped"),
         ("r1", "load", -2, 422, "map_index is at least -1, not -2"),
     ):

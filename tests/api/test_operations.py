@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator
 
 import pytest
 
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
-from tests.api.world import World
+from tests.api.world import SPEC, World
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ async def test_a_dry_run_says_what_would_be_touched(rest: RestClient, world: Wor
         ("clean", 2, "skipped"),
         ("load", -1, "upstream_failed"),
     ]
-    assert (would.dry_run, would.runs, would.more) == (True, ["r1"], False)
+    assert (would.dry_run, would.runs, would.more, would.total, would.counted) == (True, ["r1"], False, 4, True)
     failed = await rest.clear("sales", "r1", {"only": "failed", "dry_run": True})
     assert [(i.task_id, i.map_index) for i in failed.instances] == [("clean", 0), ("load", -1)]
     assert world.one("select count(*) from report") == 0
@@ -202,5 +203,20 @@ async def test_what_many_runs_would_lose_is_one_question(rest: RestClient, world
     )
     answer = await rest.clear("sales", "r1", {"future": True})
     assert (len(answer.runs), len(answer.instances), answer.more) == (3001, 1000, True)
+    assert (answer.total, answer.counted) == (3005, True)
     assert [i.run_id for i in answer.instances[:6]] == ["r1", "r1", "r1", "r1", "r1", "y1"]
     assert world.one("select count(*) from report") == 3001
+
+
+async def test_how_many_is_told_up_to_a_bound(rest: RestClient, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-UX1: exactly where counting is cheap, else at least how many; of runs of several versions, too."""
+    for dag_version in (world.version(), world.version(dataclasses.replace(SPEC, description="newer"))):
+        key = world.run(dag_version, f"v{dag_version}", state="success")
+        world.db.execute("insert into mapped_task (run_key, task_index, length, rest) values (%s, 1, 60000, 'success')", [key])
+    first = world.one("select run_id from dag_run order by run_key limit 1")
+    one = await rest.clear("sales", first, {"tasks": ["clean"], "dry_run": True})
+    both = await rest.clear("sales", first, {"tasks": ["clean"], "past": True, "future": True, "dry_run": True})
+    assert [(len(some.instances), some.total, some.counted) for some in (one, both)] == [
+        (1000, 60_000, True),
+        (1000, 100_000, False),
+    ]

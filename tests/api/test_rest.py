@@ -299,6 +299,41 @@ async def test_the_name_in_the_token_stands_in_the_history(api_url: str, world: 
     assert world.one("select payload ->> 'actor' from report") == "bob"
 
 
+async def test_runs_by_their_date(rest: RestClient, world: World) -> None:
+    """R-UX1: a name goes before a date; a day is one of UTC; a moment has its offset."""
+    world.version()
+    for hour in (0, 18):
+        await rest.trigger_run("sales", run_id=f"at {hour}", logical_date=datetime(2026, 3, 1, hour, tzinfo=UTC))
+    await rest.trigger_run("sales", run_id="next", logical_date=datetime(2026, 3, 2, tzinfo=UTC))
+    await rest.trigger_run("sales", run_id="2026-04-01")
+    await rest.trigger_run("sales", run_id="else", logical_date=datetime(2026, 4, 1, tzinfo=UTC))
+
+    async def of(name: str, dag_id: str | None = None) -> list[str]:
+        return [run.run_id for run in (await rest.find_run(name, dag_id=dag_id)).items]
+
+    assert await of("2026-03-01", "sales") == await of("2026-03-01") == ["at 0", "at 18"]
+    assert await of("2026-03-01T19:00:00+01:00", "sales") == ["at 18"]
+    assert await of("2026-03-02", "sales") == ["next"]
+    assert await of("2026-04-01", "sales") == ["2026-04-01"]
+    assert await of("2026-03-02", "other") == await of("2026-03-03") == await of("9999-12-31") == []
+
+
+async def test_a_refused_file_may_define_what_is_asked_for(rest: RestClient, world: World) -> None:
+    """R-UX1"""
+    insert = "insert into dag_file (bundle, file, fingerprint, error) values ('main', %s, '1', %s)"
+    world.db.execute(insert, ["etl/attrok.py", "SyntaxError: invalid syntax"])
+    world.db.execute(insert, ["two.py", "The DAG 'second' has no task."])
+    for dag_id, file in (("attrok", "etl/attrok.py"), ("second", "two.py")):
+        with pytest.raises(
+            ApiRefused, match=rf"no DAG '{dag_id}'\. The file {file}, which may define it, is refused\. To see why: "
+        ):
+            await rest.trigger_run(dag_id)
+        with pytest.raises(ApiRefused, match=f"The file {file}, which may define it, is refused"):
+            await rest.explain(dag_id, "r", "t")
+    with pytest.raises(ApiRefused, match=r"There is no DAG 'first'\. To see all"):
+        await rest.trigger_run("first")
+
+
 async def test_a_date_in_place_of_a_run_is_answered_with_the_run_of_that_date(rest: RestClient, world: World) -> None:
     """R-UX1"""
     world.version()

@@ -17,13 +17,22 @@ from tests.running import RunningEvenflow, evenflow_json
 
 NOW = datetime.now(UTC)
 HOLDER = x.Holder(dag_id="d", run_id="r0", task_id="t", map_index=3, slots=2, since=NOW - timedelta(seconds=70), worker="w1")
-LINE: dict[str, Any] = {"capacity": 2, "used": 2, "wanted": 1, "ahead": 12, "counted": True, "held_by": 9, "holders": [HOLDER]}
+LINE: dict[str, Any] = {
+    "capacity": 2,
+    "used": 2,
+    "wanted": 1,
+    "ahead": 12,
+    "counted": True,
+    "held_by": 9,
+    "unclaimed": 0,
+    "holders": [HOLDER],
+}
 
 SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
     (x.FullLimit(limit="pool", name="p q", **LINE), ("pool p q is full: 2 of 2 slots are taken.", "12 tasks come before it")),
     (
         x.FullLimit(limit="pool", name="p q", **LINE),
-        ("evenflow pools set 'p q' 3", "t[3]  2 slots  since", ")  on w1", "and 8 more"),
+        ("evenflow pools set 'p q' 3", "9 tasks\n", "d/r0 t[3]\n", "  for 1 m 10 s, 2 slots, on w1\n", "and 8 more"),
     ),
     (
         x.FullLimit(limit="pool", name="p", **{**LINE, "capacity": 4, "wanted": 3, "ahead": 1}),
@@ -75,7 +84,14 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         x.AwaitsWorker(queue="gpu", since=NOW, returns=True, ahead=0, counted=True, workers=1, slots=9, busy=9),
         ("It is back from waiting, and waits for a worker", "9 of 9 slots are busy, those for returns included."),
     ),
-    (x.Running(since=NOW, worker="w1", host="h"), ("It runs on w1 (h)", "tasks logs d t --run r --follow --map-index 3")),
+    (
+        x.Running(since=NOW, worker="w1", host="h", kill_at=None),
+        ("It runs on w1 (h)", ").\n", "tasks logs d t --run r --follow --map-index 3"),
+    ),
+    (
+        x.Running(since=NOW, worker="w1", host="h", kill_at=NOW - timedelta(seconds=70)),
+        ("It is being killed, since ", "(1 m 10 s), and has ended when nothing that it started is left."),
+    ),
     (x.Finished(state="failed", at=NOW, explanation="ValueError: no."), ("It has ended at", ": ValueError: no.\n")),
     (x.RunEnded(state="failed", at=NOW, explanation="cancelled by ada"), ("before the task began: cancelled by ada.",)),
     (x.Paused(dag_id="d"), ("The DAG d is paused.", "evenflow dags unpause d")),
@@ -117,6 +133,46 @@ def test_each_reason_in_words(reason: x.Reason, said: tuple[str, ...], capsys: p
     assert shown.startswith("t[3] of d/r is scheduled\n")
     for text in said:
         assert text in shown
+
+
+def test_holders_fit_a_narrow_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """R-UX1: a few and how many, of which so many wait themselves; of its own run only the task is named."""
+    monkeypatch.setattr(terminal.output, "width", 80)
+    monkeypatch.setattr(terminal.output, "legacy_windows", False)
+    other, since = "scheduled__2026-01-01T00:00:00+00:00", NOW - timedelta(seconds=5.8)
+    common: dict[str, Any] = {"dag_id": "warehouse", "slots": 1, "since": since, "worker": None}
+    holders = [
+        x.Holder(**{**common, "worker": "worker-1"}, run_id="b5", task_id="one", map_index=1499),
+        x.Holder(**common, run_id="b5", task_id="one", map_index=1500),
+        x.Holder(**common, run_id=other, task_id="load", map_index=-1),
+    ]
+    full = x.FullLimit(
+        limit="pool",
+        name="p",
+        capacity=16,
+        used=16,
+        wanted=1,
+        ahead=0,
+        counted=True,
+        held_by=16,
+        unclaimed=12,
+        holders=holders,
+    )
+    print_why(
+        x.Why(dag_id="warehouse", run_id="b5", task_id="one", map_index=7, state="scheduled", run_state="running", reasons=[full])
+    )
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= 80
+    at = next(number for number, line in enumerate(lines) if "held by" in line)
+    assert [line.removeprefix("   held by").strip() for line in lines[at : at + 7]] == [
+        "16 tasks, 12 of which wait for a worker",
+        "one[1499] for 5.8 s, on worker-1",
+        "one[1500] for 5.8 s, waits for a worker",
+        f"warehouse/{other} load",
+        "for 5.8 s, waits for a worker",
+        "and 13 more",
+        "first          room for these on workers: evenflow status",
+    ]
 
 
 @pytest.mark.usefixtures("wide")

@@ -37,6 +37,37 @@ def test_so_is_the_run_of_a_task(cli: CommandLine) -> None:
     assert cli.show("runs", "show", "steered", "unlucky") == cli.show("runs", "show", "steered/unlucky")
 
 
+def test_a_date_will_do(cli: CommandLine) -> None:
+    """R-UX1: where one run is meant by it."""
+    for run_id, date in (
+        ("early", "2031-05-01T06:00+00:00"),
+        ("late", "2031-05-01T18:00+00:00"),
+        ("lone", "2031-05-02T06:00+00:00"),
+    ):
+        cli.show("runs", "trigger", "steered", "--param", "count=1", "--run-id", run_id, "--logical-date", date)
+        assert cli("runs", "watch", "steered", run_id)[0] == 0
+    assert cli.show("runs", "show", "steered/2031-05-02") == cli.show("runs", "show", "steered/lone")
+    assert "lone" in cli.show("runs", "clear", "steered", "2031-05-02", "--future", "--dry-run")
+    assert cli.show("why", "steered/2031-05-02", "numbers") == cli.show("why", "2031-05-02", "numbers")
+    assert "counting to 1" in cli.show("tasks", "logs", "steered", "numbers", "--run", "2031-05-01T20:00:00+02:00")
+    several = "'2031-05-01' fits several runs: steered/early, steered/late. Type one of them, for example: steered/early"
+    assert several in cli.refused("runs", "show", "steered/2031-05-01")
+    assert several in cli.refused("why", "2031-05-01", "numbers")
+    assert "has no run '2031-05-03'" in cli.refused("runs", "show", "steered/2031-05-03")
+    assert "quarantine" in cli.refused("quarantine", "release", "run", "steered/2031-05-02")
+    shown = cli.show("runs", "show", "steered/lone")
+    assert re.search(r"logical date 2031-05-02 \d\d:00:00", shown)
+
+
+def test_what_would_be_touched_is_counted_before_the_question(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-UX1"""
+    assert cli("run", "steered", "--param", "count=50", "--run-id", "fifty")[0] == 1
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda question: "n")
+    shown = cli.show("runs", "clear", "steered/fifty")
+    assert "... and 21 more. In all: 51 task instances\nNothing was done." in shown
+
+
 def test_tasks_are_listed_with_their_names_for_people(cli: CommandLine) -> None:
     assert "check[7]  Look for seven" in cli.show("tasks", "list", "steered/unlucky")
 

@@ -129,6 +129,7 @@ async def test_one_more_of_what_it_names_starts_the_first_in_line(asking: Asking
         assert (reason.limit, reason.capacity, reason.used, reason.wanted) == (kind, 2, 2, 1)
         assert (reason.ahead, reason.counted, reason.held_by) == (ahead, True, 2)
         assert [(holder.task_id, holder.worker) for holder in reason.holders] == [("t5", "w"), ("t4", None)]
+        assert reason.unclaimed == 1
     first = await asking.reason(run, "t3")
     assert isinstance(first, FullLimit)
     await asking.raise_by_one(first, spec)
@@ -322,7 +323,12 @@ async def test_a_dispatch_without_a_worker(asking: Asking) -> None:
     assert (reason.ahead, reason.workers, reason.slots, reason.busy) == (1, 1, 4, 1)
     running = await asking.reason(run, "t5")
     assert isinstance(running, Running)
-    assert (running.worker, running.host) == ("w", "h")
+    assert (running.worker, running.host, running.kill_at) == ("w", "h", None)
+    world.cancel(run)
+    world.advance()
+    killed = await asking.reason(run, "t5")
+    assert isinstance(killed, Running)
+    assert killed.kill_at is not None, "until its worker says that it has ended"
 
 
 async def test_a_return_may_have_slots_that_first_starts_may_not(asking: Asking) -> None:

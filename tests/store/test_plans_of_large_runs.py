@@ -106,7 +106,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "operations/delete_results", of_run
         yield (
             "operations/list_touched",
-            {"run_keys": [run], **keys, "states": ["success", "none"], "left_by": CANCELLED, "limit": 1001},
+            {"run_keys": [run], **keys, "states": ["success", "none"], "left_by": CANCELLED, "limit": 1000, "counted": 100_001},
         )
     for run, tasks in ((DEEP, n), (WIDE, [0]), (MANY, n)):
         one = {"run_key": run, "tasks": tasks}

@@ -97,6 +97,9 @@ WARNINGS = 16 * 2**10  # characters, of one file
 PAGE = 1_000  # rows of one answer
 PAGE_DEFAULT = 100
 OPERATED_TASKS = 10_000  # tasks, or map indexes, that one request clears or marks by name
+OPERATED_COUNTED = (
+    100_000  # task instances that are counted before somebody says yes: some tenths of a second; of more it is told that they are
+)
 OPERATED_RUNS = (
     10_000  # runs that one request clears, marks or cancels: a year of hours; their reports are written in one statement
 )

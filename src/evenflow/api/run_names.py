@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
@@ -40,6 +40,18 @@ def check_dag(dag_id: str) -> None:
     """Raises :class:`Refused` for the DAG whose runs schedulers alone make."""
     if dag_id == CALLBACK_DAG:
         raise Refused(422, "bad_value", f"The runs of {CALLBACK_DAG!r} are calls of callbacks. They are made when these are due.")
+
+
+def stretch_of(text: str) -> tuple[datetime, datetime] | None:
+    """The day, or the second, that a text means which stands for the name of a run: its begin, and what is past it. In UTC, as in
+    the names of scheduled runs, unless the text says otherwise.
+    """
+    try:
+        begin = datetime.fromisoformat(text)
+        begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
+        return begin, begin + (timedelta(days=1) if len(text) <= len("2026-01-01") else timedelta(seconds=1))
+    except (ValueError, OverflowError):
+        return None
 
 
 def checked_instant(instant: datetime) -> datetime:

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from evenflow.cli.pages import PAGE
 from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.remote import remote
-from evenflow.cli.terminal import Json, local_time, print_json, print_table, say, state_text
+from evenflow.cli.terminal import Json, local_date, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import Backfill, BackfillDate
 from evenflow.core.plurals import counted
 from evenflow.errors import ParamError
@@ -148,7 +148,7 @@ def _standing(backfill: Backfill) -> str:
 
 
 def _print_dates(dates: list[BackfillDate]) -> None:
-    rows = ((local_time(d.logical_date), d.run_id, state_text(d.state) if d.state else "", d.passed_over) for d in dates)
+    rows = ((local_date(d.logical_date), d.run_id, state_text(d.state) if d.state else "", d.passed_over) for d in dates)
     print_table(("logical date", "run", "state", "passed over"), rows, empty="No dates.")
 
 

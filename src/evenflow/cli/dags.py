@@ -10,7 +10,7 @@ from rich.text import Text
 from evenflow.cli.dag_check import check
 from evenflow.cli.dag_graph import dot_lines, mermaid_lines, tree_lines
 from evenflow.cli.dag_versions import diff, sources, tell_warnings, versions
-from evenflow.cli.operations import Yes, agreed
+from evenflow.cli.operations import Yes, agreed, check_that_somebody_is_there
 from evenflow.cli.pages import PAGE, read_pages
 from evenflow.cli.remote import remote
 from evenflow.cli.runs import trigger
@@ -101,9 +101,13 @@ async def release(
 @app.command
 async def delete(dag_id: str, /, *, yes: Yes = False, json: Json = False) -> None:
     """Delete a DAG whose file is gone, with its versions, and its runs with their results, history and logs."""
-    if not agreed(f"{dag_id} will be deleted, with all its runs, their results, history and logs.", yes=yes):
-        return
+    if not yes:
+        check_that_somebody_is_there()
     async with remote() as client:
+        if not yes:
+            runs = counted((await client.delete_dag(dag_id, dry_run=True)).runs, "run")
+            if not agreed(f"{dag_id} will be deleted, with {runs}, their results, history and logs.", yes=False):
+                return
         deleted = await client.delete_dag(dag_id)
     if json:
         print_json(deleted)

@@ -51,7 +51,7 @@ async def ask_and_do(
     """
     run = named if of_run else None
     if not yes and not dry_run:
-        _check_that_somebody_is_there(", or --dry-run to only look")
+        check_that_somebody_is_there(", or --dry-run to only look")
     if dry_run or not yes:
         would = await send({**scope, "dry_run": True})
         if dry_run and json:
@@ -72,7 +72,7 @@ async def ask_and_do(
         touched = f", with {_count(done)}" if done.instances else ""
         say(f"{run} is being {what}{touched}")
     elif done.instances:
-        say(f"{_count(done)} {'is' if len(done.instances) == 1 else 'are'} being {what}")
+        say(f"{_count(done)} {'is' if done.total == 1 else 'are'} being {what}")
     else:
         say(f"No task instance is to be {what}: there is none that it applies to. To see them: evenflow tasks list {named}")
 
@@ -85,12 +85,12 @@ def agreed(what: str, *, yes: bool) -> bool:
     """Whether to go on with ``what`` cannot be undone: asks, unless told ``yes``."""
     if yes:
         return True
-    _check_that_somebody_is_there()
+    check_that_somebody_is_there()
     say(what)
     return _confirmed()
 
 
-def _check_that_somebody_is_there(otherwise: str = "") -> None:
+def check_that_somebody_is_there(otherwise: str = "") -> None:
     if not sys.stdin.isatty():
         raise ParamError(f"This asks before it does anything, and there is nobody to ask. Say --yes{otherwise}.")
 
@@ -98,13 +98,14 @@ def _check_that_somebody_is_there(otherwise: str = "") -> None:
 def _show(would: Operated, empty: str) -> None:
     rows = [(i.run_id, instance_name(i.task_id, i.map_index), state_text(i.state)) for i in would.instances]
     print_table(("run", "task", "state"), rows[:SHOWN], empty=empty)
-    if len(rows) > SHOWN:
-        say(f"... and {'more than ' if would.more else ''}{len(rows) - SHOWN:,} more", "bright_black")
+    if len(rows) > 1:
+        more = f"... and {'at least ' * (not would.counted)}{would.total - SHOWN:,} more. " if would.total > SHOWN else ""
+        say(f"{more}In all: {_count(would)}", "bright_black")
 
 
 def _count(done: Operated) -> str:
     runs = "" if len(done.runs) == 1 else f" in {counted(len(done.runs), 'run')}"
-    return f"{'more than ' if done.more else ''}{counted(len(done.instances), 'task instance')}{runs}"
+    return f"{'at least ' * (not done.counted)}{counted(done.total, 'task instance')}{runs}"
 
 
 def _confirmed() -> bool:

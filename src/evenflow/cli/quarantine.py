@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.pages import read_pages
 from evenflow.cli.remote import remote
+from evenflow.cli.run_names import named_run
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 
 app = App(name="quarantine", help="List what is set aside because handling it failed, and have it tried again.")
@@ -42,6 +43,8 @@ async def release(
 ) -> None:
     """Have it tried again. What was said of a run meanwhile is applied then; if it fails again, it is set aside again."""
     async with remote() as client:
+        if kind == "run" and "/" in name:
+            name = "/".join(await named_run(client, name, None))
         released = await client.release_quarantined(kind, name)
     if json:
         print_json(released)

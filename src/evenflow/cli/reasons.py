@@ -57,9 +57,9 @@ def print_why(why: x.Why) -> None:
 def _tell(reason: x.Reason, why: x.Why) -> Told:
     match reason:
         case x.FullLimit():
-            return _full_limit(reason)
+            return _full_limit(reason, why)
         case x.KeptPool():
-            return _kept_pool(reason)
+            return _kept_pool(reason, why)
         case x.AwaitsUpstreams():
             return _upstreams(reason)
         case x.AwaitsWorker():
@@ -68,7 +68,10 @@ def _tell(reason: x.Reason, why: x.Why) -> Told:
             logs = ["evenflow", "tasks", "logs", why.dag_id, why.task_id, "--run", why.run_id, "--follow"]
             if why.map_index >= 0:
                 logs += ["--map-index", str(why.map_index)]
-            return Told(f"It runs on {reason.worker} ({reason.host}) {_since(reason.since)}.", [("its log", shlex.join(logs))])
+            sentence = f"It runs on {reason.worker} ({reason.host}) {_since(reason.since)}."
+            if reason.kill_at:
+                sentence += f" It is being killed, {_since(reason.kill_at)}, and has ended when nothing that it started is left."
+            return Told(sentence, [("its log", shlex.join(logs))])
         case x.Finished():
             return Told(f"It has ended{_at(reason.at)}{_because(reason.explanation)}.")
         case x.RunEnded():
@@ -103,7 +106,7 @@ def _tell(reason: x.Reason, why: x.Why) -> Told:
             assert_never(reason)
 
 
-def _full_limit(reason: x.FullLimit) -> Told:
+def _full_limit(reason: x.FullLimit, why: x.Why) -> Told:
     unit = "slot" if reason.limit == "pool" else "run" if reason.limit == "dag_runs" else "task"
     free = reason.capacity - reason.used
     if free < 1:
@@ -112,14 +115,14 @@ def _full_limit(reason: x.FullLimit) -> Told:
         state = f"has too little room: {free} of {counted(reason.capacity, unit)} {'is' if free == 1 else 'are'} free"
     wants = f", and it takes {reason.wanted}" if reason.wanted > 1 else ""
     facts: list[Fact] = [("place in line", _place(reason.ahead, reason.counted, "runs" if reason.limit == "dag_runs" else "tasks"))]
-    facts += _holders(reason.holders, reason.held_by)
+    facts += _holders(reason, why)
     name = limit_name(reason.limit, reason.name)
     return Told(
         f"The {name} {state}{wants}.", facts, way_to_raise(reason.limit, reason.name, reason.used + reason.wanted), "to make room"
     )
 
 
-def _kept_pool(reason: x.KeptPool) -> Told:
+def _kept_pool(reason: x.KeptPool, why: x.Why) -> Told:
     free = reason.capacity - reason.used
     keeper = f"{reason.dag_id}/{reason.run_id} {reason.task_id}"
     policy = "lets nothing pass it" if reason.patience_s == 0 else f"has let others pass it for {duration(reason.patience_s)}"
@@ -129,7 +132,7 @@ def _kept_pool(reason: x.KeptPool) -> Told:
     )
     facts: list[Fact] = [
         ("place in line", _place(reason.ahead, reason.counted, "tasks")),
-        *_holders(reason.holders, reason.held_by),
+        *_holders(reason, why),
     ]
     return Told(sentence, facts, way_to_raise("pool", reason.name, reason.used + reason.wanted), "to make room")
 
@@ -197,21 +200,35 @@ def _event(reason: x.AwaitsEvent) -> Told:
     return Told(f"{sentence} No triggerer has it yet.", facts, "evenflow triggerer (or everything: evenflow up)", "if none runs")
 
 
-def _holders(holders: Sequence[x.Holder], held_by: int) -> list[Fact]:
-    if not holders:
+def _holders(reason: x.FullLimit | x.KeptPool, why: x.Why) -> list[Fact]:
+    """How many, and the first of them, a line or two each: no column of a table is narrow then."""
+    if not reason.holders:
         return []
-    grid = Table.grid(padding=(0, 2))
-    for holder in holders:
-        task = "" if holder.task_id is None else instance_name(holder.task_id, holder.map_index)
-        slots = "" if holder.slots == 1 else f"{holder.slots} slots"
-        if holder.task_id is None:
-            where = ""
-        else:
-            where = "deferred" if holder.deferred else f"on {holder.worker}" if holder.worker else "waits for a worker"
-        grid.add_row(f"{holder.dag_id}/{holder.run_id}", task, slots, _since(holder.since), where)
-    if held_by > len(holders):
-        grid.add_row(f"and {held_by - len(holders):,} more", "", "", "", "")
-    return [("held by", grid)]
+    what = "run" if reason.holders[0].task_id is None else "task"
+    text = Text(counted(reason.held_by, what))
+    if reason.unclaimed:
+        text.append(f", {reason.unclaimed:,} of which {'waits' if reason.unclaimed == 1 else 'wait'} for a worker", style="yellow")
+    for holder in reason.holders:
+        text.append("\n" + _holder(holder, why))
+    if reason.held_by > len(reason.holders):
+        text.append(f"\nand {reason.held_by - len(reason.holders):,} more")
+    facts: list[Fact] = [("held by", text)]
+    if reason.unclaimed:
+        facts.append(("first", "room for these on workers: evenflow status"))
+    return facts
+
+
+def _holder(holder: x.Holder, why: x.Why) -> str:
+    """Of this run only its task is named."""
+    slots = "" if holder.slots == 1 else f", {holder.slots} slots"
+    since = f"for {duration((datetime.now(UTC) - holder.since).total_seconds())}{slots}"
+    if holder.task_id is None:
+        return f"{holder.dag_id}/{holder.run_id} {since}"
+    where = "deferred" if holder.deferred else f"on {holder.worker}" if holder.worker else "waits for a worker"
+    task = instance_name(holder.task_id, holder.map_index)
+    if (holder.dag_id, holder.run_id) == (why.dag_id, why.run_id):
+        return f"{task} {since}, {where}"
+    return f"{holder.dag_id}/{holder.run_id} {task}\n  {since}, {where}"
 
 
 def _place(ahead: int, counted: bool, what: str) -> str:

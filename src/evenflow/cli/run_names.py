@@ -1,24 +1,33 @@
-"""How people name a run, in every command: ``DAG/RUN``, or ``DAG --run RUN``, or the DAG alone for its newest run."""
+"""How people name a run, in every command: ``DAG/RUN``, or ``DAG --run RUN``, or the DAG alone for its newest run. A date will
+do where the DAG has one run of it.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from evenflow.client.answers import Page
+from evenflow.client.explanations import RunName
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, DagNotFound, ParamError
 
 Dag = Annotated[str, Parameter(help="DAG, or DAG/RUN.")]
-Run = Annotated[str | None, Parameter(help="Name of the run; the newest if left out.")]
+Run = Annotated[str | None, Parameter(help="Name or date of the run; the newest if left out.")]
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 async def named_run(client: RestClient, dag: str, run: str | None) -> tuple[str, str]:
-    """(dag_id, run_id). Raises :class:`ParamError` when two runs are named, and :class:`DagNotFound` when there is none."""
+    """(dag_id, run_id). Raises :class:`ParamError` when several runs are named, and :class:`DagNotFound` when there is none."""
     dag_id, slash, named = dag.partition("/")
     if slash and run is not None and run != named:
         raise ParamError(f"Two runs are named, {named!r} and {run!r}. Type one of them: {dag_id}/{run}")
     run_id = named if slash else run
+    if run_id and _DATE.match(run_id):
+        dated = _the_one(await client.find_run(run_id, dag_id=dag_id), run_id)
+        return dag_id, dated.run_id if dated else run_id
     return dag_id, run_id or await newest_run(client, dag_id)
 
 
@@ -26,20 +35,24 @@ async def found_run(client: RestClient, name: str, run: str | None) -> tuple[str
     """As :func:`named_run`, where ``name`` may also be that of a run alone, if only one DAG has such a one."""
     if run is not None or "/" in name:
         return await named_run(client, name, run)
-    found = (await client.find_run(name)).items
-    if len(found) > 1:
-        dags = ", ".join(each.dag_id for each in found)
-        raise ParamError(f"Several DAGs have a run {name!r}: {dags}. Say of which. Type for example: {found[0].dag_id}/{name}")
-    if found:
-        return found[0].dag_id, found[0].run_id
+    if found := _the_one(await client.find_run(name), name):
+        return found.dag_id, found.run_id
     try:
         return name, await newest_run(client, name)
     except ApiRefused as refused:
         if refused.status != 404:
             raise
-        _, _, hint = str(refused).partition("Did you mean")
-        hint = f" Did you mean{hint.partition('?')[0]}?" if hint else ""
+        hint = str(refused).removeprefix(f"There is no DAG {name!r}.").partition(" To see all")[0]
         raise DagNotFound(f"There is no run and no DAG {name!r}.{hint} To see all runs, type: evenflow runs list") from None
+
+
+def _the_one(found: Page[RunName], name: str) -> RunName | None:
+    """Raises :class:`ParamError` when there are several."""
+    if len(found.items) > 1:
+        first, *_ = names = [f"{each.dag_id}/{each.run_id}" for each in found.items]
+        more = ", ..." if found.more else ""
+        raise ParamError(f"{name!r} fits several runs: {', '.join(names)}{more}. Type one of them, for example: {first}")
+    return found.items[0] if found.items else None
 
 
 async def newest_run(client: RestClient, dag_id: str) -> str:

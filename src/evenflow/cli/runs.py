@@ -14,7 +14,7 @@ from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
 from evenflow.cli.run_watch import watch_run
-from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say, state_text
+from evenflow.cli.terminal import Json, duration, local_date, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import CallbackRun
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.service_states import ServiceState
@@ -22,7 +22,7 @@ from evenflow.errors import ParamError
 
 app = App(name="runs")
 
-RunId = Annotated[str | None, Parameter(name="--run", help="Name of the run; the newest if left out.")]
+RunId = Annotated[str | None, Parameter(name="--run", help="Name or date of the run; the newest if left out.")]
 
 
 @app.command
@@ -116,9 +116,9 @@ async def show(dag: Dag, /, run_id: RunId = None, *, json: Json = False) -> None
         "kind": f"{run.run_type}, version {run.version_number} of the DAG",
         "priority": str(run.priority or ""),
         "params": ", ".join(f"{name}={value!r}" for name, value in run.params.items()) or "none",
-        "cancelled by": run.cancelled_by or "",
-        "logical date": local_time(run.logical_date),
-        "data": f"from {local_time(run.data_interval_start)} to {local_time(run.data_interval_end)}"
+        "cancelled by": "" if f"cancelled by {run.cancelled_by}" in (run.reason or "") else run.cancelled_by or "",
+        "logical date": local_date(run.logical_date),
+        "data": f"from {local_date(run.data_interval_start)} to {local_date(run.data_interval_end)}"
         if run.data_interval_end
         else "",
         "backfill": str(run.backfill_id or ""),
@@ -300,7 +300,7 @@ async def events(
 async def delete(
     dag: Dag,
     /,
-    run_id: Annotated[str | None, Parameter(name="--run", help="Name of the run.")] = None,
+    run_id: Annotated[str | None, Parameter(name="--run", help="Name or date of the run.")] = None,
     *,
     yes: Yes = False,
     json: Json = False,

@@ -130,8 +130,13 @@ def local_time(at: datetime | None) -> str:
     """In the zone of this terminal, which is named; without the date if it is today's."""
     if at is None:
         return ""
-    at = at.astimezone()
-    return at.strftime("%H:%M:%S %Z" if at.date() == datetime.now(UTC).astimezone().date() else "%Y-%m-%d %H:%M:%S %Z")
+    today = at.astimezone().date() == datetime.now(UTC).astimezone().date()
+    return at.astimezone().strftime("%H:%M:%S %Z") if today else local_date(at)
+
+
+def local_date(at: datetime | None) -> str:
+    """The same with the date, whichever day it is: what a run is for, not when something happened."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else ""
 
 
 def say(text: str, style: str = "") -> None:

@@ -49,6 +49,7 @@ class Running(Answer, tag_field="kind", tag="running"):
     since: datetime
     worker: str
     host: str
+    kill_at: datetime | None
 
 
 class NoScheduler(Answer, tag_field="kind", tag="no_scheduler"):
@@ -135,6 +136,7 @@ class FullLimit(Answer, tag_field="kind", tag="full_limit"):
     ahead: int
     counted: bool
     held_by: int
+    unclaimed: int
     holders: list[Holder]
 
 
@@ -151,6 +153,7 @@ class KeptPool(Answer, tag_field="kind", tag="kept_pool"):
     ahead: int
     counted: bool
     held_by: int
+    unclaimed: int
     holders: list[Holder]
 
 

@@ -16,12 +16,16 @@ class TouchedInstance(Answer):
 
 
 class Operated(Answer):
-    """What was, or in a dry run would be, touched. ``more``: not all instances are listed. ``already``: a mark changes nothing."""
+    """What was, or in a dry run would be, touched. ``more``: not all instances are listed; ``total`` says how many there
+    are, at least so many unless ``counted``. ``already``: a mark changes nothing.
+    """
 
     dry_run: bool
     runs: list[str]
     instances: list[TouchedInstance]
     more: bool
+    total: int
+    counted: bool
     already: bool
 
 

@@ -109,8 +109,8 @@ class RestClient:
         """``scope`` is the body of the request, with the ``state``."""
         return await self._send("POST", f"{_run_path(dag_id, run_id)}/mark", scope, o.Operated)
 
-    async def delete_dag(self, dag_id: str) -> a.DeletedDag:
-        return await self._send("DELETE", f"/dags/{_in_path(dag_id)}", None, a.DeletedDag)
+    async def delete_dag(self, dag_id: str, *, dry_run: bool = False) -> a.DeletedDag:
+        return await self._send("DELETE", f"/dags/{_in_path(dag_id)}{'?dry_run=true' if dry_run else ''}", None, a.DeletedDag)
 
     async def delete_run(self, dag_id: str, run_id: str) -> a.Run:
         return await self._send("DELETE", _run_path(dag_id, run_id), None, a.Run)
@@ -182,8 +182,9 @@ class RestClient:
 
     # -- explanations --------------------------------------------------------------------------------------------------
 
-    async def find_run(self, run_id: str) -> a.Page[x.RunName]:
-        return await self._get(f"/runs/{_in_path(run_id)}", a.Page[x.RunName])
+    async def find_run(self, run_id: str, *, dag_id: str | None = None) -> a.Page[x.RunName]:
+        """By name or date."""
+        return await self._get(f"/runs/{_in_path(run_id)}", a.Page[x.RunName], dag_id=dag_id)
 
     async def explain(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> x.Why:
         path = f"{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/why"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-HOLDERS_NAMED = 20  # of a limit, the oldest first: enough to see who it is, and they fit a screen
+HOLDERS_NAMED = 5  # of a limit, the oldest first: enough to see who it is; the rest is counted
 UPSTREAMS_NAMED = 20
 LINE_COUNTED = 10_000  # a place in line is exact up to here; beyond, the exact number helps nobody and costs more
 RUNS_SEARCHED = 10_000  # newest runs of a DAG among which those that run are looked for
@@ -61,12 +61,15 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A worker has it."""
+    """A worker has it. ``kill_at``: since when an operator, or a limit of its run, wants it ended. It ends when its worker says
+    that nothing is left of it.
+    """
 
     kind: Literal["running"] = "running"
     since: datetime
     worker: str
     host: str
+    kill_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +206,8 @@ class FullLimit:
 
     ``limit`` is ``pool``, ``executor``, ``dag_task`` (max_active_tis_per_dag), ``dag_runs`` (max_active_runs), ``run``
     (max_active_tasks) or ``run_task`` (max_active_tis_per_dagrun). It needs ``wanted`` of it. ``ahead``: so many tasks of a better
-    order wait for this limit and for no other; at least so many unless ``counted``. ``holders``: the first of ``held_by``.
+    order wait for this limit and for no other; at least so many unless ``counted``. ``holders``: the first of ``held_by``, of
+    which so many are ``unclaimed``: no worker has them yet.
     """
 
     kind: Literal["full_limit"] = "full_limit"
@@ -215,6 +219,7 @@ class FullLimit:
     ahead: int
     counted: bool
     held_by: int
+    unclaimed: int
     holders: list[Holder]
 
 
@@ -237,6 +242,7 @@ class KeptPool:
     ahead: int
     counted: bool
     held_by: int
+    unclaimed: int
     holders: list[Holder]
 
 

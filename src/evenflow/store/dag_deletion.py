@@ -35,8 +35,10 @@ class LogGarbage(NamedTuple):
     in_use: bool
 
 
-async def delete_dag(conn: Conn, dag_id: str) -> Deletion:
-    """Deletes its runs in batches, each a transaction; when that is interrupted, the rest goes when it is asked for again."""
+async def delete_dag(conn: Conn, dag_id: str, *, dry_run: bool = False) -> Deletion:
+    """Deletes its runs in batches, each a transaction; when that is interrupted, the rest goes when it is asked for again. With
+    ``dry_run`` only says how many there are.
+    """
     deleted = 0
     while True:
         async with conn.transaction():
@@ -51,6 +53,9 @@ async def delete_dag(conn: Conn, dag_id: str) -> Deletion:
             live = next((run_id for _, run_id, state in runs if state in LIVE), None)
             if live is not None:
                 return Deletion(True, deleted, live=live)
+            if dry_run:
+                ((count,),) = await (await conn.execute(sql("retention/count_runs"), {"dag_id": dag_id})).fetchall()
+                return Deletion(True, count)
             if not runs:
                 await conn.execute(sql("retention/delete_dag"), {"dag_id": dag_id})
                 return Deletion(True, deleted)

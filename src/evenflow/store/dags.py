@@ -312,12 +312,6 @@ async def find_logical(conn: Conn, dag_id: str, logical_date: datetime) -> str |
     return None if row is None else str(row[0])
 
 
-async def list_logical(conn: Conn, dag_id: str, begin: datetime, past: datetime, *, limit: int) -> list[str]:
-    """The names of the DAG's runs whose logical dates are from ``begin`` on and before ``past``."""
-    names = {"dag_id": dag_id, "begin": begin, "past": past, "limit": limit}
-    return [str(row[0]) for row in await (await conn.execute(sql("dags/list_logical"), names)).fetchall()]
-
-
 async def set_note(conn: Conn, run_key: int, note: str | None) -> None:
     await conn.execute(sql("dags/set_note"), {"run_key": run_key, "note": note})
 

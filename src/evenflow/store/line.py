@@ -98,10 +98,10 @@ class _Line:
         return {"ahead": min(ahead, LINE_COUNTED), "counted": ahead < LINE_COUNTED}
 
     async def _holders(self, limits: Sequence[int]) -> defaultdict[int, dict[str, Any]]:
-        """By limit: ``held_by`` and the first ``holders``."""
-        held: defaultdict[int, dict[str, Any]] = defaultdict(lambda: {"held_by": 0, "holders": []})
+        """By limit: ``held_by``, how many of them are ``unclaimed``, and the first ``holders``."""
+        held: defaultdict[int, dict[str, Any]] = defaultdict(lambda: {"held_by": 0, "unclaimed": 0, "holders": []})
         for row in await read(self.conn, "why/list_holders", {"limits": numbers(limits), "named": HOLDERS_NAMED}):
             entry = held[row.pop("limit_id")]
-            entry["held_by"] = row.pop("held_by")
+            entry |= {name: row.pop(name) for name in ("held_by", "unclaimed")}
             entry["holders"].append(Holder(**row))
         return held

@@ -43,12 +43,12 @@ async def read_specs(conn: Conn, version_keys: Iterable[int]) -> dict[int, str]:
 
 
 async def list_touched(
-    conn: Conn, run_keys: Iterable[int], keys: Sequence[Key], states: Collection[str], *, left: bool, limit: int
+    conn: Conn, run_keys: Iterable[int], keys: Sequence[Key], states: Collection[str], *, left: bool, limit: int, counted: int
 ) -> list[Row]:
     """Of these runs, which are of one version, the task instances in these states; with ``left`` also what of cancelled ones never
-    ran.
+    ran. Each row has the ``total``, ``counted`` at most.
     """
-    params = {"run_keys": numbers(run_keys), **key_columns(keys), "states": words(states), "limit": limit}
+    params = {"run_keys": numbers(run_keys), **key_columns(keys), "states": words(states), "limit": limit, "counted": counted}
     params["left_by"] = CANCELLED if left else None
     return await (await conn.cursor(row_factory=dict_row).execute(sql("operations/list_touched"), params)).fetchall()
 

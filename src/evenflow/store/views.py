@@ -52,7 +52,9 @@ SIMILAR = 1000  # names that are looked at for one that was meant
 
 
 async def similar_dag(conn: Conn, dag_id: str) -> str:
-    """A sentence that says which DAG may have been meant, or nothing."""
+    """A sentence that says which DAG may have been meant, or which refused file may define it; or nothing."""
+    if refused := await _rows(conn, "views/find_refused", wanted=dag_id):
+        return f" The file {refused[0]['file']}, which may define it, is refused. To see why: evenflow dags list."
     rows = await _rows(conn, "views/list_similar_dags", wanted=dag_id, limit=SIMILAR)
     return did_you_mean(dag_id, (row["dag_id"] for row in rows))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from evenflow.core import why
@@ -22,9 +23,14 @@ from evenflow.store.views import similar_task
 RUNS_NAMED = 20  # of one name: more DAGs than anyone wants to read
 
 
-async def find_runs(conn: Conn, run_id: str) -> list[Row]:
-    """Runs of this name: dag_id, run_id, state."""
-    return await read(conn, "why/find_runs", {"run_id": run_id, "limit": RUNS_NAMED})
+async def find_runs(
+    conn: Conn, run_id: str, *, dag_id: str | None = None, stretch: tuple[datetime, datetime] | None = None, limit: int = RUNS_NAMED
+) -> list[Row]:
+    """Runs of this name, or where there is none, of this stretch of logical dates: dag_id, run_id, state."""
+    begin, past = stretch or (None, None)
+    params = {"run_id": run_id, "dag_id": dag_id, "begin": begin, "past": past, "limit": limit}
+    found = await read(conn, "why/find_runs", params)
+    return [row for row in found if row["run_id"] == run_id] or found
 
 
 async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_index: int = UNMAPPED) -> Why:
@@ -34,6 +40,9 @@ async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_ind
         found = await read(conn, "why/find_instance", {**names, "lease_s": LEASE_S})
         if not found:
             hint = await similar_task(conn, dag_id, task_id)
+            if await find_runs(conn, run_id, dag_id=dag_id):
+                has_not = f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}"
+                raise DagNotFound(f"{has_not}.{hint} To see its tasks: evenflow tasks list {dag_id}/{run_id}")
             where = f"in a run {run_id!r} of DAG {dag_id!r}"
             raise DagNotFound(f"There is no task {task_id!r} {where}.{hint} See: evenflow runs list {dag_id}")
         row = found[0]
@@ -99,7 +108,7 @@ async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_ind
 
 async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[Reason]:
     if row["worker"] is not None:
-        return [why.Running(since=row["claimed_at"], worker=row["worker"], host=row["host"])]
+        return [why.Running(since=row["claimed_at"], worker=row["worker"], host=row["host"], kill_at=row["kill_at"])]
     params = {name: row[name] for name in ("queue", "class", "priority", "epoch")}
     returns = row["class"] == RETURN
     (queue,) = await read(conn, "why/read_queue", {**params, "returns": returns, "counted": LINE_COUNTED, "lease_s": LEASE_S})
@@ -132,6 +141,7 @@ async def _run_queued(conn: Conn, row: Row) -> list[Reason]:
             ahead=before["ahead"],
             counted=before["ahead"] < LINE_COUNTED,
             held_by=holders[0]["held_by"] if holders else 0,
+            unclaimed=0,
             holders=[
                 why.Holder(
                     dag_id=dag_id,

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from evenflow.api.rest.context import Connection
 from evenflow.api.rest.models import Name, Page
+from evenflow.api.run_names import stretch_of
 from evenflow.core.model import UNMAPPED
 from evenflow.core.plan import MOST_SHOWN, Plan
 from evenflow.core.states import RunState
@@ -26,9 +27,11 @@ class RunName(BaseModel):
 
 
 @routes.get("/runs/{run_id}")
-async def find_run(conn: Connection, run_id: Annotated[Name, Path()]) -> Page[RunName]:
-    """The runs of this name. Several DAGs may have one each."""
-    rows = await find_runs(conn, run_id)
+async def find_run(
+    conn: Connection, run_id: Annotated[Name, Path()], dag_id: Annotated[Name | None, Query()] = None
+) -> Page[RunName]:
+    """The runs of this name, or where there is none, of this logical date (a day of UTC, or a second): of one DAG, or of all."""
+    rows = await find_runs(conn, run_id, dag_id=dag_id, stretch=stretch_of(run_id))
     return Page[RunName].model_validate({"items": rows, "limit": RUNS_NAMED, "offset": 0, "more": len(rows) == RUNS_NAMED})
 
 

@@ -48,7 +48,7 @@ class Page(BaseModel, Generic[T]):
 
 class DeletedDag(BaseModel):
     dag_id: str
-    runs: int = Field(description="How many runs of it were deleted.")
+    runs: int = Field(description="How many runs of it were deleted, or would be.")
 
 
 class DagSummary(BaseModel):

@@ -49,6 +49,8 @@ class Operated(BaseModel):
     runs: list[str]
     instances: list[TouchedInstance]
     more: bool = Field(description="Whether there are more instances than are listed.")
+    total: int = Field(description="How many instances there are; at least so many unless `counted`.")
+    counted: bool
     already: bool = Field(description="Of a mark: whether all that is meant was so already when this was asked.")
 
 

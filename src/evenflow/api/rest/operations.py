@@ -103,7 +103,7 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
     specs = await operators.read_specs(conn, {run.version_key for run in runs})
     graphs = {version_key: Graph.of(DagSpec.from_json(spec)) for version_key, spec in specs.items()}
     _check(graphs[runs[0].version_key], dag_id, run_id, scope)
-    instances = await _touched(conn, runs, graphs, operation)
+    instances, total = await _touched(conn, runs, graphs, operation)
     already = not instances and operation.event in _MARKED and await _is_so(conn, runs, graphs, operation)
     if not instances and not already and operation.event in _MARKED and operation.tasks is not None:
         raise Refused(
@@ -122,8 +122,10 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
         {
             "dry_run": scope.dry_run,
             "runs": [run.run_id for run in runs],
-            "instances": instances[: limits.PAGE],
-            "more": len(instances) > limits.PAGE,
+            "instances": instances,
+            "more": total > len(instances),
+            "total": min(total, limits.OPERATED_COUNTED),
+            "counted": total <= limits.OPERATED_COUNTED,
             "already": already,
         }
     )
@@ -131,9 +133,9 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
 
 async def _touched(
     conn: operators.Conn, runs: Sequence[operators.FoundRun], graphs: Mapping[int, Graph], operation: Operation
-) -> list[operators.Row]:
-    """What the operation would touch, as the schedulers find it: one more than is shown, if there is more. A question for each
-    version of the DAG, not for each run.
+) -> tuple[list[operators.Row], int]:
+    """What the operation would touch, as the schedulers find it: the instances that are listed, and how many there are, counted
+    until they are more than the limit. A question for each version of the DAG, not for each run.
     """
     states = touched_states(operation.event, operation.only)
     takes_back = (
@@ -151,12 +153,15 @@ async def _touched(
                 found[run.run_id] = [{**row, "task_id": task.task_id} for task in tasks]
         elif not (ends and run.state in RUN_FINISHED) and not (takes_back and run.marked_failed):
             asked[run.version_key].append(run.run_key)
+    total = sum(map(len, found.values()))
     for version_key, run_keys in asked.items():
         keys = _keys(targets(graphs[version_key], operation))
-        left = operation.only is Only.FAILED
-        for row in await operators.list_touched(conn, run_keys, keys, states, left=left, limit=limits.PAGE + 1):
+        left, counted = operation.only is Only.FAILED, max(limits.OPERATED_COUNTED + 1 - total, limits.PAGE)
+        rows = await operators.list_touched(conn, run_keys, keys, states, left=left, limit=limits.PAGE, counted=counted)
+        total += rows[0]["total"] if rows else 0
+        for row in rows:
             found[row["run_id"]].append(row)
-    return list(islice((row for run in runs for row in found[run.run_id]), limits.PAGE + 1))
+    return list(islice((row for run in runs for row in found[run.run_id]), limits.PAGE)), total
 
 
 async def _is_so(
@@ -169,7 +174,7 @@ async def _is_so(
     for version_key, graph in graphs.items():
         run_keys = [run.run_key for run in runs if run.version_key == version_key]
         keys = _keys(targets(graph, operation))
-        if keys and await operators.list_touched(conn, run_keys, keys, {wanted}, left=False, limit=1):
+        if keys and await operators.list_touched(conn, run_keys, keys, {wanted}, left=False, limit=1, counted=1):
             return True
     return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
@@ -13,12 +13,12 @@ from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.models import CancelledRuns, CancelRequest, Page, Run, RunChange, RunDetail, RunRequest, TaskInstance
-from evenflow.api.run_names import check_dag, check_run_id
+from evenflow.api.run_names import check_dag, check_run_id, stretch_of
 from evenflow.core.model import DagSpec
 from evenflow.core.states import RUN_FINISHED, RunState, TaskState
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
-from evenflow.store import callbacks, dags, events, views
+from evenflow.store import callbacks, dags, events, views, why
 
 routes = APIRouter(tags=["Runs"])
 
@@ -145,11 +145,5 @@ async def found_run(conn: views.Conn, dag_id: str, run_id: str) -> views.Row:
 
 async def _of_that_date(conn: views.Conn, dag_id: str, text: str) -> str:
     """A sentence that names the runs of the date, or moment, that was given instead of a name; or nothing."""
-    try:
-        begin = datetime.fromisoformat(text)
-        begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
-        past = begin + (timedelta(days=1) if len(text) <= len("2026-01-01") else timedelta(seconds=1))
-    except (ValueError, OverflowError):
-        return ""
-    names = await dags.list_logical(conn, dag_id, begin, past, limit=limits.USERS_SHOWN)
-    return f" Of that date it has {', '.join(map(repr, names))}." if names else ""
+    found = await why.find_runs(conn, text, dag_id=dag_id, stretch=stretch_of(text), limit=limits.USERS_SHOWN)
+    return f" Of that date it has {', '.join(repr(row['run_id']) for row in found)}." if found else ""
