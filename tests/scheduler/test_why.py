@@ -409,7 +409,7 @@ async def test_what_there_is_not(asking: Asking) -> None:
     world.add_dag(dag(task("t"), task("m", mapping=mapped(3))))
     run = world.trigger("d")
     world.advance()
-    with pytest.raises(DagNotFound, match="There is no task 'nope' in a run"):
+    with pytest.raises(DagNotFound, match=r"has no task 'nope'\. To see its tasks: evenflow tasks list d/"):
         await asking.why(run, "nope")
     with pytest.raises(DagNotFound, match="has no instance 3: the last one is 2"):
         await asking.why(run, "m", 3)
