@@ -1,10 +1,9 @@
-"""``.evenflowignore``: which files below a folder are no DAG files. A subset of what ``.gitignore`` can say."""
+"""``.evenflowignore``: which files below a folder are no DAG files, as Git reads ``.gitignore`` but for escapes and ``[^a]``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 
 IGNORE_FILE = ".evenflowignore"
 
@@ -12,16 +11,21 @@ IGNORE_FILE = ".evenflowignore"
 @dataclass(frozen=True, slots=True)
 class Rule:
     folder: str  # of the ignore file, "" for the root
-    pattern: str  # fnmatch; * also matches /
-    anchored: bool  # matched against the path below the folder, else against the last name
+    pattern: tuple[str, ...]  # of the names of a path below the folder: fnmatch, or ** for any number of them
     folders_only: bool
     negated: bool
 
     def matches(self, path: str, *, is_folder: bool) -> bool:
         if self.folders_only and not is_folder:
             return False
-        below = path.removeprefix(f"{self.folder}/") if self.folder else path
-        return fnmatchcase(below if self.anchored else PurePosixPath(path).name, self.pattern)
+        names = path.removeprefix(f"{self.folder}/").split("/")
+        ends = {0}  # how many names the pattern may stand for, up to the part that is looked at
+        for part in self.pattern:
+            if part == "**":
+                ends = set(range(min(ends, default=len(names)), len(names)))
+            else:
+                ends = {end + 1 for end in ends if end < len(names) and fnmatchcase(names[end], part)}
+        return len(names) in ends
 
 
 def read_rules(text: str, folder: str) -> tuple[Rule, ...]:
@@ -33,10 +37,12 @@ def read_rules(text: str, folder: str) -> tuple[Rule, ...]:
             negated = pattern.startswith("!")
             pattern = pattern.removeprefix("!")
             name = pattern.rstrip("/")
-            rules.append(Rule(folder, name.lstrip("/"), "/" in name, pattern.endswith("/"), negated))
+            parts = name.removeprefix("/").split("/") if "/" in name else ["**", name]
+            parts += ["*"] if parts[-1] == "**" else []  # what is in a folder, not the folder
+            rules.append(Rule(folder, tuple(parts), pattern.endswith("/"), negated))
     return tuple(rules)
 
 
 def is_ignored(path: str, rules: tuple[Rule, ...], *, is_folder: bool) -> bool:
-    """Whether the last rule that matches ``path``, relative to the root, says so."""
+    """Whether the last rule that matches ``path``, relative to the root, says so. The folders that it is in are not ignored."""
     return next((not rule.negated for rule in reversed(rules) if rule.matches(path, is_folder=is_folder)), False)
