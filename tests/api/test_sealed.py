@@ -68,6 +68,15 @@ async def test_what_cannot_be_stored_is_refused_without_showing_it(rest: RestCli
     assert "pass" not in str(refused.value).replace("password", "")
 
 
+@pytest.mark.parametrize("name", ["my conn", " conn", "conn\n", "c\x07", "c" * 251])
+async def test_the_name_of_a_connection_says_what_is_allowed(rest: RestClient, name: str) -> None:
+    """R-CS10"""
+    with pytest.raises(ApiRefused, match=r"has 1 to 250 characters: letters, digits and any of _ - \. : # ! \( \); '.*' is none"):
+        await rest.set_connection(name, uri=URI)
+    for fine in ("aws:default", "Größe.2", "a-b_c#!(1)"):
+        await rest.set_connection(fine, uri=URI)
+
+
 async def test_variables(rest: RestClient) -> None:
     await rest.set_variable("region", value="eu")
     await rest.set_variable("db_password", value="tiny")
@@ -166,6 +175,20 @@ async def test_a_try_gets_what_its_dag_may_use_while_it_runs(rest: RestClient, c
     world.end(1)
     with pytest.raises(StaleEpoch):
         await client.ask(token, "connection", q.AskNamed(name="warehouse"))
+
+
+async def test_a_try_is_told_similar_names_of_what_its_dag_may_use(rest: RestClient, client: ExecutionClient, world: World) -> None:
+    """R-CS10: where it asks for them, and nothing else."""
+    await rest.set_connection("warehouse", uri=URI, dags=["sal?s"])
+    await rest.set_connection("warehosen", uri=URI, dags=["finance"])
+    await rest.set_connection("shop", uri=URI)
+    await rest.set_variable("warehoses", value="x")
+    world.dispatch(world.run(world.version()), 1)
+    token = world.try_token(1)
+    asked = q.AskNamed(name="warehose", similar=True)
+    assert await client.ask(token, "connection", asked) == q.Found(similar=["warehouse"])
+    assert await client.ask(token, "variable", asked) == q.Found(similar=["warehoses"])
+    assert await client.ask(token, "connection", q.AskNamed(name="warehouse", similar=True)) == q.Found(text=URI)
 
 
 async def test_only_tries_and_operators_may_ask(

@@ -51,7 +51,7 @@ async def test_a_revoked_token_is_refused_at_once_with_all_that_came_from_it(
     api: ApiService, api_url: str, database_url: str, world: World
 ) -> None:
     """The worker is told that it is not known: so it kills what it runs, tries to register, and learns why it may not."""
-    client = ExecutionClient(api_url, await create_token(database_url, api._vault, "worker", name="fleet", by="ada"))
+    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).text)
     service = await new_worker(client)
     assert (await client.beat(service, m.Beat())).known
     (given,) = await list_tokens(database_url)
@@ -72,7 +72,7 @@ async def test_a_revoked_token_is_refused_at_once_with_all_that_came_from_it(
 
 
 async def test_an_operators_token_is_revoked(api: ApiService, api_url: str, database_url: str) -> None:
-    async with RestClient(api_url, await create_token(database_url, api._vault, "operator", name="bob", by="ada")) as bob:
+    async with RestClient(api_url, (await create_token(database_url, api._vault, "operator", name="bob", by="ada")).text) as bob:
         await bob.list_runs()
         await revoke_token(database_url, (await list_tokens(database_url))[0].token_id, by="ada")
         await until(lambda: revoked_in_use(api), "the API's knowledge")
@@ -165,7 +165,7 @@ async def test_who_cannot_renew_says_so_once(monkeypatch: pytest.MonkeyPatch) ->
 async def test_it_is_known_when_a_token_was_used(api: ApiService, api_url: str, database_url: str, world: World) -> None:
     """R-SE5: by itself, or by a service that came with it; written once an hour."""
     assert api._trail is not None
-    client = ExecutionClient(api_url, await create_token(database_url, api._vault, "worker", name="fleet", by="ada"))
+    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).text)
     await create_token(database_url, api._vault, "worker", name="idle", by="ada")
     service = await new_worker(client)
     await api._trail.flush()
@@ -183,7 +183,7 @@ async def test_it_is_known_when_a_token_was_used(api: ApiService, api_url: str, 
 
 
 async def test_keys_are_rotated_while_a_worker_beats(api: ApiService, api_url: str, database_url: str, world: World) -> None:
-    client = ExecutionClient(api_url, await create_token(database_url, api._vault, "worker", name="fleet", by="ada"))
+    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).text)
     service = await new_worker(client)
     assert await rotate_keys(database_url, api._vault, at_once=False, by="ada") == (2, [])
     await until(lambda: keys_in_use(api) == {1, 2}, "two keys")

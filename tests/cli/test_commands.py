@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -134,9 +135,18 @@ def test_the_embedded_one_is_not_touched_when_another_is_named(evenflow, databas
 
 
 def test_tokens(evenflow, database_url: str) -> None:
-    token = evenflow("tokens", "create", "worker", DATABASE_URL=database_url).stdout.strip()
-    assert token.count(".") == 2
-    assert json.loads(evenflow("tokens", "create", "operator", "--json", DATABASE_URL=database_url).stdout)["kind"] == "operator"
+    """R-CS10: the text alone goes to where it is taken; what `revoke` needs is told beside it."""
+    done = evenflow("tokens", "create", "worker", DATABASE_URL=database_url)
+    assert done.stdout.strip().count(".") == 2
+    made = json.loads(evenflow("tokens", "create", "operator", "--json", DATABASE_URL=database_url).stdout)
+    told = json.loads(evenflow("tokens", "list", "--json", DATABASE_URL=database_url).stdout)
+    operator, worker = told
+    assert made == {**{name: operator[name] for name in ("kind", "token_id", "expires_at")}, "token": made["token"]}
+    number = worker["token_id"]
+    assert re.fullmatch(
+        rf"It is token {number}, good until \d{{4}}-.+\. To revoke it, type: evenflow tokens revoke {number}\n", done.stderr
+    )
+    assert evenflow("tokens", "revoke", str(number), DATABASE_URL=database_url).returncode == Exit.OK
 
 
 def test_doctor_finds_everything_well(evenflow, database_url: str) -> None:

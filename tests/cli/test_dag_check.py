@@ -123,6 +123,15 @@ def test_a_missing_package_says_where_to_install_it(evenflow: Evenflow, tmp_path
     assert "/python -m pip install nothing_there" in done.stdout
 
 
+def test_a_misspelt_name_is_told_before_what_was_meant(evenflow: Evenflow, tmp_path: Path) -> None:
+    """R-CS10"""
+    (tmp_path / "a.py").write_text("from evenflow import DAG, EmptyOperater\n")
+    (told,) = [line for line in evenflow("dags", "check", str(tmp_path)).stdout.splitlines() if "error: " in line]
+    assert "ImportError: cannot import name 'EmptyOperater' from 'evenflow'" in told
+    assert told.endswith("(line 1). Did you mean 'EmptyOperator'?")
+    assert told.count("EmptyOperator") == 1
+
+
 def test_a_function_that_is_not_called(evenflow: Evenflow, tmp_path: Path) -> None:
     """R-CS10"""
     (tmp_path / "a.py").write_text("from evenflow import dag\n\n@dag(schedule=None)\ndef etl():\n    pass\n")

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from evenflow.core.settings import SETTINGS
 from tests.cli.command_line import CommandLine
 from tests.running import RunningEvenflow, environment
 
@@ -30,7 +31,9 @@ def test_dags(cli: CommandLine) -> None:
 def test_pausing(cli: CommandLine) -> None:
     assert cli.show("dags", "pause", "steered") == "steered is paused; what runs goes on\n"
     assert [dag["is_paused"] for dag in cli.ask("dags", "list")["dags"] if dag["dag_id"] == "steered"] == [True]
-    assert " paused " in cli.show("dags", "list")
+    columns, *rows = cli.show("dags", "list").splitlines()
+    (steered,) = [row for row in rows if row.startswith("steered ")]
+    assert steered[columns.index("state") :].startswith("paused ")
     assert "The DAG 'steered' is paused, so its run would wait." in cli.refused("run", "steered")
     assert "The DAG is paused, so the run waits." in cli.show("dags", "trigger", "steered", "--run-id", "patient")
     assert "1 run has not begun, those of paused DAGs included. To see them: evenflow runs list --state queued" in cli.show(
@@ -231,7 +234,12 @@ def test_settings(cli: CommandLine) -> None:
     assert cli.show("settings", "set", "fast_follow", "true") == "fast_follow is true\n"
     setting, *_ = cli.ask("settings", "list")["settings"]
     assert (setting["name"], setting["value"], setting["default"]) == ("fast_follow", True, True)
-    assert "fast_follow" in cli.show("settings", "list")
+    columns, *rows = cli.show("settings", "list").splitlines()
+    assert columns.split() == ["setting", "value", "default", "set", "by", "at"]
+    table, meanings = rows[: rows.index("")], rows[rows.index("") + 1 :]
+    assert (len(table), len(meanings)) == (len(SETTINGS), len(SETTINGS))
+    assert all(len(row) <= 120 for row in table)
+    assert meanings[0].startswith("fast_follow: Whether what becomes ready")
     assert "is true or false, not 'off'. Type for example: evenflow settings set" in cli.refused(
         "settings", "set", "fast_follow", "off"
     )
@@ -291,6 +299,7 @@ def test_events_of_people(steered: RunningEvenflow, cli: CommandLine) -> None:
     (event,) = cli.ask("events", "audited")["events"]
     assert (event["action"], event["detail"]) == ("pool.set", {"slots": 3})
     assert event["actor"]
+    assert " slots=3\n" in cli.show("events", "audited")
 
 
 def test_output_goes_on_when_its_reader_has_gone(steered: RunningEvenflow, cli: CommandLine) -> None:
@@ -349,6 +358,17 @@ def test_a_connection_is_a_uri(cli: CommandLine) -> None:
     refused = cli.refused("connections", "set", "w", "notauri")
     assert "The connection 'w' is no URI. Write one: scheme://login:password@host:port/path?key=value" in refused
     assert cli.show("connections", "set", "spark_here", "local[2]").startswith("spark_here is stored")
+    refused = cli.refused("connections", "set", "w", "http://host:8o80/")
+    assert refused.endswith("Write scheme://login:password@host:port/path?key=value\n")
+
+
+def test_a_connection_is_tested_as_a_task_would_find_it(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-CS10: in the environment, and only then in the database."""
+    cli.show("connections", "set", "tested", "spark-local://")
+    assert "tested of the database: it runs on the worker's machine" in cli.show("connections", "test", "tested")
+    monkeypatch.setenv("EVENFLOW_CONN_TESTED", "ftp://host")
+    code, out, _ = cli("connections", "test", "tested")
+    assert (code, out.startswith("tested of this machine: a connection of type ftp cannot be tested here")) == (1, True)
 
 
 def test_times_carry_their_zone(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

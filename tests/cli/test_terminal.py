@@ -39,3 +39,18 @@ def test_json_says_the_same_without_orders(capsys: pytest.CaptureFixture[str]) -
     shown = capsys.readouterr().out
     assert shown.rstrip("\n").isprintable()
     assert json.loads(shown) == {"name": NAME}
+
+
+def test_details_are_told_in_words() -> None:
+    """R-CS10"""
+    detail = {
+        "kind": "worker",
+        "scope": [],
+        "token": 3,
+        "tokens": [1, 2],
+        "reason": "no [good] token",
+        "at_once": False,
+        "dags": None,
+    }
+    told = "kind=worker, scope=all, token=3, tokens=1 2, reason=no [good] token, at_once=false, dags=none"
+    assert (terminal.detail_text(detail), terminal.detail_text(None)) == (told, "")

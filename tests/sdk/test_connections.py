@@ -31,16 +31,24 @@ def test_what_is_not_defined_says_what_to_type(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(ConnectionNotFound) as raised:
         get_connection("my_db")
     assert str(raised.value) == (
-        "Connection 'my_db' is not defined (defined: other). Add my_db = \"scheme://host:port\" under [connections] in "
+        "Connection 'my_db' is not defined (this host defines: other). Add my_db = \"scheme://host:port\" under [connections] in "
         "evenflow.toml, or type: export EVENFLOW_CONN_MY_DB=scheme://host:port. The database was not asked, for no task is "
         "running: use it inside a task, or in a template as {{ conn.my_db }}"
     )
+
+
+def test_what_was_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-CS10"""
+    monkeypatch.setenv("EVENFLOW_CONN_MY_DB", "x://y")
+    with pytest.raises(ConnectionNotFound, match=r"\. Did you mean 'my_db'\? Add my_bd = "):
+        get_connection("my_bd")
 
 
 def test_a_broken_uri_does_not_show_its_password() -> None:
     with pytest.raises(ConnectionNotFound) as raised:
         Connection.parse("db", "postgresql://me:secret@host:port/x")
     assert "Connection 'db' is not a URI" in str(raised.value)
+    assert str(raised.value).endswith("Write scheme://login:password@host:port/path?key=value")
     assert "secret" not in str(raised.value)
 
 

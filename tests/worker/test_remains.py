@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from structlog.testing import capture_logs
 
 from evenflow.api.service import ApiService
+from evenflow.process.limits import PROCESSES_NAMED
+from evenflow.process.remains import named
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from tests.worker.conftest import Heard, StartTemplate, StartWorker, worker_process
@@ -155,6 +159,42 @@ async def test_what_a_try_leaves_in_the_ordinary_way_stays(world: World, worker:
     other = world.task("raise RuntimeError")
     await world.exit_of(other)
     assert all(map(runs, pids))
+
+
+async def test_what_is_left_running_is_told(world: World, start_worker: StartWorker, strays: Strays) -> None:
+    """R-CS10: by the log of its try, of that alone, and by the worker at its end, as long as it runs. What stays in the session of
+    the try is killed.
+    """
+    worker = await start_worker()
+    same_session = "subprocess.Popen(['sleep', '601'], process_group=0)\n"
+    epoch = world.task(strays.task + same_session)
+    said = await world.logged(epoch, " running: ")
+    pids = await strays.pids()
+    assert "-- left 3 processes running: " in said
+    assert all(f" (pid {pid})" in said for pid in pids)
+    assert f"sleep (pid {pids[0]})" in said
+    one = world.task("import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)")
+    alone = re.search(r"-- left 1 process running: sleep \(pid (\d+)\) --", await world.logged(one, " running: "))
+    assert alone
+    os.kill(int(alone[1]), signal.SIGKILL)
+    await until(lambda: not runs(int(alone[1])), "its end")
+    other = world.task("print('done')")
+    await world.exit_of(other)
+    assert " running: " not in await world.logged(other, "done")
+    os.kill(pids[1], signal.SIGKILL)
+    await until(lambda: not runs(pids[1]), "its end")
+    with capture_logs() as logs:
+        await worker.stop()
+    (told,) = [each["processes"] for each in logs if each["event"] == "tasks have left processes running"]
+    assert sorted(told.split(", ")) == sorted(f"sleep (pid {pid})" for pid in (pids[0], pids[2]))
+    assert runs(pids[0])
+
+
+def test_few_are_named() -> None:
+    """R-CS10"""
+    told = named([os.getpid()] * (PROCESSES_NAMED + 2)).split(", ")
+    assert (len(told), told[-1]) == (PROCESSES_NAMED + 1, "...")
+    assert named([2**22 + 1]) == f"? (pid {2**22 + 1})"
 
 
 async def test_what_cannot_be_killed_is_told(

@@ -120,8 +120,17 @@ with DAG("d", user_defined_macros={"who": "ada"}):
 async def test_a_name_that_is_not_defined(world: World) -> None:
     epoch = world.task("return Variable.get('nowhere')", head=HEAD)
     reason = (await world.exit_of(epoch))["reason"]
-    assert reason.startswith("VariableNotFound: Variable 'nowhere' is not defined (defined: none). Give a default, or type: export")
+    assert reason.startswith("VariableNotFound: Variable 'nowhere' is not defined. Give a default, or type: export")
     assert reason.endswith("For all workers, type: evenflow variables set nowhere")
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_name_that_is_nearly_right(world: World, store: Store) -> None:
+    """R-CS10: the database tells what was meant, of what the DAG may use."""
+    store("connection", "warehouse", URI)
+    store("connection", "warehosen", URI, dags=["finance_*"])
+    reason = (await world.exit_of(world.task("get_connection('warehose')", head=HEAD)))["reason"]
+    assert reason.startswith("ConnectionNotFound: Connection 'warehose' is not defined. Did you mean 'warehouse'? Add warehose = ")
 
 
 async def downstream_of(world: World, source: str, first: TaskSpec, second: TaskSpec) -> tuple[int, str]:

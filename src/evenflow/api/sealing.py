@@ -12,6 +12,8 @@ from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.connections import Connection
 from evenflow.store.sealed import Kind
 
+_CONNECTION = re.compile(r"[\w.:#!()-]+")  # as in Airflow, without slashes
+
 
 def may_use(patterns: Sequence[str], dag_id: str, bundle: str) -> bool:
     """Whether one of ``patterns`` fits a DAG of this bundle; without patterns every DAG may."""
@@ -26,12 +28,12 @@ def fits(pattern: str, dag_id: str, bundle: str) -> bool:
 
 def check_value(kind: Kind, name: str, text: str) -> None:
     """Raises :class:`Refused` for a name or a text that cannot be stored. The text is not shown."""
-    if not 1 <= len(name) <= limits.NAME or not name.isprintable() or "/" in name or name != name.strip():
-        raise Refused(
-            422,
-            "bad_value",
-            f"The name of a {kind} has 1 to {limits.NAME} printable characters without a slash, not {name!r:.300}.",
-        )
+    if kind == "connection":
+        fits, allowed = _CONNECTION.fullmatch(name) is not None, "characters: letters, digits and any of _ - . : # ! ( )"
+    else:
+        fits, allowed = name.isprintable() and "/" not in name and name == name.strip(), "printable characters without a slash"
+    if not fits or not 1 <= len(name) <= limits.NAME:
+        raise Refused(422, "bad_value", f"The name of a {kind} has 1 to {limits.NAME} {allowed}; {name!r:.300} is none.")
     if len(text.encode("utf-8", "surrogatepass")) > limits.SEALED:
         raise too_large(f"The {kind} {name!r}", limits.SEALED)
     if kind == "connection":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as jsonlib
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,9 @@ from evenflow.cli.remote import remote
 from evenflow.cli.secret_input import read_secret
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 from evenflow.errors import ParamError
+from evenflow.runtime.settings import load_settings
 from evenflow.sdk.connections import Connection, uri_of_fields
+from evenflow.sdk.lookup import CONNECTION, find_here
 
 app = App(name="connections")
 
@@ -44,7 +47,7 @@ async def list_(*, limit: Annotated[int, Parameter(help="How many at most.")] = 
         )
         for c in found
     )
-    print_table(("connection", "type", "host", "#port", "login", "DAGs", "changed", ""), rows, empty="No connections.")
+    print_table(("connection", "type", "host", "#port", "login", "DAGs", "changed", "description"), rows, empty="No connections.")
 
 
 @app.command
@@ -122,16 +125,23 @@ async def delete(name: str, /, *, json: Json = False) -> None:
 
 @app.command(name="test")
 async def try_out(name: str, /, *, json: Json = False) -> int:
-    """Connect, from this machine: postgres, http(s), spark and sc. Exit code 1 when it fails or cannot be tested."""
-    async with remote() as client:
-        found = await client.get_connection(name, reveal=True)
-    if found.problem:
-        raise ParamError(found.problem)
-    works, said = await asyncio.to_thread(try_connection, Connection.parse(name, found.uri))
+    """Connect, from this machine: postgres, http(s), spark and sc. Exit code 1 when it fails or cannot be tested.
+
+    As for a task, what this machine defines (EVENFLOW_CONN_<ID>, [connections], EVENFLOW_SECRETS_DIR) comes before the database.
+    """
+    settings = load_settings()
+    uri, where = find_here(CONNECTION, name, {**os.environ, **settings.connection_environment()}), "of this machine"
+    if uri is None:
+        async with remote(settings) as client:
+            found = await client.get_connection(name, reveal=True)
+        if found.problem:
+            raise ParamError(found.problem)
+        uri, where = found.uri, "of the database"
+    works, said = await asyncio.to_thread(try_connection, Connection.parse(name, uri))
     if json:
-        print_json({"name": name, "works": works, "said": said})
+        print_json({"name": name, "where": where, "works": works, "said": said})
     else:
-        say(f"{name}: {said}", "green" if works else "red")
+        say(f"{name} {where}: {said}", "green" if works else "red")
     return 0 if works else 1
 
 

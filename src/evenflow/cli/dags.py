@@ -40,7 +40,7 @@ async def list_(
     if json:
         print_json({"dags": page.items, "more": page.more, "parse_errors": errors.items, "parse_warnings": warnings.items})
         return
-    columns = ("DAG", "schedule", "last run", "at", "next", "file")
+    columns = ("DAG", "state", "schedule", "last run", "at", "next", "file")
     print_table(columns, (_row(dag) for dag in page.items), empty="No DAGs yet. Put a file with one into the DAG folder.")
     if page.more:
         say(f"... and more; see them with --limit {2 * limit}", "bright_black")
@@ -136,12 +136,15 @@ def _row(dag: DagSummary) -> tuple[object, ...]:
     name = Text(dag.dag_id, style="bold")
     if dag.display_name != dag.dag_id:
         name.append(f"  {dag.display_name}", style="not bold")
-    if dag.is_paused or dag.service_state != ServiceState.ACTIVE:
-        name.append(f"  {_standing(dag)}", style="not bold yellow")
-    if not dag.is_active:
-        name.append("  gone", style="not bold bright_black")
     last = state_text(dag.last_run_state) if dag.last_run_state else Text("never", style="bright_black")
-    return name, _schedule(dag), last, local_time(dag.last_run_at), local_time(dag.next_run_at), dag.file
+    return name, _state(dag), _schedule(dag), last, local_time(dag.last_run_at), local_time(dag.next_run_at), dag.file
+
+
+def _state(dag: DagSummary) -> Text:
+    if not dag.is_active:
+        return Text("gone", style="bright_black")
+    standing = _standing(dag)
+    return Text(standing, style="" if standing == IN_WORDS[ServiceState.ACTIVE] else "yellow")
 
 
 def _standing(dag: DagSummary) -> str:
@@ -178,7 +181,7 @@ def _show(dag: DagDetail) -> None:
     if dag.params:
         say("")
         params = ((p.name, "required" if p.required else p.default, p.schema.get("type", ""), p.description) for p in dag.params)
-        print_table(("parameter", "default", "type", ""), params, empty="")
+        print_table(("parameter", "default", "type", "description"), params, empty="")
     say("")
     tasks = (
         (

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
 from evenflow.cli.remote import remote
-from evenflow.cli.terminal import Json, local_time, print_json, print_table
+from evenflow.cli.terminal import Json, detail_text, local_time, print_json, print_table
 
 
 async def events(
@@ -40,7 +39,7 @@ async def events(
             e.times,
             e.token_id,
             e.address,
-            msgspec.json.encode(e.detail).decode() if e.detail else "",
+            detail_text(e.detail),
         )
         for e in page.items
     )

@@ -31,7 +31,7 @@ async def list_(*, json: Json = False) -> None:
         print_json({"pools": pools})
     else:
         rows = ((pool.name, pool.used, pool.slots, pool.policy, pool.while_deferred, pool.description) for pool in pools)
-        print_table(("pool", "#used", "#slots", "policy", "while deferred", ""), rows, empty="No pools.")
+        print_table(("pool", "#used", "#slots", "policy", "while deferred", "description"), rows, empty="No pools.")
 
 
 @app.command(name="set")

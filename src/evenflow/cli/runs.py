@@ -14,7 +14,7 @@ from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
 from evenflow.cli.run_watch import watch_run
-from evenflow.cli.terminal import Json, duration, local_date, local_time, print_json, print_table, say, state_text
+from evenflow.cli.terminal import Json, detail_text, duration, local_date, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import CallbackRun
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.service_states import ServiceState
@@ -289,10 +289,7 @@ async def events(
     if json:
         print_json({"dag_id": dag_id, "run_id": run_id, "events": page.items, "more": page.more})
         return
-    rows = (
-        (local_time(e.at), e.event, state_text(e.state), e.actor, ", ".join(f"{k}={v}" for k, v in (e.detail or {}).items()))
-        for e in page.items
-    )
+    rows = ((local_time(e.at), e.event, state_text(e.state), e.actor, detail_text(e.detail)) for e in page.items)
     print_table(("at", "event", "state", "who", "what"), rows, empty="Nothing has happened to it yet.")
 
 

@@ -23,10 +23,11 @@ async def list_(*, json: Json = False) -> None:
     if json:
         print_json({"settings": found})
         return
-    rows = (
-        (s.name, _shown(s.value), _shown(s.default), s.version, s.changed_by, local_time(s.changed_at), s.meaning) for s in found
-    )
-    print_table(("setting", "value", "default", "#version", "set by", "at", ""), rows, empty="No settings.")
+    rows = ((s.name, _shown(s.value), _shown(s.default), s.changed_by, local_time(s.changed_at)) for s in found)
+    print_table(("setting", "value", "default", "set by", "at"), rows, empty="No settings.")
+    say("")
+    for setting in found:
+        say(f"{setting.name}: {setting.meaning}", "bright_black")
 
 
 @app.command(name="set")

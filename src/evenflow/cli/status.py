@@ -43,7 +43,7 @@ def _show(found: Status, missing: list[str]) -> None:
         )
         for s in found.services
     )
-    print_table(("service", "name", "state", "#beat", "#up for", "", "host, pid"), rows, empty="No service has registered.")
+    print_table(("service", "name", "state", "#beat", "#up for", "busy", "host, pid"), rows, empty="No service has registered.")
     say("")
     queues = ((q.queue, q.waiting, q.running, duration(q.oldest_waiting_s)) for q in found.queues)
     print_table(("queue", "#waiting", "#running", "#longest wait"), queues, empty="No task runs, and none waits for a worker.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from json import dumps
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -142,6 +143,28 @@ def local_date(at: datetime | None) -> str:
 def say(text: str, style: str = "") -> None:
     """A line of text, however long; nothing in it is markup."""
     output.print(Text(text, style=style), soft_wrap=True)
+
+
+def detail_text(detail: dict[str, Any] | None) -> str:
+    """``kind=worker, scope=all``: what an event tells beside who did what."""
+    return ", ".join(f"{name}={_detail(name, value)}" for name, value in (detail or {}).items())
+
+
+_ALL_IF_NONE = frozenset({"scope", "dags"})  # lists of what something is for
+
+
+def _detail(name: str, value: Any) -> str:
+    match value:
+        case []:
+            return "all" if name in _ALL_IF_NONE else "none"
+        case [*several]:
+            return " ".join(_detail(name, each) for each in several)
+        case str():
+            return value
+        case None:
+            return "none"
+        case _:
+            return dumps(value, ensure_ascii=False)
 
 
 def _cell(value: Any) -> str:

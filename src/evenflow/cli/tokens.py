@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
+from evenflow.cli.terminal import Json, errors, local_time, print_json, print_table, say
 from evenflow.errors import BadValue
 from evenflow.runtime.database import open_database
 from evenflow.runtime.settings import Settings, load_settings
@@ -38,7 +38,7 @@ async def create(
     days: Annotated[float | None, Parameter(help="How long it is good: 90 for an operator, else 30.")] = None,
     json: Json = False,
 ) -> None:
-    """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN.
+    """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN. Its number and its end go to stderr.
 
     With that of a service any number of these may register; each is then given a token of its own, which renews itself and is for
     the same queues or bundles.
@@ -54,9 +54,12 @@ async def create(
         ttl = None if days is None else days * DAY_S
         token = await tokens.create_token(url, vault_of(settings), kind, name=name or by, scope=scope, by=by, ttl=ttl)
     if json:
-        print_json({"kind": kind, "token": token})
-    else:
-        say(token)
+        print_json({"kind": kind, "token": token.text, "token_id": token.token_id, "expires_at": token.expires_at})
+        return
+    say(token.text)
+    until = local_time(token.expires_at)
+    revoke = f"evenflow tokens revoke {token.token_id}"
+    errors.print(f"It is token {token.token_id}, good until {until}. To revoke it, type: {revoke}", soft_wrap=True)
 
 
 @app.command(name="list")

@@ -39,7 +39,7 @@ async def list_(*, limit: Annotated[int, Parameter(help="How many at most.")] = 
         )
         for v in found
     )
-    print_table(("variable", "value", "DAGs", "changed", "by", ""), rows, empty="No variables.")
+    print_table(("variable", "value", "DAGs", "changed", "by", "description"), rows, empty="No variables.")
 
 
 @app.command

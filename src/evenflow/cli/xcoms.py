@@ -46,7 +46,7 @@ async def list_(
         )
         for x in page.items
     )
-    print_table(("task", "key", "#bytes", "#elements", "at", ""), rows, empty="No XComs.")
+    print_table(("task", "key", "#bytes", "#elements", "at", "kept"), rows, empty="No XComs.")
 
 
 @app.command

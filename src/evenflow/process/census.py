@@ -61,6 +61,16 @@ def look_at(pid: int) -> Process | None:
     return None
 
 
+def name_of(pid: int) -> str:
+    """Of its program, at most 15 characters, or what it calls itself; never its arguments, which may hold secrets."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            name = file.read().removesuffix(b"\n").decode(errors="replace")
+    except OSError:
+        return "?"
+    return "".join(char if char.isprintable() else "?" for char in name)
+
+
 def threads_of(pid: int) -> dict[int, str]:
     """The states of its threads, by their ids; none when it is gone."""
     states: dict[int, str] = {}

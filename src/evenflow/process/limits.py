@@ -25,6 +25,10 @@ LOG_PATIENCE = 60.0  # that a task waits for its log when no API can store it: a
 LOG_SPOOL = 64 * 2**20  # unsent of all tries while no API can store it, then the oldest goes; what the output of a busy hour takes
 LOG_STREAMS = 10_000  # tries of which something is unsent, be it only how much was lost; a kB each
 
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+PROCESSES_NAMED = 10  # of those that tasks have left: who started them knows them by a few, and a line stays a line
+
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 CLAIM_WAIT = 25.0  # below the 30 s that the API grants; proxies commonly cut a silent request after 60

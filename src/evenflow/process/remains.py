@@ -1,4 +1,4 @@
-"""What is left of a try whose own process has ended: killed, wherever it went, and seen to be dead."""
+"""What is left of a try whose own process has ended: looked for, or killed, wherever it went, and seen to be dead."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import os
 import select
 import signal
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from evenflow.core.likeness import few
 from evenflow.errors import EvenflowError
-from evenflow.process.census import Process, listed, look_at, newest
+from evenflow.process import limits
+from evenflow.process.census import Process, listed, look_at, name_of, newest
 from evenflow.process.marks import mark_of
 from evenflow.process.striking import hunt, strike_group
 
@@ -27,6 +29,26 @@ class Outrun(EvenflowError):
 
     def __init__(self) -> None:
         super().__init__("processes that it has started fork more quickly than they can be killed")
+
+
+def still_running(marks: Collection[int], sessions: Collection[int] = ()) -> dict[int, list[int]]:
+    """By mark the pids of the processes that bear one of ``marks``, the oldest first, without those in ``sessions``, which are
+    being killed. Blocks; call it in a thread.
+    """
+    found: dict[int, list[int]] = {}
+    for pid in reversed(listed()):
+        mark = mark_of(pid)
+        if mark is not None and mark in marks:
+            process = look_at(pid)
+            if process is not None and not process.over and process.session not in sessions:
+                found.setdefault(mark, []).append(pid)
+    return found
+
+
+def named(pids: Sequence[int]) -> str:
+    """``sleep (pid 12), python3 (pid 13)``, the first ones of many."""
+    most = limits.PROCESSES_NAMED
+    return few((f"{name_of(pid)} (pid {pid})" for pid in pids[: most + 1]), most)
 
 
 def end_remains(marks: Collection[int]) -> list[int]:

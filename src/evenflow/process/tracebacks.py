@@ -50,7 +50,7 @@ def _headline(error: BaseException) -> str:
         return f"{type(error).__name__}: {error.msg}"
     if isinstance(error, SystemExit):
         return f"it called sys.exit({error.code!r})"
-    if isinstance(error, ModuleNotFoundError):
+    if isinstance(error, ImportError):  # its notes are told after the place
         return f"{type(error).__name__}: {error}"
     return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
 

@@ -163,9 +163,8 @@ async def lent_processor(settings: Settings, api_url: str, screen: Screen) -> As
             by=maker,
             leased=True,
         )
-    child = service_child(
-        Kind.PROCESSOR, settings, screen, name=f"processor-{settings.bundle}", api_url=api_url, token=token, database_url=""
-    )
+    name = f"processor-{settings.bundle}"
+    child = service_child(Kind.PROCESSOR, settings, screen, name=name, api_url=api_url, token=token.text, database_url="")
     keeping = asyncio.create_task(tokens.keep_tokens(database_url, by=maker, say=screen.say), name="keep tokens")
     try:
         await child.start()

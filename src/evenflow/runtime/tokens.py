@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
-from typing import Literal, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 import psycopg
 
@@ -31,6 +32,12 @@ LOOK_S = 5.0  # how often it is looked whether tokens are to be renewed: so long
 NO_SCOPES: Mapping[Kind, Sequence[str]] = MappingProxyType({})
 
 
+class NewToken(NamedTuple):
+    text: str  # stored nowhere
+    token_id: int
+    expires_at: datetime
+
+
 async def create_token(
     database_url: str,
     vault: Vault,
@@ -41,8 +48,8 @@ async def create_token(
     scope: Sequence[str] = (),
     ttl: float | None = None,
     leased: bool = False,
-) -> str:
-    """The text of a new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's, ``scope`` what the fleet
+) -> NewToken:
+    """A new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's, ``scope`` what the fleet
     may serve: queues, or bundles; none: all. With ``leased`` it is good for as long as :func:`keep_tokens` goes on.
     Raises :class:`SecretsError`.
     """
@@ -61,7 +68,8 @@ async def create_tokens(
         await stored.revoke_made_by(conn, by)
         keys = await _keys(conn, vault)
         return {
-            kind: await _create(conn, keys, kind, name, scopes.get(kind, ()), by, LEASED_TTL_S, leased=True) for kind in LASTS_S
+            kind: (await _create(conn, keys, kind, name, scopes.get(kind, ()), by, LEASED_TTL_S, leased=True)).text
+            for kind in LASTS_S
         }
 
 
@@ -99,12 +107,13 @@ async def _keys(conn: Conn, vault: Vault) -> KeyState:
 
 async def _create(
     conn: Conn, keys: KeyState, kind: Kind, name: str, scope: Sequence[str], by: str, ttl: float, *, leased: bool
-) -> str:
+) -> NewToken:
     names, lease = sorted(set(scope)), LEASE_S if leased else None
-    token_id = await stored.insert_token(
+    token_id, expires_at = await stored.insert_token(
         conn, kind=kind, name=name, scope=names, by=by, ttl=ttl, lease=lease, key_id=max(keys.keys)
     )
-    return mint(keys, OperatorToken(name, token_id) if kind == "operator" else FleetToken(kind, token_id, tuple(names)), ttl=ttl)
+    token = OperatorToken(name, token_id) if kind == "operator" else FleetToken(kind, token_id, tuple(names))
+    return NewToken(mint(keys, token, ttl=ttl), token_id, expires_at)
 
 
 async def list_tokens(database_url: str) -> list[GivenToken]:

@@ -47,4 +47,4 @@ async def up(settings: Settings, screen: Screen, on_ready: Callable[[LocalEvenfl
         ending.cancel()
         await evenflow.stop()
         if told_to_end.is_set():
-            screen.say("everything is stopped")
+            screen.say("all services are stopped")

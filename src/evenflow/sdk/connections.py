@@ -50,7 +50,7 @@ class Connection:
             port = parts.port
         except ValueError as error:
             raise ConnectionNotFound(
-                f"Connection {conn_id!r} is not a URI: {_without_values(error)}. Set {env_name(conn_id)} to "
+                f"Connection {conn_id!r} is not a URI: {_without_values(error)}. Write "
                 "scheme://login:password@host:port/path?key=value"
             ) from None
         return cls(
@@ -113,9 +113,8 @@ def get_connection(conn_id: str) -> Connection:
     """
     uri = lookup.find(CONNECTION, conn_id)
     if uri is None:
-        known = ", ".join(lookup.known_names(CONNECTION)) or "none"
         raise ConnectionNotFound(
-            f'Connection {conn_id!r} is not defined (defined: {known}). Add {conn_id} = "scheme://host:port" under '
+            f'{lookup.not_defined(CONNECTION, conn_id)} Add {conn_id} = "scheme://host:port" under '
             f"[connections] in evenflow.toml, or type: export {env_name(conn_id)}=scheme://host:port"
             f"{lookup.where_else(CONNECTION, conn_id)}"
         )

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol
+
+from evenflow.core.likeness import did_you_mean, few
 
 Kind = Literal["connection", "variable"]
 CONNECTION: Kind = "connection"
@@ -40,7 +42,7 @@ def find(kind: Kind, name: str) -> str | None:
     """The text of a connection or variable; None when it is defined nowhere. Raises :class:`ApiRefused` when the DAG may not use
     it.
     """
-    text = os.environ.get(env_name(kind, name)) or _in_file(kind, name)
+    text = find_here(kind, name)
     if text is not None:
         _note(kind, name, text)
         return text
@@ -51,11 +53,26 @@ def find(kind: Kind, name: str) -> str | None:
     return found
 
 
-def known_names(kind: Kind) -> list[str]:
-    """What the environment and the files define, for messages."""
+def find_here(kind: Kind, name: str, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The same without the database."""
+    return environ.get(env_name(kind, name)) or _in_file(kind, name, environ)
+
+
+def not_defined(kind: Kind, name: str) -> str:
+    """The beginning of a message: what this host defines, and what was probably meant. The database tells of no more than the DAG
+    may use.
+    """
+    here = _known_names(kind)
+    there: list[str] = _outside.ask(kind, {"name": name, "similar": True}).get("similar", []) if _outside is not None else []
+    shown = f" (this host defines: {few(here)})" if here else ""
+    return f"{kind.capitalize()} {name!r} is not defined{shown}.{did_you_mean(name, [*there, *here])}"
+
+
+def _known_names(kind: Kind) -> list[str]:
+    """What the environment and the files define."""
     prefix = ENV_PREFIXES[kind]
     names = {name.removeprefix(prefix).lower() for name in os.environ if name.startswith(prefix)}
-    folder = _folder(kind)
+    folder = _folder(kind, os.environ)
     if folder is not None and os.path.isdir(folder):
         names |= {name for name in os.listdir(folder) if not name.startswith(".")}
     return sorted(names)
@@ -108,14 +125,14 @@ def _note(kind: Kind, name: str, text: str) -> None:
     mask_values(secrets_in(kind, name, text))
 
 
-def _folder(kind: Kind) -> str | None:
-    directory = os.environ.get(DIRECTORY)
+def _folder(kind: Kind, environ: Mapping[str, str]) -> str | None:
+    directory = environ.get(DIRECTORY)
     return os.path.join(directory, FOLDERS[kind]) if directory else None
 
 
-def _in_file(kind: Kind, name: str) -> str | None:
+def _in_file(kind: Kind, name: str, environ: Mapping[str, str]) -> str | None:
     """The content of the file of that name, without the newline at its end."""
-    folder = _folder(kind)
+    folder = _folder(kind, environ)
     if folder is None or not re.fullmatch(r"[\w-][\w.-]*", name):
         return None
     try:

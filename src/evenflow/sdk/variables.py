@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evenflow.errors import VariableNotFound
-from evenflow.sdk.lookup import VARIABLE, env_name, find, known_names, outside, where_else
+from evenflow.sdk.lookup import VARIABLE, env_name, find, not_defined, outside, where_else
 
 _NO_DEFAULT: Any = object()
 
@@ -23,9 +23,8 @@ class Variable:
         if text is None:
             if default is not _NO_DEFAULT:
                 return default
-            known = ", ".join(known_names(VARIABLE)) or "none"
             raise VariableNotFound(
-                f"Variable {key!r} is not defined (defined: {known}). Give a default, or type: export "
+                f"{not_defined(VARIABLE, key)} Give a default, or type: export "
                 f"{env_name(VARIABLE, key)}=VALUE{where_else(VARIABLE, key)}"
             )
         if not deserialize_json:

@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import args_row
 
 from evenflow.store.sql import sql
+from evenflow.store.views import SIMILAR
 
 Conn = AsyncConnection[Any]
 Kind = Literal["connection", "variable"]
@@ -70,6 +71,12 @@ async def list_values(conn: Conn, kind: Kind, *, limit: int, offset: int) -> lis
     """By name."""
     cursor = conn.cursor(row_factory=args_row(SealedValue))
     return await (await cursor.execute(sql("sealed/list_all"), {"kind": kind, "limit": limit, "offset": offset})).fetchall()
+
+
+async def list_similar(conn: Conn, kind: Kind, wanted: str) -> list[tuple[str, list[str]]]:
+    """Names like ``wanted``, each with the patterns of the DAGs that may use it."""
+    names = {"kind": kind, "wanted": wanted, "limit": SIMILAR}
+    return [(name, dags) for name, dags in await (await conn.execute(sql("sealed/list_similar"), names)).fetchall()]
 
 
 async def delete_value(conn: Conn, kind: Kind, name: str) -> bool:

@@ -118,14 +118,17 @@ async def add_key(conn: Conn, seals: Seals, *, keep: bool, by: str) -> int:
 
 async def insert_token(
     conn: Conn, *, kind: str, name: str, scope: Sequence[str], by: str, ttl: float, lease: float | None = None, key_id: int
-) -> int:
-    """The number of a token that is good for ``ttl`` seconds; with a ``lease`` for so many, and again when it is renewed."""
+) -> tuple[int, datetime]:
+    """The number of a token that is good for ``ttl`` seconds, and until when that is; with a ``lease`` it is good for so many, and
+    again when it is renewed.
+    """
     names = {"kind": kind, "name": name, "scope": list(scope), "by": by, "ttl": ttl, "lease": lease, "key_id": key_id}
     async with recorded(conn, by, "token.create", name, kind=kind, scope=list(scope)) as detail:
         row = await (await conn.execute(sql("tokens/insert_one"), names)).fetchone()
         assert row is not None
-        detail["token"] = row[0]
-    return int(row[0])
+        token_id, expires_at = row
+        detail["token"] = token_id
+    return token_id, expires_at
 
 
 async def list_tokens(conn: Conn) -> list[GivenToken]:

@@ -94,10 +94,12 @@ class AskNamed(Message):
     """What is the connection, or the variable, of this name? A try is answered with what its DAG may use."""
 
     name: str
+    similar: bool = False  # where it is not defined: what else may have been meant?
 
 
 class Found(Message, omit_defaults=False):
     text: str | None = None  # null: not defined in the database
+    similar: list[str] = field(default_factory=list)  # names of about that length, of what the DAG may use
 
 
 class SetVariable(Message):

@@ -19,7 +19,7 @@ from evenflow.process.log_shipper import LogShipper
 from evenflow.process.masked_log import MaskedLog
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.remains import Outrun, end_remains
+from evenflow.process.remains import Outrun, end_remains, named, still_running
 from evenflow.process.templates import CannotLoad, DagFile, TemplatePool
 from evenflow.sdk.xcomarg import RETURN_VALUE
 from evenflow.wire.messages import AssetChange, Assignment, Defer, Outcome, Report, StoredObject
@@ -55,6 +55,7 @@ class Tools:
     api_url: str
     going: asyncio.Event = field(default_factory=asyncio.Event)  # set while the lease holds, so that tries may start
     outrun: set[int] = field(default_factory=set)  # epochs whose processes fork more quickly than they are killed
+    left: set[int] = field(default_factory=set)  # marks of tries that have ended and left processes running
 
 
 class Attempt:
@@ -283,16 +284,36 @@ class Attempt:
         self._log.write(f"\n-- {what} --\n".encode())
 
     def _conclude(self, verdict: Verdict) -> None:
-        ordinary = verdict.outcome in _LEAVES and self._ended_for is None and not self._abandoned
-        if self._left_by and not ordinary:
-            self._settling = self._loop.create_task(self._end_remains(verdict))
+        if self._left_by:
+            self._settling = self._loop.create_task(self._settle_remains(verdict))
         else:
             self._settle(verdict)
 
-    async def _end_remains(self, verdict: Verdict) -> None:
-        """R-CS9: upon the report of its exit its task may begin again."""
-        await self.end_left()
+    async def _settle_remains(self, verdict: Verdict) -> None:
+        """R-CS9: upon the report of its exit its task may begin again, unless it has ended in the ordinary way."""
+        if self._ends_ordinarily(verdict):
+            await self._tell_left()
+        if not self._ends_ordinarily(verdict):  # it may have been ended or taken back meanwhile
+            await self.end_left()
         self._settle(verdict)
+
+    def _ends_ordinarily(self, verdict: Verdict) -> bool:
+        return verdict.outcome in _LEAVES and self._ended_for is None and not self._abandoned
+
+    async def _tell_left(self) -> None:
+        """Its author may not know. What is in the sessions of its own processes is being killed."""
+        marks = {child.mark for child in self._left_by}
+        asked = marks | self._tools.left
+        sessions = {child.pid for child in self._left_by if child.pid is not None}
+        try:
+            running = await asyncio.to_thread(still_running, asked, sessions)
+        except OSError as error:  # too many files are open: its end is told all the same
+            self._note(f"what it has left running cannot be found: {error}")
+            return
+        self._tools.left.difference_update(asked - running.keys())
+        self._tools.left.update(marks & running.keys())
+        if left := [pid for mark in marks for pid in running.get(mark, ())]:
+            self._note(f"left {len(left)} process{'' if len(left) == 1 else 'es'} running: {named(left)}")
 
     async def end_left(self) -> None:
         """Whatever its processes have left in sessions of their own."""

@@ -29,6 +29,7 @@ from evenflow.process.loops import Loops
 from evenflow.process.orphans import reap_adopted
 from evenflow.process.owned_trunk import OwnedProcess
 from evenflow.process.presence import Presence, identity
+from evenflow.process.remains import named
 from evenflow.process.sandbox import Sandbox
 from evenflow.process.templates import TemplatePool
 from evenflow.telemetry.vitals import Vitals
@@ -155,6 +156,8 @@ class WorkerService:
                 await self._logs.shipped()
         await self._templates.close()
         await self._tries.over()  # R-CS9: upon the goodbye its tries begin elsewhere
+        if left := await asyncio.to_thread(self._tries.left_running):
+            log.warning("tasks have left processes running", processes=named(left))
         await self._presence.leave()
         await self._loops.end()
         await self._close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from evenflow.process.remains import still_running
 from evenflow.wire.messages import Assignment
 from evenflow.worker import limits
 from evenflow.worker.attempt import Attempt, Tools
@@ -41,6 +42,10 @@ class Tries:
     def outrun(self) -> int:
         """Tries that cannot be ended yet."""
         return len(self._tools.outrun)
+
+    def left_running(self) -> list[int]:
+        """The pids of what tries that have ended in the ordinary way have left."""
+        return [pid for pids in still_running(self._tools.left).values() for pid in pids]
 
     @property
     def epochs(self) -> list[int]:

@@ -77,10 +77,15 @@ class ValueRoutes:
             dag_id, bundle, task_id = await self._asker(conn, call.asker)
             value = await self._usable(conn, kind, message.name, dag_id, bundle)
             if value is None:
-                return Found()
+                return Found(similar=await self._similar(conn, kind, message.name, dag_id, bundle) if message.similar else [])
             of_try = f"{task_id}, try {call.asker.try_number} of run {call.asker.run_key}"
             await self._asked.tell(conn, kind, message.name, dag_id, of_try)
         return Found(text=self._vault.open(kind, message.name, value.sealed))
+
+    async def _similar(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str, bundle: str) -> list[str]:
+        """No more than the DAG may use. Which of them was meant is found where it costs nobody else: by who asks."""
+        found = await sealed.list_similar(conn, kind, name)
+        return [name for name, patterns in found if may_use(patterns, dag_id, bundle)]
 
     async def _usable(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str, bundle: str) -> sealed.SealedValue | None:
         value = await sealed.read_value(conn, kind, name)

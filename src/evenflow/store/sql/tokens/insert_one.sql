@@ -5,4 +5,4 @@ with forgotten as (
 insert into token (kind, name, scope, created_by, expires_at, good_until, key_id)
 values (%(kind)s, %(name)s, %(scope)s, %(by)s, now() + make_interval(secs => %(ttl)s), now() + make_interval(secs => %(lease)s),
         %(key_id)s)
-returning token_id
+returning token_id, expires_at
