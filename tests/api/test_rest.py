@@ -325,7 +325,8 @@ async def test_a_refused_file_may_define_what_is_asked_for(rest: RestClient, wor
     world.db.execute(insert, ["two.py", "The DAG 'second' has no task."])
     for dag_id, file in (("attrok", "etl/attrok.py"), ("second", "two.py")):
         with pytest.raises(
-            ApiRefused, match=rf"no DAG '{dag_id}'\. The file {file}, which may define it, is refused\. To see why: "
+            ApiRefused,
+            match=rf"no DAG '{dag_id}'\. The file {file}, which may define it, is refused: evenflow dags list says why\.",
         ):
             await rest.trigger_run(dag_id)
         with pytest.raises(ApiRefused, match=f"The file {file}, which may define it, is refused"):

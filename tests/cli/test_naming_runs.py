@@ -100,7 +100,7 @@ def test_deleting_asks_first(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) 
     assert "has no run 'short'" in cli.refused("runs", "show", "steered/short")
 
 
-def test_a_dag_whose_file_is_gone_is_deleted(cli: CommandLine) -> None:
+def test_a_dag_whose_file_is_gone_is_deleted(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     from pathlib import Path
 
     file = Path("dags/leaving.py")
@@ -109,8 +109,12 @@ def test_a_dag_whose_file_is_gone_is_deleted(cli: CommandLine) -> None:
     assert "still defines it" in (told := cli.refused("dags", "delete", "leaving", "--yes")) or "leaving.py" in told
     file.unlink()
     deadline = time.monotonic() + 30
-    while cli("dags", "delete", "leaving", "--yes")[0] != 0:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda question: "n")
+    while (asked := cli("dags", "delete", "leaving"))[0] != 0:
         assert time.monotonic() < deadline
+    assert "leaving will be deleted, with 1 run and all results, history and logs.\nNothing was done." in asked[1]
+    assert cli("dags", "delete", "leaving", "--yes")[0] == 0
     assert "There is no DAG 'leaving'" in cli.refused("dags", "show", "leaving")
 
 

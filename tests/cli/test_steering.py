@@ -140,6 +140,7 @@ def test_cancelling(cli: CommandLine) -> None:
     assert cli.show("runs", "cancel", "endless", "long") == "long is being cancelled\n"
     assert cli("runs", "watch", "endless", "long")[0] == 1
     assert "has ended already" in cli.refused("runs", "cancel", "endless", "long")
+    assert cli.show("runs", "show", "endless/long").count("cancelled by") == 1
     assert "--all --state queued" in cli.refused("runs", "cancel", "endless", "--state", "queued")
     assert "Leave the run out" in cli.refused("runs", "cancel", "endless/long", "--all")
     for run_id in ("one", "two"):

@@ -106,7 +106,7 @@ async def delete(dag_id: str, /, *, yes: Yes = False, json: Json = False) -> Non
     async with remote() as client:
         if not yes:
             runs = counted((await client.delete_dag(dag_id, dry_run=True)).runs, "run")
-            if not agreed(f"{dag_id} will be deleted, with {runs}, their results, history and logs.", yes=False):
+            if not agreed(f"{dag_id} will be deleted, with {runs} and all results, history and logs.", yes=False):
                 return
         deleted = await client.delete_dag(dag_id)
     if json:

@@ -54,7 +54,7 @@ SIMILAR = 1000  # names that are looked at for one that was meant
 async def similar_dag(conn: Conn, dag_id: str) -> str:
     """A sentence that says which DAG may have been meant, or which refused file may define it; or nothing."""
     if refused := await _rows(conn, "views/find_refused", wanted=dag_id):
-        return f" The file {refused[0]['file']}, which may define it, is refused. To see why: evenflow dags list."
+        return f" The file {refused[0]['file']}, which may define it, is refused: evenflow dags list says why."
     rows = await _rows(conn, "views/list_similar_dags", wanted=dag_id, limit=SIMILAR)
     return did_you_mean(dag_id, (row["dag_id"] for row in rows))
 
