@@ -6,7 +6,8 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import psutil
@@ -15,11 +16,11 @@ from structlog.testing import capture_logs
 
 from evenflow.api.service import ApiService
 from evenflow.process.limits import PROCESSES_NAMED
-from evenflow.process.remains import named
+from evenflow.process.remains import named, still_running
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from tests.worker.conftest import Heard, StartTemplate, StartWorker, worker_process
-from tests.worker.world import World, number_in, runs, until, wait_for
+from tests.worker.world import DEADLINE_S, World, number_in, runs, until, wait_for
 
 # In a session of its own beside its parent; a copy of the task that is nobody's child; a program without any environment.
 STRAYS = """
@@ -260,3 +261,29 @@ async def test_what_is_left_ends_when_its_try_is_taken_back_before_its_exit_is_s
     assert all(map(runs, pids))
     worker._tries.revoke([epoch])
     await until(lambda: not any(map(runs, pids)), "the end of all three")
+
+
+@pytest.mark.parametrize("how", ["taken back", "ended"])
+async def test_what_is_left_ends_when_its_try_is_taken_back_or_ended_while_it_is_looked_for(
+    world: World, worker: WorkerService, strays: Strays, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """R-CS9: who asked for that begins the task again upon its exit, or has done so."""
+    looking, go = threading.Event(), threading.Event()
+
+    def look(marks: Collection[int], sessions: Collection[int] = ()) -> dict[int, list[int]]:
+        looking.set()
+        assert go.wait(DEADLINE_S)
+        return still_running(marks, sessions)
+
+    monkeypatch.setattr("evenflow.worker.attempt.still_running", look)
+    epoch = world.task(strays.task)
+    pids = await strays.pids()
+    await until(looking.is_set, "the look")
+    assert all(map(runs, pids))
+    if how == "ended":
+        worker._tries.end([epoch], "ended on request")
+    else:
+        worker._tries.revoke([epoch])
+    go.set()
+    await until(lambda: epoch not in worker._tries.epochs, "its end")
+    assert not any(map(runs, pids))
