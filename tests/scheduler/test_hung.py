@@ -115,7 +115,7 @@ def busy(conn: psycopg.Connection[Any], seconds: float) -> None:
     began = time.monotonic()
     with conn.pipeline(), conn.transaction():
         while time.monotonic() - began < seconds:
-            assert execute(conn, "inbox/begin_turn").fetchone() is not None
+            assert execute(conn, "inbox/begin_turn", {"since": "0"}).fetchone() is not None
             threading.Event().wait(0.02)
 
 

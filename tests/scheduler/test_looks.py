@@ -1,4 +1,4 @@
-"""From where on a scheduler looks for reports (R-HA19): not over what was taken while an old snapshot is open, and never past
+"""From where on a scheduler looks for reports and queued runs (R-HA19): not over what was taken while an old snapshot is open, and never past
 one that is committed late.
 """
 
@@ -52,11 +52,11 @@ def left(world: Any) -> int:
     return int(world.conn.execute("select count(*) from report").fetchone()[0])
 
 
-def pages(conn: Conn) -> int:
-    """What was read of the inbox and its indexes so far."""
+def pages(conn: Conn, table: str = "report") -> int:
+    """What was read of the inbox, or of another table, and its indexes so far."""
     conn.execute("select pg_stat_force_next_flush()")
     counted = "heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read"
-    (read,) = conn.execute(f"select {counted} from pg_statio_user_tables where relname = 'report'".encode()).fetchone() or (0,)
+    (read,) = conn.execute(f"select {counted} from pg_statio_user_tables where relname = %s".encode(), [table]).fetchone() or (0,)
     return int(read)
 
 
@@ -219,3 +219,104 @@ def test_no_report_is_passed_over_in_random_orders_of_commits(world: Any, late: 
     while turn(world).again:
         pass
     assert left(world) == 0
+
+
+QUEUE = (
+    "insert into dag_run (dag_id, run_id, version_key, run_type, priority)"
+    " select dag_id, gen_random_uuid()::text, version_key, 'manual', %s from dag where dag_id = %s"
+)
+
+
+def add_dag(world: Any, dag_id: str) -> None:
+    world.add_dag(DagSpec(dag_id=dag_id, tasks=(TaskSpec(task_id="a", operator="python"),)))
+
+
+def queued(world: Any) -> int:
+    return int(world.conn.execute("select count(*) from dag_run where state = 'queued'").fetchone()[0])
+
+
+def test_creation_reads_no_more_while_an_old_snapshot_is_open(world: Any, run_key: int, database_url: str) -> None:
+    """R-HA19: runs of three priorities have begun by thousands; what let them begin is passed over once, not in each turn."""
+    for n in range(3):
+        add_dag(world, f"d{n}")
+    said = "insert into run_wake (dag_id, priority, line) select 'd' || n % 3, n % 3, 0 from generate_series(1, 20_000) n"
+    costs = []
+    with old_snapshot(database_url, b"run_wake"):
+        for _ in range(3):
+            world.conn.execute(said)
+            world.conn.execute("delete from run_wake")
+            await_others(world.conn)
+            for n in range(3):
+                world.trigger(f"d{n}", priority=n)
+                before = pages(world.conn, "run_wake")
+                turn(world)
+                assert queued(world) == 0
+                costs.append(pages(world.conn, "run_wake") - before)
+    first, *others = costs[0::3], costs[1::3], costs[2::3]
+    assert max(map(max, others)) < min(first) / 10, costs
+
+
+def test_a_run_that_is_committed_late_begins(world: Any, late: list[Conn]) -> None:
+    """R-HA19: in the very next turn, whatever began meanwhile."""
+    for n in range(2):
+        add_dag(world, f"d{n}")
+    with late[0].transaction():
+        late[0].execute(QUEUE, [0, "d0"])
+        for _ in range(10):
+            world.trigger("d1")
+            turn(world)
+            assert queued(world) == 0
+    turn(world)
+    assert queued(world) == 0
+
+
+def test_queued_runs_that_come_with_a_restore_begin(world: Any) -> None:
+    """R-HA19: numbers of transactions are those of a server."""
+    add_dag(world, "d0")
+    for _ in range(3):
+        world.trigger("d0")
+        turn(world)
+    with world.conn.transaction():
+        world.trigger("d0")
+        world.conn.execute("update run_wake set xact = '3'")
+        begin_incarnation(world.conn, reason="a test", by="ann")
+    turn(world)
+    assert queued(world) == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_queued_run_is_passed_over_in_random_orders_of_commits(
+    world: Any, late: list[Conn], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA19: runs of many priorities are made in transactions that commit or roll back in any order, while turns that begin few
+    of them go on: all that are committed begin.
+    """
+    monkeypatch.setattr("evenflow.scheduler.creation.NEW_RUNS_PER_TURN", 3)
+    monkeypatch.setattr("evenflow.scheduler.creation.NEW_RUNS_BESIDE_TRIES", 2)
+    monkeypatch.setattr("evenflow.scheduler.creation.DAGS_PER_NEW_RUN", 1)
+    monkeypatch.setattr("evenflow.store.runs.RUN_WAKES_PER_TURN", 4)
+    r = random.Random(seed)
+    for n in range(8):
+        add_dag(world, f"d{n}")
+    under_way: set[int] = set()
+    for _ in range(120):
+        n = r.randrange(len(late))
+        if n not in under_way:
+            late[n].execute("begin")
+            under_way.add(n)
+        if r.random() < 0.7:
+            late[n].execute(QUEUE, [r.randrange(3), f"d{r.randrange(8)}"])
+        if r.random() < 0.4:
+            late[n].execute(r.choice(["commit", "commit", "rollback"]))
+            under_way.discard(n)
+        if r.random() < 0.5:
+            turn(world)
+        if r.random() < 0.1:
+            while turn(world).again:
+                pass
+            assert queued(world) == 0, "one that is committed is out of sight"
+    for n in under_way:
+        late[n].execute("commit")
+    while turn(world).again:
+        pass
+    assert queued(world) == 0

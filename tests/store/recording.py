@@ -44,7 +44,7 @@ def bound_by_the_store(run_keys: list[int], limits: list[int]) -> dict[str, dict
     selection.read_parked(conn, limits)
     selection.read_limits(conn, limits)
     selection.find_waiting(conn, limits)
-    runs.take_queued(conn, dags=200, limit=100, share=50)
+    runs.take_queued(conn, "0", dags=200, limit=100, share=50)
     schedules.take_due_dags(conn, limit=100, waiting=16, served=[])
     names = {path.read_bytes(): f"{path.parent.name}/{path.stem}" for path in STATEMENTS.rglob("*.sql")}
     return {names[text]: params for text, params in recorder.sent.items()}

@@ -183,7 +183,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "audit/find_lost_wakeups": {"after_limit": 0, "after_queue": 2**31 - 1, "most": N},
         "audit/find_forgotten_runs": {"after": "", "most": N},
         "audit/find_startable_heads": {"nodes": 1000},
-        "runs/take_queued": {"wakes": 200, "dags": 200, "limit": 100, "share": 50, "lines": 256},
+        "runs/take_queued": {"since": "0", "wakes": 200, "dags": 200, "limit": 100, "share": 50, "lines": 256},
         "runs/count_down": {"run_keys": run_keys, "finished": ones, "failed_leaves": zeros},
         "tasks/count_upstreams": {
             "run_keys": run_keys,
@@ -270,7 +270,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "states": ["failed"] * N,
             "reasons": [None] * N,
         },
-        "inbox/begin_turn": {},
+        "inbox/begin_turn": {"since": "0"},
         "leases/lock_clock": {},
         "leases/expire_services": {"before": 0.0},
         "leases/report_lost_tries": {"lease_s": 15.0},
@@ -423,7 +423,7 @@ FULL = (
 def test_dags_whose_queued_runs_cannot_begin_cost_a_turn_nothing(database_url: str) -> None:
     """R-ST5, R-HA20: once they have been looked at, a turn reads the same however many there are."""
     pages: list[dict[str, int]] = []
-    looked_at = {"wakes": 200, "dags": 200, "limit": 100, "share": 50, "lines": 256}
+    looked_at = {"since": "0", "wakes": 200, "dags": 200, "limit": 100, "share": 50, "lines": 256}
     with connect(database_url, name="test", timeouts=UNBOUNDED, generic_plans=True) as conn:
         for first, last in ((1, 10), (11, 10_000)):
             for statement in FULL:
@@ -432,11 +432,11 @@ def test_dags_whose_queued_runs_cannot_begin_cost_a_turn_nothing(database_url: s
             conn.execute("vacuum analyze")
             if last > 10:  # so much for the first look at them
                 assert pages_of(explained(conn, "runs/take_queued", looked_at)) < 200 * PAGES_PER_ROW
-            while execute(conn, "inbox/begin_turn").fetchone()[3]:
+            while execute(conn, "inbox/begin_turn", {"since": "0"}).fetchone()[3]:
                 assert execute(conn, "runs/take_queued", looked_at).fetchall()[0][0] == 0
             conn.execute("vacuum analyze")
             pages.append({"runs/take_queued": 0, "inbox/begin_turn": 0})
-            for name, names in (("runs/take_queued", looked_at), ("inbox/begin_turn", {})):
+            for name, names in (("runs/take_queued", looked_at), ("inbox/begin_turn", {"since": "0"})):
                 pages[-1][name] = pages_of(explained(conn, name, names))
         assert all(pages[1][name] <= pages[0][name] + 10 for name in pages[0]), pages
         conn.execute("update concurrency_limit set used = 0 where name = 'full77'")

@@ -50,7 +50,7 @@ def look(conn: psycopg.Connection[Any], claimed: int) -> None:
     claim = {"service_id": 7, "claim_key": "new", "slots": 100, "returns": 100, "lease_s": 60.0, "queues": ["default"]}
     claim |= {"since": "{}", "looks": True}
     quiet: dict[str, dict[str, Any]] = {
-        "inbox/begin_turn": {},
+        "inbox/begin_turn": {"since": "0"},
         "dispatch/claim": claim,
         "dispatch/find_waiting": {"queues": ["default"], "since": "{}"},
         "leases/report_lost_tries": {"lease_s": 15.0},

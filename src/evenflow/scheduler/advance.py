@@ -82,9 +82,9 @@ def advance(
     """
     scope = scope or Scope()
     with conn.pipeline() as pipeline, conn.transaction():
-        tried, begun = inbox.try_executor(conn), inbox.begin_turn(conn)
+        tried, begun = inbox.try_executor(conn), inbox.begin_turn(conn, catalog.since)
         picked = inbox.lock_runs(conn, catalog.since, limit=max_runs, helps_after_s=helps_after_s).all()
-        catalog.since = inbox.Since(picked[0].since, picked[0].changes_since)
+        catalog.since = catalog.since._replace(reports=picked[0].since, changes=picked[0].changes_since)
         locked = scope.within([row for row in picked if row.run_key])
         (lead,), turn = tried.all()[0], begun.all()[0]
         reached(KillPoint.TURN_LOCKED)
@@ -92,7 +92,7 @@ def advance(
         if turn.closures:
             batch.closures = selection.as_closures(selection.read_closures(conn).all())
         selects = lead and (turn.fast_follow or sweep)
-        work = _Work(conn, turn, len(locked)) if selects else None
+        work = _Work(batch, turn, len(locked)) if selects else None
         usable = pass_by(conn, locked, lead=lead)
         reports, stale, again = _apply(batch, usable, turn, lead)
         again |= len(locked) == max_runs or len(usable) < len(locked)
@@ -147,9 +147,10 @@ def _wakes(batch: Batch, *, rest_is_left: bool, lead: bool) -> set[str]:
 class _Work:
     """What else the holder of the executor's lock does before a round: runs to create, wakes, pauses. Making it asks for all."""
 
-    def __init__(self, conn: Conn, turn: inbox.Turn, runs_heard: int) -> None:
+    def __init__(self, batch: Batch, turn: inbox.Turn, runs_heard: int) -> None:
+        conn = batch.conn
         self._slice = Slice.beside(runs_heard, tries=turn.tries)
-        self._queued = self._slice.take_queued(conn) if turn.run_wakes else None
+        self._queued = self._slice.take_queued(conn, batch.catalog.since) if turn.run_wakes else None
         self._wakes = selection.fold_wakes(conn) if turn.wakes else None
         self._pauses = selection.take_pauses(conn) if turn.pauses else None
 

@@ -23,6 +23,7 @@ from evenflow.scheduler.readiness import propagate, settle
 from evenflow.scheduler.recount import resume
 from evenflow.scheduler.timeouts import insert_timeouts
 from evenflow.store import runs
+from evenflow.store.inbox import Since
 from evenflow.store.rows import Conn, Rows
 
 
@@ -43,14 +44,15 @@ class Slice:
             return cls(in_all, min(in_all, NEW_RUNS_OF_DAG))
         return cls(NEW_RUNS_PER_TURN, NEW_RUNS_OF_DAG)
 
-    def take_queued(self, conn: Conn) -> Rows[runs.QueuedRun]:
+    def take_queued(self, conn: Conn, since: Since) -> Rows[runs.QueuedRun]:
         """Asks for queued runs that may start."""
-        return runs.take_queued(conn, dags=DAGS_PER_NEW_RUN * self.in_all, limit=self.in_all, share=self.of_dag)
+        return runs.take_queued(conn, since.run_wakes, dags=DAGS_PER_NEW_RUN * self.in_all, limit=self.in_all, share=self.of_dag)
 
     def create_runs(self, batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
         """Starts queued runs in their order. Whether there may be more."""
         rows = found.all()
         again = rows[0].more
+        batch.catalog.since = batch.catalog.since._replace(run_wakes=rows[0].since)
         rows = [row for row in rows if row.run_key]
         mine = batch.scope.within(rows)
         queued = [row for row in mine if row.run_key not in batch.runs]  # but for one that is cancelled right now

@@ -33,12 +33,13 @@ class Turn(NamedTuple):
 
 
 class Since(NamedTuple):
-    """From which transactions on the next look at the inbox is to be. Good for the connection on which the last look was: another
+    """From which transactions on the next look at the inbox, and at wakes of runs, is to be. Good for the connection on which the last look was: another
     may lead to a server that knows less, and gives their numbers again.
     """
 
     reports: str = "0"
     changes: str = "0"  # what operators want
+    run_wakes: str = "0"
 
 
 class LockedRun(NamedTuple):
@@ -101,8 +102,8 @@ def try_executor(conn: Conn) -> Rows[tuple[bool]]:
     return Rows(execute(conn, "inbox/try_executor", {"executor": EXECUTOR_LOCK}), tuple)
 
 
-def begin_turn(conn: Conn) -> Rows[Turn]:
-    return Rows(execute(conn, "inbox/begin_turn"), row_of(Turn))
+def begin_turn(conn: Conn, since: Since = Since()) -> Rows[Turn]:
+    return Rows(execute(conn, "inbox/begin_turn", {"since": since.run_wakes}), row_of(Turn))
 
 
 def lock_runs(conn: Conn, since: Since, *, limit: int, helps_after_s: float | None) -> Rows[LockedRun]:

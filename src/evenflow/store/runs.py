@@ -21,7 +21,9 @@ class QueuedRun(NamedTuple):
     clears: int  # how often operators touched it: it has run before
     interrupted: bool  # some of it is as a cancel left it
     wake_id: int  # the place of its DAG
+    wake_xact: str  # the same
     more: bool  # whether there may be more, of all
+    since: str  # of the next look, as in each row
 
 
 class RunStanding(NamedTuple):
@@ -46,12 +48,12 @@ def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]
     return Rows(execute(conn, "runs/read_specs", {"version_keys": numbers(version_keys)}), tuple)
 
 
-def take_queued(conn: Conn, *, dags: int, limit: int, share: int) -> Rows[QueuedRun]:
+def take_queued(conn: Conn, since: str, *, dags: int, limit: int, share: int) -> Rows[QueuedRun]:
     """At most ``limit`` runs that may start, in the order in which they are to, of so many DAGs that wakes name; of each
     at most ``share``. Their wakes go: the caller makes one for what it leaves. Without any there is one row whose ``run_key`` is 0.
     Only under the executor's lock.
     """
-    params = {"wakes": RUN_WAKES_PER_TURN, "dags": dags, "limit": limit, "share": share, "lines": CREATION_LINES}
+    params = {"since": since, "wakes": RUN_WAKES_PER_TURN, "dags": dags, "limit": limit, "share": share, "lines": CREATION_LINES}
     return Rows(execute(conn, "runs/take_queued", params), row_of(QueuedRun))
 
 
@@ -67,6 +69,7 @@ def keep_places(conn: Conn, runs: Iterable[QueuedRun]) -> None:
         "dag_ids": texts(first),
         "wake_ids": numbers(run.wake_id for run in first.values()),
         "priorities": numbers(run.priority for run in first.values()),
+        "xacts": numbers(int(run.wake_xact) for run in first.values()),
     }
     execute(conn, "runs/keep_places", params)
 

@@ -557,9 +557,11 @@ create table run_wake (
     priority  int not null,                                  -- of the best run that waits
     line      smallint not null,                             -- of the DAG: lines take turns
     due_at    timestamptz not null default now(),            -- the run_after of a run that is made ahead of it
+    xact      xid8 not null default pg_current_xact_id(),    -- the transaction that put it in: turns look from one on
     primary key (dag_id, wake_id)
 );
-create index run_wake_order on run_wake (priority desc, line desc, wake_id) include (due_at);  -- runs/take_queued, inbox/begin_turn
+create index run_wake_order on run_wake (priority desc, line desc, xact, wake_id) include (due_at);  -- runs/take_queued
+create index run_wake_oldest on run_wake (xact) include (due_at);                         -- inbox/begin_turn, runs/take_queued
 
 -------------------------------------------------------------------------------------------------------------- dispatch
 

@@ -1,9 +1,10 @@
 -- What time it is, whether a round follows at once, and which kinds of work there are at all: what comes later brings a notification of
--- its own.
+-- its own. Wakes of runs are looked for from a transaction on, as in runs/take_queued: in order,
+-- since the plan of an EXISTS may read the whole table, with all that is gone and cannot be removed.
 select extract(epoch from now())::float8 as now_s,
        coalesce((select value = 'true' from setting where name = 'fast_follow'), true) as fast_follow,
        exists (select from wake) as wakes,
-       exists (select from run_wake where due_at <= now()) as run_wakes,
+       coalesce((select true from run_wake where xact >= %(since)s::xid8 and due_at <= now() order by xact limit 1), false) as run_wakes,
        exists (select from dag where is_paused <> pause_applied) as pauses,
        exists (select from timer where due_at <= now() and not held) as timers,
        exists (select from lane where parked_on >= -2) as lanes,

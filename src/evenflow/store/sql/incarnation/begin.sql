@@ -1,8 +1,8 @@
 -- What this database knows is older than what services have seen: whatever they hold is void. All services are lost, also those whose
 -- tries nobody had claimed; every try in flight belongs to one that is lost, so that schedulers send it again with a fresh epoch. Numbers
 -- go on behind all that may have been given out since: no more than a million epochs and a service begin in a second, so the clock is
--- ahead of them, and where this server's clock is behind that of the one before, a billion more than it knows of is. Reports bear the number of
--- this transaction: those of the server that they come from mean nothing here.
+-- ahead of them, and where this server's clock is behind that of the one before, a billion more than it knows of is. Reports and wakes of runs
+-- bear the number of this transaction: those of the server that they come from mean nothing here.
 with begun as (
     insert into incarnation (incarnation, reason, began_by, went_back)
     select greatest((extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(max(incarnation), 0) + 1), %(reason)s, %(by)s, %(went_back)s
@@ -18,6 +18,8 @@ with begun as (
     update dispatch set worker_id = nobody.service_id, claimed_at = now() from nobody where worker_id is null returning epoch
 ), said as (
     update report set xact = pg_current_xact_id()
+), woken as (
+    update run_wake set xact = pg_current_xact_id()
 )
 select begun.incarnation,
        setval('epoch_seq', greatest((select last_value + 1000000000 from epoch_seq), (extract(epoch from clock_timestamp()) * 1000000)::bigint)),

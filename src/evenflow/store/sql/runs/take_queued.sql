@@ -1,23 +1,37 @@
 -- Queued runs that may begin, of the first DAGs that so many wakes name, those of the highest priority first: of each DAG that is not paused and
 -- does not drain, as nothing but callbacks may while the system is not active, as many as its max_active_runs leaves, up to a share.
 -- What begins first is in the order of priority; then the first of each line before the second of any, and in a line the first of each DAG.
--- Lines are found by skipping through the index: no further than to the priority of which there are enough.
+-- Lines are found by skipping through the index: no further than to the priority of which there are enough. Wakes of transactions before "since" are gone, and yet each look would pass over them while anybody's snapshot is older, so none is
+-- looked for. Each row says from which transaction on the next look is to be.
 -- The wakes of DAGs of which something begins go, and of those of which nothing may; the others keep their place. A DAG of which more may
 -- begin than is answered gets a new one behind those of its line. The caller makes one for what it leaves. A wake and what it is about are
 -- committed together, so one that is seen here is about nothing that is not; one of a priority that its DAG has not any more is replaced.
 -- What is said of DAGs and of wakes is put together by sorting: a join of the parts would read each for each row of the other.
 -- SKIP LOCKED: another scheduler has the run. The first row says too whether there may be more; without any run it has 0.
 with recursive line as (
-    (select priority, line, 1 as n, 0::bigint as above from run_wake where due_at <= now() order by priority desc, line desc limit 1)
+    (select priority, line, 1 as n, 0::bigint as above
+     from run_wake
+     where xact >= %(since)s::xid8 and due_at <= now()
+     order by priority desc, line desc
+     limit 1)
     union all
     select x.priority, x.line, l.n + 1,
            l.above + (
                select count(*)
-               from (select from run_wake w where w.priority = l.priority and w.line = l.line and due_at <= now() limit %(wakes)s) as w)
+               from (select from run_wake w
+                     where w.priority = l.priority and w.line = l.line and xact >= %(since)s::xid8 and due_at <= now()
+                     limit %(wakes)s) as w)
     from line l
     cross join lateral (
-        select priority, line from run_wake
-        where (priority, line) < (l.priority, l.line) and due_at <= now()
+        (select priority, line from run_wake
+         where priority = l.priority and line < l.line and xact >= %(since)s::xid8 and due_at <= now()
+         order by priority desc, line desc
+         limit 1)
+        union all
+        (select priority, line from run_wake
+         where priority < l.priority and xact >= %(since)s::xid8 and due_at <= now()
+         order by priority desc, line desc
+         limit 1)
         order by priority desc, line desc
         limit 1
     ) as x
@@ -26,22 +40,22 @@ with recursive line as (
     select w.*
     from line l
     cross join lateral (
-        select dag_id, wake_id, priority, line, row_number() over (order by wake_id) as place
+        select dag_id, wake_id, xact, priority, line, row_number() over (order by xact, wake_id) as place
         from run_wake w
-        where w.priority = l.priority and w.line = l.line and due_at <= now()
-        order by wake_id
+        where w.priority = l.priority and w.line = l.line and xact >= %(since)s::xid8 and due_at <= now()
+        order by xact, wake_id
         limit %(wakes)s
     ) as w
     order by w.priority desc, w.place, w.wake_id
     limit %(wakes)s
 ), named as materialized (
-    select dag_id, min(line) as line, min(wake_id) as wake_id
+    select dag_id, min(line) as line, min(xact) as xact, min(wake_id) as wake_id
     from first
     group by dag_id
     order by max(priority) desc, min(place), min(wake_id)
     limit %(dags)s
 ), open as materialized (
-    select w.dag_id, w.line, w.wake_id, l.limit_id, l.released_at, least(%(share)s, greatest(0, coalesce(l.capacity - l.used, %(share)s))) as most
+    select w.dag_id, w.line, w.xact, w.wake_id, l.limit_id, l.released_at, least(%(share)s, greatest(0, coalesce(l.capacity - l.used, %(share)s))) as most
     from named w
     join dag d on d.dag_id = w.dag_id and not d.is_paused and not exists (
         select from service_state s
@@ -52,7 +66,7 @@ with recursive line as (
 ), candidate as materialized (
     select x.*, row_number() over (order by x.priority desc, x.turn, x.run_after, x.run_key) as rank
     from (
-        select r.*, o.wake_id, o.limit_id, o.most, greatest(r.run_after, r.created_at, o.released_at) as due_at,
+        select r.*, o.xact, o.wake_id, o.limit_id, o.most, greatest(r.run_after, r.created_at, o.released_at) as due_at,
                row_number() over (partition by r.priority, o.line order by r.place, r.run_after, r.run_key) as turn
         from open o
         cross join lateral (
@@ -66,7 +80,7 @@ with recursive line as (
     ) as x
 ), locked as materialized (
     select q.run_key, q.dag_id, q.version_key, q.priority, (extract(epoch from q.run_after) * 1e6)::bigint as run_after_us, c.limit_id,
-           extract(epoch from c.due_at)::float8 as due_at_s, q.clears, q.interrupted, c.wake_id, c.rank
+           extract(epoch from c.due_at)::float8 as due_at_s, q.clears, q.interrupted, c.wake_id, c.xact, c.rank
     from candidate c
     join dag_run q using (run_key)
     where c.rank <= %(limit)s and q.state = 'queued' and q.cancelled_by is null and q.quarantined_at is null
@@ -101,7 +115,8 @@ with recursive line as (
     insert into run_wake (dag_id, priority, line)
     select dag_id, priority, line from settled where wake_id is null and more and stays is not true
 )
-select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.priority, l.run_after_us, l.limit_id, l.due_at_s, l.clears, l.interrupted, l.wake_id, m.more
+select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.priority, l.run_after_us, l.limit_id, l.due_at_s, l.clears, l.interrupted, l.wake_id, l.xact::text, m.more,
+       look_from((select min(xact) from run_wake where xact >= %(since)s::xid8))::text as since
 from (
     select (select count(*) = %(wakes)s from first) or (select count(*) = %(dags)s from named) or count(*) > %(limit)s or coalesce(max(place) = %(share)s, false) as more from candidate
 ) as m
