@@ -1,5 +1,5 @@
-"""From where on a scheduler looks for reports and queued runs (R-HA19): not over what was taken while an old snapshot is open, and never past
-one that is committed late.
+"""From where on a scheduler looks for reports and queued runs (R-HA19): not over what was taken while an old snapshot is open,
+and never past one that is committed late.
 """
 
 from __future__ import annotations

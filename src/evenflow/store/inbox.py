@@ -33,13 +33,16 @@ class Turn(NamedTuple):
 
 
 class Since(NamedTuple):
-    """From which transactions on the next look at the inbox, and at wakes of runs, is to be. Good for the connection on which the last look was: another
-    may lead to a server that knows less, and gives their numbers again.
+    """From which transactions on the next look at the inbox, and at wakes of runs, is to be. Good for the connection on which the
+    last look was: another may lead to a server that knows less, and gives their numbers again.
     """
 
     reports: str = "0"
     changes: str = "0"  # what operators want
     run_wakes: str = "0"
+
+
+EVERYTHING = Since()
 
 
 class LockedRun(NamedTuple):
@@ -102,7 +105,7 @@ def try_executor(conn: Conn) -> Rows[tuple[bool]]:
     return Rows(execute(conn, "inbox/try_executor", {"executor": EXECUTOR_LOCK}), tuple)
 
 
-def begin_turn(conn: Conn, since: Since = Since()) -> Rows[Turn]:
+def begin_turn(conn: Conn, since: Since = EVERYTHING) -> Rows[Turn]:
     return Rows(execute(conn, "inbox/begin_turn", {"since": since.run_wakes}), row_of(Turn))
 
 

@@ -1,7 +1,8 @@
 -- A lost report for every try claimed by a worker that has stopped or is lost, once. Whatever a worker is lost for, it was not heard of
 -- for a whole lease by the clock of leases: until then it may not know, and its tries may run. Only those that may have left something
 -- are looked at. SKIP LOCKED: a loss of very many is told by one scheduler, and the others do not do it meanwhile. What such
--- a try may have stored without saying so is looked for when its process has surely ended.
+-- a try may have stored without saying so is looked for when its process has surely ended. LATERAL: what workers that are there have held is
+-- not read.
 with gone as materialized (
     select service_id, name, host
     from service
@@ -13,7 +14,7 @@ with gone as materialized (
 ), lost as materialized (
     select d.run_key, d.epoch, s.name, s.host
     from gone s
-    join dispatch d on d.worker_id = s.service_id
+    cross join lateral (select run_key, epoch from dispatch where worker_id = s.service_id offset 0) as d
     where not exists (select from report r where r.run_key = d.run_key and r.epoch = d.epoch)
 ), stored as (
     insert into xcom_garbage (object, at) select epoch || '-*', now() + interval '1 hour' from lost on conflict do nothing

@@ -1,13 +1,16 @@
 -- Queued runs that may begin, of the first DAGs that so many wakes name, those of the highest priority first: of each DAG that is not paused and
 -- does not drain, as nothing but callbacks may while the system is not active, as many as its max_active_runs leaves, up to a share.
 -- What begins first is in the order of priority; then the first of each line before the second of any, and in a line the first of each DAG.
--- Lines are found by skipping through the index: no further than to the priority of which there are enough. Wakes of transactions before "since" are gone, and yet each look would pass over them while anybody's snapshot is older, so none is
--- looked for. Each row says from which transaction on the next look is to be.
+-- Lines are found by skipping through the index: no further than to the priority of which there are enough. Wakes of transactions before
+-- "since" are gone, and yet each look would pass over them while anybody's snapshot is older, so none is looked for. Each row says from which
+-- transaction on the next look is to be. Two steps to the next line: a comparison of both columns at once could not skip what is gone.
 -- The wakes of DAGs of which something begins go, and of those of which nothing may; the others keep their place. A DAG of which more may
 -- begin than is answered gets a new one behind those of its line. The caller makes one for what it leaves. A wake and what it is about are
 -- committed together, so one that is seen here is about nothing that is not; one of a priority that its DAG has not any more is replaced.
 -- What is said of DAGs and of wakes is put together by sorting: a join of the parts would read each for each row of the other.
--- SKIP LOCKED: another scheduler has the run. The first row says too whether there may be more; without any run it has 0.
+-- SKIP LOCKED: another scheduler has the run. Its state is compared as text for the plan's sake: the index of queued runs, of which the
+-- planner thinks that it is small, must not be read whole for each run.
+-- The first row says too whether there may be more; without any run it has 0.
 with recursive line as (
     (select priority, line, 1 as n, 0::bigint as above
      from run_wake
@@ -83,7 +86,7 @@ with recursive line as (
            extract(epoch from c.due_at)::float8 as due_at_s, q.clears, q.interrupted, c.wake_id, c.xact, c.rank
     from candidate c
     join dag_run q using (run_key)
-    where c.rank <= %(limit)s and q.state = 'queued' and q.cancelled_by is null and q.quarantined_at is null
+    where c.rank <= %(limit)s and q.state::text = 'queued' and q.cancelled_by is null and q.quarantined_at is null
     for no key update of q skip locked
 ), judged as materialized (
     select dag_id, max(line) as line, coalesce(max(priority) filter (where rank > %(limit)s), min(priority)) as priority,
