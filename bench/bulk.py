@@ -19,7 +19,7 @@ import psycopg
 from bystanders import HOLD_S, PROBE, watch
 from crew import Crew
 from server import fresh_database, open_connection, serve
-from stored_shape import store_specs
+from stored_shape import failed_run, store_specs
 
 from evenflow.api.limits import PAGE
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
@@ -121,18 +121,14 @@ def _mapped(conn: psycopg.Connection[Any], url: str, size: int) -> dict[str, Any
 
 def _half_done(conn: psycopg.Connection[Any], run_id: str, size: int) -> int:
     """A run that has failed half way: most of its instances were never touched."""
-    (run_key,) = conn.execute(
-        "insert into dag_run (dag_id, run_id, version_key, run_type, state, started_at, ended_at)"
-        " select dag_id, %s, version_key, 'manual', 'failed', now(), now() from dag where dag_id = 'bulk' returning run_key",
-        [run_id],
-    ).fetchone() or (0,)
+    run_key = failed_run(conn, "bulk", run_id)
     conn.execute("insert into mapped_task (run_key, task_index, length, rest) values (%s, 0, %s, 'skipped')", [run_key, size])
     conn.execute(
         "insert into task_instance (run_key, task_index, map_index, state, try_number, ended_at)"
         " select %s, 0, n, 'failed', 1, now() from generate_series(0, %s) n",
         [run_key, size // BEGUN - 1],
     )
-    return int(run_key)
+    return run_key
 
 
 async def _dry_run(url: str, run_key: int) -> int:

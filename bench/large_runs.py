@@ -21,7 +21,7 @@ import psycopg
 from bystanders import HOLD_S, PROBE, watch
 from crew import Crew
 from server import fresh_database, open_connection, serve
-from stored_shape import store_specs, trigger
+from stored_shape import failed_run, store_specs, trigger
 
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.operations import Only, Operation
@@ -148,11 +148,7 @@ def _half_done(conn: psycopg.Connection[Any], dag_id: str, run_id: str, size: in
 
 def _half_failed(conn: psycopg.Connection[Any], run_id: str, size: int) -> int:
     """A run that has failed, and half of the instances of its mapped task."""
-    (run_key,) = conn.execute(
-        "insert into dag_run (dag_id, run_id, version_key, run_type, state, started_at, ended_at)"
-        " select dag_id, %s, version_key, 'manual', 'failed', now(), now() from dag where dag_id = 'bulk_mapped' returning run_key",
-        [run_id],
-    ).fetchone() or (0,)
+    run_key = failed_run(conn, "bulk_mapped", run_id)
     conn.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, %s)", [run_key, size])
     conn.execute(
         "insert into task_instance (run_key, task_index, state, ended_at)"
@@ -164,7 +160,7 @@ def _half_failed(conn: psycopg.Connection[Any], run_id: str, size: int) -> int:
         "insert into upstream_counter (run_key, task_index, total, success, failed) values (%s, 1, 1, 1, 0), (%s, 2, %s, %s, %s)",
         [run_key, run_key, size, size // 2, size // 2],
     )
-    return int(run_key)
+    return run_key
 
 
 def _instances(conn: psycopg.Connection[Any], run_key: int, size: int, state: str) -> None:

@@ -67,3 +67,14 @@ def trigger(conn: psycopg.Connection[Any], runs: dict[str, int], prefix: str) ->
         )
         conn.execute("select pg_notify('inbox', '')")
         return time.time()
+
+
+def failed_run(conn: psycopg.Connection[Any], dag_id: str, run_id: str) -> int:
+    """A run that has failed, without its tasks."""
+    row = conn.execute(
+        "insert into dag_run (dag_id, run_id, version_key, run_type, state, started_at, ended_at)"
+        " select dag_id, %s, version_key, 'manual', 'failed', now(), now() from dag where dag_id = %s returning run_key",
+        [run_id, dag_id],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
