@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import shlex
@@ -19,6 +18,7 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from evenflow.core.bundle import OWN_BUNDLE, BundleSource
+from evenflow.core.likeness import closest
 from evenflow.errors import SettingsError
 from evenflow.process.limits import TEMPLATE_MEMORY
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
@@ -367,5 +367,5 @@ def _explain(problem: Any, given: Mapping[str, Any]) -> str:
 
 
 def _did_you_mean(name: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(name, sorted(known), n=1)
-    return f" Did you mean {close[0]}?" if close else ""
+    close = closest(name, sorted(known))
+    return f" Did you mean {close}?" if close else ""
