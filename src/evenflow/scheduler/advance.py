@@ -22,7 +22,7 @@ from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.creation import Slice
+from evenflow.scheduler.creation import create_runs, take_queued
 from evenflow.scheduler.deadlines import miss_deadlines
 from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
@@ -149,8 +149,7 @@ class _Work:
 
     def __init__(self, batch: Batch, turn: inbox.Turn, runs_heard: int) -> None:
         conn = batch.conn
-        self._slice = Slice.beside(runs_heard, tries=turn.tries)
-        self._queued = self._slice.take_queued(conn, batch.catalog.since) if turn.run_wakes else None
+        self._queued = take_queued(conn, batch.catalog.since, runs_heard, tries=turn.tries) if turn.run_wakes else None
         self._wakes = selection.fold_wakes(conn) if turn.wakes else None
         self._pauses = selection.take_pauses(conn) if turn.pauses else None
 
@@ -165,7 +164,7 @@ class _Work:
         more = any(
             of_runs and released > 0 for _, released, _, of_runs in wakes
         )  # room for runs: those are asked for in the next turn
-        more |= self._slice.create_runs(batch, self._queued) if self._queued else False
+        more |= create_runs(batch, self._queued) if self._queued else False
         if self._pauses and (changed := dict(self._pauses.all())):
             batch.wake(selection.apply_pauses(batch.conn, changed))
             for run in batch.runs.values():

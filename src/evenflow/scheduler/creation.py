@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 
 from evenflow.core.graph import Graph
@@ -27,42 +26,30 @@ from evenflow.store.inbox import Since
 from evenflow.store.rows import Conn, Rows
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """How many runs one transaction creates at most, in all and of one DAG."""
+def take_queued(conn: Conn, since: Since, runs_heard: int, *, tries: bool) -> Rows[runs.QueuedRun]:
+    """Asks for queued runs that may start. While ``tries`` are under way their ends, and what starts in their place, wait for a few
+    at most; where the transaction applies what is said of many runs, for as many new ones: to create no more than ten would halve a
+    burst.
+    """
+    most = min(NEW_RUNS_PER_TURN, max(NEW_RUNS_BESIDE_TRIES, runs_heard)) if tries else NEW_RUNS_PER_TURN
+    return runs.take_queued(conn, since.run_wakes, dags=DAGS_PER_NEW_RUN * most, limit=most, share=min(most, NEW_RUNS_OF_DAG))
 
-    in_all: int
-    of_dag: int
 
-    @classmethod
-    def beside(cls, runs_heard: int, *, tries: bool) -> Slice:
-        """While ``tries`` are under way their ends, and what starts in their place, wait for a small one at most; where the
-        transaction applies what is said of many runs, for as many new ones: to create no more than ten would halve a burst.
-        """
-        if tries:
-            in_all = min(NEW_RUNS_PER_TURN, max(NEW_RUNS_BESIDE_TRIES, runs_heard))
-            return cls(in_all, min(in_all, NEW_RUNS_OF_DAG))
-        return cls(NEW_RUNS_PER_TURN, NEW_RUNS_OF_DAG)
-
-    def take_queued(self, conn: Conn, since: Since) -> Rows[runs.QueuedRun]:
-        """Asks for queued runs that may start."""
-        return runs.take_queued(conn, since.run_wakes, dags=DAGS_PER_NEW_RUN * self.in_all, limit=self.in_all, share=self.of_dag)
-
-    def create_runs(self, batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
-        """Starts queued runs in their order. Whether there may be more."""
-        rows = found.all()
-        again = rows[0].more
-        batch.catalog.since = batch.catalog.since._replace(run_wakes=rows[0].since)
-        rows = [row for row in rows if row.run_key]
-        mine = batch.scope.within(rows)
-        queued = [row for row in mine if row.run_key not in batch.runs]  # but for one that is cancelled right now
-        batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
-        sizes = accumulate(batch.catalog.version(row.version_key).graph.n for row in queued)
-        taken = queued[: max(1, sum(1 for size in sizes if size <= NEW_INSTANCES_PER_TURN))]
-        _leave(batch.conn, rows, taken)
-        if taken:
-            again |= _create(batch, taken)
-        return again or len(taken) < len(queued)
+def create_runs(batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
+    """Starts queued runs in their order. Whether there may be more."""
+    rows = found.all()
+    again = rows[0].more
+    batch.catalog.since = batch.catalog.since._replace(run_wakes=rows[0].since)
+    rows = [row for row in rows if row.run_key]
+    mine = batch.scope.within(rows)
+    queued = [row for row in mine if row.run_key not in batch.runs]  # but for one that is cancelled right now
+    batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
+    sizes = accumulate(batch.catalog.version(row.version_key).graph.n for row in queued)
+    taken = queued[: max(1, sum(1 for size in sizes if size <= NEW_INSTANCES_PER_TURN))]
+    _leave(batch.conn, rows, taken)
+    if taken:
+        again |= _create(batch, taken)
+    return again or len(taken) < len(queued)
 
 
 def _leave(conn: Conn, rows: list[runs.QueuedRun], taken: list[runs.QueuedRun]) -> None:
