@@ -106,6 +106,17 @@ async def written(shipper: LogShipper, stream: LogStream, text: str) -> None:
     await asyncio.wait_for(shipper.shipped(), 20)
 
 
+async def refused(shipper: LogShipper, number: int, text: bytes) -> list[LogStream]:
+    """So many logs, ``t0`` and on, that have ended with this text; each is refused before the next begins."""
+    streams: list[LogStream] = []
+    while len(streams) < number:
+        streams.append(shipper.open(f"t{len(streams)}", nothing))
+        streams[-1].write(text)
+        streams[-1].close()
+        await until(lambda: streams[-1].refused, "a refusal")
+    return streams
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
@@ -183,12 +194,7 @@ async def test_all_that_waits_has_a_bound(disk: SmallDisk, monkeypatch: pytest.M
     servers = Servers(disk.folder / "logs")
     async with shipping(servers) as shipper:
         disk.fill()
-        streams = []
-        for number in range(10):
-            streams.append(shipper.open(f"t{number}", nothing))
-            streams[-1].write(b"x" * 9_999 + b"\n")
-            streams[-1].close()
-            await until(lambda: streams[-1].refused, "a refusal")
+        streams = await refused(shipper, 10, b"x" * 9_999 + b"\n")
         await until(lambda: shipper.held <= 30_000, "room")
         assert shipper.lost == 70_000
         disk.clean_up()
@@ -207,12 +213,7 @@ async def test_logs_that_cannot_even_say_so_are_bounded(disk: SmallDisk, monkeyp
     servers = Servers(disk.folder / "logs")
     async with shipping(servers) as shipper:
         disk.fill()
-        streams = []
-        for number in range(8):
-            streams.append(shipper.open(f"t{number}", nothing))
-            streams[-1].write(b"x")
-            streams[-1].close()
-            await until(lambda: streams[-1].refused, "a refusal")
+        streams = await refused(shipper, 8, b"x")
         await until(lambda: sum(stream.unsent for stream in streams) <= 3, "fewer")
         disk.clean_up()
         await until(lambda: not any(stream.unsent for stream in streams), "the rest")
