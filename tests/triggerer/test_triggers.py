@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -180,12 +181,23 @@ async def test_a_trigger_asks_for_connections_and_what_they_hide_is_masked(trigg
     assert "it is ***" in world.log(epoch)
 
 
-async def test_secrets_that_a_host_finds_in_files_are_masked(
-    start_triggerer: StartTriggerer, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "secrets" / "connections").mkdir(parents=True)
-    (tmp_path / "secrets" / "connections" / "pump").write_text("http://me:open-sesame@pump")
+@pytest.fixture
+def secret_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Puts a secret into the folder where a host looks for them."""
     monkeypatch.setenv("EVENFLOW_SECRETS_DIR", str(tmp_path / "secrets"))
+
+    def put(name: str, secret: str) -> None:
+        path = tmp_path / "secrets" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(secret)
+
+    return put
+
+
+async def test_secrets_that_a_host_finds_in_files_are_masked(
+    start_triggerer: StartTriggerer, world: World, secret_file: Callable[[str, str], None]
+) -> None:
+    secret_file("connections/pump", "http://me:open-sesame@pump")
     source = """
 class Finds(BaseTrigger):
     async def run(self):
@@ -248,12 +260,10 @@ async def test_a_host_has_no_token_and_no_way_to_the_database(
 
 
 async def test_what_belongs_to_no_trigger_is_masked_too(
-    start_triggerer: StartTriggerer, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start_triggerer: StartTriggerer, world: World, secret_file: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-SE4: it is in the log of the triggerer, that others read: from its environment, also in pieces, and found in files."""
-    (tmp_path / "secrets" / "variables").mkdir(parents=True)
-    (tmp_path / "secrets" / "variables" / "api_key").write_text("of-a-file")
-    monkeypatch.setenv("EVENFLOW_SECRETS_DIR", str(tmp_path / "secrets"))
+    secret_file("variables/api_key", "of-a-file")
     monkeypatch.setenv("EVENFLOW_CONN_PUMP", "http://me:open-sesame@pump")
     shown: list[str] = []
     monkeypatch.setattr(host.log, "info", lambda event, **said: shown.append(said.get("text", "")))
