@@ -100,6 +100,25 @@ def test_a_finding_names_its_object_as_people_do(busy: Any) -> None:
     assert len({f.object for f in audit(busy.conn)}) == 1
 
 
+def test_a_teardown_waits_in_its_lane_while_its_run_is_cancelled_again(world: Any) -> None:
+    """The teardown has no room, and the second cancel is still in the inbox."""
+    world.set_limit("pool", "p", 1)
+    world.set_limit("pool", "shut", 0)
+    setup = TaskSpec(task_id="a", operator="python", pool="p", setup=True)
+    teardown = TaskSpec(task_id="b", operator="python", pool="shut", upstream=(0,), teardown=True)
+    world.add_dag(DagSpec(dag_id="torn_down", tasks=(setup, teardown)))
+    run = world.trigger("torn_down")
+    world.advance()
+    tries = world.claim()
+    world.cancel(run)
+    world.advance()
+    world.report(tries)
+    world.advance()
+    assert world.states(run) == {"a": "success", "b": "scheduled"}
+    world.cancel(run)
+    world.audit()
+
+
 def test_findings_are_bounded(busy: Any) -> None:
     busy.conn.execute(
         "insert into concurrency_limit (kind, name, capacity, used) select 'pool', 'x' || n, 9, 1 from generate_series(1, 300) n"
