@@ -17,6 +17,7 @@ from tests.api.world import World
 WAITING = 20_000
 RUNNING = 2_000
 OWN = RUNNING // 20  # of one worker
+TRIES = ("dispatch", "task_instance", "service")
 
 
 @pytest.fixture
@@ -49,28 +50,44 @@ def fill(db: psycopg.Connection[Any], *, waiting: int) -> World:
     return world
 
 
-HOT = {  # what each try needs of the API: its types and arguments, and most rows that it may see
-    "dispatch/claim": (
-        "bigint, text, int, int, text[], float8, jsonb, bool",
-        {
-            "service_id": 1,
-            "claim_key": "k",
-            "slots": 50,
-            "returns": 55,
-            "queues": ["default", "big"],
-            "lease_s": 15.0,
-            "since": "{}",
-            "looks": True,
-        },
-        4 * (50 + OWN),
-    ),
-    "dispatch/compare_listed": (
-        "bigint, bigint[], float8, float8",
-        {"service_id": 1, "epochs": [20, 40], "resend_after_s": 2.0, "unmarked_after_s": 60.0},
-        2 * OWN,
-    ),
-    "dispatch/find_waiting": ("text[], jsonb", {"queues": ["default", "big", "none"], "since": "{}"}, 6),
-    "dispatch/read_claimed": ("bigint, bigint[]", {"service_id": 1, "epochs": [20, 40]}, 4),
+TYPES = {  # of what each statement binds, in the order of its arguments here
+    "dispatch/claim": "bigint, text, int, int, text[], float8, jsonb, bool",
+    "dispatch/compare_listed": "bigint, bigint[], float8, float8",
+    "dispatch/find_current": "bigint[], bigint[], int[], int[]",
+    "dispatch/find_waiting": "text[], jsonb",
+    "dispatch/insert_reports": "json",
+    "dispatch/mark_started": "bigint, bigint[]",
+    "dispatch/read_claimed": "bigint, bigint[]",
+    "dispatch/read_kills": "bigint[]",
+    "services/beat": "bigint, text, text, jsonb",
+}
+
+
+def claim(*queues: str, slots: int = 50, returns: int = 55) -> dict[str, object]:
+    """What the first worker asks for."""
+    return {
+        "service_id": 1,
+        "claim_key": "k",
+        "slots": slots,
+        "returns": returns,
+        "queues": list(queues),
+        "lease_s": 15.0,
+        "since": "{}",
+        "looks": True,
+    }
+
+
+def listed(*epochs: int) -> dict[str, object]:
+    """What the first worker says that it holds."""
+    return {"service_id": 1, "epochs": list(epochs), "resend_after_s": 2.0, "unmarked_after_s": 60.0}
+
+
+HOT = {  # what each try needs of the API: its arguments, and most rows that it may see
+    "dispatch/claim": (claim("default", "big"), 4 * (50 + OWN)),
+    "dispatch/compare_listed": (listed(20, 40), 2 * OWN),
+    "dispatch/find_waiting": ({"queues": ["default", "big", "none"], "since": "{}"}, 6),
+    "dispatch/mark_started": ({"service_id": 1, "epochs": [20, 40]}, 6),
+    "dispatch/read_claimed": ({"service_id": 1, "epochs": [20, 40]}, 4),
 }
 
 
@@ -78,22 +95,22 @@ def test_plans_that_were_made_while_nothing_was_there_stay_right(db: psycopg.Con
     """R-ST5: on a server with its default configuration a table that was empty and vacuumed looks empty for a minute to come."""
     with connect(database_url, name="hot", generic_plans=True, timeouts=UNBOUNDED) as hot:
         db.execute("vacuum analyze")
-        for name, (types, names, _) in HOT.items():
-            prepare(hot, name, types, names)
+        for name, (names, _) in HOT.items():
+            prepare(hot, name, names)
             with psycopg.ClientCursor(hot) as cursor:
                 cursor.execute(execution(name, names), list(names.values()))
         fill(db, waiting=100_000)
-        for name, (_, names, most) in HOT.items():
+        for name, (names, most) in HOT.items():
             with hot.transaction(force_rollback=True), psycopg.ClientCursor(hot) as cursor:
                 cursor.execute(b"explain (analyze, format json) " + execution(name, names), list(names.values()))
                 ((plan,),) = cursor.fetchall()
             assert sum(_seen(plan[0]["Plan"])) <= most, (name, plan)
 
 
-def prepare(conn: psycopg.Connection[Any], name: str, types: str, names: Collection[str]) -> None:
+def prepare(conn: psycopg.Connection[Any], name: str, names: Collection[str]) -> None:
     numbers = {key: f"${n}" for n, key in enumerate(names, 1)}
     text = re.sub(r"%\((\w+)\)s", lambda match: numbers[match[1]], sql(name).decode())
-    conn.execute(f'prepare "{name}" ({types}) as {text}'.encode())
+    conn.execute(f'prepare "{name}" ({TYPES[name]}) as {text}'.encode())
 
 
 def execution(name: str, names: Collection[str]) -> bytes:
@@ -119,18 +136,18 @@ def test_looking_for_runs_reads_those_that_show(busy: World) -> None:
         assert sum(_seen(plan[0]["Plan"], {"dag_run"})) <= most, (asked, plan)
 
 
-def rows_read(world: World, name: str, types: str, **names: object) -> tuple[int, str]:
-    """How many rows of dispatch, task_instance and service the statement's scans saw, and its plan; nothing is kept."""
+def rows_read(world: World, name: str, tables: Collection[str] = TRIES, **names: object) -> tuple[int, str]:
+    """How many rows of these tables the statement's scans saw, and its plan; nothing is kept."""
     with world.db.transaction(force_rollback=True):
-        prepare(world.db, name, types, names)
+        prepare(world.db, name, names)
         with psycopg.ClientCursor(world.db) as cursor:
             cursor.execute(b"explain (analyze, format json) " + execution(name, names), list(names.values()))
             ((plan,),) = cursor.fetchall()
         world.db.execute(f'deallocate "{name}"'.encode())
-    return sum(_seen(plan[0]["Plan"])), json.dumps(plan)
+    return sum(_seen(plan[0]["Plan"], tables)), json.dumps(plan)
 
 
-def _seen(node: dict[str, Any], tables: Collection[str] = ("dispatch", "task_instance", "service")) -> Iterator[int]:
+def _seen(node: dict[str, Any], tables: Collection[str] = TRIES) -> Iterator[int]:
     if node.get("Relation Name") in tables and node["Node Type"].endswith("Scan"):
         filtered = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
         yield round((node["Actual Rows"] + filtered) * node["Actual Loops"])
@@ -139,17 +156,7 @@ def _seen(node: dict[str, Any], tables: Collection[str] = ("dispatch", "task_ins
 
 
 def test_a_claim_reads_what_it_takes(busy: World) -> None:
-    names = {
-        "service_id": 1,
-        "claim_key": "k",
-        "slots": 50,
-        "returns": 55,
-        "queues": ["default", "big"],
-        "lease_s": 15.0,
-        "since": "{}",
-        "looks": True,
-    }
-    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, int, text[], float8, jsonb, bool", **names)
+    read, plan = rows_read(busy, "dispatch/claim", **claim("default", "big"))
     assert read <= 4 * (50 + OWN), plan
 
 
@@ -157,56 +164,40 @@ def test_a_claim_of_returns_reads_no_first_starts(busy: World) -> None:
     """R-DQ3: one scan of the index for each class and queue, and none of a class for which there is no slot."""
     busy.db.execute("update dispatch set class = 0 where epoch % 1000 = 0")
     busy.db.execute("analyze dispatch")
-    names = {
-        "service_id": 1,
-        "claim_key": "k",
-        "slots": 0,
-        "returns": 5,
-        "queues": ["default", "big"],
-        "lease_s": 15.0,
-        "since": "{}",
-        "looks": True,
-    }
-    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, int, text[], float8, jsonb, bool", **names)
+    read, plan = rows_read(busy, "dispatch/claim", **claim("default", "big", slots=0, returns=5))
     assert read <= 4 * (5 + OWN), plan
 
 
 def test_a_claim_that_finds_nothing_reads_nothing(busy: World) -> None:
-    names = {
-        "service_id": 1,
-        "claim_key": "k",
-        "slots": 50,
-        "returns": 55,
-        "queues": ["none"],
-        "lease_s": 15.0,
-        "since": "{}",
-        "looks": True,
-    }
-    read, plan = rows_read(busy, "dispatch/claim", "bigint, text, int, int, text[], float8, jsonb, bool", **names)
+    read, plan = rows_read(busy, "dispatch/claim", **claim("none"))
     assert read <= 4 * OWN, plan
 
 
 def test_the_look_at_the_queues(busy: World) -> None:
-    read, plan = rows_read(busy, "dispatch/find_waiting", "text[], jsonb", queues=["default", "big", "none"], since="{}")
+    read, plan = rows_read(busy, "dispatch/find_waiting", queues=["default", "big", "none"], since="{}")
     assert read <= 6, plan
-    read, plan = rows_read(busy, "dispatch/read_kills", "bigint[]", workers=[1, 2])
+    read, plan = rows_read(busy, "dispatch/read_kills", workers=[1, 2])
     assert read <= 2 * OWN, plan
 
 
 def test_a_beat_reads_its_own_tries(busy: World) -> None:
-    names = {"service_id": 1, "epochs": list(range(20, RUNNING, 20)), "resend_after_s": 2.0, "unmarked_after_s": 60.0}
-    read, plan = rows_read(busy, "dispatch/compare_listed", "bigint, bigint[], float8, float8", **names)
+    read, plan = rows_read(busy, "dispatch/compare_listed", **listed(*range(20, RUNNING, 20)))
     assert read <= OWN + 1, plan
-    read, plan = rows_read(
-        busy,
-        "services/beat",
-        "bigint, text, text, jsonb",
-        service_id=1,
-        kind="worker",
-        state="active",
-        detail="{}",
-    )
+    read, plan = rows_read(busy, "services/beat", service_id=1, kind="worker", state="active", detail="{}")
     assert read <= 20, plan
+
+
+def test_a_beat_marks_its_own_tries(busy: World) -> None:
+    """The start of half of them is in the inbox, among that of all others."""
+    (run,) = busy.all("select run_key from dag_run")
+    busy.db.execute(
+        "insert into report (run_key, kind, epoch) select %s, 'started', 2 * n from generate_series(1, %s) n", [run, WAITING // 2]
+    )
+    busy.db.execute("analyze report")
+    epochs = list(range(20, RUNNING, 20))
+    for tables, most in ((TRIES, 3 * OWN), ({"report"}, OWN)):
+        read, plan = rows_read(busy, "dispatch/mark_started", tables=tables, service_id=1, epochs=epochs)
+        assert 0 < read <= most, plan
 
 
 def test_a_batch_of_reports_reads_its_own_tries(busy: World) -> None:
@@ -215,12 +206,12 @@ def test_a_batch_of_reports_reads_its_own_tries(busy: World) -> None:
         {"run_key": run, "task_index": 1, "map_index": n, "epoch": n, "kind": "exit", "age_s": 0, "payload": {}, "result": "[1]"}
         for n in range(1, 101)
     ]
-    read, plan = rows_read(busy, "dispatch/insert_reports", "json", reports=json.dumps(batch))
+    read, plan = rows_read(busy, "dispatch/insert_reports", reports=json.dumps(batch))
     assert read <= 200, plan
 
 
 def test_logs_look_at_their_own_tries(busy: World) -> None:
     (run,) = busy.all("select run_key from dag_run")
     names = {"epochs": [1, 2, 3], "run_keys": [run] * 3, "tasks": [1] * 3, "maps": [1, 2, 3]}
-    read, plan = rows_read(busy, "dispatch/find_current", "bigint[], bigint[], int[], int[]", **names)
+    read, plan = rows_read(busy, "dispatch/find_current", **names)
     assert read <= 3, plan

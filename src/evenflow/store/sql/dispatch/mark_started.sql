@@ -1,12 +1,12 @@
 -- Marks tries whose worker says that their process runs, so that no report decides alone whether it hangs. Where nobody knows of the start
--- (the report was refused, set aside, or lost) it is reported now, once. The instance is looked up try by try, whatever the plan was made
--- for. NO KEY UPDATE, SKIP LOCKED: one that is being killed or ended right now is met again by the next beat.
+-- (the report was refused, set aside, or lost) it is reported now, once. Tries and instances are looked up one by one, whatever the
+-- plan was made for. NO KEY UPDATE, SKIP LOCKED: one that is being killed or ended right now is met again by the next beat.
 with running as materialized (
     select epoch, run_key, task_index, map_index from dispatch
     where epoch = any(%(epochs)s::bigint[]) and worker_id = %(service_id)s and not started
     for no key update skip locked
 ), marked as (
-    update dispatch d set started = true from running where d.epoch = running.epoch
+    update dispatch set started = true where epoch = any(array(select epoch from running))
 )
 insert into report (run_key, kind, epoch)
 select d.run_key, 'started', d.epoch
