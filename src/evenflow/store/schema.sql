@@ -516,9 +516,24 @@ create table lane (
     exempt          boolean not null default false           -- returns, clean-up and callbacks: they start where first starts may not
 );
 create index lane_order on lane (parked_on, base_id, run_priority desc, priority desc, run_after, lane_id);    -- selection/read_parked, selection/read_heads_of_bases
-create index lane_open on lane (parked_on, node_id, run_priority desc, priority desc, run_after, lane_id) where parked_on in (0, -2);  -- selection/read_heads
+create index lane_open on lane (parked_on, node_id, run_priority desc, priority desc, run_after, lane_id) where parked_on in (0, -2);  -- occupied_node, selection/read_heads
 create index lane_of_run on lane (run_key, node_id, priority);                                                -- selection/find_lanes
 create index lane_exempt on lane (node_id) where exempt;                                                      -- states/read_exempt
+
+-- Nodes with open or woken lanes, found by skipping through the index: the others cost nothing, and a limit ends the walk.
+create view occupied_node as
+with recursive occupied as (
+    select k.parked_on, n.node_id
+    from (values (0::bigint), (-2)) as k (parked_on)
+    cross join lateral (select node_id from lane where parked_on = k.parked_on and parked_on in (0, -2) order by node_id limit 1) as n
+    union all
+    select o.parked_on, n.node_id
+    from occupied o
+    cross join lateral (
+        select node_id from lane where parked_on = o.parked_on and parked_on in (0, -2) and node_id > o.node_id order by node_id limit 1
+    ) as n
+)
+select parked_on, node_id from occupied;
 
 create table ready_task (
     lane_id     bigint not null,

@@ -1,20 +1,9 @@
 -- The best open lane of each of so many nodes that have room for a task of it: what the next round starts or parks, so it
--- changes (its xmin does) or goes. Found by skipping through the index. A pool that keeps room for tasks of several slots has room only
--- when it has that for the largest. What is closed has none.
-with recursive occupied as (
-    select k.parked_on, n.node_id
-    from (values (0::bigint), (-2)) as k (parked_on)
-    cross join lateral (select node_id from lane where parked_on = k.parked_on and parked_on in (0, -2) order by node_id limit 1) as n
-    union all
-    select o.parked_on, n.node_id
-    from occupied o
-    cross join lateral (
-        select node_id from lane where parked_on = o.parked_on and parked_on in (0, -2) and node_id > o.node_id order by node_id limit 1
-    ) as n
-)
+-- changes (its xmin does) or goes. A pool that keeps room for tasks of several slots has room only when it has that for the largest. What
+-- is closed has none.
 select n.node_id, l.lane_id, l.xmin::text as version, l.ready, r.dag_id, r.run_id, p.name as pool, p.capacity - p.used as pool_free,
        e.capacity - e.used as executor_free
-from (select parked_on, node_id from occupied limit %(nodes)s) as o
+from (select parked_on, node_id from occupied_node limit %(nodes)s) as o
 join node n using (node_id)
 join concurrency_limit p on p.limit_id = n.pool_limit
 join concurrency_limit e on e.limit_id = n.executor_limit

@@ -1,22 +1,12 @@
 -- The best open and the best woken lanes of every node that can start one now, what this transaction has released already counted; woken
--- ones also while the task's limit is full. Nodes with such lanes are found by skipping through the index, so those without cost
--- nothing; so many are looked at, and where there are more their bases are read instead. A node that its pool has too few slots for is read
--- too where the pool does not backfill. Of closed pools, executors and queues none is read.
-with recursive occupied as (
-    select k.parked_on, n.node_id
-    from (values (0::bigint), (-2)) as k (parked_on)
-    cross join lateral (select node_id from lane where parked_on = k.parked_on and parked_on in (0, -2) order by node_id limit 1) as n
-    union all
-    select o.parked_on, n.node_id
-    from occupied o
-    cross join lateral (
-        select node_id from lane where parked_on = o.parked_on and parked_on in (0, -2) and node_id > o.node_id order by node_id limit 1
-    ) as n
-), given as materialized (
+-- ones also while the task's limit is full. So many nodes with such lanes are looked at, and where there are more their bases are read
+-- instead. A node that its pool has too few slots for is read too where the pool does not backfill. Of closed pools, executors and
+-- queues none is read.
+with given as materialized (
     select * from unnest(%(limits)s::bigint[], %(released)s::int[]) as g (limit_id, n)
 ), eligible as materialized (
     select o.parked_on, o.node_id
-    from (select * from occupied limit %(nodes)s) as o
+    from (select * from occupied_node limit %(nodes)s) as o
     join node n using (node_id)
     join concurrency_limit p on p.limit_id = n.pool_limit
     join concurrency_limit e on e.limit_id = n.executor_limit
