@@ -221,6 +221,10 @@ async def test_specs_that_make_no_sense(processor: ExecutionClient, world: World
     ("task", "said"),
     [
         ({"pool": "gpu"}, "there is no pool 'gpu'. Make it with: evenflow pools set gpu SLOTS"),
+        (
+            {"pool": "default_pol"},
+            "there is no pool 'default_pol'. Did you mean 'default_pool'? Make it with: evenflow pools set default_pol SLOTS",
+        ),
         ({"executor": "moon"}, "there is no executor 'moon'; there are: worker."),
         ({"upstream": (5,)}, "depends on a task that does not exist"),
         ({"upstream": (1,)}, "has a cycle"),

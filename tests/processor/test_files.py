@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from evenflow.processor.parsing import ParseLimits
 from evenflow.wire.code import read_archive
@@ -69,6 +70,27 @@ async def test_files_that_are_gone(bundle: Bundle, start_processor: StartProcess
     (bundle.folder / "a.py").unlink()
     await until(lambda: bundle.known("a.py") is None, "the end of the file")
     assert bundle.one("select is_active from dag where dag_id = 'a'") is False
+
+
+async def test_a_dag_whose_pool_is_made_a_moment_later(bundle: Bundle, start_processor: StartProcessor) -> None:
+    """The log says which DAG is refused, and what to type; it counts the others of the file, which arrive."""
+    in_pool = "from evenflow import DAG, task\nwith DAG('a'):\n    task(pool='gpus')(print)()\n"
+    bundle.write("a.py", in_pool + a_dag("b"))
+    said = "there is no pool 'gpus'. Make it with: evenflow pools set gpus SLOTS"
+    with capture_logs() as logs:
+        await start_processor()
+        assert said in str((await bundle.parsed("a.py")).error)
+        (loaded,) = await until(lambda: [line for line in logs if line["event"] == "file loaded"], "the log line")
+    (refused,) = [line for line in logs if line["event"] == "DAG refused"]
+    assert (refused["log_level"], refused["file"]) == ("warning", "a.py")
+    assert said in refused["reason"]
+    assert (loaded["dags"], loaded["error"]) == (1, False)
+    assert bundle.one("select array_agg(dag_id) from dag where dag_id in ('a', 'b')") == ["b"]
+    bundle.db.execute("insert into concurrency_limit (kind, name, capacity) values ('pool', 'gpus', 1)")
+    bundle.db.execute("insert into pool (name) values ('gpus')")
+    bundle.write("a.py", in_pool + a_dag("b", "other"))
+    await until(lambda: bundle.tasks("a") == ["print"], "the DAG")
+    assert (await bundle.parsed("a.py")).error is None
 
 
 async def test_only_dag_files_are_loaded(bundle: Bundle, start_processor: StartProcessor) -> None:
