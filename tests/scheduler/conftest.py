@@ -122,7 +122,7 @@ class World:
             "service_id": self.worker,
             "claim_key": str(self.claims),
             "slots": slots,
-            "lease_s": 60,
+            "lease_s": 86_400,  # it sends no beats, and a test may take longer than a lease where others need the processor
             "since": "{}",
             "looks": False,
         }
