@@ -14,9 +14,9 @@ import pytest
 
 from evenflow.cli.app import _COMMANDS, build_app, run
 from evenflow.cli.params import parse_params
-from evenflow.cli.status import _doing
+from evenflow.cli.status import _doing, _show
 from evenflow.cli.terminal import duration
-from evenflow.client.answers import ServiceStatus
+from evenflow.client.answers import DatabaseStatus, OutrunTry, ServiceStatus, Status
 from evenflow.errors import ParamError
 from evenflow.runtime.exits import Exit
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
@@ -165,6 +165,16 @@ def test_what_a_lost_worker_did_is_not_told(healthy: bool, doing: str) -> None:
     names = {"kind": "worker", "name": "w", "host": "h", "pid": 1, "version": "1", "started_at": datetime.now(UTC)}
     state = "active" if healthy else "lost"
     assert _doing(ServiceStatus(**names, state=state, beat_age_s=1.0, healthy=healthy, detail=detail)) == doing
+
+
+def test_status_names_what_a_worker_cannot_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """R-CS9: and what to do, since nobody else does it."""
+    told = OutrunTry(worker="w", host="h", dag_id="d", run_id="r", task_id="t", map_index=3, since=datetime.now(UTC))
+    database = DatabaseStatus(schema_version=1, server_version="18", database_bytes=1, oldest_snapshot_s=None)
+    _show(Status("1", [], [], 0, None, {}, database, outrun=[told]), [])
+    said = capsys.readouterr().out
+    assert "Worker w on h cannot end what d/r t[3] has started" in said
+    assert "systemctl kill" in said
 
 
 def test_doctor_tells_of_what_is_lost_and_of_history_without_partitions(evenflow, db, database_url: str) -> None:

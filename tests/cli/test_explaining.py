@@ -92,6 +92,10 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         x.Running(since=NOW, worker="w1", host="h", kill_at=NOW - timedelta(seconds=70)),
         ("It is being killed, since ", "), and has ended when nothing that it started is left."),
     ),
+    (
+        x.Running(since=NOW, worker="w1", host="h", kill_at=NOW, outrun=True),
+        ("Its worker cannot end it", "systemctl kill --signal=SIGKILL UNIT", "tasks logs d t"),
+    ),
     (x.Finished(state="failed", at=NOW, explanation="ValueError: no."), ("It has ended at", ": ValueError: no.\n")),
     (x.RunEnded(state="failed", at=NOW, explanation="cancelled by ada"), ("before the task began: cancelled by ada.",)),
     (x.Paused(dag_id="d"), ("The DAG d is paused.", "evenflow dags unpause d")),

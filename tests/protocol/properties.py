@@ -10,7 +10,7 @@ from tests.protocol.state import Said, Task, World
 def wrong(world: World, *, slots: int | None = None, apart: bool = True) -> str | None:
     """What is wrong with a state, if anything is. ``slots``: no claim exceeds them; ``apart``: no two tries of a task run."""
     for i, task in enumerate(world.tasks):
-        if apart and sum(t.task == i and t.runs for w in world.workers if not w.frozen for t in w.tries) > 1:
+        if apart and sum(t.task == i and t.runs and (t.outruns or not w.frozen) for w in world.workers for t in w.tries) > 1:
             return f"two processes of task {i} run at once"
         if (what := _wrong_task(task)) is not None:
             return f"task {i}: {what}"

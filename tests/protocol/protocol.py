@@ -28,6 +28,7 @@ class Rules:
     renews_when_sent: bool = True  # its clock counts from the sending of a beat that was answered, not from the answer
     asks_before_going_on: bool = True  # what was stopped goes on when an answer has said that it may, not before
     kills_when_given_up: bool = True  # who registers anew has killed what it had
+    holds: bool = True  # a worker that says that it cannot end a try is not given up, and says no farewell
     patient: bool = True  # tries of a worker that was given up are reported a lease after it was heard last, not before
     lost_is_final: bool = True  # a service that was given up cannot beat itself back
     farewell_last: bool = True  # a worker that ends says so when its processes are gone
@@ -60,6 +61,7 @@ class Bounds:
     steady: bool = False  # every worker is heard in every tick; only the answers to claims are lost
     slow_api: bool = False  # other steps may come between the two statements of a beat
     hangs: bool = False  # workers that beat may be given up: another fault
+    outruns: bool = False  # tries may fork more quickly than they are stopped or killed, until they end by themselves
     takeovers: int = 0  # of a standby that lacks the last commits
     slow_look: bool = False  # and between a scheduler's look for lost tries and what it writes
 
@@ -104,7 +106,7 @@ class Protocol:
         for s, row in enumerate(world.services):
             if row.state == "active" and row.age >= (r.lease if r.patient else r.lease - r.margin):
                 yield f"expire {s}", _service(world, s, Service("lost", row.age))
-            elif row.state == "active" and self.bounds.hangs and world.faults:
+            elif row.state == "active" and self.bounds.hangs and world.faults and not self._held(world, s):
                 yield f"give up {s}", _service(world, s, Service("lost", row.age))._replace(faults=world.faults - 1)
         found = tuple(control.find_lost(world.services, world.tasks, lease=r.lease if r.patient else r.lease - r.margin))
         if found and not world.looked and self.bounds.slow_look:
@@ -114,6 +116,10 @@ class Protocol:
             for i, epoch in looked:
                 after = _inbox(after, i, Said(epoch, "lost"))
             yield "report lost tries", after
+
+    def _held(self, world: World, service: int) -> bool:
+        """By a try that its worker cannot end: beats say so long before anybody is given up."""
+        return self.rules.holds and any(t.outruns for w in world.workers if w.service == service for t in w.tries)
 
     def _fresh(self, world: World) -> int:
         known = [task.epoch for task in world.tasks]
@@ -186,6 +192,8 @@ class Protocol:
                 begun = tuple(sorted((*world.tasks[t.task].begun, t.epoch)))
                 after = _task(world, t.task, world.tasks[t.task]._replace(begun=begun))
                 yield f"worker {n} begins {t.epoch}", _worker(after, n, _swap(worker, t, t._replace(runs=True)))
+            elif self.bounds.outruns and not t.outruns and world.services[worker.service].state == "active":  # else nothing helps
+                yield f"worker {n} cannot end {t.epoch}", _worker(world, n, _swap(worker, t, t._replace(outruns=True)))
             for outcome in self.bounds.outcomes:
                 if t.runs != (outcome == "cannot_start"):
                     yield f"worker {n} ends {t.epoch} with {outcome}", _worker(world, n, _exit(worker, t, outcome, r))
@@ -205,7 +213,7 @@ class Protocol:
         if not self.rules.kills_when_given_up:
             return Worker(tries=worker.tries, exits=worker.exits, over=worker.over)
         over = {*worker.over, *(t.epoch for t in worker.tries)} if self.rules.remembers else ()
-        return Worker(exits=worker.exits, over=tuple(sorted(over)))
+        return Worker(tries=_unending(worker), exits=worker.exits, over=tuple(sorted(over)))
 
     # -- a worker and the API
 
@@ -217,7 +225,7 @@ class Protocol:
             return
         yield from self._beat(world, n, worker)
         yield from self._claim(world, n, worker)
-        if world.faults and not worker.frozen:
+        if world.faults and not worker.frozen and not self._held(world, worker.service):
             yield from self._leave(world, n, worker)
 
     def _leave(self, world: World, n: int, worker: Worker) -> Steps:
@@ -225,7 +233,7 @@ class Protocol:
         gone = _service(world, worker.service, Service("stopped") if row.state == "active" else row)
         gone = gone._replace(faults=world.faults - 1)
         if self.rules.farewell_last:
-            yield f"worker {n} kills its tries and says farewell", _worker(gone, n, Worker())
+            yield f"worker {n} kills its tries and says farewell", _worker(gone, n, Worker(tries=_unending(worker)))
         else:
             yield f"worker {n} says farewell", _worker(gone, n, worker._replace(beat=(), answer=()))
 
@@ -268,7 +276,7 @@ class Protocol:
         r = self.rules
         age = beat.age if r.renews_when_sent else 0
         over = tuple(sorted({*worker.over, *beat.kill})) if r.remembers else ()
-        tries = tuple(t for t in worker.tries if t.epoch not in beat.kill)
+        tries = tuple(t for t in worker.tries if t.outruns or t.epoch not in beat.kill)
         worker = worker._replace(beat=(), age=age, frozen=False, tries=tries, over=over)
         return _accept(worker, beat.resend, r)
 
@@ -436,6 +444,10 @@ def _exit(worker: Worker, t: Try, outcome: str, rules: Rules) -> Worker:
         exits = tuple(sorted((*exits, Exit(t.task, t.epoch, outcome))))
     over = tuple(sorted({*worker.over, t.epoch})) if rules.remembers else ()
     return worker._replace(tries=_without(worker.tries, t), exits=exits, over=over)
+
+
+def _unending(worker: Worker) -> tuple[Try, ...]:
+    return tuple(t for t in worker.tries if t.outruns)
 
 
 def _accept(worker: Worker, tries: tuple[Try, ...], rules: Rules) -> Worker:

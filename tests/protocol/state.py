@@ -54,6 +54,7 @@ class Try(NamedTuple):
     task: int
     epoch: int
     runs: bool = False  # its process has begun
+    outruns: bool = False  # what it has started forks more quickly than it is stopped or killed
 
 
 class Exit(NamedTuple):

@@ -20,6 +20,7 @@ ONE = Bounds(workers=1, faults=0)
 TWO = Bounds(workers=2, faults=0)
 STEADY = replace(ONE, steady=True)
 TAKEN_OVER = replace(TWO, losses=0, takeovers=1)
+UNENDING = replace(TWO, steady=True, faults=1, hangs=True, outruns=True)  # when a lease lapses nothing can be promised
 TWO_TASKS = replace(STEADY, tasks=2, losses=0)
 OUTCOMES = ("success", "failed", "cannot_start")
 
@@ -47,6 +48,7 @@ def explored(bounds: Bounds, rules: Rules = Rules()) -> Explored[World]:  # noqa
         pytest.param(replace(TWO_TASKS, doubled=True), id="two tasks for one slot, heard again"),
         pytest.param(replace(TWO, losses=0, stalls=True), id="hosts that stall, but for what runs side by side"),
         pytest.param(replace(TWO, losses=0, faults=1, hangs=True), id="two workers of which one hangs, dies or leaves"),
+        pytest.param(UNENDING, id="tries that their workers cannot end, and workers that hang, die or leave"),
         pytest.param(replace(ONE, takeovers=1), id="a standby that lacks commits, and a loss", marks=pytest.mark.slow),
         pytest.param(TAKEN_OVER, id="a standby that lacks commits"),
         pytest.param(replace(TWO, faults=1), id="all of two workers", marks=pytest.mark.slow),
@@ -82,6 +84,7 @@ LOST = "no good end can be reached any more"
         ("renews_when_sent", TWO, TOGETHER),
         ("asks_before_going_on", TWO, TOGETHER),
         ("kills_when_given_up", TWO, TOGETHER),
+        ("holds", UNENDING, TOGETHER),
         ("patient", TWO, TOGETHER),
         ("lost_is_final", TWO, TOGETHER),
         ("farewell_last", replace(TWO, faults=1), TOGETHER),

@@ -329,6 +329,11 @@ async def test_a_dispatch_without_a_worker(asking: Asking) -> None:
     killed = await asking.reason(run, "t5")
     assert isinstance(killed, Running)
     assert killed.kill_at is not None, "until its worker says that it has ended"
+    assert not killed.outrun
+    world.conn.execute("update service set detail = detail || jsonb_build_object('outrun', array(select epoch from dispatch))")
+    unending = await asking.reason(run, "t5")
+    assert isinstance(unending, Running)
+    assert unending.outrun, "its worker says that it cannot"
 
 
 async def test_a_return_may_have_slots_that_first_starts_may_not(asking: Asking) -> None:

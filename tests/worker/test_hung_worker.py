@@ -16,16 +16,19 @@ import pytest
 
 from evenflow.api import limits as api_limits
 from evenflow.api.service import ApiService
+from evenflow.client.rest import RestClient
 from evenflow.core.lease import STRETCH
 from evenflow.core.limits import ENDING_S, LEASE_S, STARTS_WITHIN_S
-from evenflow.process.remains import DEAD_WITHIN_S
+from evenflow.process.remains import DEAD_WITHIN_S, Outrun, end_remains
 from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
 from evenflow.scheduler.leases import give_up_hung, watch_leases
+from evenflow.store import leases
 from evenflow.store.connect import connect
 from evenflow.store.rows import execute
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
+from tests.tokens import operator_token
 from tests.worker.world import World, number_in, runs, until
 
 # A worker that forgets something of its first try: to begin it, to hear of its end, or to end it.
@@ -190,6 +193,43 @@ async def test_no_worker_is_given_up_for_the_report_of_a_start(
     held.ages(STARTS_WITHIN_S + 1.0)
     give_up_hung(scheduler)
     assert held.state == "active"
+
+
+async def test_a_worker_that_cannot_end_a_try_and_says_so_is_not_given_up(
+    world: World, worker: WorkerService, scheduler: psycopg.Connection[Any], api: ApiService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-CS9: elsewhere its task would begin beside what lives, and the worker could do no more than it does. People are told."""
+    outruns = [True]
+
+    def end(marks: set[int]) -> list[int]:
+        if outruns[0]:
+            raise Outrun
+        return end_remains(marks)
+
+    monkeypatch.setattr(limits, "OUTRUN_PAUSE", 0.01)
+    monkeypatch.setattr("evenflow.worker.attempt.end_remains", end)
+    leaves = "import subprocess, time; subprocess.Popen(['sleep', '600'], start_new_session=True); time.sleep(600)"
+    held, other = Held(world, world.task(leaves)), Held(world, world.task("import time; time.sleep(600)"))
+    await until(lambda: world.reports(held.epoch) and world.reports(other.epoch), "the reports of their starts")
+    held.runs()
+    other.runs()
+    world.ask_to_kill(held.epoch)
+    await until(lambda: world.one("select detail -> 'outrun' from service where kind = 'worker'") == [held.epoch], "its beat")
+    for _ in range(2):
+        held.ages(10 * ENDING_S)
+        give_up_hung(scheduler)
+        watch_leases(scheduler)
+        assert held.state == "active"
+    async with RestClient(f"http://127.0.0.1:{api.port}", operator_token(world.db)) as client:
+        (told,) = (await client.get_status()).outrun
+    assert (told.worker, told.dag_id, told.task_id) == ("w", "d", "t")
+    assert [(row[0], row[2], row[4]) for row in leases.list_outrun(scheduler)] == [("w", "d", "t")]
+    outruns[0] = False
+    assert (await world.exit_of(held.epoch))["outcome"] == "failed"
+    await until(lambda: world.one("select not detail ? 'outrun' from service where kind = 'worker'"), "its beat")
+    world.db.execute("delete from report")
+    give_up_hung(scheduler)
+    assert held.state == "lost", "as any other that says nothing of it"
 
 
 async def test_the_start_of_what_is_known_to_run_is_not_told_again(world: World, worker: WorkerService) -> None:

@@ -17,6 +17,7 @@ from evenflow.client import explanations as x
 from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 from evenflow.core.service_states import ServiceState
+from evenflow.core.why import OUTRUN_CURE
 
 Fact = tuple[str, str | Text | Table]
 
@@ -68,10 +69,14 @@ def _tell(reason: x.Reason, why: x.Why) -> Told:
             logs = ["evenflow", "tasks", "logs", why.dag_id, why.task_id, "--run", why.run_id, "--follow"]
             if why.map_index >= 0:
                 logs += ["--map-index", str(why.map_index)]
+            facts = [("its log", shlex.join(logs))]
             sentence = f"It runs on {reason.worker} ({reason.host}) {_since(reason.since)}."
             if reason.kill_at:
                 sentence += f" It is being killed, {_since(reason.kill_at)}, and has ended when nothing that it started is left."
-            return Told(sentence, [("its log", shlex.join(logs))])
+            if reason.outrun:
+                sentence += " Its worker cannot end it: what it has started forks more quickly than it is killed."
+                return Told(sentence, facts, cure=OUTRUN_CURE, aim="to end it")
+            return Told(sentence, facts)
         case x.Finished():
             return Told(f"It has ended{_at(reason.at)}{_because(reason.explanation)}.")
         case x.RunEnded():

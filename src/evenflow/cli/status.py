@@ -11,9 +11,11 @@ from evenflow.cli.standing_names import IN_WORDS, title, way_to_activate
 from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say
 from evenflow.client.answers import ServiceStatus, StandingObject, Status
 from evenflow.core.limits import MOST_COUNTED, PARTITIONS_LEAST
+from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 from evenflow.core.service import missing_kinds
 from evenflow.core.service_states import ServiceState
+from evenflow.core.why import OUTRUN_CURE
 from evenflow.runtime.exits import Exit
 
 
@@ -47,6 +49,10 @@ def _show(found: Status, missing: list[str]) -> None:
     say("")
     queues = ((q.queue, q.waiting, q.running, duration(q.oldest_waiting_s)) for q in found.queues)
     print_table(("queue", "#waiting", "#running", "#longest wait"), queues, empty="No task runs, and none waits for a worker.")
+    for t in found.outrun:
+        what = f"{t.dag_id}/{t.run_id} {instance_name(t.task_id, t.map_index)}"
+        say(f"Worker {t.worker} on {t.host} cannot end what {what} has started: that forks more quickly than it is killed.", "red")
+        say(OUTRUN_CURE, "red")
     if found.runs_queued:
         say(f"{_runs_queued(found.runs_queued)}, those of paused DAGs included. To see them: evenflow runs list --state queued")
     say("")

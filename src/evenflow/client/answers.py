@@ -260,6 +260,16 @@ class StandingObject(Answer):
     reason: str | None
 
 
+class OutrunTry(Answer):
+    worker: str
+    host: str
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    since: datetime
+
+
 class QueueStatus(Answer):
     queue: str
     waiting: int
@@ -287,6 +297,7 @@ class Status(Answer):
     triggers_running: int = 0
     history_days_ahead: int = PARTITIONS_AHEAD
     runs_queued: int = 0
+    outrun: list[OutrunTry] = []
 
 
 class WaitingTrigger(Answer):

@@ -50,6 +50,7 @@ class Running(Answer, tag_field="kind", tag="running"):
     worker: str
     host: str
     kill_at: datetime | None
+    outrun: bool = False
 
 
 class NoScheduler(Answer, tag_field="kind", tag="no_scheduler"):

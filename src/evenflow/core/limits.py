@@ -18,6 +18,7 @@ LONGEST_TURN_S = 120.0  # however much life it shows: an old snapshot keeps dead
 SWEEP_S = 1.0  # the longest that a lost notification can delay anything
 STAND_BY_S = 0.025  # a scheduler that another one leaves nothing to do looks no sooner again: 40 looks a second cost 5 % of a core
 STALL_S = 2.0  # a startable task that nothing starts for so long is a defect, and repaired; two sweeps
+OUTRUN_NAMED = 20  # tries that their workers cannot end: enough to begin with
 NODES_WATCHED = 1_000  # nodes that the watchdog looks at: about 10 ms each half second; there are tens to hundreds
 WATCH_S = 0.5  # between two of its looks
 DUTY_PAUSE_S = 60.0  # the longest pause of a duty that keeps failing: soon enough after its cause has gone, and seldom in the log

@@ -12,6 +12,10 @@ from typing import Literal
 HOLDERS_NAMED = 5  # of a limit, the oldest first: enough to see who it is; the rest is counted
 UPSTREAMS_NAMED = 20
 LINE_COUNTED = 10_000  # a place in line is exact up to here; beyond, the exact number helps nobody and costs more
+OUTRUN_CURE = (
+    "Kill that worker with all of its control group or container (systemctl kill --signal=SIGKILL UNIT): "
+    "what it had is sent again 15 s later."
+)
 RUNS_SEARCHED = 10_000  # newest runs of a DAG among which those that run are looked for
 
 
@@ -62,7 +66,8 @@ class RunEnded:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
     """A worker has it. ``kill_at``: since when an operator, or a limit of its run, wants it ended. It ends when its worker says
-    that nothing is left of it.
+    that nothing is left of it. ``outrun``: the worker says that it cannot end it, since its processes fork more quickly than they
+    are killed.
     """
 
     kind: Literal["running"] = "running"
@@ -70,6 +75,7 @@ class Running:
     worker: str
     host: str
     kill_at: datetime | None
+    outrun: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ import psycopg
 
 from evenflow.core.limits import PARTITIONS_AHEAD, PARTITIONS_LEAST
 from evenflow.core.plurals import counted
+from evenflow.core.why import OUTRUN_CURE
 from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, JavaNotFound
 from evenflow.runtime import presence
 from evenflow.runtime.database import reach_database
@@ -119,6 +120,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
                 _wanted,
                 _triggers,
                 _services,
+                _outrun,
                 _history,
                 _clock,
                 _durability,
@@ -236,6 +238,26 @@ def _services(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     names = ", ".join(f"{kind} {name} on {host}" for kind, name, host in lost)
     cure = "What they did is sent elsewhere. Start them again if you miss them; they are listed for an hour."
     return Finding("Services", Verdict.WARN, f"lost, and not replaced: {names}", cure)
+
+
+def _outrun(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+    from evenflow.store.leases import list_outrun
+
+    try:
+        found = list_outrun(conn)
+    except psycopg.errors.UndefinedTable:
+        return Finding("Tries", Verdict.OK, "not in use yet")
+    if not found:
+        return Finding("Tries", Verdict.OK, "none that its worker cannot end")
+    told = "; ".join(
+        f"worker {name} on {host} cannot end what {dag}/{run} {task} has started" for name, host, dag, run, task in found
+    )
+    return Finding(
+        "Tries",
+        Verdict.WARN,
+        f"{told}: that forks more quickly than it is killed",
+        OUTRUN_CURE,
+    )
 
 
 def _history(conn: psycopg.Connection[Any], _: Settings) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from evenflow.core.lease import STRETCH, LeaseClock
-from evenflow.core.limits import ENDING_S, LEASE_S, STARTS_WITHIN_S
+from evenflow.core.limits import ENDING_S, LEASE_S, OUTRUN_NAMED, STARTS_WITHIN_S
 from evenflow.store.rows import Conn, execute
 
 
@@ -63,6 +63,11 @@ def expire_hung(conn: Conn) -> list[Hung]:
 def list_lost(conn: Conn) -> list[tuple[str, str, str]]:
     """(kind, name, host) of services that were lost within the hour, and that none of their kind and name has replaced."""
     return execute(conn, "leases/list_lost").fetchall()
+
+
+def list_outrun(conn: Conn) -> list[tuple[str, str, str, str, str]]:
+    """(worker, host, dag_id, run_id, task_id) of tries that their workers cannot end: the first ones."""
+    return [row[:5] for row in execute(conn, "views/list_outrun", {"limit": OUTRUN_NAMED}).fetchall()]
 
 
 def release_triggers(conn: Conn) -> int:

@@ -791,7 +791,7 @@ create table service (
     started_at  timestamptz not null default now(),
     beat_at     timestamptz not null default now(),
     claim_key   text,                                        -- worker: of the last claim that took something
-    detail      jsonb not null default '{}',                 -- worker: slots, queues, running
+    detail      jsonb not null default '{}',                 -- worker: slots, queues, running, outrun (epochs of tries that it cannot end)
     schema_known int not null default 0,                     -- the newest schema that its program knows; 0: it has no database
     settled     boolean not null default false               -- it has gone, and nothing is left of it that others take over
 );

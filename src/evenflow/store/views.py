@@ -8,6 +8,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from evenflow.core.likeness import did_you_mean
+from evenflow.core.limits import OUTRUN_NAMED
 from evenflow.core.model import DagSpec
 from evenflow.store.sql import sql
 
@@ -136,6 +137,10 @@ async def list_bundles(conn: Conn, *, lease_s: float, limit: int, offset: int) -
 
 async def list_services(conn: Conn, *, lease_s: float, limit: int) -> list[Row]:
     return await _rows(conn, "views/list_services", lease_s=lease_s, limit=limit)
+
+
+async def list_outrun(conn: Conn) -> list[Row]:
+    return await _rows(conn, "views/list_outrun", limit=OUTRUN_NAMED)
 
 
 async def list_queues(conn: Conn) -> list[Row]:

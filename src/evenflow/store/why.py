@@ -108,7 +108,8 @@ async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_ind
 
 async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[Reason]:
     if row["worker"] is not None:
-        return [why.Running(since=row["claimed_at"], worker=row["worker"], host=row["host"], kill_at=row["kill_at"])]
+        names = ("worker", "host", "kill_at", "outrun")
+        return [why.Running(since=row["claimed_at"], **{name: row[name] for name in names})]
     params = {name: row[name] for name in ("queue", "class", "priority", "epoch")}
     returns = row["class"] == RETURN
     (queue,) = await read(conn, "why/read_queue", {**params, "returns": returns, "counted": LINE_COUNTED, "lease_s": LEASE_S})

@@ -41,7 +41,7 @@ class Register(Message):
     host: str
     pid: int
     version: str
-    detail: dict[str, Any] = {}  # worker: slots, queues
+    detail: dict[str, Any] = {}  # worker: slots, queues, outrun (epochs of tries that it cannot end; left out when there are none)
     oldest_wire: int = 1  # the versions of these messages that it speaks, from and to; who says none speaks the first
     wire: int = 1
 

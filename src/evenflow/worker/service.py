@@ -175,14 +175,15 @@ class WorkerService:
         meter.gauge(metrics.WORKER_TRIES, lambda: len(tries.epochs))
         meter.gauge(metrics.WORKER_FREE, lambda: tries.free)
         meter.gauge(metrics.WORKER_RESUME_FREE, lambda: tries.spare)
-        meter.gauge(metrics.WORKER_OUTRUN, lambda: tries.outrun)
+        meter.gauge(metrics.WORKER_OUTRUN, lambda: len(tries.outrun))
         meter.gauge(metrics.WORKER_UNACKNOWLEDGED, lambda: len(self._reporter.unacknowledged))
         meter.gauge(metrics.WORKER_LOG_BYTES, lambda: self._logs.held)
         meter.gauge(metrics.WORKER_LOG_LOST, lambda: self._logs.lost)
 
     def _detail(self) -> dict[str, Any]:
         slots = {"slots": self._slots, "resume_slots": self._resume_slots, "running": len(self._tries.epochs)}
-        return {**self.vitals.detail, **slots, "queues": self._queues}
+        outrun = {"outrun": epochs} if (epochs := self._tries.outrun) else {}  # leases/expire_hung
+        return {**self.vitals.detail, **slots, **outrun, "queues": self._queues}
 
     # -- beats
 

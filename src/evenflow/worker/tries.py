@@ -39,9 +39,9 @@ class Tries:
         return max(self._slots + self._resume_slots - len(self._attempts) - self.free, 0)
 
     @property
-    def outrun(self) -> int:
-        """Tries that cannot be ended yet."""
-        return len(self._tools.outrun)
+    def outrun(self) -> list[int]:
+        """Epochs of tries that cannot be ended yet."""
+        return sorted(self._tools.outrun)
 
     def left_running(self) -> list[int]:
         """The pids of what tries that have ended in the ordinary way have left."""

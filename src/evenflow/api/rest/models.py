@@ -283,6 +283,18 @@ class ServiceStatus(BaseModel):
     detail: dict[str, Any]
 
 
+class OutrunTry(BaseModel):
+    """A try that its worker cannot end: what it has started forks more quickly than it is killed."""
+
+    worker: str
+    host: str
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    since: datetime = Field(description="When the worker claimed it.")
+
+
 class QueueStatus(BaseModel):
     queue: str
     waiting: int
@@ -300,6 +312,7 @@ class DatabaseStatus(BaseModel):
 class Status(BaseModel):
     version: str
     services: list[ServiceStatus]
+    outrun: list[OutrunTry] = Field(description="Tries that their workers cannot end: the first 20.")
     queues: list[QueueStatus]
     runs_queued: int = Field(description="Runs that have not begun. At 10,000 counting ends.")
     inbox: int = Field(description="Reports that no scheduler has applied yet.")

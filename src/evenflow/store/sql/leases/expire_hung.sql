@@ -1,6 +1,7 @@
 -- Marks workers as lost that beat, and have held a try for longer than they may: not started, not ended after its execution timeout, or not
 -- killed. What its worker says to run has started, whatever became of the report. Counted by the clock of leases, so time in which nobody could be heard counts for nothing. A report that waits to be applied may
--- be the one that is missed. OFFSET 0: the spec of a task and its state are looked up try by try, whatever the plan was made for. In the
+-- be the one that is missed. A worker that says that it cannot end a try of its own is no such worker: elsewhere that task would begin
+-- beside what lives, and the worker could do no more than it does. OFFSET 0: the spec of a task and its state are looked up try by try, whatever the plan was made for. In the
 -- order of services; SKIP LOCKED: one that is claiming, beating or being given up right now is looked at again the next time.
 with clock as materialized (
     select ticked_at, counted_from from lease_clock
@@ -9,6 +10,8 @@ with clock as materialized (
            c.ticked_at - greatest(d.kill_at, c.counted_from) as killed_for, d.kill, d.started
     from clock c
     join service s on s.kind = 'worker' and s.state in ('active', 'draining')
+                  and not (s.detail ? 'outrun' and exists (
+                          select from dispatch o where o.worker_id = s.service_id and s.detail -> 'outrun' @> to_jsonb(o.epoch)))
     join dispatch d on d.worker_id = s.service_id
     where greatest(d.claimed_at, c.counted_from) < c.ticked_at - make_interval(secs => %(starts_within_s)s)
       and (select true from report r where r.run_key = d.run_key and r.epoch = d.epoch limit 1) is null

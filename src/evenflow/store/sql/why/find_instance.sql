@@ -4,6 +4,7 @@ select r.run_key, r.version_key, r.dag_id, r.run_id, r.state::text as run_state,
        r.reason as run_reason, d.is_paused, k.task_index, k.task_id,
        coalesce(p.spec ->> 'trigger_rule', 'all_success') as trigger_rule, m.length, m.rest::text, t.state::text, t.try_number, t.ended_at,
        t.reason, t.poking_since, x.epoch, x.class, x.priority, x.queue, x.created_at as granted_at, x.claimed_at, x.kill_at, s.name as worker, s.host,
+       coalesce(s.detail -> 'outrun' @> to_jsonb(x.epoch), false) as outrun,
        (select due_at from timer
         where timer.run_key = r.run_key and timer.epoch = t.epoch and t.state in ('up_for_retry', 'up_for_reschedule')
         limit 1) as due_at,
