@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -14,6 +15,8 @@ from evenflow.store.sql import sql
 from evenflow.store.tokens import KeyState
 
 HOUR_S = 3600.0
+JTI = "the name of all that tests without a database list"
+LISTED = dict.fromkeys(range(10), stored.digest_of(JTI))
 _VAULTS: dict[str, Vault] = {}  # by database
 
 
@@ -26,15 +29,25 @@ def key_state(db: psycopg.Connection[Any]) -> KeyState:
     """Of a database on which an API has started."""
     row = db.execute(sql("tokens/read_keys"), {"quiet_s": 0.0}).fetchone()
     assert row is not None
-    sealed, revoked, lapsed, incarnation, quiet_s, installation = row
-    vault = _VAULTS[db.info.dbname]
-    keys = {int(number): bytes.fromhex(vault.open(stored.KEY, number, bytes.fromhex(value))) for number, value in sealed.items()}
-    return KeyState(installation, keys, frozenset(revoked), incarnation, quiet_s, frozenset(lapsed))
+    return stored.key_state(row, _VAULTS[db.info.dbname])
+
+
+def listed(db: psycopg.Connection[Any], token: t.FleetToken | t.OperatorToken) -> str:
+    """A token of this kind, under a number of its own in the list."""
+    jti = t.new_jti()
+    kind, name = ("operator", token.name) if isinstance(token, t.OperatorToken) else (token.kind, "of a test")
+    row = db.execute(
+        "insert into token (kind, name, created_by, expires_at, key_id, digest)"
+        " values (%s, %s, 'a test', now() + interval '1 hour', 1, %s) returning token_id",
+        [kind, name, stored.digest_of(jti)],
+    ).fetchone()
+    assert row is not None
+    return t.mint(key_state(db), replace(token, token_id=row[0]), ttl=HOUR_S, jti=jti)
 
 
 def fleet_token(db: psycopg.Connection[Any], kind: t.ServiceKind) -> str:
     """With which services of this kind register."""
-    return t.mint(key_state(db), t.FleetToken(kind), ttl=HOUR_S)
+    return listed(db, t.FleetToken(kind))
 
 
 def service_token(db: psycopg.Connection[Any], kind: t.ServiceKind, service_id: int) -> str:
@@ -43,7 +56,7 @@ def service_token(db: psycopg.Connection[Any], kind: t.ServiceKind, service_id: 
 
 
 def operator_token(db: psycopg.Connection[Any], *, name: str = "ada") -> str:
-    return t.mint(key_state(db), t.OperatorToken(name), ttl=HOUR_S)
+    return listed(db, t.OperatorToken(name))
 
 
 def try_token(db: psycopg.Connection[Any], token: t.TryToken) -> str:

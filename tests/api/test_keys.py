@@ -69,7 +69,7 @@ async def test_the_database_alone_makes_no_token_and_opens_nothing(
     """R-SE1: whoever reads all of it has the keys of tokens as little as passwords, and so has who brings keys of his own."""
     vault = Vault(tmp_path / "secrets.key")
     await create_token(database_url, vault, "operator", name="ada", by="ada")
-    (state,) = (KeyState("", {1: value}, frozenset(), 0, 0.0) for value in world.all("select value from token_key"))
+    (state,) = (KeyState("", {1: value}, frozenset(), {}, 0, 0.0) for value in world.all("select value from token_key"))
     installation = world.one("select id from installation")
     forged = mint(replace(state, installation=installation), OperatorToken("eve"), ttl=60)
     with pytest.raises(NotAllowed, match="not one of this Evenflow's"):

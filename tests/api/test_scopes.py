@@ -18,7 +18,7 @@ from evenflow.wire import messages as m
 from evenflow.wire.code import archive_hash, pack
 from evenflow.wire.triggers import ClaimTriggers
 from tests.api.world import CODE_HASH, World
-from tests.tokens import HOUR_S, key_state
+from tests.tokens import key_state, listed
 
 Joined = tuple[ExecutionClient, int]
 
@@ -34,7 +34,7 @@ async def join(api_url: str, world: World) -> AsyncIterator[Fleet]:
     async with AsyncExitStack() as clients:
 
         async def joined(kind: t.ServiceKind, *scope: str) -> Joined:
-            client = ExecutionClient(api_url, t.mint(key_state(world.db), t.FleetToken(kind, 0, scope), ttl=HOUR_S))
+            client = ExecutionClient(api_url, listed(world.db, t.FleetToken(kind, 0, scope)))
             clients.push_async_callback(client.close)
             return client, (await client.register(identity(kind, f"a {kind}", {}))).service_id
 
@@ -83,7 +83,7 @@ async def test_a_service_that_would_be_refused_later_does_not_register(
     api_url: str, world: World, kind: t.ServiceKind, detail: dict[str, Any]
 ) -> None:
     """R-SE1, R-UX1: it is told before it says that it is ready."""
-    client = ExecutionClient(api_url, t.mint(key_state(world.db), t.FleetToken(kind, 0, ("mine",)), ttl=HOUR_S))
+    client = ExecutionClient(api_url, listed(world.db, t.FleetToken(kind, 0, ("mine",))))
     try:
         with pytest.raises(ApiRefused, match=r"cannot serve foreign\. Make one that can: evenflow tokens create"):
             await client.register(identity(kind, f"a {kind}", detail))

@@ -11,7 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from evenflow.api import token_watch
 from evenflow.api.service import ApiService
+from evenflow.api.tokens import FleetToken, NotListed, OperatorToken, mint
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.limits import LEASE_S
@@ -69,6 +71,73 @@ async def test_a_revoked_token_is_refused_at_once_with_all_that_came_from_it(
     assert (await list_tokens(database_url))[0].state == "revoked"
     assert world.one("select actor from audit_event where action = 'token.revoke'") == "ada"
     assert await revoke_token(database_url, 999, by="ada") is None
+
+
+async def test_a_token_that_the_list_does_not_know_is_refused_and_told(
+    api: ApiService, api_url: str, database_url: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SE1: whoever has the keys makes no token of a person or a fleet, by the number of a good one neither. One that is listed
+    costs no look, and one that was made a moment ago is good at its first request, though no API was told of it.
+    """
+    reads = list[int]()
+    read = stored.read_keys
+
+    async def counted(*args: Any, **names: Any) -> stored.KeyState:
+        reads.append(1)
+        return await read(*args, **names)
+
+    monkeypatch.setattr(stored, "read_keys", counted)
+    monkeypatch.setattr(token_watch, "KEYS_CHECK", 3600.0)
+    world.db.execute("notify tokens")
+    await until(lambda: reads, "the API's last look by itself")
+    given = await create_token(database_url, api._vault, "operator", name="bob", by="ada")
+    fleet = await create_token(database_url, api._vault, "worker", name="fleet", by="ada")
+    state = key_state(world.db)
+    forged = [mint(state, OperatorToken("eve", number), ttl=60) for number in (given.token_id, 999, 0)]
+    stolen = [mint(state, FleetToken("worker", number), ttl=60) for number in (fleet.token_id, 999, 0)]
+    async with RestClient(api_url, given.text) as bob:
+        await bob.list_runs()
+        looked = len(reads)
+        for _ in range(5):
+            await bob.list_runs()
+    assert len(reads) == looked
+    for text in forged:
+        async with RestClient(api_url, text) as eve:
+            with pytest.raises(ApiRefused, match="not in this Evenflow's list"):
+                await eve.list_runs()
+    for text in stolen:
+        client = ExecutionClient(api_url, text)
+        with pytest.raises(ApiRefused, match="not in this Evenflow's list"):
+            await new_worker(client)
+        await client.close()
+    client = ExecutionClient(api_url, fleet.text)
+    assert await new_worker(client)
+    await client.close()
+    assert api._trail is not None
+    await api._trail.flush()
+    told = "select sum(times) from audit_event where action = 'login.refused' and detail ->> 'reason' like '%%not in this%%'"
+    assert world.one(told) == 6
+
+
+async def test_those_who_come_at_once_look_once(api: ApiService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SE4: whoever has the keys and floods the API has one look in hand at a time."""
+    assert api._claims is not None
+    tokens, reads, go = api._claims._tokens, list[int](), asyncio.Event()
+    read = stored.read_keys
+
+    async def held(*args: Any, **names: Any) -> stored.KeyState:
+        reads.append(1)
+        await go.wait()
+        return await read(*args, **names)
+
+    monkeypatch.setattr(stored, "read_keys", held)
+    text = mint(tokens._state, OperatorToken("eve", 999), ttl=60)
+    asking = [asyncio.create_task(tokens.admit(text)) for _ in range(50)]
+    await until(lambda: reads, "the first look")
+    go.set()
+    refused = await asyncio.gather(*asking, return_exceptions=True)
+    assert {type(error) for error in refused} == {NotListed}
+    assert len(reads) <= 3, "one of the service itself, one, and one for all who came meanwhile"
 
 
 async def test_an_operators_token_is_revoked(api: ApiService, api_url: str, database_url: str) -> None:

@@ -38,10 +38,10 @@ from evenflow.wire import messages as m
 from evenflow.wire.triggers import TriggerReport
 from tests.api.world import World
 from tests.apis import running_api
-from tests.tokens import fleet_token, key_state, service_token
+from tests.tokens import JTI, LISTED, fleet_token, key_state, service_token
 
 KEY = b"k" * 32
-KEYS = KeyState("here", {1: KEY}, frozenset(), incarnation=7, quiet_s=0.0)
+KEYS = KeyState("here", {1: KEY}, frozenset(), LISTED, incarnation=7, quiet_s=0.0)
 TRY = TryToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_number=2)
 TRIGGER = TriggerToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_number=2, claim=4)
 
@@ -51,7 +51,7 @@ TRIGGER = TriggerToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_n
     [FleetToken("worker", 3), FleetToken("processor"), ServiceToken("worker", 12, 3), TRY, TRIGGER, OperatorToken("ada", 4)],
 )
 def test_a_token_says_what_was_minted(token: Token) -> None:
-    assert verify(KEYS, mint(KEYS, token, ttl=60)) == token
+    assert verify(KEYS, mint(KEYS, token, ttl=60, jti=JTI)) == token
 
 
 def test_a_token_is_what_any_reader_of_jwt_takes() -> None:
@@ -91,6 +91,17 @@ def test_tokens_that_are_not_good() -> None:
         verify(KEYS, mint(KEYS, TRY, ttl=-1))
     with pytest.raises(NotAllowed, match="kind that this Evenflow does not know"):
         verify(KEYS, forged({"k": "king", "exp": later}))
+
+
+@pytest.mark.parametrize("token", [FleetToken("worker", 3), OperatorToken("ada", 4)])
+def test_the_keys_alone_make_no_token_of_a_person_or_a_fleet(token: Token) -> None:
+    """R-SE1: nor do they with the number of a good one, which has another name."""
+    for others in (token, replace(token, token_id=77), replace(token, token_id=0)):
+        listed = {number: digest for number, digest in LISTED.items() if number != 0}
+        with pytest.raises(NotAllowed, match="not in this Evenflow's list"):
+            verify(replace(KEYS, listed=listed), mint(KEYS, others, ttl=60))
+    with pytest.raises(NotAllowed, match="expired"):
+        verify(replace(KEYS, listed={}), mint(KEYS, token, ttl=-1))  # its row is deleted by then
 
 
 async def test_nothing_is_refused_for_good_because_of_a_key_that_is_not_read_yet() -> None:
@@ -135,7 +146,7 @@ def test_keys_change_while_tokens_are_in_use() -> None:
 
 def test_a_revoked_token_takes_with_it_what_came_from_it() -> None:
     tokens = Tokens(KEYS)
-    fleet, operator = mint(KEYS, FleetToken("worker", 3), ttl=60), mint(KEYS, OperatorToken("ada", 4), ttl=60)
+    fleet, operator = mint(KEYS, FleetToken("worker", 3), ttl=60, jti=JTI), mint(KEYS, OperatorToken("ada", 4), ttl=60, jti=JTI)
     service = tokens.for_service(FleetToken("worker", 3), 12)
     other = tokens.for_service(FleetToken("worker", 9), 13)
     for text in (fleet, operator, service, other):
@@ -154,7 +165,7 @@ def test_what_belongs_to_another_incarnation_of_the_database_is_void() -> None:
     for text in texts:
         with pytest.raises(NotAllowed, match="set back to a backup"):
             tokens.verify(text)
-    assert tokens.verify(mint(KEYS, FleetToken("worker"), ttl=60)) == FleetToken("worker"), "fleets come back"
+    assert tokens.verify(mint(KEYS, FleetToken("worker"), ttl=60, jti=JTI)) == FleetToken("worker"), "fleets come back"
 
 
 def test_a_service_is_given_a_fresh_token_when_half_is_over(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,9 @@ from evenflow.errors import NotAllowed
 from evenflow.store.tokens import KeyState
 from evenflow.wire import messages as m
 from tests.api.world import World
+from tests.tokens import JTI, LISTED
 
-KEYS = KeyState("here", {1: b"k" * 32}, frozenset(), 0, 0.0)
+KEYS = KeyState("here", {1: b"k" * 32}, frozenset(), LISTED, 0, 0.0)
 SECRET = "shown-by-scrapers"
 
 
@@ -27,27 +28,27 @@ def scope(caller: str, token: str | None = None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("caller", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
-def test_this_host_needs_no_token_until_there_is_one(caller: str) -> None:
+async def test_this_host_needs_no_token_until_there_is_one(caller: str) -> None:
     """R-SE4"""
-    Watchers(Tokens(KEYS), "").check(scope(caller))
+    await Watchers(Tokens(KEYS), "").check(scope(caller))
     with pytest.raises(NotAllowed, match="EVENFLOW_METRICS_TOKEN"):
-        Watchers(Tokens(KEYS), SECRET).check(scope(caller))
+        await Watchers(Tokens(KEYS), SECRET).check(scope(caller))
 
 
 @pytest.mark.parametrize("caller", ["192.0.2.7", "2001:db8::7", "::ffff:192.0.2.7"])
-def test_others_show_one(caller: str) -> None:
+async def test_others_show_one(caller: str) -> None:
     """R-SE4"""
-    operator, fleet = (mint(KEYS, token, ttl=60) for token in (OperatorToken("me"), FleetToken("worker")))
+    operator, fleet = (mint(KEYS, token, ttl=60, jti=JTI) for token in (OperatorToken("me"), FleetToken("worker")))
     for secret in ("", SECRET):
         watchers = Watchers(Tokens(KEYS), secret)
-        watchers.check(scope(caller, operator))
+        await watchers.check(scope(caller, operator))
         with pytest.raises(NotAllowed, match="live and /health/ready"):
-            watchers.check(scope(caller))
+            await watchers.check(scope(caller))
         with pytest.raises(NotAllowed):
-            watchers.check(scope(caller, "guessed"))
+            await watchers.check(scope(caller, "guessed"))
         with pytest.raises(Forbidden):
-            watchers.check(scope(caller, fleet))
-    Watchers(Tokens(KEYS), SECRET).check(scope(caller, SECRET))
+            await watchers.check(scope(caller, fleet))
+    await Watchers(Tokens(KEYS), SECRET).check(scope(caller, SECRET))
 
 
 async def test_the_application_asks_for_it(api: ApiService) -> None:

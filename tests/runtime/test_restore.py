@@ -147,6 +147,11 @@ def silent(_: str) -> None:
 
 def test_a_dump_and_back(database_url: str, db: psycopg.Connection[Any], tmp_path: Path) -> None:
     db.execute("insert into token_key values (1, 'before')")
+    given = (
+        "insert into token (kind, name, created_by, expires_at, key_id, digest)"
+        " values ('operator', %s, 'ada', now() + '1 day', 1, %s)"
+    )
+    db.execute(given, ["old", bytes(range(32))])
     db.execute("insert into setting (name, value, changed_by) values ('x', '1', 'ada') on conflict do nothing")
     file = tmp_path / "evenflow.dump"
     done = dump(database_url, file, replace=False, progress=silent)
@@ -154,6 +159,7 @@ def test_a_dump_and_back(database_url: str, db: psycopg.Connection[Any], tmp_pat
     with pytest.raises(DumpError, match="exists"):
         dump(database_url, file, replace=False, progress=silent)
     db.execute("update token_key set value = 'after'")
+    db.execute(given, ["new", b"\\x new \0"])
     db.execute("delete from setting")
     db.execute("update installation set id = 'this one'")
     installation = db.execute("select id from installation").fetchone()
@@ -167,6 +173,8 @@ def test_a_dump_and_back(database_url: str, db: psycopg.Connection[Any], tmp_pat
     with connect(database_url, name="test") as conn:
         assert conn.execute("select value from setting where name = 'x'").fetchall() == [(1,)]
         assert conn.execute("select value from token_key").fetchall() == [(b"after",)], "keys stay those that are in use"
+        digests = [(bytes(range(32)),), (b"\\x new \0",)]
+        assert conn.execute("select digest from token order by token_id").fetchall() == digests, "and the list of tokens"
         assert conn.execute("select to_regclass('left_over')").fetchone() == (None,)
         assert conn.execute("select reason, began_by from incarnation").fetchall() == [("restored from evenflow.dump", "ada")]
         events = conn.execute("select actor, object from audit_event where action = 'db.restore'").fetchall()

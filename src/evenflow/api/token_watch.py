@@ -29,15 +29,41 @@ async def read_keys(conn: Conn, vault: Vault) -> KeyState:
 
 
 class TokenWatch:
-    """``state`` is what ``tokens`` was made with."""
+    """``state`` is what ``tokens`` was made with; it looks for tokens that these do not know."""
 
     def __init__(self, pool: AsyncPool, vault: Vault, tokens: Tokens, state: KeyState) -> None:
-        self._pool, self._vault, self._tokens, self._state = pool, vault, tokens, state
+        self._pool, self._vault, self._tokens, self._used, self._incarnation = pool, vault, tokens, state, state.incarnation
         self._signal = asyncio.Event()
+        self._looking, self._looks = asyncio.Lock(), 0  # that have begun
+        tokens.look = self.look
 
     def wake(self) -> None:
         """Something was changed."""
         self._signal.set()
+
+    async def look(self) -> None:
+        """When it returns, what the database had when it was called counts. One looks at a time, for all who came meanwhile."""
+        begun = self._looks
+        async with self._looking:
+            if self._looks == begun:
+                self._looks += 1
+                self._use(await self._read())
+
+    async def _read(self) -> KeyState:
+        async with self._pool.connection() as conn:
+            return await read_keys(conn, self._vault)
+
+    def _use(self, state: KeyState) -> None:
+        if not state.agrees(self._used):
+            log.info(
+                "tokens: keys %s, %d listed, %d revoked, %d lapsed",
+                sorted(state.keys),
+                len(state.listed),
+                len(state.revoked),
+                len(state.lapsed),
+            )
+            self._tokens.use(state)
+            self._used = state
 
     async def run(self) -> None:
         """Raises :class:`DatabaseSetBack` when the database is another one than this process has begun with: what it remembers of
@@ -48,16 +74,12 @@ class TokenWatch:
                 async with asyncio.timeout(KEYS_CHECK):
                     await self._signal.wait()
             self._signal.clear()
-            try:
-                async with self._pool.connection() as conn:
-                    state = await read_keys(conn, self._vault)
-            except Exception as error:  # the next look may be luckier; nothing else can be asked of the database either
-                log.warning("keys of tokens not read: %s", error)
-                continue
-            if state.incarnation != self._state.incarnation:
-                raise DatabaseSetBack(SET_BACK)
-            known = self._state
-            if (state.keys, state.revoked, state.lapsed) != (known.keys, known.revoked, known.lapsed):
-                log.info("tokens: keys %s, %d revoked, %d lapsed", sorted(state.keys), len(state.revoked), len(state.lapsed))
-                self._tokens.use(state)
-            self._state = state
+            async with self._looking:
+                try:
+                    state = await self._read()
+                except Exception as error:  # the next look may be luckier; nothing else can be asked of the database either
+                    log.warning("keys of tokens not read: %s", error)
+                    continue
+                if state.incarnation != self._incarnation:
+                    raise DatabaseSetBack(SET_BACK)
+                self._use(state)

@@ -7,7 +7,8 @@ try, a *trigger token* for one claim of the trigger that a try waits for; what i
 no try can speak for another. An *operator token* stands for a person.
 
 Each names the Evenflow that it is of (iss), the interface that it opens (aud: `rest` for people, `execution` for services), when it
-was made (iat) and itself (jti).
+was made (iat) and itself (jti). Tokens of people and of fleets are in a list, which has a digest of that name: one that is not was
+made by somebody who has the keys, or is forgotten, and is refused.
 
 The text of a token is stored nowhere. One is void when it expires, when its key is gone, when it (or the fleet token that it came
 from) is revoked, when who made it on a lease does not renew that, and a try token also when its try is over. Tokens of services and
@@ -21,6 +22,7 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, assert_never
@@ -30,7 +32,7 @@ import msgspec
 from jwt.types import Options
 
 from evenflow.errors import KeyNotKnownYet, NotAllowed
-from evenflow.store.tokens import KeyState
+from evenflow.store.tokens import KeyState, digest_of
 
 ServiceKind = Literal["worker", "processor", "triggerer"]
 SERVICE_KINDS: tuple[ServiceKind, ...] = ("worker", "processor", "triggerer")
@@ -53,7 +55,7 @@ Audience = Literal["rest", "execution"]
 _ALGORITHM = "HS256"
 # The audience follows from the kind, which is known later. The clock of the host that made a token may be ahead.
 _OPTIONS: Options = {"require": ["exp", "iss", "aud", "iat", "jti"], "verify_aud": False, "verify_iat": False}
-_JTI_BYTES = 9
+_JTI_BYTES = 16  # nobody finds it from its digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,12 @@ def listed_id(token: Token) -> int | None:
             return None
 
 
-def mint(state: KeyState, token: Token, *, ttl: float) -> str:
-    """The token as text, good for ``ttl`` seconds from now."""
+def new_jti() -> str:
+    return secrets.token_urlsafe(_JTI_BYTES)
+
+
+def mint(state: KeyState, token: Token, *, ttl: float, jti: str | None = None) -> str:
+    """The token as text, good for ``ttl`` seconds from now; ``jti`` is the name under which it is listed, if it is."""
     claims: dict[str, Any]
     match token:
         case FleetToken(kind, token_id, scope):
@@ -147,7 +153,7 @@ def mint(state: KeyState, token: Token, *, ttl: float) -> str:
             claims = {"k": "operator", "sub": name, "j": token_id}
         case _:
             assert_never(token)
-    made = {"iss": state.installation, "aud": _audience(token), "jti": secrets.token_urlsafe(_JTI_BYTES)}
+    made = {"iss": state.installation, "aud": _audience(token), "jti": jti or new_jti()}
     return _sign(state, {**claims, **made, "iat": int(now := time.time()), "exp": int(now + ttl)})
 
 
@@ -160,6 +166,10 @@ def verify(state: KeyState, text: str) -> Token:
     :class:`KeyNotKnownYet`.
     """
     return _verified(state, text).token
+
+
+class NotListed(NotAllowed):
+    """The token is signed with the right key, and is not in the list as it was read last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +189,7 @@ class Tokens:
     def __init__(self, state: KeyState, *, operator_token: str | None = None) -> None:
         self._operator_token = operator_token
         self._seen: OrderedDict[str, _Verified] = OrderedDict()
+        self.look: Callable[[], Awaitable[None]] | None = None  # reads the list anew
         self.use(state)
 
     def use(self, state: KeyState) -> None:
@@ -206,6 +217,16 @@ class Tokens:
             return None
         return mint(self._state, verified.token, ttl=SERVICE_TTL_S)
 
+    async def admit(self, text: str) -> Token:
+        """As ``verify``, for what a request shows: a token that was made a moment ago may not be in the list that was read last."""
+        try:
+            return self.verify(text)
+        except NotListed:
+            if self.look is None:
+                raise
+            await self.look()
+            return self.verify(text)
+
     def verify(self, text: str) -> Token:
         """As the function :func:`verify`."""
         if self._operator_token and hmac.compare_digest(text.encode(), self._operator_token.encode()):
@@ -232,6 +253,10 @@ _EXPIRED = f"The token has expired. {_NEW_ONE}"
 _REVOKED = f"The token was revoked. {_NEW_ONE}"
 _LAPSED = (
     f"The `evenflow up` or `evenflow run` that made the token has gone, or could not reach its database for an hour. {_NEW_ONE}"
+)
+_NOT_LISTED = (
+    "The token is not in this Evenflow's list (evenflow tokens list): that was set back to before it was made, or somebody who has "
+    f"the keys made it, and then type `evenflow tokens rotate --at-once`. {_NEW_ONE}"
 )
 _SET_BACK = "The token is of before the database was set back to a backup. The service registers anew; what it had in hand is void."
 _NOT_OURS = f"The token is not one of this Evenflow's: it is damaged, or signed with a key that is not in use. {_NEW_ONE}"
@@ -272,6 +297,8 @@ def _verified(state: KeyState, text: str) -> _Verified:
     token = _token(claims)
     if isinstance(token, FleetToken | OperatorToken) and claims.get("j") in state.lapsed:  # a service that is here may stay
         raise NotAllowed(_LAPSED)
+    if isinstance(token, FleetToken | OperatorToken) and state.listed.get(claims.get("j", 0)) != digest_of(claims["jti"]):
+        raise NotListed(_NOT_LISTED)
     if claims["aud"] != _audience(token):
         raise NotAllowed(_NOT_OURS)
     if isinstance(token, ServiceToken | TryToken | TriggerToken) and claims.get("i", 0) != state.incarnation:

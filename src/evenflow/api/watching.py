@@ -26,7 +26,7 @@ class Watchers:
     def __init__(self, tokens: Tokens, secret: str) -> None:
         self._tokens, self._secret = tokens, secret
 
-    def check(self, scope: Scope) -> None:
+    async def check(self, scope: Scope) -> None:
         """Raises :class:`NotAllowed`."""
         caller, shown = scope.get("client"), bearer(scope)
         if not self._secret and caller is not None and is_local(caller[0]):
@@ -37,7 +37,7 @@ class Watchers:
                 "EVENFLOW_METRICS_TOKEN, or an operator's. Probes need none: /health/live and /health/ready."
             )
         if not (self._secret and hmac.compare_digest(shown.encode(), self._secret.encode())):
-            checked_operator(self._tokens, shown)
+            await checked_operator(self._tokens, shown)
 
 
 def is_local(address: str) -> bool:

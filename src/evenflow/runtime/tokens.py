@@ -13,7 +13,17 @@ import psycopg
 
 from evenflow.api.keys import check_keys
 from evenflow.api.token_watch import read_keys
-from evenflow.api.tokens import FLEET_TTL_S, LEASE_S, LEASED_TTL_S, OPERATOR_TTL_S, RENEW_S, FleetToken, OperatorToken, mint
+from evenflow.api.tokens import (
+    FLEET_TTL_S,
+    LEASE_S,
+    LEASED_TTL_S,
+    OPERATOR_TTL_S,
+    RENEW_S,
+    FleetToken,
+    OperatorToken,
+    mint,
+    new_jti,
+)
 from evenflow.api.vault import Vault
 from evenflow.errors import EvenflowError
 from evenflow.process.boot_clock import boot_time
@@ -108,12 +118,13 @@ async def _keys(conn: Conn, vault: Vault) -> KeyState:
 async def _create(
     conn: Conn, keys: KeyState, kind: Kind, name: str, scope: Sequence[str], by: str, ttl: float, *, leased: bool
 ) -> NewToken:
-    names, lease = sorted(set(scope)), LEASE_S if leased else None
+    names, lease, jti = sorted(set(scope)), LEASE_S if leased else None, new_jti()
+    digest = stored.digest_of(jti)
     token_id, expires_at = await stored.insert_token(
-        conn, kind=kind, name=name, scope=names, by=by, ttl=ttl, lease=lease, key_id=max(keys.keys)
+        conn, kind=kind, name=name, scope=names, by=by, ttl=ttl, lease=lease, key_id=max(keys.keys), digest=digest
     )
     token = OperatorToken(name, token_id) if kind == "operator" else FleetToken(kind, token_id, tuple(names))
-    return NewToken(mint(keys, token, ttl=ttl), token_id, expires_at)
+    return NewToken(mint(keys, token, ttl=ttl, jti=jti), token_id, expires_at)
 
 
 async def list_tokens(database_url: str) -> list[GivenToken]:

@@ -58,6 +58,7 @@ create table token (
     expires_at  timestamptz not null,                        -- as is signed into it
     good_until  timestamptz,                                 -- unless who made it says again that it is needed; null: until it expires
     used_at     timestamptz,                                 -- to the hour; by itself, or by what came from it
+    digest      bytea not null,                              -- of the name that the token has (jti): the keys alone make none that is in the list
     key_id      int not null,                                -- that it is signed with
     revoked_at  timestamptz,
     revoked_by  text

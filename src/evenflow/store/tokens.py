@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
@@ -30,9 +31,14 @@ class KeyState:
     installation: str  # that tokens are of
     keys: Mapping[int, bytes]  # opened; at least one; the greatest number signs
     revoked: frozenset[int]  # numbers of tokens
+    listed: Mapping[int, bytes]  # those that are good, with their digests
     incarnation: int  # of the database: 0, or since when it has its state from a backup
     quiet_s: float  # until tries may be given to workers; not above 0: now
     lapsed: frozenset[int] = frozenset()  # numbers of tokens whose maker has not said for long that they are needed
+
+    def agrees(self, other: KeyState) -> bool:
+        """Whether it says the same of every token."""
+        return replace(self, quiet_s=0.0) == replace(other, quiet_s=0.0)
 
 
 class GivenToken(NamedTuple):
@@ -65,11 +71,22 @@ async def read_keys(conn: Conn, seals: Seals, *, quiet_s: float) -> KeyState:
     while True:
         row = await (await conn.execute(sql("tokens/read_keys"), {"quiet_s": quiet_s})).fetchone()
         assert row is not None
-        sealed, revoked, lapsed, incarnation, left_s, installation = row
-        if sealed:
-            keys = {int(number): _opened(seals, int(number), bytes.fromhex(value)) for number, value in sealed.items()}
-            return KeyState(installation, keys, frozenset(revoked), incarnation, left_s, frozenset(lapsed))
+        if row[0]:
+            return key_state(row, seals)
         await conn.execute(sql("tokens/make_key"), {"value": _new_key(seals, 1)})
+
+
+def key_state(row: Sequence[Any], seals: Seals) -> KeyState:
+    """Of a row of tokens/read_keys."""
+    sealed, revoked, lapsed, listed, incarnation, left_s, installation = row
+    keys = {int(number): _opened(seals, int(number), bytes.fromhex(value)) for number, value in sealed.items()}
+    digests = {int(number): bytes.fromhex(value) for number, value in listed.items()}
+    return KeyState(installation, keys, frozenset(revoked), digests, incarnation, left_s, frozenset(lapsed))
+
+
+def digest_of(jti: str) -> bytes:
+    """What the list has of a token's own name, which nobody finds out from it."""
+    return hashlib.sha256(jti.encode()).digest()
 
 
 async def keys_fit(conn: Conn, seals: Seals) -> bool:
@@ -117,12 +134,22 @@ async def add_key(conn: Conn, seals: Seals, *, keep: bool, by: str) -> int:
 
 
 async def insert_token(
-    conn: Conn, *, kind: str, name: str, scope: Sequence[str], by: str, ttl: float, lease: float | None = None, key_id: int
+    conn: Conn,
+    *,
+    kind: str,
+    name: str,
+    scope: Sequence[str],
+    by: str,
+    ttl: float,
+    lease: float | None = None,
+    key_id: int,
+    digest: bytes,
 ) -> tuple[int, datetime]:
     """The number of a token that is good for ``ttl`` seconds, and until when that is; with a ``lease`` it is good for so many, and
     again when it is renewed.
     """
-    names = {"kind": kind, "name": name, "scope": list(scope), "by": by, "ttl": ttl, "lease": lease, "key_id": key_id}
+    given = {"kind": kind, "name": name, "scope": list(scope)}
+    names = {**given, "by": by, "ttl": ttl, "lease": lease, "key_id": key_id, "digest": digest}
     async with recorded(conn, by, "token.create", name, kind=kind, scope=list(scope)) as detail:
         row = await (await conn.execute(sql("tokens/insert_one"), names)).fetchone()
         assert row is not None

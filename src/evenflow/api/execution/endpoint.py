@@ -112,7 +112,7 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            token, text = self._authorise(scope)
+            token, text = await self._authorise(scope)
             body = await read_body(scope, receive, self._limit)
             try:
                 message = self._decode(body)
@@ -130,11 +130,11 @@ class Endpoint:
             case _:
                 await _send(send, 200, _encode(answer), _MSGPACK)
 
-    def _authorise(self, scope: Scope) -> tuple[Token, str]:
+    async def _authorise(self, scope: Scope) -> tuple[Token, str]:
         text = bearer(scope)
         if text is None:
             raise Unauthorized("The request has no token (header Authorization: Bearer ...).")
-        token = self._tokens.verify(text)
+        token = await self._tokens.admit(text)
         if (origin := ORIGIN.get()) is not None:
             origin.token_id = listed_id(token)
         if kind_of(token) not in self._kinds:

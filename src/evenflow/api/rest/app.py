@@ -138,9 +138,9 @@ class _Refusals:
 
         try:
             if _is_guarded(scope["path"]):
-                checked_operator(self._tokens, bearer(scope))
+                await checked_operator(self._tokens, bearer(scope))
             elif scope["path"] in WATCHED:
-                self._watchers.check(scope)
+                await self._watchers.check(scope)
             _check_length(scope)
             await self._app(scope, receive, watched)
         except Exception as error:

@@ -45,11 +45,11 @@ InContext = Annotated[Context, Depends(context)]
 _bearer = HTTPBearer(auto_error=False, description="An operator token, as in the file operator.token of EVENFLOW_HOME.")
 
 
-def checked_operator(tokens: Tokens, text: str | None) -> str:
+async def checked_operator(tokens: Tokens, text: str | None) -> str:
     """The name of the person whose token ``text`` is."""
     if not text:
         raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
-    token = tokens.verify(text)
+    token = await tokens.admit(text)
     if (origin := ORIGIN.get()) is not None:
         origin.token_id = listed_id(token)
     if not isinstance(token, OperatorToken):
@@ -57,9 +57,9 @@ def checked_operator(tokens: Tokens, text: str | None) -> str:
     return token.name
 
 
-def operator(within: InContext, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:
+async def operator(within: InContext, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:
     """The name of the person who asks. That they may was checked before their body was read; here the routes say so themselves."""
-    return checked_operator(within.tokens, None if credentials is None else credentials.credentials)
+    return await checked_operator(within.tokens, None if credentials is None else credentials.credentials)
 
 
 Operator = Annotated[str, Depends(operator)]

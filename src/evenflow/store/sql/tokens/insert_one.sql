@@ -2,7 +2,7 @@
 with forgotten as (
     delete from token where expires_at < now() - interval '1 day'
 )
-insert into token (kind, name, scope, created_by, expires_at, good_until, key_id)
+insert into token (kind, name, scope, created_by, expires_at, good_until, key_id, digest)
 values (%(kind)s, %(name)s, %(scope)s, %(by)s, now() + make_interval(secs => %(ttl)s), now() + make_interval(secs => %(lease)s),
-        %(key_id)s)
+        %(key_id)s, %(digest)s)
 returning token_id, expires_at

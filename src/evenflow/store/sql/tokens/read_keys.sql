@@ -1,7 +1,9 @@
--- All that minting and verifying tokens needs, as of one moment. Tokens that have expired need not be known as revoked.
+-- All that minting and verifying tokens needs, as of one moment. Tokens that have expired need not be known as revoked; that they have
+-- says their text, so they are in the list for as long as it knows them.
 select coalesce((select jsonb_object_agg(key_id, encode(value, 'hex')) from token_key), '{}') as sealed_keys,
        array(select token_id from token where revoked_at is not null and expires_at > now()) as revoked,
        array(select token_id from token where good_until < now() and expires_at > now()) as lapsed,
+       coalesce((select jsonb_object_agg(token_id, encode(digest, 'hex')) from token where revoked_at is null), '{}') as listed,
        coalesce(i.incarnation, 0) as incarnation,
        coalesce(extract(epoch from i.began_at + make_interval(secs => %(quiet_s)s) - now())::float8, 0) as quiet_s,
        (select id from installation) as installation
