@@ -12,7 +12,7 @@ SEEDS ?= 100      # scenarios of `make chaos`; ARGS="--first 17" begins with tha
 SHAPE ?= b_i      # what `make bench` runs; bench/README.md lists the shapes
 ARGS ?=           # further arguments for evenflow, pytest or bench/run.py
 
-.PHONY: help setup demo up test test-slow chaos check format bench docs lock clean
+.PHONY: help setup demo up test test-slow chaos check format bench docs lock sbom clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,11 @@ docs: setup  ## Write the generated reference pages anew, then check links and e
 
 lock: setup  ## Pin the newest versions that pyproject.toml allows
 	@scripts/lock
+
+sbom: setup  ## Write what is installed at run time, with hashes, to dist/evenflow.cdx.json (CycloneDX), for scanners
+	@mkdir -p dist
+	@$(BIN)/python -m scripts.sbom base >dist/evenflow.cdx.json
+	@echo "dist/evenflow.cdx.json"
 
 clean:  ## Remove what the commands above made, but no data (.evenflow stays)
 	rm -rf .venv build dist .ruff_cache .mypy_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log

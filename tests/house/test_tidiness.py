@@ -41,7 +41,7 @@ DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
     "evenflow.sdk.triggers": "finds the class of a trigger by the path that the trigger said",
     "evenflow.triggers.sql": "loads the driver that a connection names",
 }
-IMPORTED_AS = {"pyjwt": "jwt"}
+IMPORTED_AS = {"pyjwt": "jwt", "httptools": "uvicorn"}
 NAMED = set().union(*(strings(path) for path in source_modules().values()))
 
 
