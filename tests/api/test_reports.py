@@ -18,7 +18,7 @@ from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.store.sealed import WAITING
 from evenflow.wire import messages as m
-from tests.api.world import World
+from tests.api.world import World, new_worker
 from tests.tokens import key_state
 
 
@@ -144,8 +144,13 @@ async def test_a_batch_that_comes_again_changes_nothing_that_counts(client: Exec
     assert world.one("select count(*) from xcom") == 30
 
 
-async def test_a_forged_or_expired_token_refuses_only_its_report(client: ExecutionClient, world: World, worker_token: str) -> None:
+async def test_a_forged_or_expired_token_refuses_only_its_report(
+    client: ExecutionClient, world: World, api_url: str, worker_token: str
+) -> None:
     """R-CS1"""
+    fleet = ExecutionClient(api_url, worker_token)
+    await new_worker(fleet)  # so it is listed, and known
+    await fleet.close()
     run = world.run(world.version())
     for epoch in (1, 2):
         world.dispatch(run, epoch, task=1, map_index=epoch)

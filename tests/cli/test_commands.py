@@ -193,8 +193,8 @@ def test_doctor_names_tokens_that_are_forgotten(evenflow, db, database_url: str)
     """R-SE1: good for long, or unused; not those that are renewed, revoked or over."""
     db.execute(
         """
-        insert into token (kind, name, created_by, created_at, expires_at, good_until, used_at, revoked_at, key_id)
-        select 'worker', name, 'me', now() - made, now() + lasts, now() + lease, now() - used, case when gone then now() end, 1
+        insert into token (kind, name, created_by, created_at, expires_at, good_until, used_at, revoked_at, key_id, digest)
+        select 'worker', name, 'me', now() - made, now() + lasts, now() + lease, now() - used, case when gone then now() end, 1, ''
         from (values ('long', interval '0', interval '91 days', null::interval, null::interval, false),
                      ('unused', interval '31 days', interval '9 days', null, null, false),
                      ('once used', interval '99 days', interval '9 days', null, interval '31 days', false),

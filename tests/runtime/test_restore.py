@@ -153,6 +153,8 @@ def test_a_dump_and_back(database_url: str, db: psycopg.Connection[Any], tmp_pat
     )
     db.execute(given, ["old", bytes(range(32))])
     db.execute("insert into setting (name, value, changed_by) values ('x', '1', 'ada') on conflict do nothing")
+    elsewhere = "9000000000000000"
+    db.execute("insert into audit_event (actor, action, object, xact) values ('ada', 'pool.set', 'p', %s)", [elsewhere])
     file = tmp_path / "evenflow.dump"
     done = dump(database_url, file, replace=False, progress=silent)
     assert (done.size, file.stat().st_mode & 0o777) == (file.stat().st_size, 0o600)
@@ -179,6 +181,7 @@ def test_a_dump_and_back(database_url: str, db: psycopg.Connection[Any], tmp_pat
         assert conn.execute("select reason, began_by from incarnation").fetchall() == [("restored from evenflow.dump", "ada")]
         events = conn.execute("select actor, object from audit_event where action = 'db.restore'").fetchall()
         assert events == [("ada", "restored from evenflow.dump")], "R-SE5"
+        assert conn.execute("select 1 from audit_event where xact = %s", [elsewhere]).fetchall() == [], "exports go on from here"
         assert conn.execute("select id from installation").fetchone() == installation, "tokens stay good"
 
 

@@ -43,7 +43,7 @@ _COMMANDS = (
     ("quarantine", "quarantine:app", "List what is set aside because handling it failed, have it tried again.", _LOOK),
     ("settings", "settings:app", "List and change the settings that all schedulers share.", _LOOK),
     ("status", "status:status", "What runs, what waits, and whether all services are well.", _LOOK),
-    ("events", "events:events", "Who changed what: connections, variables, pools, settings, pauses, runs.", _LOOK),
+    ("events", "events:app", "Who changed what; keep it outside the database, and compare.", _LOOK),
     ("doctor", "doctor:doctor", "Check everything that Evenflow needs, and say how to cure what is wrong.", _OPERATE),
     ("audit", "audit:audit", "Recompute every counter of the scheduler and compare.", _OPERATE),
     ("db", "db:app", "Migrate, check, start, stop and open the database.", _OPERATE),

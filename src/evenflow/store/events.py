@@ -97,3 +97,19 @@ async def list_events(
     names = {"actor": actor, "action": action, "object": name, "limit": limit, "offset": offset}
     # Planned with its values: a filter that is not asked for must not spoil the plan of one that is.
     return await (await conn.cursor(row_factory=dict_row).execute(sql("events/list_all"), names, prepare=False)).fetchall()
+
+
+def list_settled(conn: psycopg.Connection[Any], *, xact: int, event_id: int, limit: int) -> list[Row]:
+    """Behind that one, in the order in which they are exported; none can come before one of these any more."""
+    names = {"xact": str(xact), "event_id": event_id, "limit": limit}
+    return conn.cursor(row_factory=dict_row).execute(sql("events/list_settled"), names).fetchall()
+
+
+def list_from(conn: psycopg.Connection[Any], *, event_id: int, limit: int) -> list[Row]:
+    return conn.cursor(row_factory=dict_row).execute(sql("events/list_from"), {"event_id": event_id, "limit": limit}).fetchall()
+
+
+def find_incarnation(conn: psycopg.Connection[Any]) -> int:
+    row = conn.execute(sql("incarnation/find_newest")).fetchone()
+    assert row is not None
+    return int(row[0])

@@ -949,10 +949,12 @@ create table audit_event (
     request_id  text,                                        -- the caller's, or one for all events of a request
     counted_as  text collate "C",                            -- period, and what is counted together; null: one event
     times       bigint not null default 1,
-    last_at     timestamptz                                  -- of those that are counted
+    last_at     timestamptz,                                 -- of those that are counted
+    xact        xid8 not null default pg_current_xact_id()   -- the transaction that wrote it last: exports go on behind one
 );
 create unique index audit_event_counted on audit_event (counted_as) where counted_as is not null;             -- events/count
 create index audit_event_of_object on audit_event (object, event_id);                                        -- events/list_all
+create index audit_event_settled on audit_event (xact, event_id);                                            -- events/list_settled
 
 -------------------------------------------------------------------------------------------------------- what is always there
 

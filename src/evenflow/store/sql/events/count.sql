@@ -7,4 +7,4 @@ from jsonb_to_recordset(%(events)s::jsonb)
 order by counted_as
 on conflict (counted_as) where counted_as is not null do update
 set times = audit_event.times + excluded.times, detail = excluded.detail, token_id = excluded.token_id, address = excluded.address,
-    last_at = excluded.last_at
+    last_at = excluded.last_at, xact = excluded.xact

@@ -1,0 +1,196 @@
+"""Events kept outside the database: a file that only grows, each line chained to the one before it, and the comparison of both.
+
+Who may change the database may change its events, and who may change the file its lines; what differs between the two is found.
+A line is the event as JSON, with the chain's value so far: the SHA-256 of the value before it and of the event's text.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from evenflow.core.settings import AUDIT_RETENTION_DAYS
+from evenflow.errors import BadValue
+from evenflow.store import events
+from evenflow.store.events import Row
+from evenflow.store.rows import Conn
+from evenflow.store.setting_values import read_value
+
+AT_ONCE = 1_000  # events in memory, and in one look at the database
+LONGEST_LINE = 1 << 20  # bytes; details of events are bounded far below
+FIRST = "0" * 64  # what the first line follows
+_NAMES = frozenset({"actor", "action", "object", "counted_as"})
+_MAY_GROW = ("detail", "token_id", "address", "times", "last_at")  # of an event that stands for many: the last one's
+
+
+class Exported(NamedTuple):
+    events: int
+    chain: str  # the value of the last line
+
+
+class _End(NamedTuple):
+    xact: int
+    event_id: int
+    incarnation: int
+    chain: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    events: int  # in the file
+    chain: str
+    newer: int  # in the database alone, because they came later
+    aged: int  # in the file alone, because the database keeps them for so long only
+    kept_days: int  # which is so many; 0: for ever
+    wrong: list[tuple[str, str, str]]  # what is wrong, of which event, and how
+
+
+def export(conn: Conn, file: Path) -> Exported:
+    """Append what has happened since the last line. Raises :class:`BadValue` when that is no line of this database's."""
+    with open(os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadValue(f"Another export writes to {file}. Wait for it.") from None
+        incarnation = events.find_incarnation(conn)
+        end, count = _end_of(stream, file) or _End(0, 0, incarnation, FIRST), 0
+        if end.incarnation != incarnation:
+            raise BadValue(
+                f"The database was set back, or another server took it over, since {file} was written: they need not agree. "
+                "Keep the file, and export to another one."
+            )
+        while rows := events.list_settled(conn, xact=end.xact, event_id=end.event_id, limit=AT_ONCE):
+            lines: list[bytes] = []
+            for row in rows:
+                text = _text(row | {"incarnation": incarnation})
+                end = _End(row["xact"], row["event_id"], incarnation, _next(end.chain, text))
+                lines.append(f'{text[:-1]}, "chain": "{end.chain}"}}\n'.encode())
+            stream.write(b"".join(lines))
+            stream.flush()
+            os.fsync(stream.fileno())
+            count += len(rows)
+    return Exported(count, end.chain)
+
+
+def compare(conn: Conn, file: Path, *, noted: str | None = None) -> Comparison:
+    """What the file has against what the database has. ``noted`` is a value of the chain that somebody has kept."""
+    with file.open("rb") as stream:
+        known, end, wrong, is_noted = _read(stream, noted)
+    if not is_noted:
+        wrong.append(("missing", "file", f"no line has the chain {noted}: lines were changed, or taken from the end"))
+    if known and end.incarnation != events.find_incarnation(conn):
+        raise BadValue(f"The database was set back, or another server took it over, since {file} was written: they need not agree.")
+    count, newer = len(known), 0
+    for row in _all(conn):
+        then = known.pop(row["event_id"], None)
+        if then is None:
+            if (row["xact"], row["event_id"]) > end[:2]:
+                newer += 1
+            else:
+                wrong.append(("put in", str(row["event_id"]), f"{row['actor']} {row['action']} {row['object']}"))
+        elif not then.became(row):
+            wrong.append(("changed", str(row["event_id"]), f"it is {row['actor']} {row['action']} {row['object']} in the database"))
+    days = int(read_value(conn, AUDIT_RETENTION_DAYS) or 0)
+    oldest = datetime.now(UTC) - timedelta(days=days)
+    aged = {event_id for event_id, then in known.items() if days and datetime.fromisoformat(then.at) < oldest}
+    wrong += [("gone", str(event_id), f"of {then.at}") for event_id, then in known.items() if event_id not in aged]
+    return Comparison(count, end.chain, newer, len(aged), days, wrong)
+
+
+class _Known(NamedTuple):
+    at: str
+    times: int
+    whole: bytes  # digests
+    lasting: bytes
+
+    @classmethod
+    def of(cls, event: Row) -> _Known:
+        lasting = {name: value for name, value in event.items() if name not in _MAY_GROW}
+        return cls(_plain(event["at"]), event["times"], _digest(event), _digest(lasting))
+
+    def became(self, row: Row) -> bool:
+        """Whether this can have become that: only the count of an event that stands for many goes up."""
+        now = _Known.of(_bare(row))
+        grew = row["counted_as"] is not None and now.times > self.times
+        return now.lasting == self.lasting if grew else now.whole == self.whole
+
+
+def _read(stream: BinaryIO, noted: str | None) -> tuple[dict[int, _Known], _End, list[tuple[str, str, str]], bool]:
+    known: dict[int, _Known] = {}
+    end, wrong, is_noted = _End(0, 0, 0, FIRST), list[tuple[str, str, str]](), noted is None
+    for number, line in enumerate(stream, 1):
+        event = _parsed(line)
+        if event is None:
+            wrong.append(("changed", f"line {number}", "it is no line of an export"))
+            continue
+        chain = event.pop("chain")
+        if chain != _next(end.chain, _text(event)):
+            wrong.append(("changed", f"line {number}", "the chain is broken here"))
+        is_noted = is_noted or chain == noted
+        end = _End(event["xact"], event["event_id"], event["incarnation"], chain)
+        before = known.get(event["event_id"])
+        if before is not None and not before.became(event):
+            wrong.append(("changed", str(event["event_id"]), f"line {number} says it otherwise than one before"))
+        known[event["event_id"]] = _Known.of(_bare(event))
+    return known, end, wrong, is_noted
+
+
+def _end_of(stream: BinaryIO, file: Path) -> _End | None:
+    """None: the file is empty."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - LONGEST_LINE))
+    tail = stream.read()
+    if not tail:
+        return None
+    event = _parsed(tail.splitlines(keepends=True)[-1])
+    if event is None:
+        raise BadValue(
+            f"{file} does not end with a line of an export: was the disk full? Take that end away, or export to another file."
+        )
+    return _End(event["xact"], event["event_id"], event["incarnation"], event["chain"])
+
+
+def _parsed(line: bytes) -> Row | None:
+    try:
+        event = json.loads(line)
+        datetime.fromisoformat(event["at"])
+        whole = line.endswith(b"\n") and isinstance(event["chain"], str) and event.keys() >= _NAMES
+        numbers = all(type(event[name]) is int for name in ("xact", "event_id", "incarnation", "times"))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return event if whole and numbers else None
+
+
+def _all(conn: Conn) -> Iterator[Row]:
+    rows, after = list[Row](), 0
+    while rows := events.list_from(conn, event_id=after, limit=AT_ONCE):
+        after = rows[-1]["event_id"]
+        yield from rows
+
+
+def _bare(event: Row) -> Row:
+    """Without what says when it was read, which differs for an event that was counted further."""
+    return {name: value for name, value in event.items() if name not in ("xact", "incarnation")}
+
+
+def _text(event: Row) -> str:
+    return json.dumps(event, default=_plain, sort_keys=True)
+
+
+def _plain(value: Any) -> str:
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _next(chain: str, text: str) -> str:
+    return hashlib.sha256(f"{chain} {text}".encode()).hexdigest()
+
+
+def _digest(event: Row) -> bytes:
+    return hashlib.sha256(_text(event).encode()).digest()
