@@ -76,7 +76,7 @@ def run(plan: Plan, chaos: ChaosServer, home: Path) -> Outcome:
             load = Load(cluster)
             for kind in plan.faults:
                 load.wave()
-                _wait_for_work(cluster)
+                _wait_for_work(cluster, load)
                 cluster.wait(rng.uniform(0.0, 0.8))
                 strike = Strike(kind, rng, cluster, load)
                 strikes.append(strike)
@@ -102,10 +102,15 @@ def run(plan: Plan, chaos: ChaosServer, home: Path) -> Outcome:
     return outcome
 
 
-def _wait_for_work(cluster: Cluster) -> None:
-    """Until something of what was triggered last is done."""
+def _wait_for_work(cluster: Cluster, load: Load) -> None:
+    """Until something of what was triggered last is done. An API that is just beginning anew has accepted none of it."""
     seen = len(read_ledger(cluster.ledger))
-    cluster.until(lambda: len(read_ledger(cluster.ledger)) > seen + 3, "some work", within_s=FINISH_WITHIN_S)
+
+    def is_done() -> bool:
+        load.insist()
+        return len(read_ledger(cluster.ledger)) > seen + 3
+
+    cluster.until(is_done, "some work", within_s=FINISH_WITHIN_S)
 
 
 def finish(cluster: Cluster, load: Load) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -50,6 +53,31 @@ def test_a_week_is_made_ahead(db: psycopg.Connection) -> None:
     db.execute(f"drop table {name_of(TODAY + 3 * DAY)}")
     assert partitions.read_days_ahead(db) == 2
     assert make_partitions(db, NOW)
+    assert partitions.read_days_ahead(db) == PARTITIONS_AHEAD
+
+
+def test_schedulers_that_start_together_say_nothing_that_looks_like_trouble(
+    db: psycopg.Connection, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R-HA20: one makes the partitions; the others leave it to that one and look again."""
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor() as schedulers:
+        conns = [stack.enter_context(connect(database_url, name=f"scheduler {n}")) for n in range(4)]
+        for _ in range(5):
+            for name in partitions.list_all(db):
+                db.execute(f"drop table {name}")
+            assert None in schedulers.map(make_history_partitions, conns)
+            assert partitions.read_days_ahead(db) == PARTITIONS_AHEAD
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def test_partitions_that_another_scheduler_makes_are_left_to_it(db: psycopg.Connection, database_url: str) -> None:
+    """R-HA20: until it has gone, whatever became of it."""
+    with connect(database_url, name="another") as other, partitions.making(other) as mine:
+        assert mine
+        assert make_history_partitions(db) == PARTITION_RETRY_S
+        other.close()
+        while not make_partitions(db, NOW):  # the server has yet to notice
+            pass
     assert partitions.read_days_ahead(db) == PARTITIONS_AHEAD
 
 

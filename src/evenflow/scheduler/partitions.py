@@ -21,9 +21,16 @@ def make_history_partitions(conn: Conn) -> float | None:
 
 
 def make_partitions(conn: Conn, today: datetime) -> bool:
-    """Makes the partitions of today and the days after it where they are missing; answers whether all are there now. A day that
-    fails keeps no other from being made.
+    """Makes the partitions of today and the days after it where they are missing, unless another scheduler is at it; answers
+    whether all are there now. A day that fails keeps no other from being made.
     """
+    if not partitions.list_missing(conn, today, ahead=PARTITIONS_AHEAD):
+        return True
+    with partitions.making(conn) as mine:
+        return mine and _make_missing(conn, today)
+
+
+def _make_missing(conn: Conn, today: datetime) -> bool:
     complete = True
     for day in partitions.list_missing(conn, today, ahead=PARTITIONS_AHEAD):
         name = partitions.name_of(day)

@@ -15,6 +15,7 @@ from evenflow.core.limits import PARTITION_LOCKED_S, PARTITION_PATIENCE_S, PARTI
 from evenflow.store.columns import numbers
 from evenflow.store.rows import Conn, execute
 
+MAKING_LOCK = 7311146993655184  # an advisory lock: one scheduler makes partitions at a time
 SURVIVORS = 1_000  # runs of a day that is to go which are moved out of its way: a range of an index
 
 # Somebody else has the lock, or what was to be done under it took too long: a later look may find it otherwise.
@@ -45,6 +46,17 @@ def read_days_ahead(conn: Conn) -> int:
     row = execute(conn, "partitions/read_days_ahead", {"most": PARTITIONS_AHEAD}).fetchone()
     assert row is not None
     return int(row[0])
+
+
+@contextmanager
+def making(conn: Conn) -> Iterator[bool]:
+    """Whether nobody else makes partitions meanwhile."""
+    (mine,) = conn.execute("select pg_try_advisory_lock(%s)", [MAKING_LOCK]).fetchone() or (False,)
+    try:
+        yield mine
+    finally:
+        if mine and not conn.closed:
+            conn.execute("select pg_advisory_unlock(%s)", [MAKING_LOCK])
 
 
 def attach(conn: Conn, day: datetime) -> None:
