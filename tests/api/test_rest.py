@@ -178,6 +178,8 @@ async def test_all_runs_of_a_dag_are_cancelled_at_once(rest: RestClient, world: 
     world.run(other, "b")
     for run_id, state in (("q1", "queued"), ("q2", "queued"), ("r", "running"), ("s", "success")):
         world.run(version, run_id, state=state)
+    assert (await rest.cancel_runs("sales", state=None, dry_run=True)).runs == 3
+    assert (await rest.cancel_runs("sales", state="queued", dry_run=True)).runs == 2
     assert (await rest.cancel_runs("sales", state="queued")).runs == 2
     assert (await rest.cancel_runs("sales", state=None)).runs == 1
     again = await rest.cancel_runs("sales", state=None)

@@ -250,3 +250,19 @@ async def test_a_try_refers_to_its_own_objects_only(client: ExecutionClient, wor
         await client.push_xcom(token, m.XComPush(key="k", value=b"null", stored=stored))
     report = m.Report(token=token, kind="exit", outcome="success", result=b"null", stored=stored)
     assert "is not one of this try" in (await client.report(m.Reports(reports=[report]))).refused[0]
+
+
+async def test_what_cannot_be_stored_is_told_before_anything_is(rest: RestClient) -> None:
+    """An import is one of a whole file, or of nothing: each refusal of storing is one of checking, and checking stores nothing."""
+    for kind, name, text, description in (
+        ("connection", "a/b", URI, None),
+        ("connection", "a b", URI, None),
+        ("connection", "a", "no uri", None),
+        ("connection", "a", URI, "x" * 1_001),
+        ("variable", "a/b", "1", None),
+        ("variable", "a", "x" * 100_000, None),
+    ):
+        with pytest.raises(ApiRefused):
+            await rest.check_secret(kind, name, text, description=description)
+    assert (await rest.check_secret("connection", "a", URI)).name == "a"
+    assert (await rest.list_connections()).items == []

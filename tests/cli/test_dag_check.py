@@ -200,3 +200,18 @@ def test_all_templates_of_a_file_that_are_none_are_told(evenflow: Evenflow, tmp_
     assert "the field bash_command (the file query.sh) is not a valid template" in told[2]
     assert sum("has a cycle" in line for line in told) == 1
     assert found["line"] == 2
+
+
+def test_an_ignore_file_of_airflows_is_told(evenflow: Evenflow, tmp_path: Path) -> None:
+    """It is not read, so what it names is loaded: until it is renamed, or there is one of our own."""
+    (tmp_path / "old").mkdir()
+    theirs = tmp_path / "old" / ".airflowignore"
+    theirs.write_text("b.py\n")
+    (tmp_path / "old" / "b.py").write_text("from evenflow import DAG\nDAG('b')\n")
+    told = json.loads(evenflow("dags", "check", str(tmp_path), "--json").stdout)
+    (finding,) = [each for each in told["findings"] if each["path"].endswith(".airflowignore")]
+    assert finding["severity"] == "warning"
+    assert f"Type: mv {theirs} {tmp_path}/old/.evenflowignore" in finding["message"]
+    theirs.rename(theirs.with_name(".evenflowignore"))
+    told = json.loads(evenflow("dags", "check", str(tmp_path), "--json").stdout)
+    assert (told["files"], told["findings"]) == (0, [])

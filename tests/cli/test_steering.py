@@ -145,9 +145,10 @@ def test_cancelling(cli: CommandLine) -> None:
     assert "Leave the run out" in cli.refused("runs", "cancel", "endless/long", "--all")
     for run_id in ("one", "two"):
         cli.ask("run", "endless", "--detach", "--run-id", run_id)
-    assert cli.ask("runs", "cancel", "endless", "--all") == {"dag_id": "endless", "runs": 2}
+    assert "nobody to ask" in cli.refused("runs", "cancel", "endless", "--all")
+    assert cli.ask("runs", "cancel", "endless", "--all", "--yes") == {"dag_id": "endless", "runs": 2}
     assert cli("runs", "watch", "endless", "two")[0] == 1
-    assert cli.show("runs", "cancel", "endless", "--all") == "0 runs are being cancelled\n"
+    assert cli.show("runs", "cancel", "endless", "--all", "--yes") == "0 runs are being cancelled\n"
 
 
 def test_clearing_and_marking(cli: CommandLine) -> None:

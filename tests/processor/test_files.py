@@ -106,6 +106,18 @@ async def test_only_dag_files_are_loaded(bundle: Bundle, start_processor: StartP
     assert bundle.one("select array_agg(file) from dag_file") == ["a.py"]
 
 
+async def test_an_ignore_file_of_airflows_is_told_once(
+    bundle: Bundle, start_processor: StartProcessor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle.write(".airflowignore", "a.py\n")
+    bundle.write("a.py", a_dag("a"))
+    await start_processor()
+    await bundle.parsed("a.py")
+    bundle.write("b.py", a_dag("b"))
+    await bundle.parsed("b.py")
+    assert capsys.readouterr().out.count("/.evenflowignore (its lines are glob patterns") == 1
+
+
 async def test_an_error_shows_with_its_line_and_the_dags_stay(bundle: Bundle, start_processor: StartProcessor) -> None:
     bundle.write("a.py", a_dag("a", "one"))
     await start_processor()

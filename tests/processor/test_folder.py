@@ -110,3 +110,11 @@ def test_a_folder_that_is_gone_is_no_empty_folder(root: Path) -> None:
 def test_links_in_a_circle(root: Path) -> None:
     (root / "lib" / "again").symlink_to(root)
     assert sorted(DagFolder(root).scan().files) == ["a.py", "b.py"]
+
+
+def test_ignore_files_of_airflows_are_found_where_there_is_none_of_our_own(tmp_path: Path) -> None:
+    (tmp_path / ".airflowignore").write_text("a.py\n")
+    (tmp_path / "both").mkdir()
+    for name in (".airflowignore", ".evenflowignore"):
+        (tmp_path / "both" / name).write_text("a.py\n")
+    assert DagFolder(tmp_path).scan().unread == [".airflowignore"]

@@ -26,7 +26,8 @@ class ControlPlane:
         if question == "connection":
             if arguments["name"] == "forbidden":
                 raise ApiRefused(403, "Connection 'forbidden' may not be used by DAG 'd'.")
-            return {"text": self.connections.get(arguments["name"])}
+            text = self.connections.get(arguments["name"])
+            return {"text": text, "similar": list(self.connections) if arguments.get("similar") and text is None else []}
         answers = self.answers[question]
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if isinstance(answer, Exception):

@@ -112,6 +112,16 @@ async def test_wrong_connections(uri: str | None, said: str) -> None:
     assert said in event["message"]
 
 
+async def test_a_misspelt_connection_says_what_was_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the database, and of the triggerer's host."""
+    monkeypatch.setenv("EVENFLOW_CONN_LAKEHOUSE", "http://h")
+    plane = ControlPlane({"warehouse": "http://h"})
+    for misspelt, meant in (("warehose", "warehouse"), ("lakehuose", "lakehouse")):
+        event = await event_of(HttpTrigger(http_conn_id=misspelt), plane)
+        assert event["status"] == "failed"
+        assert f"Did you mean {meant!r}?" in event["message"]
+
+
 async def test_a_connection_that_the_dag_may_not_use() -> None:
     event = await event_of(HttpTrigger(http_conn_id="forbidden"))
     assert event == {"status": "failed", "message": "Connection 'forbidden' may not be used by DAG 'd'."}

@@ -150,11 +150,12 @@ async def import_(file: Path, /, *, json: Json = False) -> None:
     """Store the connections of a JSON file, as Airflow exports them: {"id": {"conn_type": ...}} or {"id": "uri"}."""
     entries = read_entries(file)
     uris = {name: entry if isinstance(entry, str) else uri_of_fields(name, entry) for name, entry in entries.items()}
+    about = {name: entry.get("description") if isinstance(entry, dict) else None for name, entry in entries.items()}
     async with remote() as client:
+        for name, uri in uris.items():  # so that a file is stored as a whole, or not at all
+            await client.check_secret("connection", name, uri, description=about[name])
         for name, uri in uris.items():
-            entry = entries[name]
-            description = entry.get("description") if isinstance(entry, dict) else None
-            await client.set_connection(name, uri=uri, description=description)
+            await client.set_connection(name, uri=uri, description=about[name])
     if json:
         print_json({"imported": list(uris)})
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,12 +32,16 @@ async def check(
     Exit code 1 when there is an error. A file below the DAG folder of the settings imports its modules from there, any other
     from its own folder.
     """
-    from evenflow.processor.checking import check_files
+    from evenflow.processor.checking import Finding, check_files
+    from evenflow.processor.ignore import not_read
     from evenflow.processor.parsing import ParseLimits
 
     settings = load_settings()
     within = ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory)
-    checked = await check_files(list(dict.fromkeys(_files(settings, paths))), within)
+    unread: list[Path] = []
+    checked = await check_files(list(dict.fromkeys(_files(settings, paths, unread))), within)
+    told = [Finding(path, None, "warning", not_read(path)) for path in dict.fromkeys(unread)]
+    checked = replace(checked, findings=[*told, *checked.findings])
     bad = checked.count("error") + (checked.count("warning") if strict else 0)
     if json:
         findings = [
@@ -62,7 +67,8 @@ def _tell(checked: Checked) -> None:
     say(", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts))
 
 
-def _files(settings: Settings, paths: Sequence[Path]) -> Iterator[DagFile]:
+def _files(settings: Settings, paths: Sequence[Path], unread: list[Path]) -> Iterator[DagFile]:
+    """``unread`` is told of ignore files that are Airflow's."""
     from evenflow.processor.checking import DagFile
     from evenflow.processor.folder import DagFolder
 
@@ -75,7 +81,9 @@ def _files(settings: Settings, paths: Sequence[Path]) -> Iterator[DagFile]:
         if path.is_file():
             yield DagFile(root, path.relative_to(root).as_posix())
         else:
-            yield from (DagFile(root, file) for file in DagFolder(root).scan().files if (root / file).is_relative_to(path))
+            scan = DagFolder(root).scan()
+            unread += [root / file for file in scan.unread if (root / file).is_relative_to(path)]
+            yield from (DagFile(root, file) for file in scan.files if (root / file).is_relative_to(path))
 
 
 def _shown(path: Path) -> str:

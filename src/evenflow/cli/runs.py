@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.operations import DryRun, Future, Past, Yes, agreed, ask_and_clear, ask_and_do
+from evenflow.cli.operations import DryRun, Future, Past, Yes, agreed, ask_and_clear, ask_and_do, check_that_somebody_is_there
 from evenflow.cli.pages import read_pages
 from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.remote import remote
@@ -17,6 +17,7 @@ from evenflow.cli.run_watch import watch_run
 from evenflow.cli.terminal import Json, detail_text, duration, local_date, local_time, print_json, print_table, say, state_text
 from evenflow.client.answers import CallbackRun
 from evenflow.core.callbacks import CALLBACK_DAG
+from evenflow.core.plurals import counted
 from evenflow.core.service_states import ServiceState
 from evenflow.errors import ParamError
 
@@ -189,11 +190,12 @@ async def cancel(
     *,
     every: Annotated[bool, Parameter(name="--all", negative="", help="All runs of the DAG that have not ended.")] = False,
     state: Annotated[Literal["queued", "running"] | None, Parameter(help="With --all: only those in this state.")] = None,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """End a run, or all of a DAG: nothing of them starts any more, what runs is killed, then they fail."""
+    """End a run, or all of a DAG: nothing of them starts any more, what runs is killed, then they fail. Asks before it ends all."""
     if every:
-        await _cancel_all(dag, run_id, state, json=json)
+        await _cancel_all(dag, run_id, state, yes=yes, json=json)
         return
     if state is not None:
         raise ParamError(f"--state goes with --all. Type: evenflow runs cancel {dag} --all --state {state}")
@@ -205,10 +207,17 @@ async def cancel(
         say(f"{run.run_id} is being cancelled")
 
 
-async def _cancel_all(dag_id: str, run_id: str | None, state: str | None, *, json: bool) -> None:
+async def _cancel_all(dag_id: str, run_id: str | None, state: str | None, *, yes: bool, json: bool) -> None:
     if run_id is not None or "/" in dag_id:
         raise ParamError("--all is about a DAG. Leave the run out, or leave --all out.")
+    if not yes:
+        check_that_somebody_is_there()
     async with remote() as client:
+        if not yes:
+            would = await client.cancel_runs(dag_id, state=state, dry_run=True)
+            what = f"{'at least ' * would.more}{counted(would.runs, f'{state} run' if state else 'run')} of {dag_id}"
+            if would.runs and not agreed(f"This cancels {what}: what runs is killed, and they fail.", yes=False):
+                return
         answer = await client.cancel_runs(dag_id, state=state)
         runs = answer.runs
         while answer.more and answer.runs:

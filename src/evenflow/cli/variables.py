@@ -107,9 +107,12 @@ async def delete(name: str, /, *, json: Json = False) -> None:
 async def import_(file: Path, /, *, json: Json = False) -> None:
     """Store the variables of a JSON file, as Airflow exports them: {"name": value}; what is no string is stored as JSON."""
     entries = read_entries(file)
+    texts = {name: value if isinstance(value, str) else jsonlib.dumps(value) for name, value in entries.items()}
     async with remote() as client:
-        for name, value in entries.items():
-            await client.set_variable(name, value=value if isinstance(value, str) else jsonlib.dumps(value))
+        for name, text in texts.items():  # so that a file is stored as a whole, or not at all
+            await client.check_secret("variable", name, text)
+        for name, text in texts.items():
+            await client.set_variable(name, value=text)
     if json:
         print_json({"imported": list(entries)})
     else:

@@ -366,6 +366,11 @@ class StoredVariable(StoredValue):
     value: str
 
 
+class CheckedValue(Answer):
+    kind: str
+    name: str
+
+
 class Rotated(Answer):
     resealed: int
     keys_are_set: bool

@@ -95,9 +95,10 @@ class RestClient:
     async def cancel_run(self, dag_id: str, run_id: str) -> a.Run:
         return await self._send("POST", f"{_run_path(dag_id, run_id)}/cancel", None, a.Run)
 
-    async def cancel_runs(self, dag_id: str, *, state: str | None) -> a.CancelledRuns:
+    async def cancel_runs(self, dag_id: str, *, state: str | None, dry_run: bool = False) -> a.CancelledRuns:
         """All runs of a DAG that have not ended, or those in a ``state``."""
-        return await self._send("POST", f"/dags/{_in_path(dag_id)}/runs/cancel", {"state": state}, a.CancelledRuns)
+        which = {"state": state, "dry_run": dry_run}
+        return await self._send("POST", f"/dags/{_in_path(dag_id)}/runs/cancel", which, a.CancelledRuns)
 
     # -- operations ----------------------------------------------------------------------------------------------------
 
@@ -274,6 +275,11 @@ class RestClient:
 
     async def delete_variable(self, name: str) -> a.StoredVariable:
         return await self._send("DELETE", f"/variables/{_in_path(name)}", None, a.StoredVariable)
+
+    async def check_secret(self, kind: str, name: str, text: str, *, description: str | None = None) -> a.CheckedValue:
+        """Refused where it cannot be stored; nothing is."""
+        value = {"kind": kind, "name": name, "text": text, "description": description}
+        return await self._send("POST", "/secrets/check", value, a.CheckedValue)
 
     async def rotate_secrets(self) -> a.Rotated:
         return await self._send("POST", "/secrets/rotate", None, a.Rotated)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
 
 from evenflow.errors import DagError
-from evenflow.processor.ignore import IGNORE_FILE, Rule, is_ignored, read_rules
+from evenflow.processor.ignore import AIRFLOWS, IGNORE_FILE, Rule, is_ignored, read_rules
 from evenflow.sdk.data_files import files_of
 from evenflow.sdk.imports import local_imports
 
@@ -34,10 +34,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """``files`` maps a DAG file's path below ``root``, with ``/``, to its fingerprint."""
+    """``files`` maps a DAG file's path below ``root``, with ``/``, to its fingerprint. ``unread`` are ignore files of Airflow's, in
+    folders without our own.
+    """
 
     root: Path
     files: dict[str, str]
+    unread: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class DagFolder:
     def scan(self) -> Scan:
         """Raises :class:`OSError` when the folder cannot be read."""
         root = self._folder.resolve(strict=True)  # the folder may be a link that deployments swap
-        found = dict(_python_files(root, "", ()))
+        unread: list[str] = []
+        found = dict(_python_files(root, "", (), unread))
         stamps = {path: stamp for path, (stamp, _) in found.items()}
         if self._names != stamps.keys():
             self._names = frozenset(stamps)
@@ -91,7 +95,7 @@ class DagFolder:
             if content is not None and content.may_define_dags:
                 files[path] = self._fingerprint(root, path, stamps, data.get(path, ()))
         self._imports = {path: imports for path, imports in self._imports.items() if path in files}
-        return Scan(root, files)
+        return Scan(root, files, unread)
 
     def _data_of(self, root: Path, file: str) -> dict[str, Stamp | None]:
         """Data files; one without a name where they are too many or too large, for that to change is news, too."""
@@ -146,19 +150,22 @@ class DagFolder:
 
 
 def _python_files(
-    root: Path, folder: str, rules: tuple[Rule, ...], ignored: bool = False
+    root: Path, folder: str, rules: tuple[Rule, ...], unread: list[str], ignored: bool = False
 ) -> Iterator[tuple[str, tuple[Stamp, bool]]]:
     """(path, (stamp, whether it is ignored)) of all Python files; links to folders, hidden ones and caches are left out."""
     with os.scandir(root / folder) as listing:
         entries = sorted(listing, key=lambda entry: entry.name)
-    if any(entry.name == IGNORE_FILE for entry in entries):
+    names = {entry.name for entry in entries}
+    if IGNORE_FILE in names:
         rules += read_rules((root / folder / IGNORE_FILE).read_text(errors="replace"), folder)
+    elif AIRFLOWS in names:
+        unread.append(f"{folder}/{AIRFLOWS}" if folder else AIRFLOWS)
     for entry in entries:
         path = f"{folder}/{entry.name}" if folder else entry.name
         if entry.name.startswith(".") or entry.name == "__pycache__":
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _python_files(root, path, rules, ignored or is_ignored(path, rules, is_folder=True))
+            yield from _python_files(root, path, rules, unread, ignored or is_ignored(path, rules, is_folder=True))
         elif entry.name.endswith(".py") and entry.is_file():
             yield path, (_stamp(entry.stat()), ignored or is_ignored(path, rules, is_folder=False))
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 IGNORE_FILE = ".evenflowignore"
+AIRFLOWS = ".airflowignore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +49,9 @@ def read_rules(text: str, folder: str) -> tuple[Rule, ...]:
 def is_ignored(path: str, rules: tuple[Rule, ...], *, is_folder: bool) -> bool:
     """Whether the last rule that matches ``path``, relative to the root, says so. The folders that it is in are not ignored."""
     return next((not rule.negated for rule in reversed(rules) if rule.matches(path, is_folder=is_folder)), False)
+
+
+def not_read(path: Path) -> str:
+    """What to tell of an ignore file of Airflow's in a folder without our own."""
+    rename = shlex.join(["mv", str(path), str(path.with_name(IGNORE_FILE))])
+    return f"It is not read. Type: {rename} (its lines are glob patterns, as in Airflow 3; not regular expressions)."

@@ -13,6 +13,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiUnavailable
 from evenflow.processor import limits
 from evenflow.processor.folder import DagFolder, Scan
+from evenflow.processor.ignore import not_read
 from evenflow.processor.parsing import Parsed
 from evenflow.processor.sources import Source
 from evenflow.wire.messages import FileSeen, FilesSeen
@@ -76,7 +77,9 @@ class WatchedBundle:
             await self._look.wait()
             self._look.clear()
             try:
-                self.scan = await asyncio.to_thread(self._dags.scan)
+                before, self.scan = self.scan, await asyncio.to_thread(self._dags.scan)
+                for path in {*self.scan.unread}.difference(before.unread):
+                    log.warning("ignore file not read", bundle=self.name, file=path, reason=not_read(self.scan.root / path))
                 self._unreadable = None
                 await self._tell()
             except (OSError, ApiUnavailable) as error:  # not "no files"; the next look may be luckier

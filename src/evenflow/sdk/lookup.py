@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
@@ -62,10 +62,15 @@ def not_defined(kind: Kind, name: str) -> str:
     """The beginning of a message: what this host defines, and what was probably meant. The database tells of no more than the DAG
     may use.
     """
+    there = [] if _outside is None else _outside.ask(kind, {"name": name, "similar": True}).get("similar", [])
     here = _known_names(kind)
-    there: list[str] = _outside.ask(kind, {"name": name, "similar": True}).get("similar", []) if _outside is not None else []
     shown = f" (this host defines: {few(here)})" if here else ""
-    return f"{kind.capitalize()} {name!r} is not defined{shown}.{did_you_mean(name, [*there, *here])}"
+    return f"{kind.capitalize()} {name!r} is not defined{shown}.{meant(kind, name, there)}"
+
+
+def meant(kind: Kind, name: str, there: Sequence[str]) -> str:
+    """`` Did you mean ...?`` of what this host defines, and of what is ``there``: in the database, for this DAG; or nothing."""
+    return did_you_mean(name, [*there, *_known_names(kind)])
 
 
 def _known_names(kind: Kind) -> list[str]:

@@ -18,8 +18,8 @@ async def connection_of(trigger: BaseTrigger, conn_id: str) -> Connection:
     found = await find_connection(trigger, conn_id)
     if found is None:
         raise LookRefused(
-            f"Connection {conn_id!r} is not defined: not on this host, and not in the database as far as this DAG may use it. "
-            f"Type: evenflow connections set {conn_id}"
+            f"Connection {conn_id!r} is not defined: not on this host, and not in the database as far as this DAG may use it."
+            f"{lookup.meant(lookup.CONNECTION, conn_id, await _similar(trigger, conn_id))} Type: evenflow connections set {conn_id}"
         )
     return found
 
@@ -35,3 +35,13 @@ async def find_connection(trigger: BaseTrigger, conn_id: str) -> Connection | No
         raise LookRefused(str(error)) from None
     except ApiUnavailable as error:
         raise LookUnanswered(str(error)) from None
+
+
+async def _similar(trigger: BaseTrigger, conn_id: str) -> list[str]:
+    """Names in the database that may have been meant, of what the DAG may use."""
+    asked, within = {"name": conn_id, "similar": True}, lookup.outside()
+    try:
+        found = await trigger.ask("connection", asked) if within is None else within.ask("connection", asked)
+    except ApiUnavailable as error:
+        raise LookUnanswered(str(error)) from None
+    return list(found.get("similar", []))

@@ -145,10 +145,11 @@ class RunChange(Request):
 
 class CancelRequest(Request):
     state: Literal["queued", "running"] | None = Field(default=None, description="Only runs that are in this state.")
+    dry_run: bool = Field(default=False, description="Only say how many there are.")
 
 
 class CancelledRuns(BaseModel):
-    runs: int = Field(description="How many are being cancelled that were not before.")
+    runs: int = Field(description="How many are being cancelled that were not before; of a dry run, how many have not ended.")
     more: bool = Field(description="Whether there are more than one request cancels: ask again.")
 
 

@@ -114,6 +114,8 @@ async def cancel_runs(conn: Connection, operator: Operator, dag_id: str, request
     await current_version(conn, dag_id)
     found = await dags.list_unfinished(conn, dag_id, state=request.state, limit=limits.OPERATED_RUNS + 1)
     asked = found[: limits.OPERATED_RUNS]
+    if request.dry_run:
+        return CancelledRuns(runs=len(asked), more=len(found) > len(asked))
     async with events.recorded(conn, operator, "run.cancel", dag_id, runs=len(asked)):
         runs = await dags.request_cancel(conn, asked, actor=operator)
     return CancelledRuns(runs=runs, more=len(found) > len(asked))

@@ -13,6 +13,8 @@ from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.context import Context as Within
 from evenflow.api.rest.models import Page
 from evenflow.api.rest.sealed_models import (
+    CheckedValue,
+    CheckRequest,
     ConnectionRequest,
     Rotated,
     SharedRequest,
@@ -102,6 +104,13 @@ async def delete_variable(conn: Connection, within: InContext, operator: Operato
     async with events.recorded(conn, operator, "variable.delete", name):
         await sealed.delete_value(conn, "variable", name)
     return _variable(within, found, reveal=False)
+
+
+@routes.post("/secrets/check")
+async def check_secret(operator: Operator, request: CheckRequest) -> CheckedValue:
+    """Refuses what cannot be stored as a connection or variable. Stores nothing: who stores many asks for each of them first."""
+    check_value(request.kind, request.name, request.text)
+    return CheckedValue(kind=request.kind, name=request.name)
 
 
 @routes.post("/secrets/rotate")

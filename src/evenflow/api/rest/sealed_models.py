@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -25,6 +26,17 @@ class ConnectionRequest(SharedRequest):
 
 class VariableRequest(SharedRequest):
     value: str | None = Field(default=None, description="As it is when absent.")
+
+
+class CheckRequest(SharedRequest):
+    kind: Literal["connection", "variable"]
+    name: str
+    text: str = Field(description="The URI, or the value.")
+
+
+class CheckedValue(BaseModel):
+    kind: str
+    name: str
 
 
 class StoredValue(BaseModel):
