@@ -32,17 +32,22 @@ def key_state(db: psycopg.Connection[Any]) -> KeyState:
     return stored.key_state(row, _VAULTS[db.info.dbname])
 
 
-def listed(db: psycopg.Connection[Any], token: t.FleetToken | t.OperatorToken) -> str:
-    """A token of this kind, under a number of its own in the list."""
-    jti = t.new_jti()
-    kind, name = ("operator", token.name) if isinstance(token, t.OperatorToken) else (token.kind, "of a test")
+def _insert(db: psycopg.Connection[Any], kind: str, name: str, jti: str) -> int:
     row = db.execute(
         "insert into token (kind, name, created_by, expires_at, key_id, digest)"
         " values (%s, %s, 'a test', now() + interval '1 hour', 1, %s) returning token_id",
         [kind, name, stored.digest_of(jti)],
     ).fetchone()
     assert row is not None
-    return t.mint(key_state(db), replace(token, token_id=row[0]), ttl=HOUR_S, jti=jti)
+    return int(row[0])
+
+
+def listed(db: psycopg.Connection[Any], token: t.FleetToken | t.OperatorToken) -> str:
+    """A token of this kind, under a number of its own in the list."""
+    jti = t.new_jti()
+    kind, name = ("operator", token.name) if isinstance(token, t.OperatorToken) else (token.kind, "of a test")
+    number = _insert(db, kind, name, jti)
+    return t.mint(key_state(db), replace(token, token_id=number), ttl=HOUR_S, jti=jti)
 
 
 def fleet_token(db: psycopg.Connection[Any], kind: t.ServiceKind) -> str:
@@ -51,8 +56,10 @@ def fleet_token(db: psycopg.Connection[Any], kind: t.ServiceKind) -> str:
 
 
 def service_token(db: psycopg.Connection[Any], kind: t.ServiceKind, service_id: int) -> str:
-    """Of one service."""
-    return t.mint(key_state(db), t.ServiceToken(kind, service_id), ttl=t.SERVICE_TTL_S)
+    """Of one service, which came with a token of its own."""
+    jti = t.new_jti()
+    token = t.ServiceToken(kind, service_id, _insert(db, kind, "of a test", jti), fleet_jti=jti)
+    return t.mint(key_state(db), token, ttl=t.SERVICE_TTL_S)
 
 
 def operator_token(db: psycopg.Connection[Any], *, name: str = "ada") -> str:

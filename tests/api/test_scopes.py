@@ -18,7 +18,7 @@ from evenflow.wire import messages as m
 from evenflow.wire.code import archive_hash, pack
 from evenflow.wire.triggers import ClaimTriggers
 from tests.api.world import CODE_HASH, World
-from tests.tokens import key_state, listed
+from tests.tokens import JTI, LISTED, key_state, listed
 
 Joined = tuple[ExecutionClient, int]
 
@@ -61,10 +61,10 @@ async def test_a_worker_claims_from_the_queues_of_its_fleet_only(join: Fleet, wo
 
 async def test_the_scope_outlives_renewals(world: World) -> None:
     """R-SE1"""
-    tokens = t.Tokens(key_state(world.db))
-    own = tokens.for_service(t.FleetToken("worker", 3, ("mine",)), 12)
+    state = replace(key_state(world.db), listed=LISTED)
+    tokens = t.Tokens(state)
+    own = tokens.for_service(t.FleetToken("worker", 3, ("mine",), JTI), 12)
     assert tokens.verify(own) == t.ServiceToken("worker", 12, 3, ("mine",))
-    state = key_state(world.db)
     tokens.use(replace(state, keys={**state.keys, 9: b"n" * 32}))
     renewed = tokens.renewed(own)
     assert renewed is not None

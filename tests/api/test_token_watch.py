@@ -13,7 +13,7 @@ import pytest
 
 from evenflow.api import token_watch
 from evenflow.api.service import ApiService
-from evenflow.api.tokens import FleetToken, NotListed, OperatorToken, mint
+from evenflow.api.tokens import FleetToken, NotListed, OperatorToken, ServiceToken, mint
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.limits import LEASE_S
@@ -76,7 +76,7 @@ async def test_a_revoked_token_is_refused_at_once_with_all_that_came_from_it(
 async def test_a_token_that_the_list_does_not_know_is_refused_and_told(
     api: ApiService, api_url: str, database_url: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-SE1: whoever has the keys makes no token of a person or a fleet, by the number of a good one neither. One that is listed
+    """R-SE1: whoever has the keys makes no token of a person, a fleet or a service, by a good number neither. One that is listed
     costs no look, and one that was made a moment ago is good at its first request, though no API was told of it.
     """
     reads = list[int]()
@@ -93,8 +93,9 @@ async def test_a_token_that_the_list_does_not_know_is_refused_and_told(
     given = await create_token(database_url, api._vault, "operator", name="bob", by="ada")
     fleet = await create_token(database_url, api._vault, "worker", name="fleet", by="ada")
     state = key_state(world.db)
-    forged = [mint(state, OperatorToken("eve", number), ttl=60) for number in (given.token_id, 999, 0)]
-    stolen = [mint(state, FleetToken("worker", number), ttl=60) for number in (fleet.token_id, 999, 0)]
+    numbers = (given.token_id, fleet.token_id, 999)
+    forged = [mint(state, OperatorToken("eve", number), ttl=60) for number in numbers]
+    stolen = [mint(state, FleetToken("worker", number), ttl=60) for number in numbers]
     async with RestClient(api_url, given.text) as bob:
         await bob.list_runs()
         looked = len(reads)
@@ -111,12 +112,44 @@ async def test_a_token_that_the_list_does_not_know_is_refused_and_told(
             await new_worker(client)
         await client.close()
     client = ExecutionClient(api_url, fleet.text)
-    assert await new_worker(client)
+    service = await new_worker(client)
+    own = client._credential.own
+    for number in numbers:
+        client._credential.take(mint(state, ServiceToken("worker", service, number), ttl=60))
+        assert not (await client.beat(service, m.Beat())).known
+    client._credential.take(own)
+    assert (await client.beat(service, m.Beat())).known
     await client.close()
     assert api._trail is not None
     await api._trail.flush()
     told = "select sum(times) from audit_event where action = 'login.refused' and detail ->> 'reason' like '%%not in this%%'"
-    assert world.one(told) == 6
+    assert world.one(told) == 9
+
+
+async def test_a_service_stays_while_it_beats_when_the_token_that_it_came_with_is_over(
+    api: ApiService, api_url: str, database_url: str, world: World
+) -> None:
+    """R-SE1: the list knows that token for as long as something that came with it is used, and then no more."""
+    assert api._claims is not None
+    assert api._trail is not None
+    look = api._claims._tokens.look
+    assert look is not None
+    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).text)
+    service = await new_worker(client)
+    await api._trail.flush()
+    world.db.execute("update token set created_at = now() - interval '9 days', expires_at = now() - interval '3 days'")
+    for used, there in (("now()", True), ("now() - interval '3 days'", False)):
+        world.db.execute(f"update token set used_at = {used} where name = 'fleet'")
+        await create_token(database_url, api._vault, "worker", name="other", by="ada")
+        await look()
+        assert (
+            "fleet" in {token.name for token in await list_tokens(database_url)},
+            (await client.beat(service, m.Beat())).known,
+        ) == (
+            there,
+            there,
+        )
+    await client.close()
 
 
 async def test_those_who_come_at_once_look_once(api: ApiService, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,14 @@ TRIGGER = TriggerToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_n
 
 @pytest.mark.parametrize(
     "token",
-    [FleetToken("worker", 3), FleetToken("processor"), ServiceToken("worker", 12, 3), TRY, TRIGGER, OperatorToken("ada", 4)],
+    [
+        FleetToken("worker", 3),
+        FleetToken("processor"),
+        ServiceToken("worker", 12, 3, fleet_jti=JTI),
+        TRY,
+        TRIGGER,
+        OperatorToken("ada", 4),
+    ],
 )
 def test_a_token_says_what_was_minted(token: Token) -> None:
     assert verify(KEYS, mint(KEYS, token, ttl=60, jti=JTI)) == token
@@ -93,10 +100,11 @@ def test_tokens_that_are_not_good() -> None:
         verify(KEYS, forged({"k": "king", "exp": later}))
 
 
-@pytest.mark.parametrize("token", [FleetToken("worker", 3), OperatorToken("ada", 4)])
-def test_the_keys_alone_make_no_token_of_a_person_or_a_fleet(token: Token) -> None:
+@pytest.mark.parametrize("token", [FleetToken("worker", 3), OperatorToken("ada", 4), ServiceToken("worker", 12, 3)])
+def test_the_keys_alone_make_no_token_of_a_person_a_fleet_or_a_service(token: FleetToken | OperatorToken | ServiceToken) -> None:
     """R-SE1: nor do they with the number of a good one, which has another name."""
-    for others in (token, replace(token, token_id=77), replace(token, token_id=0)):
+    of = "fleet_id" if isinstance(token, ServiceToken) else "token_id"
+    for others in (token, replace(token, **{of: 77}), replace(token, **{of: 0})):
         listed = {number: digest for number, digest in LISTED.items() if number != 0}
         with pytest.raises(NotAllowed, match="not in this Evenflow's list"):
             verify(replace(KEYS, listed=listed), mint(KEYS, others, ttl=60))
@@ -130,7 +138,7 @@ def test_a_token_names_its_evenflow_and_another_refuses_it() -> None:
 
 def test_keys_change_while_tokens_are_in_use() -> None:
     tokens, after = Tokens(KEYS), replace(KEYS, keys={1: KEY, 2: b"n" * 32})
-    old, service = mint(KEYS, TRY, ttl=60), tokens.for_service(FleetToken("worker", 3), 12)
+    old, service = mint(KEYS, TRY, ttl=60), tokens.for_service(FleetToken("worker", 3, jti=JTI), 12)
     assert tokens.renewed(service) is None
     tokens.use(after)
     assert tokens.verify(old) == TRY, "two keys are good at once"
@@ -147,8 +155,8 @@ def test_keys_change_while_tokens_are_in_use() -> None:
 def test_a_revoked_token_takes_with_it_what_came_from_it() -> None:
     tokens = Tokens(KEYS)
     fleet, operator = mint(KEYS, FleetToken("worker", 3), ttl=60, jti=JTI), mint(KEYS, OperatorToken("ada", 4), ttl=60, jti=JTI)
-    service = tokens.for_service(FleetToken("worker", 3), 12)
-    other = tokens.for_service(FleetToken("worker", 9), 13)
+    service = tokens.for_service(FleetToken("worker", 3, jti=JTI), 12)
+    other = tokens.for_service(FleetToken("worker", 9, jti=JTI), 13)
     for text in (fleet, operator, service, other):
         tokens.verify(text)
     tokens.use(replace(KEYS, revoked=frozenset({3, 4})))
@@ -160,7 +168,7 @@ def test_a_revoked_token_takes_with_it_what_came_from_it() -> None:
 
 def test_what_belongs_to_another_incarnation_of_the_database_is_void() -> None:
     tokens = Tokens(KEYS)
-    texts = [tokens.for_service(FleetToken("worker"), 12), tokens.for_try(TRY)]
+    texts = [tokens.for_service(FleetToken("worker", jti=JTI), 12), tokens.for_try(TRY)]
     tokens.use(replace(KEYS, incarnation=8))
     for text in texts:
         with pytest.raises(NotAllowed, match="set back to a backup"):
@@ -170,7 +178,7 @@ def test_what_belongs_to_another_incarnation_of_the_database_is_void() -> None:
 
 def test_a_service_is_given_a_fresh_token_when_half_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = Tokens(KEYS)
-    text = tokens.for_service(FleetToken("worker"), 12)
+    text = tokens.for_service(FleetToken("worker", jti=JTI), 12)
     later = time.time() + SERVICE_TTL_S / 2 + 60
     monkeypatch.setattr(tokens_module, "time", SimpleNamespace(time=lambda: later))
     fresh = tokens.renewed(text)

@@ -7,8 +7,8 @@ try, a *trigger token* for one claim of the trigger that a try waits for; what i
 no try can speak for another. An *operator token* stands for a person.
 
 Each names the Evenflow that it is of (iss), the interface that it opens (aud: `rest` for people, `execution` for services), when it
-was made (iat) and itself (jti). Tokens of people and of fleets are in a list, which has a digest of that name: one that is not was
-made by somebody who has the keys, or is forgotten, and is refused.
+was made (iat) and itself (jti). Tokens of people and of fleets are in a list, which has a digest of that name, and those of services
+have their fleet's: who has the keys and reads the database makes none of these, for the names are not there.
 
 The text of a token is stored nowhere. One is void when it expires, when its key is gone, when it (or the fleet token that it came
 from) is revoked, when who made it on a lease does not renew that, and a try token also when its try is over. Tokens of services and
@@ -23,7 +23,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, assert_never
 
@@ -63,6 +63,7 @@ class FleetToken:
     kind: ServiceKind
     token_id: int = 0  # by which it can be revoked
     scope: tuple[str, ...] = ()  # queues, of a processor bundles, that its services may serve; none: all
+    jti: str = field(default="", compare=False)  # its name, which the list has a digest of
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class ServiceToken:
     service_id: int
     fleet_id: int = 0  # the fleet token that it registered with
     scope: tuple[str, ...] = ()  # that token's
+    fleet_jti: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +127,10 @@ def mint(state: KeyState, token: Token, *, ttl: float, jti: str | None = None) -
     claims: dict[str, Any]
     match token:
         case FleetToken(kind, token_id, scope):
+            jti = jti or token.jti
             claims = {"k": kind, "j": token_id, **_scoped(scope)}
-        case ServiceToken(kind, service_id, fleet_id, scope):
-            claims = {"k": kind, "s": service_id, "j": fleet_id, "i": state.incarnation, **_scoped(scope)}
+        case ServiceToken(kind, service_id, fleet_id, scope, fleet_jti):
+            claims = {"k": kind, "s": service_id, "j": fleet_id, "f": fleet_jti, "i": state.incarnation, **_scoped(scope)}
         case TryToken(epoch, run_key, task_index, map_index, try_number):
             claims = {
                 "k": "try",
@@ -208,7 +211,7 @@ class Tokens:
 
     def for_service(self, fleet: FleetToken, service_id: int) -> str:
         """What a service that registered with ``fleet`` goes on with."""
-        return mint(self._state, ServiceToken(fleet.kind, service_id, fleet.token_id, fleet.scope), ttl=SERVICE_TTL_S)
+        return mint(self._state, ServiceToken(fleet.kind, service_id, fleet.token_id, fleet.scope, fleet.jti), ttl=SERVICE_TTL_S)
 
     def renewed(self, text: str) -> str | None:
         """A fresh one in place of a service's token that is half over or was signed with the key before; else none."""
@@ -297,12 +300,14 @@ def _verified(state: KeyState, text: str) -> _Verified:
     token = _token(claims)
     if isinstance(token, FleetToken | OperatorToken) and claims.get("j") in state.lapsed:  # a service that is here may stay
         raise NotAllowed(_LAPSED)
-    if isinstance(token, FleetToken | OperatorToken) and state.listed.get(claims.get("j", 0)) != digest_of(claims["jti"]):
-        raise NotListed(_NOT_LISTED)
     if claims["aud"] != _audience(token):
         raise NotAllowed(_NOT_OURS)
     if isinstance(token, ServiceToken | TryToken | TriggerToken) and claims.get("i", 0) != state.incarnation:
         raise NotAllowed(_SET_BACK)
+    if not isinstance(token, TryToken | TriggerToken):
+        listed = token.fleet_jti if isinstance(token, ServiceToken) else claims["jti"]
+        if state.listed.get(claims.get("j", 0)) != digest_of(listed):
+            raise NotListed(_NOT_LISTED)
     return _Verified(token, key_id, float(claims["exp"]))
 
 
@@ -322,7 +327,9 @@ def _token(claims: dict[str, Any]) -> Token:
         case "worker" | "processor" | "triggerer" as kind:
             token_id = claims.get("j", 0)
             scope = tuple(claims.get("q", ()))
-            return ServiceToken(kind, claims["s"], token_id, scope) if "s" in claims else FleetToken(kind, token_id, scope)
+            if "s" in claims:
+                return ServiceToken(kind, claims["s"], token_id, scope, claims.get("f", ""))
+            return FleetToken(kind, token_id, scope, claims["jti"])
         case "try":
             return TryToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["n"])
         case "trigger":

@@ -1,6 +1,7 @@
--- A token that is about to be minted; those that expired a day ago are forgotten.
+-- A token that is about to be minted; those that expired a day ago are forgotten, when no service that came with one is there any more: such
+-- a service says so once an hour, and its own token is good for a day.
 with forgotten as (
-    delete from token where expires_at < now() - interval '1 day'
+    delete from token where expires_at < now() - interval '1 day' and coalesce(used_at, created_at) < now() - interval '2 days'
 )
 insert into token (kind, name, scope, created_by, expires_at, good_until, key_id, digest)
 values (%(kind)s, %(name)s, %(scope)s, %(by)s, now() + make_interval(secs => %(ttl)s), now() + make_interval(secs => %(lease)s),
