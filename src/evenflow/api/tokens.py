@@ -7,8 +7,8 @@ try, a *trigger token* for one claim of the trigger that a try waits for; what i
 no try can speak for another. An *operator token* stands for a person.
 
 Each names the Evenflow that it is of (iss), the interface that it opens (aud: `rest` for people, `execution` for services), when it
-was made (iat) and itself (jti). Tokens of people and of fleets are in a list, which has a digest of that name, and those of services
-have their fleet's: who has the keys and reads the database makes none of these, for the names are not there.
+was made (iat) and itself (jti). Tokens of people and of fleets are in a list, which has a digest of that name; that of a service
+has its fleet's. So who has the keys and reads the database makes none of these, for the names are not there.
 
 The text of a token is stored nowhere. One is void when it expires, when its key is gone, when it (or the fleet token that it came
 from) is revoked, when who made it on a lease does not renew that, and a try token also when its try is over. Tokens of services and

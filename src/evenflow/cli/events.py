@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, detail_text, local_time, print_json, print_table, say
+from evenflow.core.plurals import counted
 from evenflow.errors import BadValue
 from evenflow.runtime.exits import Exit
 
@@ -77,7 +78,7 @@ def export(
     if json:
         print_json(done._asdict())
     else:
-        say(f"{done.events:,} events; the chain is now {done.chain}")
+        say(f"{counted(done.events, 'event')}; the chain is now {done.chain}")
 
 
 @app.command
@@ -98,7 +99,7 @@ def verify(
     else:
         print_table(("what", "of", "how"), found.wrong, empty="All are as they were exported.")
         aged = f", {found.aged:,} were deleted when they were {found.kept_days} days old" if found.aged else ""
-        say(f"{found.events:,} events, {found.newer:,} newer ones in the database{aged}; the chain ends with {found.chain}")
+        say(f"{counted(found.events, 'event')}, {found.newer:,} newer in the database{aged}; the chain ends with {found.chain}")
     return Exit.FAILED if found.wrong else Exit.OK
 
 
@@ -116,7 +117,7 @@ def _database(file: Path) -> Iterator[Conn]:
         try:
             yield conn
         except OSError as error:
-            raise BadValue(f"{file}: {error.strerror}. Name a file that `evenflow events export` may write.") from None
+            raise BadValue(f"{file}: {error.strerror}. Name one that `evenflow events export` has written, or may write.") from None
         except InsufficientPrivilege as error:
             role = conn.info.user
             raise BadValue(
