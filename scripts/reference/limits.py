@@ -9,6 +9,7 @@ import tokenize
 from types import ModuleType
 
 import evenflow.api.limits
+import evenflow.contracts.limits
 import evenflow.core.limits
 import evenflow.processor.limits
 import evenflow.sdk.limits
@@ -19,6 +20,7 @@ from scripts.reference.markdown import prose, sentence, table
 _MODULES = (
     ("On what an author writes", evenflow.sdk.limits),
     ("In the control plane", evenflow.core.limits),
+    ("On requests and answers of REST", evenflow.contracts.limits),
     ("At the API", evenflow.api.limits),
     ("In a processor", evenflow.processor.limits),
     ("In a worker", evenflow.worker.limits),

@@ -1,19 +1,14 @@
-"""Explanations through the API: the routes, their refusals, and that the client reads what is described."""
+"""Explanations through the API: the routes and their refusals."""
 
 from __future__ import annotations
 
 import dataclasses
-import typing
 from collections.abc import AsyncIterator
 
-import msgspec
 import pytest
 
-from evenflow.client import explanations
-from evenflow.client.answers import Answer
-from evenflow.client.explanations import AwaitsUpstreams, AwaitsWorker
 from evenflow.client.rest import RestClient
-from evenflow.core import plan, why
+from evenflow.contracts.rest.why import AwaitsUpstreams, AwaitsWorker
 from evenflow.errors import ApiRefused
 from tests.api.world import SPEC, World
 
@@ -70,20 +65,3 @@ async def test_plan_of_an_idle_system(rest: RestClient, world: World) -> None:
     assert (await rest.get_plan()).unapplied["runs"] == 1
     with pytest.raises(ApiRefused, match=r"^limit is at most 1,000, not 100000$"):
         await rest.get_plan(limit=100_000)
-
-
-READ = [kind for kind in vars(explanations).values() if isinstance(kind, type) and issubclass(kind, Answer) and kind is not Answer]
-
-
-@pytest.mark.parametrize("kind", [kind for kind in READ if kind is not explanations.RunName])
-def test_the_client_reads_what_the_core_says(kind: type[Answer]) -> None:
-    meant = getattr(why, kind.__name__, None) or getattr(plan, kind.__name__)
-    fields = {field.name: field for field in dataclasses.fields(meant)}
-    tag = msgspec.structs.fields(kind), kind.__struct_config__.tag
-    assert {field.name for field in tag[0]} == fields.keys() - {"kind"}
-    assert tag[1] == (fields["kind"].default if "kind" in fields else None)
-
-
-def test_every_reason_is_read() -> None:
-    names = [{kind.__name__ for kind in typing.get_args(module.Reason)} for module in (why, explanations)]
-    assert names[0] == names[1]

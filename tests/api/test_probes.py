@@ -14,8 +14,8 @@ from evenflow.api import limits
 from evenflow.api.kept import Kept
 from evenflow.api.service import ApiService
 from evenflow.cli import status as command
-from evenflow.client.answers import Status
 from evenflow.client.rest import RestClient
+from evenflow.contracts.rest.system import Status
 from evenflow.core.service import missing_kinds
 from evenflow.runtime.exits import Exit
 from tests.api.world import World

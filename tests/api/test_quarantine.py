@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from evenflow.client import explanations as x
 from evenflow.client.rest import RestClient
+from evenflow.contracts.rest import why as x
 from evenflow.errors import ApiRefused
 from tests.api.world import World
 

@@ -87,7 +87,7 @@ async def test_a_dag_in_detail(rest: RestClient, world: World) -> None:
     assert (nightly.display_name, nightly.tasks[0].display_name) == ("Every night's news", "The only one")
     assert nightly.owner_links == {"ada": "mailto:ada@example.com"}
     day, n = nightly.params
-    assert (day.name, day.required, day.schema, n.default) == ("day", True, {"type": "string"}, 3)
+    assert (day.name, day.required, day.json_schema, n.default) == ("day", True, {"type": "string"}, 3)
     sales = await rest.get_dag("sales")
     assert (sales.display_name, sales.tasks[0].display_name, sales.owner_links) == ("sales", "extract", {})
     assert [(t.task_id, t.upstream, t.mapped, t.retries) for t in sales.tasks] == [

@@ -30,7 +30,7 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 async def test_a_connection_is_sealed_and_shown_without_its_secrets(rest: RestClient, world: World, tmp_path: Path) -> None:
     stored = await rest.set_connection("warehouse", uri=URI, description="the big one")
     assert stored.uri == "postgresql://me:***@db:5433/sales?api_key=***&sslmode=require"
-    assert (stored.conn_type, stored.login, stored.host, stored.port, stored.schema) == ("postgres", "me", "db", 5433, "sales")
+    assert (stored.conn_type, stored.login, stored.host, stored.port, stored.schema_) == ("postgres", "me", "db", 5433, "sales")
     assert (stored.changed_by, stored.dags) == ("ada", [])
     assert (await rest.get_connection("warehouse", reveal=True)).uri == URI
     assert [c.uri for c in (await rest.list_connections()).items] == [stored.uri]

@@ -16,7 +16,7 @@ from evenflow.cli.app import _COMMANDS, build_app, run
 from evenflow.cli.params import parse_params
 from evenflow.cli.status import _doing, _show
 from evenflow.cli.terminal import duration
-from evenflow.client.answers import DatabaseStatus, OutrunTry, ServiceStatus, Status
+from evenflow.contracts.rest.system import DatabaseStatus, OutrunTry, ServiceStatus, Status
 from evenflow.errors import ParamError
 from evenflow.runtime.exits import Exit
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
@@ -171,7 +171,11 @@ def test_status_names_what_a_worker_cannot_end(capsys: pytest.CaptureFixture[str
     """R-CS9: and what to do, since nobody else does it."""
     told = OutrunTry(worker="w", host="h", dag_id="d", run_id="r", task_id="t", map_index=3, since=datetime.now(UTC))
     database = DatabaseStatus(schema_version=1, server_version="18", database_bytes=1, oldest_snapshot_s=None)
-    _show(Status("1", [], [], 0, None, {}, database, outrun=[told]), [])
+    status = Status(
+        version="1", services=[], outrun=[told], queues=[], runs_queued=0, inbox=0, oldest_report_s=None, quarantined={},
+        database=database, not_active=[], triggers_waiting=0, triggers_running=0, history_days_ahead=7,
+    )  # fmt: skip
+    _show(status, [])
     said = capsys.readouterr().out
     assert "Worker w on h cannot end what d/r t[3] has started" in said
     assert "systemctl kill" in said

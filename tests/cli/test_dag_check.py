@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from evenflow.cli.dag_graph import dot_lines, mermaid_lines, tree_lines
-from evenflow.client.answers import DagTask
+from evenflow.contracts.rest.dags import DagTask
 from tests.cli.conftest import Evenflow
 
 

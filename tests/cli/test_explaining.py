@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 import pytest
 
 from evenflow.cli import terminal
 from evenflow.cli.plan import _show
 from evenflow.cli.reasons import print_why
-from evenflow.client import explanations as x
+from evenflow.contracts.rest import plan as planned
+from evenflow.contracts.rest import why as x
 from tests.running import RunningEvenflow, evenflow_json
 
 NOW = datetime.now(UTC)
@@ -85,11 +86,11 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         ("It is back from waiting, and waits for a worker", "9 of 9 slots are busy, those for returns included."),
     ),
     (
-        x.Running(since=NOW, worker="w1", host="h", kill_at=None),
+        x.Running(since=NOW, worker="w1", host="h", kill_at=None, outrun=False),
         ("It runs on w1 (h)", ").\n", "tasks logs d t --run r --follow --map-index 3"),
     ),
     (
-        x.Running(since=NOW, worker="w1", host="h", kill_at=NOW - timedelta(seconds=70)),
+        x.Running(since=NOW, worker="w1", host="h", kill_at=NOW - timedelta(seconds=70), outrun=False),
         ("It is being killed, since ", "), and has ended when nothing that it started is left."),
     ),
     (
@@ -190,29 +191,32 @@ def test_several_reasons_are_numbered(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.usefixtures("wide")
 def test_a_plan_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    lane = x.PlannedLane(
+    lane = planned.PlannedLane(
         dag_id="d",
         run_id="r",
         count=1200,
-        tasks=[x.PlannedTask(task_id="t", count=7)],
+        tasks=[planned.PlannedTask(task_id="t", count=7)],
         pool="p",
         pool_slots=1,
         queue="default",
         run_priority=2,
         priority=5,
     )
-    pool = x.LimitUse(limit="pool", name="p", capacity=4, used=4)
-    plan = x.Plan(
+    pool = planned.LimitUse(limit="pool", name="p", capacity=4, used=4)
+    plan = planned.Plan(
         starting=1300,
         starts=[lane],
         complete=False,
         blocked=[
-            x.BlockedTasks(by=pool, paused=False, kept=False, tasks=1000),
-            x.BlockedTasks(by=pool, paused=False, kept=True, tasks=20),
-            x.BlockedTasks(by=None, paused=True, kept=False, tasks=3),
+            planned.BlockedTasks(by=pool, paused=False, kept=False, tasks=1000, closed=None),
+            planned.BlockedTasks(by=pool, paused=False, kept=True, tasks=20, closed=None),
+            planned.BlockedTasks(by=None, paused=True, kept=False, tasks=3, closed=None),
         ],
         counted=False,
-        waiting=[x.WaitingLane(lane=lane, by=pool, kept=False), x.WaitingLane(lane=lane, by=None, kept=False)],
+        waiting=[
+            planned.WaitingLane(lane=lane, by=pool, kept=False, closed=None),
+            planned.WaitingLane(lane=lane, by=None, kept=False, closed=None),
+        ],
         unapplied={"reports": 2, "timers": 0, "pauses": 0, "runs": 1},
         schedulers=0,
     )
@@ -233,7 +237,7 @@ def test_a_plan_in_words(capsys: pytest.CaptureFixture[str]) -> None:
         "2 reports of workers, 1 run that may begin",
     ):
         assert text in shown
-    _show(msgspec.structs.replace(plan, starting=0, starts=[], complete=True, waiting=[], blocked=[], counted=True, schedulers=1))
+    _show(replace(plan, starting=0, starts=[], complete=True, waiting=[], blocked=[], counted=True, schedulers=1))
     assert "Nothing is ready." in capsys.readouterr().out
 
 

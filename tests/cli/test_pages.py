@@ -6,7 +6,7 @@ import pytest
 
 from evenflow.cli import pages
 from evenflow.cli.pages import read_pages
-from evenflow.client.answers import Page
+from evenflow.contracts.rest.record import Page
 from tests.cli.command_line import CommandLine
 
 

@@ -17,7 +17,10 @@ from evenflow.cli import run_lines, run_live, run_summary, run_watch, terminal
 from evenflow.cli.run_live import LiveView, StateBar, most_telling
 from evenflow.cli.run_tasks import Snapshot, task_rows
 from evenflow.cli.run_watch import watch_run
-from evenflow.client.answers import LogText, Page, RunDetail, TaskInstance, TryProgress
+from evenflow.client.rest import LogText
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.runs import RunDetail, TryProgress
+from evenflow.contracts.rest.tasks import TaskInstance
 from evenflow.errors import ApiUnavailable
 from evenflow.runtime.exits import Exit
 
@@ -33,6 +36,7 @@ def instance(task_id: str, state: str, map_index: int = -1, **given: Any) -> Tas
         "elapsed_s": 1.0,
         "reason": None,
         "worker": None,
+        "losses": 0,
     }
     return TaskInstance(task_id=task_id, operator="python", map_index=map_index, state=state, **{**values, **given})
 

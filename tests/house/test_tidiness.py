@@ -33,6 +33,7 @@ ENTRY_POINTS = {"evenflow", "evenflow.__main__", "evenflow.exceptions", "evenflo
     for kind in ("kubernetes", "process", "spark")  # authors import them
 }
 DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
+    "evenflow.contracts.rest": "imports each of its own modules when it is first named",
     "evenflow.sdk.built_in_triggers": "meets evenflow.triggers only in a task that waits for one of them",
     "evenflow.sdk.installed_modules": "lists what could be imported, and imports none of it",
     "evenflow.sdk.loader": "loads DAG files",

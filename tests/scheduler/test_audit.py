@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from evenflow.contracts.limits import FINDINGS
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.audit import QUEUES_PER_SWEEP, START, Sweep
@@ -14,7 +15,7 @@ from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.swap import swap
 from evenflow.scheduler.tally import Tally
 from evenflow.store import inbox
-from evenflow.store.audit import MOST_FINDINGS, audit, find_lost_wakeups
+from evenflow.store.audit import audit, find_lost_wakeups
 from evenflow.store.connect import connect
 
 
@@ -123,7 +124,7 @@ def test_findings_are_bounded(busy: Any) -> None:
     busy.conn.execute(
         "insert into concurrency_limit (kind, name, capacity, used) select 'pool', 'x' || n, 9, 1 from generate_series(1, 300) n"
     )
-    assert len(audit(busy.conn)) == MOST_FINDINGS
+    assert len(audit(busy.conn)) == FINDINGS
 
 
 def test_a_limit_that_was_lowered_may_be_overdrawn_by_what_ran_before(busy: Any) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from evenflow.contracts.rest.plan import Plan
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
-from evenflow.core.plan import Plan
 from evenflow.core.pool_policy import PoolPolicy
 from evenflow.scheduler.advance import advance
 from evenflow.store.connect import connect_async

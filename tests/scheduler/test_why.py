@@ -9,10 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, TaskSpec
-from evenflow.core.pool_policy import PoolPolicy
-from evenflow.core.trigger_rules import TriggerRule
-from evenflow.core.why import (
+from evenflow.contracts.rest.why import (
     AwaitsPast,
     AwaitsRetry,
     AwaitsUpstreams,
@@ -31,6 +28,9 @@ from evenflow.core.why import (
     Running,
     Why,
 )
+from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.pool_policy import PoolPolicy
+from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import DagNotFound, ParamError
 from evenflow.store import why
 from evenflow.store.connect import connect_async

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from typing import NamedTuple
 
 from evenflow.api import limits
+from evenflow.contracts.rest.dags import FileChange
 from evenflow.wire.code import read_archive
 
 
-class FileDiff(NamedTuple):
-    """``text`` is a unified diff; None where it would be too long or the file is no text."""
-
-    file: str
-    kind: str  # added, removed, changed
-    text: str | None
-
-
-def diff_code(before: bytes, after: bytes) -> list[FileDiff]:
+def diff_code(before: bytes, after: bytes) -> list[FileChange]:
     """Both are archives."""
     old, new = read_archive(before), read_archive(after)
     return [
-        FileDiff(file, _kind(old, new, file), _unified(file, old.get(file, b""), new.get(file, b"")))
+        FileChange(file=file, kind=_kind(old, new, file), text=_unified(file, old.get(file, b""), new.get(file, b"")))
         for file in sorted(old.keys() | new.keys())
         if old.get(file) != new.get(file)
     ]

@@ -30,7 +30,6 @@ REPORT_AGE = 30 * 86_400.0  # a worker that comes back after a longer outage say
 
 XCOM_VALUE = 256 * 2**10  # JSON; what is larger belongs into storage, with its path as the result
 XCOM_LIST = 16 * 2**20  # JSON of all results of a mapped task, as one pull returns them
-ASSET_NAME = 1_500  # bytes of UTF-8: it stands in indexes, which hold 2,700, beside a dag_id
 ASSET_EXTRA = 16 * 2**10  # JSON of one event, as in the SDK
 ASSET_EVENTS = 1_000  # of one try, as in the SDK
 SKIPS = 10_000  # tasks that a branch decides against: as many as a DAG may have
@@ -87,7 +86,6 @@ JUDGE_PARAMS = 5.0  # for the parameters of one run: they take milliseconds
 JUDGE_LOAD = 60.0  # until the first of these processes is ready; it takes some tenths of a second
 JUDGE_MEMORY = 2 * 2**30  # of address space: a body of 64 MiB becomes objects that take ten times as much
 CALLBACKS = 100  # functions of one task or DAG, for all its events: ten of each, as in the SDK
-NAME = 250  # characters of a dag_id, task_id or run_id: each is a directory name of the logs
 TRACEBACK = 64 * 2**10  # characters
 DIFFED_FILE = 512 * 2**10  # finding the differences of longer texts takes seconds
 WARNINGS = 16 * 2**10  # characters, of one file
@@ -96,7 +94,6 @@ WARNINGS = 16 * 2**10  # characters, of one file
 
 PAGE = 1_000  # rows of one answer
 PAGE_DEFAULT = 100
-OPERATED_TASKS = 10_000  # tasks, or map indexes, that one request clears or marks by name
 OPERATED_COUNTED = (
     100_000  # task instances that are counted before somebody says yes: some tenths of a second; of more it is told that they are
 )
@@ -138,8 +135,3 @@ OTHER_DESCRIPTORS = 400  # open logs, connections to the database, and some room
 LEAST_CONNECTIONS = 100  # callers that are served at once, however few descriptors there are
 KEEP_ALIVE = 75  # longer than a worker's pause between requests, so connections are made once
 SHUTDOWN = 5  # for requests in hand after a drain
-
-# -- what people ask for -----------------------------------------------------------------------------------------------
-
-NOTE = 1_000  # characters of a run's note, as in Airflow: it is shown in tables
-BACKFILL_RUNS = 10_000  # dates of one backfill: a year of hours; their rows are written in one statement

@@ -12,6 +12,7 @@ from evenflow.api.deferrals import Deferral, sealed_deferral
 from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
+from evenflow.contracts.limits import ASSET_NAME, NAME
 from evenflow.core.limits import MAX_REASON
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, XComError, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
@@ -110,7 +111,7 @@ def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:
             outcome=report.outcome,
             exit_code=report.exit_code,
             reason=None if report.reason is None else _plain(report.reason)[:MAX_REASON],
-            error_types=[_plain(name)[: limits.NAME] for name in report.error_types[: limits.ERROR_TYPES]],
+            error_types=[_plain(name)[:NAME] for name in report.error_types[: limits.ERROR_TYPES]],
             ran_s=None if report.ran_s is None else min(max(report.ran_s, 0.0), limits.REPORT_AGE),
             delay_s=None if report.delay_s is None else min(max(report.delay_s, 0.0), limits.RESCHEDULE),
             produced=report.produced,
@@ -120,8 +121,8 @@ def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:
         if len(report.produced) > limits.ASSET_EVENTS:
             raise too_large(f"The list of {len(report.produced):,} asset events", limits.ASSET_EVENTS)
         for change in report.produced:
-            if len(change.asset.encode()) > limits.ASSET_NAME:
-                raise too_large(f"The name of the asset {change.asset!r:.80}", limits.ASSET_NAME)
+            if len(change.asset.encode()) > ASSET_NAME:
+                raise too_large(f"The name of the asset {change.asset!r:.80}", ASSET_NAME)
         if len(report.skip) > limits.SKIPS:
             raise too_large(f"The list of {len(report.skip):,} tasks to skip", limits.SKIPS)
         if report.result is not None:

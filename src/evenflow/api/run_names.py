@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from evenflow.api import limits
 from evenflow.api.refusals import Refused
+from evenflow.contracts.limits import NAME
+from evenflow.contracts.rest.record import NAME_RULE, PATTERN
 from evenflow.core.callbacks import CALLBACK_DAG
-from evenflow.core.limits import FIRST_YEAR, LAST_YEAR
 
-PATTERN = r"^[^/\s\x00-\x1f]+( [^/\s\x00-\x1f]+)*$"
-NAME_RULE = f"1 to {limits.NAME} characters, no slash, and no space but single ones inside"
 RESERVED = (
     "scheduled__",
     "backfill__",
@@ -28,7 +26,7 @@ def check_run_id(run_id: str) -> None:
             "bad_value",
             f"Names that begin with {', '.join(RESERVED)} are for runs that Evenflow makes. Choose another run_id.",
         )
-    if len(run_id) > limits.NAME or re.fullmatch(PATTERN, run_id) is None:
+    if len(run_id) > NAME or re.fullmatch(PATTERN, run_id) is None:
         raise Refused(
             422,
             "bad_value",
@@ -52,10 +50,3 @@ def stretch_of(text: str) -> tuple[datetime, datetime] | None:
         return begin, begin + (timedelta(days=1) if len(text) <= len("2026-01-01") else timedelta(seconds=1))
     except (ValueError, OverflowError):
         return None
-
-
-def checked_instant(instant: datetime) -> datetime:
-    """Raises :class:`ValueError` for one that has no offset, or is too far away to be computed with."""
-    if instant.tzinfo is None or not FIRST_YEAR <= instant.year <= LAST_YEAR:
-        raise ValueError(f"a date has an offset and is of the years {FIRST_YEAR} to {LAST_YEAR}")
-    return instant

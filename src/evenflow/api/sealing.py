@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused, too_large
+from evenflow.contracts.limits import NAME
 from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.connections import Connection
 from evenflow.store.sealed import Kind
@@ -32,8 +33,8 @@ def check_value(kind: Kind, name: str, text: str) -> None:
         fits, allowed = _CONNECTION.fullmatch(name) is not None, "characters: letters, digits and any of _ - . : # ! ( )"
     else:
         fits, allowed = name.isprintable() and "/" not in name and name == name.strip(), "printable characters without a slash"
-    if not fits or not 1 <= len(name) <= limits.NAME:
-        raise Refused(422, "bad_value", f"The name of a {kind} has 1 to {limits.NAME} {allowed}; {name!r:.300} is none.")
+    if not fits or not 1 <= len(name) <= NAME:
+        raise Refused(422, "bad_value", f"The name of a {kind} has 1 to {NAME} {allowed}; {name!r:.300} is none.")
     if len(text.encode("utf-8", "surrogatepass")) > limits.SEALED:
         raise too_large(f"The {kind} {name!r}", limits.SEALED)
     if kind == "connection":
@@ -53,5 +54,5 @@ def check_value(kind: Kind, name: str, text: str) -> None:
 
 def check_patterns(patterns: Sequence[str]) -> None:
     """Raises :class:`Refused`."""
-    if len(patterns) > limits.PATTERNS or any(not 1 <= len(pattern) <= limits.NAME for pattern in patterns):
-        raise Refused(422, "bad_value", f"At most {limits.PATTERNS} patterns of DAG ids, each of 1 to {limits.NAME} characters.")
+    if len(patterns) > limits.PATTERNS or any(not 1 <= len(pattern) <= NAME for pattern in patterns):
+        raise Refused(422, "bad_value", f"At most {limits.PATTERNS} patterns of DAG ids, each of 1 to {NAME} characters.")

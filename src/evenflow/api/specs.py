@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from evenflow.api import limits
+from evenflow.contracts.limits import ASSET_NAME, NAME
 from evenflow.core.graph import Graph
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import DagSpec, TaskSpec
@@ -82,8 +83,8 @@ def _decoded(text: str) -> DagSpec:
 
 def _check_names(spec: DagSpec) -> None:
     for what, name in (("dag_id", spec.dag_id), *(("task_id", task.task_id) for task in spec.tasks)):
-        if not name or len(name) > limits.NAME or "/" in name or not name.isprintable():
-            raise DagError(f"The {what} {name!r:.300} must have 1 to {limits.NAME} printable characters, and no slash.")
+        if not name or len(name) > NAME or "/" in name or not name.isprintable():
+            raise DagError(f"The {what} {name!r:.300} must have 1 to {NAME} printable characters, and no slash.")
     if len({task.task_id for task in spec.tasks}) != len(spec.tasks):
         raise DagError(f"DAG {spec.dag_id!r} has two tasks with one task_id.")
 
@@ -134,5 +135,5 @@ def _check_numbers(where: str, numbers: Numbers) -> None:
 
 def _check_asset_names(where: str, names: Iterable[str]) -> None:
     for name in names:
-        if len(name.encode()) > limits.ASSET_NAME:
-            raise DagError(f"{where}: the name of the asset {name!r:.80} has more than {limits.ASSET_NAME:,} bytes.")
+        if len(name.encode()) > ASSET_NAME:
+            raise DagError(f"{where}: the name of the asset {name!r:.80} has more than {ASSET_NAME:,} bytes.")

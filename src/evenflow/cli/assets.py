@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
-from evenflow.client.answers import AssetEvent
+from evenflow.contracts import rest
 from evenflow.errors import ParamError
 
 app = App(name="assets")
@@ -64,7 +64,7 @@ async def emit(
         say(f"Event {emitted.event_id} of {asset}; it counts for: {counted}")
 
 
-def _source(event: AssetEvent) -> str:
+def _source(event: rest.assets.AssetEvent) -> str:
     if event.task_id is None:
         return event.actor
     index = "" if event.map_index is None or event.map_index < 0 else f"[{event.map_index}]"

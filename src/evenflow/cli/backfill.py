@@ -11,7 +11,7 @@ from evenflow.cli.pages import PAGE
 from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_date, local_time, print_json, print_table, say, state_text
-from evenflow.client.answers import Backfill, BackfillDate
+from evenflow.contracts import rest
 from evenflow.core.plurals import counted
 from evenflow.errors import ParamError
 
@@ -141,13 +141,13 @@ async def _set_paused(backfill_id: int, is_paused: bool, json: bool) -> None:
         say(f"Backfill {backfill_id} is {_standing(backfill)}")
 
 
-def _standing(backfill: Backfill) -> str:
+def _standing(backfill: rest.backfills.Backfill) -> str:
     if backfill.cancelled_by is not None:
         return f"cancelled by {backfill.cancelled_by}"
     return "over" if backfill.ended_at else "paused" if backfill.is_paused else "active"
 
 
-def _print_dates(dates: list[BackfillDate]) -> None:
+def _print_dates(dates: list[rest.backfills.BackfillDate]) -> None:
     rows = ((local_date(d.logical_date), d.run_id, state_text(d.state) if d.state else "", d.passed_over) for d in dates)
     print_table(("logical date", "run", "state", "passed over"), rows, empty="No dates.")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evenflow.client.answers import DagTask
+from evenflow.contracts import rest
 
 SEEN = " (see above)"
 
 
-def tree_lines(tasks: Sequence[DagTask]) -> Iterator[str]:
+def tree_lines(tasks: Sequence[rest.dags.DagTask]) -> Iterator[str]:
     """Each task below the first of its upstreams that is shown; where it comes again it is only named, so the text stays as long as
     the graph is."""
     downstream = _downstream(tasks)
@@ -27,7 +27,7 @@ def tree_lines(tasks: Sequence[DagTask]) -> Iterator[str]:
             waiting += [(below, "└── " if child == children[-1] else "├── ", child) for child in reversed(children)]
 
 
-def mermaid_lines(tasks: Sequence[DagTask]) -> Iterator[str]:
+def mermaid_lines(tasks: Sequence[rest.dags.DagTask]) -> Iterator[str]:
     numbers = {task.task_id: f"t{number}" for number, task in enumerate(tasks)}
     yield "flowchart LR"
     for task in tasks:
@@ -36,7 +36,7 @@ def mermaid_lines(tasks: Sequence[DagTask]) -> Iterator[str]:
         yield from (f"  {numbers[upstream]} --> {numbers[task.task_id]}" for upstream in task.upstream)
 
 
-def dot_lines(dag_id: str, tasks: Sequence[DagTask]) -> Iterator[str]:
+def dot_lines(dag_id: str, tasks: Sequence[rest.dags.DagTask]) -> Iterator[str]:
     yield f'digraph "{dag_id}" {{'
     yield "  rankdir=LR; node [shape=box];"
     for task in tasks:
@@ -46,11 +46,11 @@ def dot_lines(dag_id: str, tasks: Sequence[DagTask]) -> Iterator[str]:
     yield "}"
 
 
-def _label(task: DagTask) -> str:
+def _label(task: rest.dags.DagTask) -> str:
     return f"{task.task_id} []" if task.mapped else task.task_id
 
 
-def _downstream(tasks: Sequence[DagTask]) -> dict[str, list[str]]:
+def _downstream(tasks: Sequence[rest.dags.DagTask]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {task.task_id: [] for task in tasks}
     for task in tasks:
         for upstream in task.upstream:

@@ -10,7 +10,7 @@ from rich.text import Text
 from evenflow.cli.pages import PAGE
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
-from evenflow.client.version_answers import BundleSummary, ParseWarning, VersionDiff
+from evenflow.contracts import rest
 
 SHORT = 12  # characters of a hash that tell commits apart
 
@@ -73,12 +73,12 @@ async def sources(*, json: Json = False) -> None:
         tell_warnings(warned)
 
 
-def tell_warnings(warned: ParseWarning) -> None:
+def tell_warnings(warned: rest.dags.ParseWarning) -> None:
     say(f"\n{warned.file} in {warned.bundle} is loaded with warnings:", "yellow")
     say("  " + warned.warnings.replace("\n", "\n  "))
 
 
-def _source(bundle: BundleSummary) -> tuple[object, ...]:
+def _source(bundle: rest.dags.BundleSummary) -> tuple[object, ...]:
     reader: object = f"{bundle.processor} on {bundle.host}" if bundle.processor else Text("none", style="yellow")
     commit = (bundle.revision or "")[:SHORT]
     errors = Text(str(bundle.errors), style="red") if bundle.errors else ""
@@ -96,7 +96,7 @@ def _source(bundle: BundleSummary) -> tuple[object, ...]:
     )
 
 
-def _tell(dag_id: str, diff: VersionDiff) -> None:
+def _tell(dag_id: str, diff: rest.dags.VersionDiff) -> None:
     say(f"{dag_id}, version {diff.before} to {diff.after}", "bold")
     if not (diff.added or diff.removed or diff.changes or diff.files):
         say("They are the same.", "bright_black")

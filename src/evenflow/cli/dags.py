@@ -14,9 +14,9 @@ from evenflow.cli.operations import Yes, agreed, check_that_somebody_is_there
 from evenflow.cli.pages import PAGE, read_pages
 from evenflow.cli.remote import remote
 from evenflow.cli.runs import trigger
-from evenflow.cli.standing_names import IN_WORDS
+from evenflow.cli.standing_names import in_words
 from evenflow.cli.terminal import Json, local_time, print_json, print_lines, print_table, say, state_text
-from evenflow.client.answers import DagDetail, DagSummary, ParseError
+from evenflow.contracts import rest
 from evenflow.core.plurals import counted
 from evenflow.core.service_states import ServiceState
 
@@ -115,7 +115,7 @@ async def delete(dag_id: str, /, *, yes: Yes = False, json: Json = False) -> Non
         say(f"{dag_id} is deleted, with {counted(deleted.runs, 'run')}")
 
 
-def _tell_error(error: ParseError) -> None:
+def _tell_error(error: rest.dags.ParseError) -> None:
     place = f"{error.file}, line {error.error_line}" if error.error_line else error.file
     say(f"\n{place} (in {error.bundle}) cannot be read:", "red")
     say("  " + error.error.strip().removeprefix(f"{place}: ").replace("\n", "\n  "))
@@ -132,7 +132,7 @@ async def _set_paused(dag_id: str, is_paused: bool, json: bool) -> None:
         say(f"{dag_id} is active" + (f"; its next run is at {local_time(dag.next_run_at)}" if dag.next_run_at else ""))
 
 
-def _row(dag: DagSummary) -> tuple[object, ...]:
+def _row(dag: rest.dags.DagSummary) -> tuple[object, ...]:
     name = Text(dag.dag_id, style="bold")
     if dag.display_name != dag.dag_id:
         name.append(f"  {dag.display_name}", style="not bold")
@@ -140,19 +140,14 @@ def _row(dag: DagSummary) -> tuple[object, ...]:
     return name, _state(dag), _schedule(dag), last, local_time(dag.last_run_at), local_time(dag.next_run_at), dag.file
 
 
-def _state(dag: DagSummary) -> Text:
+def _state(dag: rest.dags.DagSummary) -> Text:
     if not dag.is_active:
         return Text("gone", style="bright_black")
-    standing = _standing(dag)
-    return Text(standing, style="" if standing == IN_WORDS[ServiceState.ACTIVE] else "yellow")
+    standing = in_words(dag.service_state)
+    return Text(standing, style="" if standing == in_words(ServiceState.ACTIVE) else "yellow")
 
 
-def _standing(dag: DagSummary) -> str:
-    is_plain = dag.is_paused and dag.service_state == ServiceState.ACTIVE  # an older API
-    return "paused" if is_plain else IN_WORDS[ServiceState(dag.service_state)]
-
-
-def _schedule(dag: DagSummary) -> Text:
+def _schedule(dag: rest.dags.DagSummary) -> Text:
     if dag.schedule is None:
         return Text("by hand", style="bright_black")
     return Text(dag.schedule if dag.timezone in (None, "UTC") else f"{dag.schedule} {dag.timezone}")
@@ -162,14 +157,14 @@ def _at_most(limit: int | None, noun: str) -> str:
     return f"any number of {noun}s" if limit is None else counted(limit, noun)
 
 
-def _show(dag: DagDetail) -> None:
+def _show(dag: rest.dags.DagDetail) -> None:
     say(dag.dag_id if dag.display_name == dag.dag_id else f"{dag.dag_id}  {dag.display_name}", "bold")
     for text in filter(None, (dag.description, dag.doc.strip())):
         say(text)
     facts = {
         "file": f"{dag.file} in {dag.bundle}, version {dag.version_number} of {local_time(dag.updated_at)}",
         "schedule": _schedule(dag).plain + (f", next at {local_time(dag.next_run_at)}" if dag.next_run_at else ""),
-        "state": _standing(dag) + (f": {dag.paused_reason}" if dag.paused_reason else ""),
+        "state": in_words(dag.service_state) + (f": {dag.paused_reason}" if dag.paused_reason else ""),
         "limits": f"{_at_most(dag.max_active_runs, 'run')}, {_at_most(dag.max_active_tasks, 'task')} of each at once",
         "last run": f"{dag.last_run_id} ({dag.last_run_state})" if dag.last_run_id else "never",
         "owner, tags": ", ".join(filter(None, (dag.owner, *dag.tags))) or "none",
@@ -180,7 +175,9 @@ def _show(dag: DagDetail) -> None:
         say(f"  {name:<12} {value}")
     if dag.params:
         say("")
-        params = ((p.name, "required" if p.required else p.default, p.schema.get("type", ""), p.description) for p in dag.params)
+        params = (
+            (p.name, "required" if p.required else p.default, p.json_schema.get("type", ""), p.description) for p in dag.params
+        )
         print_table(("parameter", "default", "type", "description"), params, empty="")
     say("")
     tasks = (

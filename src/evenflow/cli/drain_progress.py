@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from evenflow.cli.standing_names import IN_WORDS, title, way_to_activate
+from evenflow.cli.standing_names import in_words, title, way_to_activate
 from evenflow.cli.terminal import print_json, print_table, say
 from evenflow.client.rest import RestClient
-from evenflow.client.service_state_answers import ObjectStanding
+from evenflow.contracts import rest
 from evenflow.core.plurals import counted
 from evenflow.core.service_states import DRAINED, ServiceState
 from evenflow.runtime.exits import Exit
@@ -16,7 +16,7 @@ POLL_S = 1.0  # schedulers look once a second, too
 NAMED = 5  # tasks in a line of progress
 
 
-async def follow_drain(client: RestClient, standing: ObjectStanding, *, json: bool) -> int:
+async def follow_drain(client: RestClient, standing: rest.steering.ObjectStanding, *, json: bool) -> int:
     """The exit code: 0 when nothing was in flight at the end, 1 when the drain gave up, or somebody changed the state meanwhile."""
     told = ""
     while standing.state == ServiceState.DRAINING:
@@ -33,7 +33,7 @@ async def follow_drain(client: RestClient, standing: ObjectStanding, *, json: bo
     return Exit.OK if drained else Exit.FAILED
 
 
-def what_is_left(standing: ObjectStanding) -> str:
+def what_is_left(standing: rest.steering.ObjectStanding) -> str:
     """In one line."""
     parts = [] if standing.runs is None else [counted(standing.runs, "run")]
     parts.append("1 try" if standing.tries == 1 else f"{standing.tries:,} tries")
@@ -44,7 +44,7 @@ def what_is_left(standing: ObjectStanding) -> str:
     return f"{' and '.join(parts)} left" + (f" ({tasks}{more})" if tasks else "")
 
 
-def print_held(standing: ObjectStanding) -> None:
+def print_held(standing: rest.steering.ObjectStanding) -> None:
     """What is in flight, by task."""
     if standing.runs:
         say(f"{counted(standing.runs, 'run')} {'has' if standing.runs == 1 else 'have'} begun and not ended")
@@ -52,7 +52,7 @@ def print_held(standing: ObjectStanding) -> None:
     print_table(("DAG", "task", "#running", "#wait for a worker", "#deferred"), rows, empty="Nothing is in flight.")
 
 
-def _tell_end(standing: ObjectStanding, *, drained: bool) -> None:
+def _tell_end(standing: rest.steering.ObjectStanding, *, drained: bool) -> None:
     what, cure = title(standing.kind, standing.name), way_to_activate(standing.kind, standing.name)
     if drained:
         say(f"{what} has drained and is paused. To take everything on again: {cure}", "green")
@@ -63,4 +63,4 @@ def _tell_end(standing: ObjectStanding, *, drained: bool) -> None:
         say(f"To take everything on again: {cure}")
         return
     by = f" by {standing.actor}" if standing.actor else ""
-    say(f"{what} does not drain any more: it was made {IN_WORDS[ServiceState(standing.state)]}{by}", "yellow")
+    say(f"{what} does not drain any more: it was made {in_words(standing.state)}{by}", "yellow")

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import named_run
 from evenflow.cli.terminal import print_json, print_table, say, state_text
-from evenflow.client.operation_answers import Operated
+from evenflow.contracts import rest
 from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 from evenflow.errors import ParamError
@@ -36,7 +36,7 @@ async def ask_and_clear(dag: str, run_id: str | None, scope: dict[str, Any], *, 
 
 
 async def ask_and_do(
-    send: Callable[[dict[str, Any]], Awaitable[Operated]],
+    send: Callable[[dict[str, Any]], Awaitable[rest.runs.Operated]],
     scope: dict[str, Any],
     *,
     what: str,
@@ -95,7 +95,7 @@ def check_that_somebody_is_there(otherwise: str = "") -> None:
         raise ParamError(f"This asks before it does anything, and there is nobody to ask. Say --yes{otherwise}.")
 
 
-def _show(would: Operated, empty: str) -> None:
+def _show(would: rest.runs.Operated, empty: str) -> None:
     rows = [(i.run_id, instance_name(i.task_id, i.map_index), state_text(i.state)) for i in would.instances]
     print_table(("run", "task", "state"), rows[:SHOWN], empty=empty)
     if len(rows) > 1:
@@ -103,7 +103,7 @@ def _show(would: Operated, empty: str) -> None:
         say(f"{more}In all: {_count(would)}", "bright_black")
 
 
-def _count(done: Operated) -> str:
+def _count(done: rest.runs.Operated) -> str:
     runs = "" if len(done.runs) == 1 else f" in {counted(len(done.runs), 'run')}"
     return f"{'at least ' * (not done.counted)}{counted(done.total, 'task instance')}{runs}"
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from evenflow.cli.limit_names import limit_name
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, print_json, print_table, say
-from evenflow.client.explanations import BlockedTasks, LimitUse, Plan, PlannedLane, WaitingLane
+from evenflow.contracts import rest
 from evenflow.core.plurals import counted
 
 _COLUMNS = ("#", "run", "task", "#tasks", "pool", "#slots", "queue", "#priority")
@@ -39,7 +39,7 @@ async def plan(
         _show(found)
 
 
-def _show(plan: Plan) -> None:
+def _show(plan: rest.plan.Plan) -> None:
     if not plan.schedulers:
         say("No scheduler is alive, so nothing starts. Start one: evenflow scheduler (or everything: evenflow up)\n", "red")
     say(f"Starts now: {counted(plan.starting, 'task')}" if plan.starting else "Starts now", "bold")
@@ -62,13 +62,13 @@ def _show(plan: Plan) -> None:
     _show_unapplied(plan)
 
 
-def _show_unapplied(plan: Plan) -> None:
+def _show_unapplied(plan: rest.plan.Plan) -> None:
     found = [f"{n} {_UNAPPLIED[kind][n != 1]}" for kind, n in plan.unapplied.items() if n and kind in _UNAPPLIED]
     if found:
         say(f"\nA scheduler looks at these first, and they may change the plan: {', '.join(found)}", "yellow")
 
 
-def _row(number: int, lane: PlannedLane) -> tuple[object, ...]:
+def _row(number: int, lane: rest.plan.PlannedLane) -> tuple[object, ...]:
     names = ", ".join(task.task_id for task in lane.tasks)
     if sum(task.count for task in lane.tasks) < lane.count:
         names += ", ..."
@@ -85,7 +85,7 @@ def _row(number: int, lane: PlannedLane) -> tuple[object, ...]:
     )
 
 
-def _blocked_by(waiting: WaitingLane) -> Text:
+def _blocked_by(waiting: rest.plan.WaitingLane) -> Text:
     if waiting.closed is not None:
         return Text(f"{waiting.closed}, which is closed", style="yellow")
     if waiting.by is None:
@@ -95,7 +95,7 @@ def _blocked_by(waiting: WaitingLane) -> Text:
     return Text(f"{_named(waiting.by)} ({waiting.by.used} of {waiting.by.capacity})", style="yellow")
 
 
-def _group(blocked: BlockedTasks) -> tuple[object, ...]:
+def _group(blocked: rest.plan.BlockedTasks) -> tuple[object, ...]:
     tasks = f"{blocked.tasks:,}"
     if blocked.closed is not None:
         return tasks, f"{blocked.closed} to be active", "", ""
@@ -105,5 +105,5 @@ def _group(blocked: BlockedTasks) -> tuple[object, ...]:
     return tasks, f"{_named(blocked.by)}{kept}", f"{blocked.by.used:,}", f"{blocked.by.capacity:,}"
 
 
-def _named(limit: LimitUse) -> str:
+def _named(limit: rest.plan.LimitUse) -> str:
     return limit_name(limit.limit, limit.name)

@@ -11,13 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.cli.limit_names import limit_name, way_to_raise
-from evenflow.cli.standing_names import IN_WORDS, title, way_to_activate
+from evenflow.cli.standing_names import in_words, title, way_to_activate
 from evenflow.cli.terminal import STATE_STYLES, STATE_WORDS, duration, local_time, output, say, state_text
-from evenflow.client import explanations as x
+from evenflow.contracts.rest import why as x
+from evenflow.contracts.rest.why import OUTRUN_CURE
 from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
-from evenflow.core.service_states import ServiceState
-from evenflow.core.why import OUTRUN_CURE
 
 Fact = tuple[str, str | Text | Table]
 
@@ -84,7 +83,7 @@ def _tell(reason: x.Reason, why: x.Why) -> Told:
         case x.Paused():
             return Told(f"The DAG {reason.dag_id} is paused.", cure=shlex.join(["evenflow", "dags", "unpause", reason.dag_id]))
         case x.OutOfService():
-            what, state = title(reason.what, reason.name), IN_WORDS[ServiceState(reason.state)]
+            what, state = title(reason.what, reason.name), in_words(reason.state)
             sentence = f"{what} is {state}, {_since(reason.since)}, by {reason.actor}."
             return Told(sentence, cure=way_to_activate(reason.what, reason.name))
         case x.Quarantined():
@@ -107,6 +106,8 @@ def _tell(reason: x.Reason, why: x.Why) -> Told:
             return Told("No scheduler is alive, so nothing starts.", cure="evenflow scheduler (or everything: evenflow up)")
         case x.NextRound():
             return Told("Nothing holds it back: it starts as soon as a scheduler has looked.")
+        case dict():
+            return Told(f"A reason that this command line does not know: {reason.get('kind')}.", cure="upgrade Evenflow here")
         case _:
             assert_never(reason)
 

@@ -11,7 +11,7 @@ from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.run_place import Place, reach_evenflow
 from evenflow.cli.run_watch import Progress, watch_run
 from evenflow.cli.terminal import Json, print_json, say
-from evenflow.client.answers import DagDetail
+from evenflow.contracts import rest
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.service_states import ServiceState
 from evenflow.errors import DagError, DagNotFound
@@ -82,7 +82,7 @@ def choose_dag(dag_ids: list[str], wanted: str | None, file: Path) -> str:
     return dag_ids[0]
 
 
-async def _check_paused(place: Place, dag: DagDetail, unpause: bool) -> None:
+async def _check_paused(place: Place, dag: rest.dags.DagDetail, unpause: bool) -> None:
     if dag.is_paused or dag.service_state == ServiceState.DRAINING:
         if not unpause:
             state = "is paused" if dag.is_paused else "drains"

@@ -7,7 +7,7 @@ import time
 from evenflow.cli.run_live import GLYPHS
 from evenflow.cli.run_tasks import Snapshot, TaskRow, task_rows
 from evenflow.cli.terminal import STATE_STYLES, duration, say
-from evenflow.client.answers import RunDetail
+from evenflow.contracts import rest
 
 PROGRESS_EVERY_S = 5.0  # lines about one task's progress
 
@@ -34,7 +34,7 @@ class LineView:
     def end(self) -> None:
         """Nothing is left to do."""
 
-    def _tell_run(self, run: RunDetail) -> None:
+    def _tell_run(self, run: rest.runs.RunDetail) -> None:
         if run.state != self._state:
             self._state = run.state
             self._say(f"{run.dag_id} {run.run_id} is {run.state}", "bold")
@@ -48,7 +48,8 @@ class LineView:
         reason = f": {row.reason.splitlines()[0]}" if row.reason and row.state != "success" else ""
         elapsed = row.elapsed_s()  # of one that is to be tried again there is none
         took = f" in {duration(elapsed)}" if elapsed is not None else ""
-        self._say(f"  {GLYPHS[row.state]} {row.task_id}{count} {row.state}{took}{reason}", STATE_STYLES[row.state])
+        mark = GLYPHS.get(row.state, "?")
+        self._say(f"  {mark} {row.task_id}{count} {row.state}{took}{reason}", STATE_STYLES.get(row.state, ""))
 
     def _tell_progress(self, task_id: str, text: str) -> None:
         if time.monotonic() - self._progress_at.get(task_id, float("-inf")) >= PROGRESS_EVERY_S:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.cli.run_tasks import Snapshot, TaskRow, task_rows
-from evenflow.cli.terminal import STATE_ORDER, STATE_STYLES, STATE_WORDS, duration, output
+from evenflow.cli.terminal import STATE_STYLES, STATE_WORDS, duration, in_order, output
 
 GLYPHS = {
     "success": "✓",
@@ -96,7 +96,7 @@ class LiveView:
     def _mark(self, row: TaskRow) -> RenderableType:
         if row.state == "running":
             return self._spinner
-        return Text(GLYPHS[row.state], style=STATE_STYLES[row.state])
+        return Text(GLYPHS.get(row.state, "?"), style=STATE_STYLES.get(row.state, ""))
 
 
 class StateBar:
@@ -112,10 +112,10 @@ class StateBar:
             yield Segment("━" * width, Style.parse("bright_black"))
             return
         drawn = passed = 0
-        for state in STATE_ORDER:
-            passed += self._counts.get(state, 0)
+        for state in in_order(self._counts):
+            passed += self._counts[state]
             end = round(width * passed / total)
-            yield Segment("━" * (end - drawn), Style.parse(STATE_STYLES[state]))
+            yield Segment("━" * (end - drawn), Style.parse(STATE_STYLES.get(state, "")))
             drawn = end
         yield Segment.line()
 
@@ -133,9 +133,9 @@ def most_telling(rows: list[TaskRow], room: int) -> list[TaskRow]:
 
 def _legend(snapshot: Snapshot) -> Text:
     text = Text(f"{snapshot.done}/{snapshot.total}", style="bold")
-    for state in STATE_ORDER:
-        if count := snapshot.run.tasks_by_state.get(state, 0):
-            text.append(f"  {count} {STATE_WORDS.get(state, state)}", style=f"not bold {STATE_STYLES[state]}")
+    counts: dict[str, int] = {**snapshot.run.tasks_by_state}
+    for state in in_order(counts):
+        text.append(f"  {counts[state]} {STATE_WORDS.get(state, state)}", style=f"not bold {STATE_STYLES.get(state, '')}")
     return text
 
 
@@ -157,7 +157,9 @@ def _detail(row: TaskRow) -> RenderableType:
     if row.progress:
         return _progress(row)
     if row.reason and row.state not in ("success", "running"):
-        return Text(row.reason.splitlines()[0][:_REASON_WIDTH], style=STATE_STYLES[row.state], overflow="ellipsis", no_wrap=True)
+        return Text(
+            row.reason.splitlines()[0][:_REASON_WIDTH], style=STATE_STYLES.get(row.state, ""), overflow="ellipsis", no_wrap=True
+        )
     return Text()
 
 

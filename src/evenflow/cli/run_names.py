@@ -9,9 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from evenflow.client.answers import Page
-from evenflow.client.explanations import RunName
 from evenflow.client.rest import RestClient
+from evenflow.contracts import rest
 from evenflow.errors import ApiRefused, DagNotFound, ParamError
 
 Dag = Annotated[str, Parameter(help="DAG, or DAG/RUN.")]
@@ -46,7 +45,7 @@ async def found_run(client: RestClient, name: str, run: str | None) -> tuple[str
         raise DagNotFound(f"There is no run and no DAG {name!r}.{hint} To see all runs, type: evenflow runs list") from None
 
 
-def _the_one(found: Page[RunName], name: str) -> RunName | None:
+def _the_one(found: rest.record.Page[rest.runs.RunName], name: str) -> rest.runs.RunName | None:
     """Raises :class:`ParamError` when there are several."""
     if len(found.items) > 1:
         first, *_ = names = [f"{each.dag_id}/{each.run_id}" for each in found.items]

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from evenflow.cli.remote import find_api, find_token
 from evenflow.cli.terminal import errors
-from evenflow.client.answers import DagDetail, DagSummary
 from evenflow.client.rest import RestClient
+from evenflow.contracts import rest
 from evenflow.errors import ApiRefused, ApiUnavailable, SettingsError, StartingOrStopping
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.exits import Exit
@@ -73,7 +73,7 @@ class Place:
             await parse_anew(conn, self.dag_file.bundle, self.settings.dags, self.dag_file.file)
         return [dag.dag_id for dag in await all_dags(self.client) if DagFile(dag.bundle, dag.file) == self.dag_file]
 
-    async def find_dag(self, dag_id: str) -> DagDetail:
+    async def find_dag(self, dag_id: str) -> rest.dags.DagDetail:
         """Raises :class:`ApiRefused` when there is none, also not in files that have yet to be read."""
         try:
             return await self.client.get_dag(dag_id)
@@ -146,8 +146,8 @@ async def _join_or_start(settings: Settings, file: Path | None, contexts: AsyncE
             await asyncio.sleep(POLL_S)
 
 
-async def all_dags(client: RestClient) -> list[DagSummary]:
-    dags: list[DagSummary] = []
+async def all_dags(client: RestClient) -> list[rest.dags.DagSummary]:
+    dags: list[rest.dags.DagSummary] = []
     while True:
         page = await client.list_dags(limit=PAGE, offset=len(dags))
         dags += page.items

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from evenflow.cli.run_tasks import Snapshot
 from evenflow.cli.terminal import duration, output, say
-from evenflow.client.answers import TaskInstance
 from evenflow.client.rest import RestClient
+from evenflow.contracts import rest
 from evenflow.core.model import instance_name
 from evenflow.core.plain_text import plain
 from evenflow.core.plurals import counted
@@ -28,7 +28,7 @@ class LastWords:
     lines: list[str]
 
 
-async def find_failures(client: RestClient, snapshot: Snapshot) -> list[TaskInstance]:
+async def find_failures(client: RestClient, snapshot: Snapshot) -> list[rest.tasks.TaskInstance]:
     run = snapshot.run
     return (await client.list_tasks(run.dag_id, run.run_id, state=TaskState.FAILED, limit=FAILURES_SHOWN)).items
 
@@ -46,7 +46,7 @@ async def find_last_words(client: RestClient, snapshot: Snapshot) -> LastWords |
     return LastWords(last.task_id, lines[-LAST_LINES:])
 
 
-def print_summary(snapshot: Snapshot, failures: list[TaskInstance], last_words: LastWords | None) -> None:
+def print_summary(snapshot: Snapshot, failures: list[rest.tasks.TaskInstance], last_words: LastWords | None) -> None:
     run = snapshot.run
     for task in failures:
         _print_failure(run.dag_id, run.run_id, task)
@@ -68,7 +68,7 @@ def print_summary(snapshot: Snapshot, failures: list[TaskInstance], last_words: 
             say(f"  {line}")
 
 
-def _print_failure(dag_id: str, run_id: str, task: TaskInstance) -> None:
+def _print_failure(dag_id: str, run_id: str, task: rest.tasks.TaskInstance) -> None:
     tries = f" in try {task.try_number}" if task.try_number > 1 else ""
     reason = f" failed{tries}: {task.reason or 'no reason given'}"
     say("")
@@ -76,7 +76,7 @@ def _print_failure(dag_id: str, run_id: str, task: TaskInstance) -> None:
     say(f"  {log_command(dag_id, run_id, task)}", "bright_black")
 
 
-def log_command(dag_id: str, run_id: str, task: TaskInstance) -> str:
+def log_command(dag_id: str, run_id: str, task: rest.tasks.TaskInstance) -> str:
     """What to type to read the log of a task's newest try."""
     words = ["evenflow", "tasks", "logs", dag_id, task.task_id, "--run", run_id]
     if task.map_index >= 0:

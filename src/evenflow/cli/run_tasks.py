@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from evenflow.client.answers import RunDetail, TaskInstance, TryProgress
+from evenflow.contracts import rest
 from evenflow.core.states import FINISHED, RUN_FINISHED, RunState, TaskState
 
 _FINISHED = frozenset(map(str, FINISHED))
@@ -31,8 +31,8 @@ _TELLING = (
 class Snapshot:
     """A run and its task instances at one moment; ``all_tasks`` says whether they are all here."""
 
-    run: RunDetail
-    instances: Sequence[TaskInstance]
+    run: rest.runs.RunDetail
+    instances: Sequence[rest.tasks.TaskInstance]
     all_tasks: bool
 
     @property
@@ -65,7 +65,7 @@ class TaskRow:
     reason: str | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    progress: list[TryProgress] = field(default_factory=list)
+    progress: list[rest.runs.TryProgress] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -91,7 +91,7 @@ class TaskRow:
         return (end - self.started_at).total_seconds()
 
 
-def task_rows(instances: Iterable[TaskInstance], progress: Iterable[TryProgress]) -> list[TaskRow]:
+def task_rows(instances: Iterable[rest.tasks.TaskInstance], progress: Iterable[rest.runs.TryProgress]) -> list[TaskRow]:
     """In the order of the DAG."""
     rows: dict[str, TaskRow] = {}
     for instance in instances:

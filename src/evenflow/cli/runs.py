@@ -15,7 +15,7 @@ from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
 from evenflow.cli.run_watch import watch_run
 from evenflow.cli.terminal import Json, detail_text, duration, local_date, local_time, print_json, print_table, say, state_text
-from evenflow.client.answers import CallbackRun
+from evenflow.contracts import rest
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.plurals import counted
 from evenflow.core.service_states import ServiceState
@@ -141,7 +141,7 @@ async def show(dag: Dag, /, run_id: RunId = None, *, json: Json = False) -> None
         say(f"To see what one printed: evenflow tasks logs {CALLBACK_DAG} callback --run {run.callbacks[-1].run_id}")
 
 
-def _place(call: CallbackRun) -> str:
+def _place(call: rest.runs.CallbackRun) -> str:
     if call.task_id is None:
         return "the run"
     index = "" if call.map_index is None else f"[{call.map_index}]"

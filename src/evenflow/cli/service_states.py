@@ -11,7 +11,7 @@ from evenflow.cli.drain_progress import follow_drain, print_held
 from evenflow.cli.remote import remote
 from evenflow.cli.standing_names import title, way_to_activate
 from evenflow.cli.terminal import Json, print_json, say
-from evenflow.client.service_state_answers import ObjectStanding
+from evenflow.contracts import rest
 from evenflow.core.pool_policy import UNITS_S
 from evenflow.core.service_states import SYSTEM, ServiceKind, ServiceState
 from evenflow.errors import ParamError
@@ -130,19 +130,19 @@ async def _set(chosen: tuple[ServiceKind, str], state: ServiceState, *, json: bo
         _tell(await client.set_service_state(*chosen, state), json=json)
 
 
-def _tell(standing: ObjectStanding, *, json: bool) -> None:
+def _tell(standing: rest.steering.ObjectStanding, *, json: bool) -> None:
     if json:
         print_json(standing)
         return
     what = title(standing.kind, standing.name)
-    say(f"{what} {_SENTENCES[ServiceState(standing.state)]}")
+    say(f"{what} {_SENTENCES.get(standing.state, f'is {standing.state}')}")
     if standing.state == ServiceState.DRAINING:
         print_held(standing)
     if standing.state != ServiceState.ACTIVE:
         say(f"To take everything on again: {way_to_activate(standing.kind, standing.name)}", "bright_black")
 
 
-_SENTENCES = {
+_SENTENCES: dict[str, str] = {
     ServiceState.ACTIVE: "is active",
     ServiceState.DRAINING: "drains, then it pauses",
     ServiceState.RESUME_ONLY: "takes on only what returns and cleans up",

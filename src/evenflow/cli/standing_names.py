@@ -6,13 +6,17 @@ import shlex
 
 from evenflow.core.service_states import ServiceKind, ServiceState
 
-IN_WORDS = {
+_WORDS: dict[str, str] = {
     ServiceState.ACTIVE: "active",
     ServiceState.DRAINING: "draining",
     ServiceState.RESUME_ONLY: "open only for what returns and cleans up",
     ServiceState.PAUSED: "paused",
     ServiceState.FROZEN: "frozen",
 }
+
+
+def in_words(state: str) -> str:
+    return _WORDS.get(state, state)
 
 
 def title(kind: str, name: str) -> str:

@@ -7,15 +7,14 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from evenflow.cli.remote import remote
-from evenflow.cli.standing_names import IN_WORDS, title, way_to_activate
+from evenflow.cli.standing_names import in_words, title, way_to_activate
 from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say
-from evenflow.client.answers import ServiceStatus, StandingObject, Status
+from evenflow.contracts import rest
+from evenflow.contracts.rest.why import OUTRUN_CURE
 from evenflow.core.limits import MOST_COUNTED, PARTITIONS_LEAST
 from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 from evenflow.core.service import missing_kinds
-from evenflow.core.service_states import ServiceState
-from evenflow.core.why import OUTRUN_CURE
 from evenflow.runtime.exits import Exit
 
 
@@ -31,7 +30,7 @@ async def status(*, json: Json = False) -> int:
     return Exit.UNREACHABLE if missing else Exit.OK
 
 
-def _show(found: Status, missing: list[str]) -> None:
+def _show(found: rest.system.Status, missing: list[str]) -> None:
     now = datetime.now(UTC)
     rows = (
         (
@@ -82,15 +81,15 @@ def _runs_queued(count: int) -> str:
     return f"{counted(count, 'run')} {'has' if count == 1 else 'have'} not begun"
 
 
-def _tell_standing(standing: StandingObject) -> None:
+def _tell_standing(standing: rest.steering.StandingObject) -> None:
     since = f" since {local_time(standing.since)}" if standing.since else ""
     by = f", by {standing.actor}" if standing.actor else ""
-    words = IN_WORDS[ServiceState(standing.state)] + (f" ({standing.reason})" if standing.reason else "")
+    words = in_words(standing.state) + (f" ({standing.reason})" if standing.reason else "")
     what = title(standing.kind, standing.name)
     say(f"{what} is {words}{since}{by}. To end that: {way_to_activate(standing.kind, standing.name)}", "yellow")
 
 
-def _health(service: ServiceStatus) -> Text:
+def _health(service: rest.system.ServiceStatus) -> Text:
     if service.healthy:
         return Text(service.state, style="green" if service.state == "active" else "yellow")
     return Text(
@@ -99,7 +98,7 @@ def _health(service: ServiceStatus) -> Text:
     )
 
 
-def _doing(service: ServiceStatus) -> str:
+def _doing(service: rest.system.ServiceStatus) -> str:
     detail = service.detail
     if not service.healthy:
         return ""  # whatever it did is sent elsewhere

@@ -70,6 +70,12 @@ STATE_WORDS = {
 }
 
 
+def in_order(states: Iterable[str]) -> list[str]:
+    """As they are told; one of a newer API comes last."""
+    found = set(states)
+    return [*(state for state in STATE_ORDER if state in found), *sorted(found.difference(STATE_ORDER))]
+
+
 def state_text(name: str) -> Text:
     return Text(STATE_WORDS.get(name, name), style=STATE_STYLES.get(name, ""))
 
@@ -77,8 +83,9 @@ def state_text(name: str) -> Text:
 def print_json(data: Any) -> None:
     """One JSON document on standard output, indented for a terminal, on one line for a program."""
     import msgspec
+    from pydantic import BaseModel
 
-    text = msgspec.json.encode(data)
+    text = msgspec.json.encode(data, enc_hook=BaseModel.model_dump)
     if sys.stdout.isatty():
         text = msgspec.json.format(text, indent=2)
     print_json_text(text.decode())

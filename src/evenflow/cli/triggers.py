@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from evenflow.cli.pages import read_pages
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, duration, local_time, print_json, print_table, say
-from evenflow.client.answers import WaitingTrigger
+from evenflow.contracts import rest
 from evenflow.core.model import instance_name
 
 app = App(name="triggers", help="List what deferred tasks wait for.")
@@ -50,7 +50,7 @@ async def list_(
         say(f"... and more; see them with --limit {2 * limit}", "bright_black")
 
 
-def _where(trigger: WaitingTrigger, now: datetime) -> str:
+def _where(trigger: rest.tasks.WaitingTrigger, now: datetime) -> str:
     if trigger.triggerer is not None:
         return trigger.triggerer
     if trigger.due_at > now:

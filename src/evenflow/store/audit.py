@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, IsolationLevel
 
+from evenflow.contracts.limits import FINDINGS
 from evenflow.store.rows import Conn, Rows, execute, row_of
 from evenflow.store.sql import sql
-
-MOST_FINDINGS = 100  # of each kind: one bug shows everywhere, and nobody reads on
 
 _RULES = {
     "limit": "audit/find_wrong_limits",
@@ -80,12 +79,12 @@ def find_startable_heads(conn: Conn, *, nodes: int) -> list[StartableHead]:
 
 
 def audit(conn: Conn) -> list[Finding]:
-    """All that is wrong in the database, at most ``MOST_FINDINGS`` of each kind. ``conn`` is in no transaction."""
+    """All that is wrong in the database, at most ``FINDINGS`` of each kind. ``conn`` is in no transaction."""
     before = (conn.isolation_level, conn.read_only)
     conn.isolation_level, conn.read_only = IsolationLevel.REPEATABLE_READ, True
     try:
         with conn.transaction():
-            found = {kind: conn.execute(sql(rule), {"most": MOST_FINDINGS}).fetchall() for kind, rule in _RULES.items()}
+            found = {kind: conn.execute(sql(rule), {"most": FINDINGS}).fetchall() for kind, rule in _RULES.items()}
     finally:
         conn.isolation_level, conn.read_only = before
     return [Finding(kind, *row) for kind, rows in found.items() for row in rows]
@@ -100,7 +99,7 @@ async def audit_async(conn: AsyncConnection[Any]) -> list[Finding]:
         async with conn.transaction():
             found = {}
             for kind, rule in _RULES.items():
-                found[kind] = await (await conn.execute(sql(rule), {"most": MOST_FINDINGS})).fetchall()
+                found[kind] = await (await conn.execute(sql(rule), {"most": FINDINGS})).fetchall()
     finally:
         await conn.set_isolation_level(before[0])
         await conn.set_read_only(before[1])

@@ -7,22 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from evenflow.contracts.rest.plan import BlockedTasks, LimitUse, Plan, PlannedLane, PlannedTask, WaitingLane
 from evenflow.core.limits import LEASE_S
-from evenflow.core.plan import (
-    GROUPS_COUNTED,
-    LANES_COUNTED,
-    NAMES_SHOWN,
-    TASKS_READ,
-    UNAPPLIED_COUNTED,
-    BlockedTasks,
-    LimitUse,
-    Plan,
-    PlannedLane,
-    PlannedTask,
-    WaitingLane,
-    blocking,
-    kept,
-)
+from evenflow.core.plan import GROUPS_COUNTED, LANES_COUNTED, NAMES_SHOWN, TASKS_READ, UNAPPLIED_COUNTED, blocking, kept
 from evenflow.core.selection import PAUSED, Node, full
 from evenflow.store.columns import numbers
 from evenflow.store.dry_round import DryRound, as_lane, read_nodes

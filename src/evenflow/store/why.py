@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from evenflow.core import why
+from evenflow.contracts.rest import why
+from evenflow.contracts.rest.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, Reason, Why
 from evenflow.core.graph import Graph
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RunState, TaskState
-from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, Reason, Why
 from evenflow.errors import DagNotFound, ParamError
 from evenflow.store.columns import numbers
 from evenflow.store.dispatch import RETURN

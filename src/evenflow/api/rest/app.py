@@ -42,11 +42,10 @@ from evenflow.api.rest import (
     xcoms,
 )
 from evenflow.api.rest.context import Context, checked_operator, operator
-from evenflow.api.rest.models import ErrorAnswer
-from evenflow.api.run_names import NAME_RULE
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.watching import WATCHED, Watchers
+from evenflow.contracts.rest.record import NAME_RULE, ErrorAnswer
 from evenflow.core.likeness import did_you_mean
 from evenflow.store.connect import AsyncPool
 from evenflow.telemetry.vitals import Vitals

@@ -2,58 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.rest.context import Connection, InSlice, Operator
-from evenflow.api.rest.models import Page
+from evenflow.contracts.rest.assets import Asset, AssetEvent, Emitted, EventRequest
+from evenflow.contracts.rest.record import Page
 from evenflow.store import assets, events
 
 routes = APIRouter(tags=["Assets"])
-
-
-class Asset(BaseModel):
-    name: str
-    uri: str
-    group: str
-    extra: dict[str, Any]
-    last_event_at: datetime | None
-    consumers: list[str] = Field(description="DAGs that wait for it.")
-
-
-class AssetEvent(BaseModel):
-    event_id: int
-    asset: str
-    uri: str
-    at: datetime
-    extra: dict[str, Any]
-    alias: str | None = Field(description="The alias through which the task added the asset.")
-    dag_id: str | None = Field(
-        description="Of the task whose success it was; null, as the three below, when it was emitted by hand."
-    )
-    run_id: str | None
-    task_id: str | None
-    map_index: int | None
-    actor: str
-
-
-class EventRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    asset: str = Field(max_length=limits.ASSET_NAME)
-    extra: dict[str, Any] = Field(default_factory=dict, description="Passed on to the runs that it makes.")
-
-
-class Emitted(BaseModel):
-    event_id: int
-    at: datetime
-    dag_ids: list[str] = Field(description="DAGs that wait for the asset and have the event now; paused ones do not.")
 
 
 @routes.get("/assets")

@@ -8,12 +8,12 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Query, Response
 
-from evenflow.api import limits
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.backfill_models import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
-from evenflow.api.rest.models import Page
+from evenflow.contracts.limits import BACKFILL_RUNS
+from evenflow.contracts.rest.backfills import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
+from evenflow.contracts.rest.record import Page
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import TICKING, Run, describe, runs_between
 from evenflow.errors import DagNotFound
@@ -78,8 +78,8 @@ async def _planned(conn: dags.Conn, spec: DagSpec, request: BackfillRequest) -> 
     for run in runs_between(spec.schedule, anchor, request.from_date, request.to_date):
         if run.run_after > now:
             break
-        if len(runs) == limits.BACKFILL_RUNS:
-            raise Refused(422, "too_large", f"There are more than {limits.BACKFILL_RUNS:,} dates in this range. Take a part of it.")
+        if len(runs) == BACKFILL_RUNS:
+            raise Refused(422, "too_large", f"There are more than {BACKFILL_RUNS:,} dates in this range. Take a part of it.")
         runs.append(run)
     if not runs:
         raise Refused(422, "bad_value", f"The schedule of the DAG {spec.dag_id!r} has no date in this range that has passed.")

@@ -14,9 +14,9 @@ from evenflow.api.judge import Judge
 from evenflow.api.logs import LogDirectory
 from evenflow.api.probes import Probes
 from evenflow.api.refusals import Forbidden, Unauthorized
-from evenflow.api.rest.models import Page
 from evenflow.api.tokens import OperatorToken, Tokens, listed_id
 from evenflow.api.vault import Vault
+from evenflow.contracts.rest.record import Page
 from evenflow.store.connect import AsyncPool
 from evenflow.store.events import ORIGIN
 from evenflow.store.views import Conn, Row

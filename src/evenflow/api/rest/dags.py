@@ -9,12 +9,14 @@ from fastapi import APIRouter
 from evenflow.api.parsing import upcoming_run
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InSlice, Operator
-from evenflow.api.rest.models import DagChange, DagDetail, DagRelease, DagSummary, DeletedDag, Page, ParseError
 from evenflow.api.run_names import check_dag
+from evenflow.contracts.rest.dags import DagChange, DagDetail, DagRelease, DagSummary, DeletedDag, ParseError
+from evenflow.contracts.rest.record import Page
 from evenflow.core.bundle import OWN_BUNDLE
 from evenflow.core.limits import LEASE_S
 from evenflow.core.mapping import mapped_tasks
-from evenflow.core.model import DagSpec
+from evenflow.core.model import DagSpec, read_schedule
+from evenflow.core.timetable import describe
 from evenflow.errors import DagNotFound
 from evenflow.store import dag_deletion, dags, events, views
 
@@ -25,7 +27,7 @@ routes = APIRouter(tags=["DAGs"])
 async def list_dags(conn: Connection, part: InSlice, retired: bool = False) -> Page[DagSummary]:
     """DAGs by name; with `retired` also those whose file is gone."""
     rows = await views.list_dags(conn, retired=retired, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[DagSummary], rows)
+    return part.page(Page[DagSummary], [_in_words(row) for row in rows])
 
 
 @routes.get("/dags/{dag_id}")
@@ -33,7 +35,7 @@ async def get_dag(conn: Connection, dag_id: str) -> DagDetail:
     """A DAG with its tasks and params, as its newest version has them."""
     current = await current_version(conn, dag_id)
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
-    return DagDetail.model_validate({**summary, **_described(DagSpec.from_json(current.spec))})
+    return DagDetail.model_validate({**_in_words(summary), **_described(DagSpec.from_json(current.spec))})
 
 
 @routes.patch("/dags/{dag_id}")
@@ -43,7 +45,7 @@ async def change_dag(conn: Connection, operator: Operator, dag_id: str, change: 
     async with events.recorded(conn, operator, "dag.pause" if change.is_paused else "dag.unpause", dag_id):
         await set_paused(conn, dag_id, is_paused=change.is_paused)
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
-    return DagSummary.model_validate(summary)
+    return DagSummary.model_validate(_in_words(summary))
 
 
 @routes.post("/dags/{dag_id}/release")
@@ -56,7 +58,7 @@ async def release_dag(conn: Connection, operator: Operator, dag_id: str, change:
     async with events.recorded(conn, operator, "dag.release", dag_id, bundle=change.bundle):
         await dags.release(conn, dag_id, change.bundle)
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
-    return DagSummary.model_validate(summary)
+    return DagSummary.model_validate(_in_words(summary))
 
 
 @routes.delete("/dags/{dag_id}")
@@ -112,6 +114,10 @@ async def set_paused(conn: views.Conn, dag_id: str, *, is_paused: bool) -> None:
 
 async def unknown_dag(conn: views.Conn, dag_id: str) -> DagNotFound:
     return DagNotFound(f"There is no DAG {dag_id!r}.{await views.similar_dag(conn, dag_id)} To see all, type: evenflow dags list")
+
+
+def _in_words(summary: views.Row) -> views.Row:
+    return {**summary, "schedule": describe(read_schedule(summary["schedule"] or {}))}
 
 
 def _described(spec: DagSpec) -> dict[str, Any]:

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
 
 from evenflow.api.rest.context import Connection, InSlice
-from evenflow.api.rest.models import Page
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.system import ChangeEvent
 from evenflow.store import events
 
 routes = APIRouter(tags=["System"])
-
-
-class ChangeEvent(BaseModel):
-    event_id: int
-    at: datetime
-    actor: str = Field(description="The name of an operator's token, or the task that did it.")
-    action: str = Field(description="Kind and verb, such as `pool.set`.")
-    object: str = Field(description="What was changed; a run as DAG/RUN.")
-    detail: dict[str, Any] | None = Field(description="The new values. Never what is secret.")
-    token_id: int | None = Field(description="Of the token in the list; of a service that which its fleet was given.")
-    address: str | None = Field(description="Whence it was asked; null: on the database itself.")
-    request_id: str | None = Field(description="The request's `X-Request-ID`, or one that all its events have.")
-    times: int = Field(description="Above 1: that many in this period, counted together; the rest is of the last one.")
-    last_at: datetime | None = Field(description="When the last one of those was.")
 
 
 @routes.get("/events")

@@ -5,25 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel
 
 from evenflow.api.rest.context import Connection
-from evenflow.api.rest.models import Name, Page
 from evenflow.api.run_names import stretch_of
+from evenflow.contracts.rest.plan import Plan
+from evenflow.contracts.rest.record import Name, Page
+from evenflow.contracts.rest.runs import RunName
+from evenflow.contracts.rest.why import Why
 from evenflow.core.model import UNMAPPED
-from evenflow.core.plan import MOST_SHOWN, Plan
-from evenflow.core.states import RunState
-from evenflow.core.why import Why
+from evenflow.core.plan import MOST_SHOWN
 from evenflow.store.plan import read_plan
 from evenflow.store.why import RUNS_NAMED, explain, find_runs
 
 routes = APIRouter(tags=["Explanations"])
-
-
-class RunName(BaseModel):
-    dag_id: str
-    run_id: str
-    state: RunState
 
 
 @routes.get("/runs/{run_id}")

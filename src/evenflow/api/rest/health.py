@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from evenflow.api.rest.context import InContext
-from evenflow.api.rest.models import Health, SystemHealth
+from evenflow.contracts.rest.system import Health, SystemHealth
 from evenflow.telemetry.vitals import Finding, Verdict
 
 routes = APIRouter(tags=["Health"], prefix="/health")

@@ -7,7 +7,7 @@ import logging
 from fastapi import APIRouter, Response
 
 from evenflow.api.rest.context import InContext
-from evenflow.api.rest.models import ScrapeTarget
+from evenflow.contracts.rest.system import ScrapeTarget
 from evenflow.core.observation import Reading
 from evenflow.telemetry import prometheus
 from evenflow.telemetry.vitals import Vitals

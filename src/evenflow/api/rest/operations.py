@@ -12,9 +12,10 @@ from fastapi import APIRouter, Query
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
-from evenflow.api.rest.models import Page, Run
-from evenflow.api.rest.operation_models import ClearRequest, MarkRequest, Operated, RunEvent, Scope, TaskEvent
 from evenflow.api.rest.runs import found_run
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.runs import ClearRequest, MarkRequest, Operated, Run, RunEvent, Scope
+from evenflow.contracts.rest.tasks import TaskEvent
 from evenflow.core.graph import Graph
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import UNMAPPED, DagSpec

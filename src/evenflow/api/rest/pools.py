@@ -9,7 +9,8 @@ from fastapi import APIRouter, Path
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, Operator
-from evenflow.api.rest.models import Name, Page, Pool, PoolChange
+from evenflow.contracts.rest.record import Name, Page
+from evenflow.contracts.rest.steering import Pool, PoolChange
 from evenflow.core.deferral import parse_while_deferred
 from evenflow.core.model import DEFAULT_POOL
 from evenflow.core.pool_policy import PoolPolicy

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Literal
-
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
 
 from evenflow.api.rest.context import Connection, InSlice, Operator
-from evenflow.api.rest.models import Page
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.system import QuarantineEntry, Released, SetAside
 from evenflow.errors import DagNotFound
 from evenflow.store import events, quarantined
 
 routes = APIRouter(tags=["Quarantine"])
-
-
-class SetAside(BaseModel):
-    kind: Literal["run", "schedule", "assets", "backfill"] = Field(
-        description="A run; or what a schedule, assets or a backfill would have made."
-    )
-    object: str = Field(max_length=1_000, description="DAG/RUN of a run, else the name of the DAG or the number of the backfill.")
-
-
-class QuarantineEntry(SetAside):
-    since: datetime
-    reason: str = Field(description="The exception and its place. Its text only where Evenflow wrote it itself.")
-
-
-class Released(SetAside):
-    pass
 
 
 @routes.get("/quarantine")

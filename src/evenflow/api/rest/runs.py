@@ -12,8 +12,10 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
-from evenflow.api.rest.models import CancelledRuns, CancelRequest, Page, Run, RunChange, RunDetail, RunRequest, TaskInstance
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.runs import CancelledRuns, CancelRequest, Run, RunChange, RunDetail, RunRequest
+from evenflow.contracts.rest.tasks import TaskInstance
 from evenflow.core.model import DagSpec
 from evenflow.core.states import RUN_FINISHED, RunState, TaskState
 from evenflow.core.timetable import manual_interval

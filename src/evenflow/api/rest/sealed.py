@@ -11,8 +11,9 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.context import Context as Within
-from evenflow.api.rest.models import Page
-from evenflow.api.rest.sealed_models import (
+from evenflow.api.sealing import check_patterns, check_value
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.sealed import (
     CheckedValue,
     CheckRequest,
     ConnectionRequest,
@@ -22,7 +23,6 @@ from evenflow.api.rest.sealed_models import (
     StoredVariable,
     VariableRequest,
 )
-from evenflow.api.sealing import check_patterns, check_value
 from evenflow.core.likeness import did_you_mean
 from evenflow.errors import SecretsError
 from evenflow.masker import Masker

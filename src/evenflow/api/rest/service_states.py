@@ -10,8 +10,8 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, Operator
 from evenflow.api.rest.dags import set_paused
-from evenflow.api.rest.models import Page
-from evenflow.api.rest.service_state_models import ObjectStanding, StandingChange, StandingObject
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.steering import ObjectStanding, StandingChange, StandingObject
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.store import events, states
 from evenflow.store.views import Conn, similar_dag

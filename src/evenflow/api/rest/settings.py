@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter
 
 from evenflow.api.rest.context import Connection, InSlice, Operator
-from evenflow.api.rest.models import Page, SettingChange, SettingValue, SettingVersion
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.steering import SettingRequest, SettingValue, SettingVersion
 from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, Setting, find_setting
 from evenflow.store import dags, events, settings
 from evenflow.store.settings import SetValue
@@ -30,7 +31,7 @@ async def get_setting(conn: Connection, name: str) -> SettingValue:
 
 
 @routes.put("/settings/{name}")
-async def set_setting(conn: Connection, operator: Operator, name: str, change: SettingChange) -> SettingValue:
+async def set_setting(conn: Connection, operator: Operator, name: str, change: SettingRequest) -> SettingValue:
     """Gives a setting a value, for all schedulers from their next transaction on."""
     setting = find_setting(name)
     setting.check(change.value)

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 
 from evenflow.api import limits
 from evenflow.api.rest.context import Connection
-from evenflow.api.rest.models import Status
+from evenflow.contracts.rest.system import Status
 from evenflow.core.limits import LEASE_S
 from evenflow.store import metrics, quarantined, states, views
 

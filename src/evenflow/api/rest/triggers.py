@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
 
 from evenflow.api.rest.context import Connection, InSlice
-from evenflow.api.rest.models import Name, Page
+from evenflow.contracts.rest.record import Name, Page
+from evenflow.contracts.rest.tasks import WaitingTrigger
 from evenflow.store import triggers
 
 routes = APIRouter(tags=["Triggers"])
-
-
-class WaitingTrigger(BaseModel):
-    dag_id: str
-    run_id: str
-    task_id: str
-    map_index: int
-    trigger: str = Field(description="The path of its class. What it was given is sealed, and shown to nobody.")
-    queue: str
-    deferred_at: datetime
-    timeout_at: datetime | None
-    triggerer: str | None = Field(description="The name of the triggerer that runs it; null: it waits for one.")
-    claimed_at: datetime | None
-    failures: int = Field(description="How often in a row it has failed.")
-    due_at: datetime = Field(description="When a triggerer may have it: later than now while it pauses after a failure.")
 
 
 @routes.get("/triggers")

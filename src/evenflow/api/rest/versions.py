@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from evenflow.api.code_diff import FileDiff, diff_code
+from evenflow.api.code_diff import diff_code
 from evenflow.api.rest.context import Connection, InSlice
 from evenflow.api.rest.dags import current_version
-from evenflow.api.rest.models import Page
-from evenflow.api.rest.version_models import BundleSummary, DagVersion, ParseWarning, VersionDiff
+from evenflow.contracts.rest.dags import BundleSummary, DagVersion, FileChange, ParseWarning, VersionDiff
+from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import LEASE_S
 from evenflow.core.spec_diff import diff_specs
 from evenflow.errors import DagNotFound
@@ -41,7 +41,7 @@ async def diff_versions(conn: Connection, dag_id: str, before: int = -1, after: 
             "added": spec.added,
             "removed": spec.removed,
             "changes": [asdict(change) for change in spec.changes],
-            "files": [file._asdict() for file in await _diff_files(conn, old, new)],
+            "files": await _diff_files(conn, old, new),
         }
     )
 
@@ -68,7 +68,7 @@ async def _version(conn: views.Conn, dag_id: str, number: int) -> views.VersionS
     return version
 
 
-async def _diff_files(conn: views.Conn, old: views.VersionSource, new: views.VersionSource) -> list[FileDiff]:
+async def _diff_files(conn: views.Conn, old: views.VersionSource, new: views.VersionSource) -> list[FileChange]:
     if old.code_hash == new.code_hash:
         return []
     before, after = await dags.read_code(conn, old.code_hash), await dags.read_code(conn, new.code_hash)

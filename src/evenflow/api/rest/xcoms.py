@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InSlice
-from evenflow.api.rest.models import Page
-from evenflow.api.rest.sealed_models import RenderedFields, XComEntry, XComShown
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.tasks import RenderedFields, XComEntry, XComShown
 from evenflow.core.model import UNMAPPED
 from evenflow.store import rendered, views, xcom
 

@@ -1,13 +1,13 @@
-"""What REST takes and answers about connections and variables."""
+"""Connections and variables."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import ConfigDict, Field
 
-from evenflow.api.rest.models import Request
+from evenflow.contracts.rest.record import Record, Request
 
 
 class SharedRequest(Request):
@@ -34,12 +34,12 @@ class CheckRequest(SharedRequest):
     text: str = Field(description="The URI, or the value.")
 
 
-class CheckedValue(BaseModel):
+class CheckedValue(Record):
     kind: str
     name: str
 
 
-class StoredValue(BaseModel):
+class StoredValue(Record):
     name: str
     description: str
     dags: list[str] = Field(description="Patterns of the DAGs that may use it; none: all.")
@@ -49,6 +49,8 @@ class StoredValue(BaseModel):
 
 
 class StoredConnection(StoredValue):
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
     conn_type: str
     uri: str = Field(description="With `***` for what is secret, unless that was asked for.")
     login: str | None
@@ -56,32 +58,11 @@ class StoredConnection(StoredValue):
     port: int | None
     schema_: str = Field(alias="schema")
 
-    model_config = {"populate_by_name": True, "serialize_by_alias": True}
-
 
 class StoredVariable(StoredValue):
     value: str = Field(description="With `***` for what is secret, unless that was asked for.")
 
 
-class Rotated(BaseModel):
+class Rotated(Record):
     resealed: int
     keys_are_set: bool = Field(description="The keys are those of EVENFLOW_SECRET_KEYS, which their owner changes.")
-
-
-class RenderedFields(BaseModel):
-    fields: dict[str, str] = Field(description="Template fields of the newest try; empty when none was a template.")
-
-
-class XComEntry(BaseModel):
-    task_id: str
-    map_index: int
-    key: str
-    size: int = Field(description="Bytes of its JSON.")
-    length: int | None = Field(description="Elements of a list or an object.")
-    is_secret: bool = Field(description="It holds a secret that its try was given, and is not shown.")
-    is_stored: bool = Field(description="It lies in object storage.")
-    created_at: datetime
-
-
-class XComShown(XComEntry):
-    value: object = Field(description="JSON; null when it is secret or lies in object storage.")

@@ -1,4 +1,4 @@
-"""What REST takes and answers about backfills."""
+"""Backfills: runs of past dates."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
-from evenflow.api import limits
-from evenflow.api.rest.models import INT32, Instant, Request
-from evenflow.core.states import RunState
+from evenflow.contracts import limits
+from evenflow.contracts.rest.record import INT32, Instant, Record, Request, RunWord, Word
 
 
 class Reprocess(StrEnum):
@@ -43,27 +42,27 @@ class BackfillChange(Request):
     is_paused: bool
 
 
-class BackfillDate(BaseModel):
+class BackfillDate(Record):
     logical_date: datetime
     data_interval_start: datetime
     data_interval_end: datetime
     passed_over: str | None = Field(description="Why it gets no run of this backfill.")
     run_id: str | None
-    state: RunState | None
+    state: RunWord | None
 
 
-class BackfillPlan(BaseModel):
+class BackfillPlan(Record):
     backfill_id: int | None = Field(description="Null: nothing was made.")
     runs: list[BackfillDate] = Field(description="In the order in which they are made.")
 
 
-class Backfill(BaseModel):
+class Backfill(Record):
     backfill_id: int
     dag_id: str
     from_date: datetime
     to_date: datetime
     is_reversed: bool
-    reprocess: Reprocess
+    reprocess: Reprocess | Word = Field(union_mode="left_to_right")
     max_active_runs: int
     params: dict[str, Any]
     priority: int

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 HOLDERS_NAMED = 5  # of a limit, the oldest first: enough to see who it is; the rest is counted
 UPSTREAMS_NAMED = 20
@@ -259,6 +262,9 @@ class NextRound:
     kind: Literal["next_round"] = "next_round"
 
 
+# A reason of a newer API than this client, as it was said. The description has the others alone.
+NewReason = SkipJsonSchema[dict[str, Any]]
+
 Reason = (
     Finished
     | RunEnded
@@ -277,6 +283,7 @@ Reason = (
     | FullLimit
     | KeptPool
     | NextRound
+    | NewReason
 )
 
 
@@ -290,4 +297,4 @@ class Why:
     map_index: int
     state: str
     run_state: str
-    reasons: list[Reason] = field(default_factory=list)
+    reasons: list[Annotated[Reason, Field(union_mode="left_to_right")]] = field(default_factory=list)

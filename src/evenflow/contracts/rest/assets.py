@@ -1,0 +1,47 @@
+"""Assets and their events."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from evenflow.contracts import limits
+from evenflow.contracts.rest.record import Record, Request
+
+
+class Asset(Record):
+    name: str
+    uri: str
+    group: str
+    extra: dict[str, Any]
+    last_event_at: datetime | None
+    consumers: list[str] = Field(description="DAGs that wait for it.")
+
+
+class AssetEvent(Record):
+    event_id: int
+    asset: str
+    uri: str
+    at: datetime
+    extra: dict[str, Any]
+    alias: str | None = Field(description="The alias through which the task added the asset.")
+    dag_id: str | None = Field(
+        description="Of the task whose success it was; null, as the three below, when it was emitted by hand."
+    )
+    run_id: str | None
+    task_id: str | None
+    map_index: int | None
+    actor: str
+
+
+class EventRequest(Request):
+    asset: str = Field(max_length=limits.ASSET_NAME)
+    extra: dict[str, Any] = Field(default_factory=dict, description="Passed on to the runs that it makes.")
+
+
+class Emitted(Record):
+    event_id: int
+    at: datetime
+    dag_ids: list[str] = Field(description="DAGs that wait for the asset and have the event now; paused ones do not.")

@@ -1,0 +1,67 @@
+"""What all records of REST have in common. Times are UTC, durations seconds.
+
+A client may be older than its API: it ignores fields that it does not know, and takes a word that is new to it (a state, a kind)
+as it is. Requests are read the other way round: what is not known in them is refused.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.json_schema import SkipJsonSchema
+
+from evenflow.contracts import limits
+from evenflow.core.limits import FIRST_YEAR, LAST_YEAR
+from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.core.states import RunState, TaskState
+
+T = TypeVar("T")
+
+INT32 = 2**31 - 1
+PATTERN = r"^[^/\s\x00-\x1f]+( [^/\s\x00-\x1f]+)*$"
+NAME_RULE = f"1 to {limits.NAME} characters, no slash, and no space but single ones inside"
+
+
+def checked_instant(instant: datetime) -> datetime:
+    """Raises :class:`ValueError` for one that has no offset, or is too far away to be computed with."""
+    if instant.tzinfo is None or not FIRST_YEAR <= instant.year <= LAST_YEAR:
+        raise ValueError(f"a date has an offset and is of the years {FIRST_YEAR} to {LAST_YEAR}")
+    return instant
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=limits.NAME, pattern=PATTERN)]
+Instant = Annotated[AwareDatetime, AfterValidator(checked_instant)]
+
+# Words of answers. The description lists those of this version; one of a newer API stays a plain string.
+Word = SkipJsonSchema[str]
+_known_first = Field(union_mode="left_to_right")
+RunWord = Annotated[RunState | Word, _known_first]
+TaskWord = Annotated[TaskState | Word, _known_first]
+ServiceWord = Annotated[ServiceState | Word, _known_first]
+ServiceKindWord = Annotated[ServiceKind | Word, _known_first]
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(defer_build=True)  # a command imports the records of a subject and reads one or two
+
+
+class Request(Record):
+    model_config = ConfigDict(extra="forbid", defer_build=False)
+
+
+class ErrorDetail(Record):
+    code: str = Field(description="For programs.")
+    message: str = Field(description="For people: what happened, to what, and what to do.")
+
+
+class ErrorAnswer(Record):
+    error: ErrorDetail
+
+
+class Page(Record, Generic[T]):
+    items: list[T]
+    limit: int
+    offset: int
+    more: bool = Field(description="Whether there are items after these.")

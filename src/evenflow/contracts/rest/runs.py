@@ -1,0 +1,150 @@
+"""Runs: asking for one, watching it, changing and ending it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from evenflow.contracts import limits
+from evenflow.contracts.rest.record import INT32, Instant, Name, Record, Request, RunWord, TaskWord
+from evenflow.core.operations import Only
+
+Note = Annotated[str, StringConstraints(min_length=1, max_length=limits.NOTE)]
+
+
+class RunRequest(Request):
+    run_id: Name | None = Field(default=None, description="Made from the time when absent.")
+    params: dict[str, Any] = Field(default={})
+    logical_date: Instant | None = Field(default=None, description="A DAG has at most one run of each.")
+    priority: int = Field(default=0, ge=-INT32, le=INT32, description="Runs of a higher one go first.")
+    note: Note | None = None
+
+
+class RunChange(Request):
+    note: Note | None = Field(description="Null takes it away.")
+
+
+class CancelRequest(Request):
+    state: Literal["queued", "running"] | None = Field(default=None, description="Only runs that are in this state.")
+    dry_run: bool = Field(default=False, description="Only say how many there are.")
+
+
+class CancelledRuns(Record):
+    runs: int = Field(description="How many are being cancelled that were not before; of a dry run, how many have not ended.")
+    more: bool = Field(description="Whether there are more than one request cancels: ask again.")
+
+
+class Run(Record):
+    dag_id: str
+    run_id: str
+    state: RunWord
+    run_type: str
+    version_number: int
+    params: dict[str, Any]
+    priority: int
+    run_after: datetime
+    logical_date: datetime | None
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    elapsed_s: float | None
+    reason: str | None
+    cancelled_by: str | None
+    note: str | None
+    backfill_id: int | None = Field(description="The backfill that made it, or made it run again.")
+    is_being_changed: bool = Field(description="Somebody cleared or marked something of it, and that has not taken effect yet.")
+    quarantine: str | None = Field(description="Why it is set aside: handling it raised an exception. Null for nearly all.")
+
+
+class TryProgress(Record):
+    task_id: str
+    map_index: int
+    at: datetime
+    label: str
+    done: int
+    total: int
+    detail: dict[str, Any]
+
+
+class CallbackRun(Record):
+    """A call of an author's function because of the run: a run of the DAG ``evenflow_callbacks``, of one task, ``callback``."""
+
+    run_id: str = Field(description="Name of the run of evenflow_callbacks; its log is that of the task callback.")
+    event: str = Field(description="on_failure_callback, deadline_callback, ...")
+    task_id: str | None = Field(description="Null: of the run as a whole.")
+    map_index: int | None
+    try_number: int | None
+    state: RunWord
+    created_at: datetime
+    reason: str | None
+
+
+class MissedDeadline(Record):
+    name: str
+    due_at: datetime
+
+
+class RunDetail(Run):
+    tasks_by_state: dict[TaskWord, int] = Field(description="Task instances, those of mapped tasks that wait included.")
+    progress: list[TryProgress] = Field(description="What running tries say of themselves.")
+    callbacks: list[CallbackRun] = Field(description="Functions that were called because of it, at most 100 of them.")
+    missed_deadlines: list[MissedDeadline]
+
+
+class RunName(Record):
+    dag_id: str
+    run_id: str
+    state: RunWord
+
+
+class RunEvent(Record):
+    at: datetime
+    event: str
+    state: RunWord
+    actor: str
+    detail: dict[str, Any] | None
+
+
+class Scope(Request):
+    """Which tasks of which runs."""
+
+    tasks: list[Name] | None = Field(
+        default=None, min_length=1, max_length=limits.OPERATED_TASKS, description="All of the run when absent."
+    )
+    map_indexes: list[Annotated[int, Field(ge=0)]] | None = Field(
+        default=None, min_length=1, max_length=limits.OPERATED_TASKS, description="Of mapped tasks, only these instances."
+    )
+    upstream: bool = Field(default=False, description="Also all that these tasks depend on.")
+    downstream: bool = Field(default=False, description="Also all that depends on these tasks.")
+    past: bool = Field(default=False, description="Also in the runs of the DAG before this one.")
+    future: bool = Field(default=False, description="Also in the runs of the DAG after this one.")
+    dry_run: bool = Field(default=False, description="Only say what would be touched.")
+
+
+class ClearRequest(Scope):
+    only: Only | None = Field(default=None, description="Only what failed (or could not start because of that), or what runs.")
+
+
+class MarkRequest(Scope):
+    state: Literal["success", "failed", "skipped"]
+
+
+class TouchedInstance(Record):
+    run_id: str
+    task_id: str
+    map_index: int
+    state: TaskWord = Field(description="As it was when this was asked.")
+
+
+class Operated(Record):
+    dry_run: bool
+    runs: list[str]
+    instances: list[TouchedInstance]
+    more: bool = Field(description="Whether there are more instances than are listed.")
+    total: int = Field(description="How many instances there are; at least so many unless `counted`.")
+    counted: bool
+    already: bool = Field(description="Of a mark: whether all that is meant was so already when this was asked.")

@@ -1,0 +1,82 @@
+"""What operators steer with: pools, settings, states of service."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from evenflow.contracts import limits
+from evenflow.contracts.rest.record import INT32, Record, Request, ServiceKindWord, ServiceWord
+from evenflow.core.service_states import ServiceState
+
+
+class Pool(Record):
+    name: str
+    description: str
+    slots: int
+    used: int
+    policy: str = Field(
+        description="Whether smaller tasks may pass one that does not fit: `backfill`, `strict`, `reserve-after=10m`."
+    )
+    while_deferred: str = Field(description="What becomes of a slot while its task is deferred: `hold` or `release`.")
+
+
+class PoolChange(Request):
+    slots: int = Field(ge=0, le=INT32)
+    description: str | None = Field(default=None, max_length=1_000, description="As it is when absent.")
+    policy: str | None = Field(default=None, max_length=50, description="As it is when absent; `backfill` for a new pool.")
+    while_deferred: str | None = Field(default=None, max_length=50, description="As it is when absent; `hold` for a new pool.")
+
+
+class SettingValue(Record):
+    name: str
+    value: Any
+    default: Any
+    kind: str = Field(description="What a value may be.")
+    meaning: str
+    changed_at: datetime | None = Field(description="Null: nobody has set it.")
+    changed_by: str | None
+    version: int | None = Field(description="Greater than that of any change before it, of whichever setting.")
+
+
+class SettingVersion(Record):
+    version: int
+    value: Any
+    unset: bool = Field(description="Somebody took back what was set; the value is the default.")
+    changed_at: datetime
+    changed_by: str
+
+
+class SettingRequest(Request):
+    value: Any
+
+
+class StandingObject(Record):
+    kind: ServiceKindWord
+    name: str = Field(description="Of the system: all.")
+    state: ServiceWord
+    since: datetime | None = Field(description="Null of an active object, and of a DAG that is paused and no more.")
+    actor: str | None
+    deadline: datetime | None = Field(description="Until when a drain waits.")
+    reason: str | None = Field(description="Why, when nobody asked for just this state.")
+
+
+class HeldByTask(Record):
+    dag_id: str
+    task_id: str
+    running: int
+    queued: int = Field(description="Wait for a worker.")
+    deferred: int = Field(description="Wait for their trigger, or are on their way back.")
+
+
+class ObjectStanding(StandingObject):
+    tries: int = Field(description="Tries in flight.")
+    tasks: list[HeldByTask] = Field(description="In flight, by task, the most first; not all when there are very many.")
+    runs: int | None = Field(description="Runs that run, of a DAG or of the system.")
+
+
+class StandingChange(Request):
+    state: ServiceState
+    within_s: float | None = Field(default=None, gt=0, le=limits.DRAIN, description="How long a drain waits at most.")

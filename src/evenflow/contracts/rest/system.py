@@ -1,0 +1,143 @@
+"""The state of the system: its services, its database, what is set aside, what was changed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from evenflow.contracts import limits
+from evenflow.contracts.rest.record import Record, Request, Word
+from evenflow.contracts.rest.steering import StandingObject
+
+
+class ServiceStatus(Record):
+    kind: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    state: str
+    started_at: datetime
+    beat_age_s: float
+    healthy: bool = Field(description="Its lease holds.")
+    detail: dict[str, Any]
+
+
+class OutrunTry(Record):
+    """A try that its worker cannot end: what it has started forks more quickly than it is killed."""
+
+    worker: str
+    host: str
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    since: datetime = Field(description="When the worker claimed it.")
+
+
+class QueueStatus(Record):
+    queue: str
+    waiting: int
+    running: int
+    oldest_waiting_s: float | None
+
+
+class DatabaseStatus(Record):
+    schema_version: int
+    server_version: str
+    database_bytes: int
+    oldest_snapshot_s: float | None
+
+
+class Status(Record):
+    version: str
+    services: list[ServiceStatus]
+    outrun: list[OutrunTry] = Field(description="Tries that their workers cannot end: the first 20.")
+    queues: list[QueueStatus]
+    runs_queued: int = Field(description="Runs that have not begun. At 10,000 counting ends.")
+    inbox: int = Field(description="Reports that no scheduler has applied yet.")
+    oldest_report_s: float | None
+    quarantined: dict[str, int] = Field(description="How much is set aside because handling it failed, by kind.")
+    database: DatabaseStatus
+    not_active: list[StandingObject] = Field(description="What is not in full service, but for DAGs that are only paused.")
+    triggers_waiting: int = Field(description="Triggers that no triggerer has. At 10,000 counting ends.")
+    triggers_running: int = Field(description="Triggers that a triggerer has. At 10,000 counting ends.")
+    history_days_ahead: int = Field(description="Days after today for which history has its partition; schedulers keep it at 7.")
+
+
+class Check(Record):
+    ok: bool
+    reason: str
+
+
+class Health(Record):
+    status: str
+    checks: dict[str, Check]
+
+
+class ServiceHealth(Record):
+    kind: str
+    name: str
+    state: str
+    healthy: bool = Field(description="Its lease holds.")
+    beat_age_s: float
+
+
+class SystemHealth(Record):
+    status: str = Field(description="`healthy`, `degraded` (a service is silent) or `unhealthy` (no service of a kind is healthy).")
+    missing: list[str] = Field(description="Kinds of service of which none is healthy.")
+    services: list[ServiceHealth]
+
+
+class ScrapeTarget(Record):
+    targets: list[str]
+    labels: dict[str, str]
+
+
+class Finding(Record):
+    kind: str = Field(description="What is wrong: a limit, lane, task, dispatch, run, counter, ...")
+    object: str = Field(description="Which one.")
+    found: str
+    expected: str
+
+
+class Audit(Record):
+    findings: list[Finding] = Field(description=f"At most {limits.FINDINGS} of each kind; none when all is well.")
+
+
+class ChangeEvent(Record):
+    event_id: int
+    at: datetime
+    actor: str = Field(description="The name of an operator's token, or the task that did it.")
+    action: str = Field(description="Kind and verb, such as `pool.set`.")
+    object: str = Field(description="What was changed; a run as DAG/RUN.")
+    detail: dict[str, Any] | None = Field(description="The new values. Never what is secret.")
+    token_id: int | None = Field(description="Of the token in the list; of a service that which its fleet was given.")
+    address: str | None = Field(description="Whence it was asked; null: on the database itself.")
+    request_id: str | None = Field(description="The request's `X-Request-ID`, or one that all its events have.")
+    times: int = Field(description="Above 1: that many in this period, counted together; the rest is of the last one.")
+    last_at: datetime | None = Field(description="When the last one of those was.")
+
+
+SetAsideKind = Literal["run", "schedule", "assets", "backfill"]
+_KIND = Field(description="A run; or what a schedule, assets or a backfill would have made.")
+Object = Annotated[
+    str, Field(max_length=1_000, description="DAG/RUN of a run, else the name of the DAG or the number of the backfill.")
+]
+
+
+class SetAside(Request):
+    kind: SetAsideKind = _KIND
+    object: Object
+
+
+class Released(Record):
+    kind: SetAsideKind | Word = _KIND
+    object: Object
+
+
+class QuarantineEntry(Released):
+    since: datetime
+    reason: str = Field(description="The exception and its place. Its text only where Evenflow wrote it itself.")

@@ -1,0 +1,105 @@
+"""What a client makes of answers, also of those of an API that is newer than itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import typing
+from dataclasses import MISSING, fields
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from evenflow.api.rest.app import rest_application
+from evenflow.cli.reasons import print_why
+from evenflow.cli.terminal import in_order, print_json
+from evenflow.contracts.rest import why
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.runs import RunDetail, RunName
+from evenflow.contracts.rest.sealed import StoredConnection
+from evenflow.contracts.rest.steering import StandingObject
+from evenflow.core.states import RunState, TaskState
+
+NOW = "2026-01-01T00:00:00Z"
+RUN: dict[str, Any] = {
+    "dag_id": "d", "run_id": "r", "state": "running", "run_type": "manual", "version_number": 1, "params": {}, "priority": 0,
+    "run_after": NOW, "logical_date": None, "data_interval_start": None, "data_interval_end": None, "created_at": NOW,
+    "started_at": None, "ended_at": None, "elapsed_s": None, "reason": None, "cancelled_by": None, "note": None,
+    "backfill_id": None, "is_being_changed": False, "quarantine": None, "tasks_by_state": {"running": 1}, "progress": [],
+    "callbacks": [], "missed_deadlines": [],
+}  # fmt: skip
+WHY = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": -1, "state": "none", "run_state": "running"}
+
+REASONS = [kind for kind in typing.get_args(why.Reason) if hasattr(kind, "__dataclass_fields__")]
+VALUES = {"str": "x", "int": 1, "float": 1.5, "bool": True, "datetime": NOW, "datetime | None": None, "str | None": None}
+
+
+def read(answer: Any, told: dict[str, Any]) -> Any:
+    return TypeAdapter(answer).validate_json(json.dumps(told))
+
+
+def test_a_known_state_is_itself() -> None:
+    run = read(RunDetail, RUN)
+    assert run.state is RunState.RUNNING
+    assert run.tasks_by_state == {TaskState.RUNNING: 1}
+
+
+def test_what_is_new_to_a_client_stops_nothing() -> None:
+    """Fields that it does not know are left out, words are kept as they are, and told after those that it knows."""
+    newer = {**RUN, "state": "on_hold", "tasks_by_state": {"on_hold": 2, "running": 1}, "invented_later": {"a": 1}}
+    run = read(RunDetail, newer)
+    assert (run.state, run.tasks_by_state) == ("on_hold", {"on_hold": 2, "running": 1})
+    assert in_order(run.tasks_by_state) == ["running", "on_hold"]
+    names = read(
+        Page[RunName], {"items": [{"dag_id": "d", "run_id": "r", "state": "on_hold"}], "limit": 1, "offset": 0, "more": False}
+    )
+    assert names.items[0].state == "on_hold"
+    standing = {"kind": "region", "name": "eu", "state": "melting", "since": None, "actor": None, "deadline": None, "reason": None}
+    assert read(StandingObject, standing).model_dump() == standing
+
+
+@pytest.mark.parametrize("kind", REASONS, ids=lambda kind: kind.__name__)
+def test_every_reason_is_read_as_what_it_is(kind: type[Any]) -> None:
+    told: dict[str, Any] = {}
+    for field in fields(kind):
+        told[field.name] = VALUES.get(str(field.type), []) if field.default is MISSING else field.default
+    (reason,) = read(why.Why, {**WHY, "reasons": [told]}).reasons
+    assert type(reason) is kind
+    (newer,) = read(why.Why, {**WHY, "reasons": [{**told, "invented_later": 1}]}).reasons
+    assert newer == reason
+
+
+def test_a_reason_that_is_new_to_a_client_is_told_as_that(capsys: pytest.CaptureFixture[str]) -> None:
+    found = read(why.Why, {**WHY, "reasons": [{"kind": "awaits_licence", "seats": 3}, {"kind": "next_round"}]})
+    assert found.reasons == [{"kind": "awaits_licence", "seats": 3}, why.NextRound()]
+    print_why(found)
+    assert "a reason that this command line does not know: awaits_licence" in capsys.readouterr().out.lower()
+
+
+def test_the_description_lists_the_words_of_this_version_and_no_others() -> None:
+    schemas = rest_application(None, tokens=None, log_directory=None, vault=None, judge=None, vitals=None, probes=None).openapi()[
+        "components"
+    ]["schemas"]
+    assert schemas["RunState"]["enum"] == [state.value for state in RunState]
+    assert schemas["RunDetail"]["properties"]["state"]["$ref"] == "#/components/schemas/RunState"
+    told = schemas["Why"]["properties"]["reasons"]["items"]["anyOf"]
+    assert [each["$ref"].rpartition("/")[2] for each in told] == [kind.__name__ for kind in REASONS]
+
+
+def test_json_has_the_names_of_the_api(capsys: pytest.CaptureFixture[str]) -> None:
+    told = {
+        "name": "c", "description": "", "dags": [], "changed_at": NOW, "changed_by": "me", "problem": None, "conn_type": "http",
+        "uri": "http://h", "login": None, "host": "h", "port": None, "schema": "s",
+    }  # fmt: skip
+    print_json({"connections": [read(StoredConnection, told)], "at": datetime(2026, 1, 1, tzinfo=UTC)})
+    assert json.loads(capsys.readouterr().out) == {"connections": [told], "at": NOW}
+
+
+def test_the_client_is_imported_without_the_records() -> None:
+    """A command pays for the records that it names, not for all that the client knows."""
+    code = "import sys, evenflow.client.rest; print(*sorted(m for m in sys.modules if m.startswith('evenflow.contracts.')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.split() == ["evenflow.contracts.rest"]
