@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import aiohttp
-import msgspec
 import pytest
 
 from evenflow.api import limits
@@ -15,7 +13,7 @@ from evenflow.api.kept import Kept
 from evenflow.api.service import ApiService
 from evenflow.cli import status as command
 from evenflow.client.rest import RestClient
-from evenflow.contracts.rest.system import Status
+from evenflow.contracts.rest.system import DatabaseStatus, Status
 from evenflow.core.service import missing_kinds
 from evenflow.runtime.exits import Exit
 from tests.api.world import World
@@ -137,19 +135,20 @@ async def test_deferred_tasks_without_a_triggerer_are_no_good_health(
 
 def test_people_are_told_what_waits(capsys: pytest.CaptureFixture[str]) -> None:
     """R-HA4."""
-    found: Any = msgspec.convert(
-        {
-            "version": "0",
-            "services": [],
-            "queues": [],
-            "inbox": 0,
-            "oldest_report_s": None,
-            "quarantined": {},
-            "database": {"server_version": "18", "schema_version": 1, "database_bytes": 1, "oldest_snapshot_s": None},
-            "triggers_waiting": 2,
-        },
-        Status,
-        strict=False,
+    found = Status(
+        version="0",
+        services=[],
+        outrun=[],
+        queues=[],
+        runs_queued=0,
+        inbox=0,
+        oldest_report_s=None,
+        quarantined={},
+        database=DatabaseStatus(server_version="18", schema_version=1, database_bytes=1, oldest_snapshot_s=None),
+        not_active=[],
+        triggers_waiting=2,
+        triggers_running=0,
+        history_days_ahead=7,
     )
     command._show(found, ["triggerer"])
     shown = capsys.readouterr()
