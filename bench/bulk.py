@@ -21,7 +21,7 @@ from crew import Crew
 from server import fresh_database, open_connection, serve
 from stored_shape import failed_run, store_specs
 
-from evenflow.api.limits import PAGE
+from evenflow.api.limits import OPERATED_COUNTED, PAGE
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
@@ -112,7 +112,7 @@ def _mapped(conn: psycopg.Connection[Any], url: str, size: int) -> dict[str, Any
     took_s, others = watch(conn, change, "select not exists (select from report where kind = 'operate')")
     clears = conn.execute("select count(*) from dag_run where clears = 1").fetchone()
     return {
-        "ok": clears == (2,) and shown == min(size, PAGE + 1),
+        "ok": clears == (2,) and shown == min(size, OPERATED_COUNTED),
         "total_s": round(dry_run_s + took_s, 3),
         "dry_run_s": round(dry_run_s, 3),
         **others,
@@ -133,7 +133,9 @@ def _half_done(conn: psycopg.Connection[Any], run_id: str, size: int) -> int:
 
 async def _dry_run(url: str, run_key: int) -> int:
     async with await connect_async(url, name="bench") as conn:
-        return len(await operators.list_touched(conn, [run_key], [(0, None)], ["failed", "skipped"], left=False, limit=PAGE + 1))
+        states = ["failed", "skipped"]
+        touched = operators.list_touched(conn, [run_key], [(0, None)], states, left=False, limit=PAGE, counted=OPERATED_COUNTED)
+        return int((await touched)[0]["total"])
 
 
 def _delete(conn: psycopg.Connection[Any], url: str, size: int) -> dict[str, Any]:
