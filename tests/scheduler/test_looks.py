@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import psycopg
@@ -46,6 +46,14 @@ def late(database_url: str) -> Iterator[list[Conn]]:
 
 def turn(world: Any) -> Progress:
     return advance(world.conn, world.catalog, sweep=False, helps_after_s=None)
+
+
+def commit_all(world: Any, late: list[Conn], under_way: Iterable[int]) -> None:
+    """What is under way of these is committed, and all turns are taken that there are for it."""
+    for n in under_way:
+        late[n].execute("commit")
+    while turn(world).again:
+        pass
 
 
 def left(world: Any) -> int:
@@ -214,10 +222,7 @@ def test_no_report_is_passed_over_in_random_orders_of_commits(world: Any, late: 
             while advance(world.conn, world.catalog, sweep=False, max_runs=r.choice([1, 200])).again:
                 pass
             assert left(world) == 0, "one that is committed is out of sight"
-    for n in under_way:
-        late[n].execute("commit")
-    while turn(world).again:
-        pass
+    commit_all(world, late, under_way)
     assert left(world) == 0
 
 
@@ -315,8 +320,5 @@ def test_no_queued_run_is_passed_over_in_random_orders_of_commits(
             while turn(world).again:
                 pass
             assert queued(world) == 0, "one that is committed is out of sight"
-    for n in under_way:
-        late[n].execute("commit")
-    while turn(world).again:
-        pass
+    commit_all(world, late, under_way)
     assert queued(world) == 0

@@ -8,7 +8,7 @@ import shutil
 import ssl
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -54,6 +54,9 @@ class Finding:
     verdict: Verdict
     found: str
     cure: str = ""
+
+
+Examine = Callable[[psycopg.Connection[Any], Settings], Finding]
 
 
 def diagnose(settings: Settings) -> Iterator[Finding]:
@@ -143,6 +146,23 @@ def _schema(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
     return Finding("Schema", Verdict.OK, "as this Evenflow needs it")
 
 
+def _once_there(what: str, *missing: type[psycopg.Error]) -> Callable[[Examine], Examine]:
+    """Of a database that is older than what is looked at, that is all there is to say. ``missing``: beside a table."""
+    older: tuple[type[psycopg.Error], ...] = (psycopg.errors.UndefinedTable, *missing)
+
+    def examine_if_there(examine: Examine) -> Examine:
+        def examined(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
+            try:
+                return examine(conn, settings)
+            except older:
+                return Finding(what, Verdict.OK, "not in use yet")
+
+        return examined
+
+    return examine_if_there
+
+
+@_once_there("Keys")
 def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
     file = settings.home / SECRETS_FILE
     if not settings.secret_keys and not file.exists():
@@ -151,23 +171,18 @@ def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
     from evenflow.runtime.keys import vault_of
     from evenflow.store.sealed import find_canary
 
-    try:
-        canary = find_canary(conn)
-    except psycopg.errors.UndefinedTable:
-        return Finding("Keys", Verdict.OK, "not in use yet")
+    canary = find_canary(conn)
     problem = None if canary is None else key_problem(canary, vault_of(settings))
     if problem is not None:
         return Finding("Keys", Verdict.FAIL, *_parted(problem))
     return Finding("Keys", Verdict.OK, "those of this home open connections and variables")
 
 
+@_once_there("Tokens", psycopg.errors.UndefinedColumn)
 def _tokens(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     from evenflow.store.tokens import list_neglected
 
-    try:
-        found = list_neglected(conn, long_days=LONG_DAYS, unused_days=UNUSED_DAYS, limit=NEGLECTED_SHOWN)
-    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
-        return Finding("Tokens", Verdict.OK, "not in use yet")
+    found = list_neglected(conn, long_days=LONG_DAYS, unused_days=UNUSED_DAYS, limit=NEGLECTED_SHOWN)
     if not found:
         return Finding("Tokens", Verdict.OK, f"all are in use, and none is good for more than {LONG_DAYS} days")
     told = "; ".join(
@@ -185,26 +200,22 @@ def _tokens(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     )
 
 
+@_once_there("Quarantine")
 def _quarantine(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     from evenflow.store.quarantine import count_all
 
-    try:
-        count = count_all(conn)
-    except psycopg.errors.UndefinedTable:
-        return Finding("Quarantine", Verdict.OK, "not in use yet")
+    count = count_all(conn)
     if not count:
         return Finding("Quarantine", Verdict.OK, "nothing is set aside")
     found = f"handling {counted(count, 'object')} failed"
     return Finding("Quarantine", Verdict.WARN, found, "To see why: evenflow quarantine list")
 
 
+@_once_there("DAG ids", psycopg.errors.UndefinedColumn)
 def _wanted(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     from evenflow.store.wanted import list_wanted
 
-    try:
-        wanted = list_wanted(conn, limit=WANTED_SHOWN)
-    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
-        return Finding("DAG ids", Verdict.OK, "not in use yet")
+    wanted = list_wanted(conn, limit=WANTED_SHOWN)
     if not wanted:
         return Finding("DAG ids", Verdict.OK, "no two files want the same")
     found = "; ".join(
@@ -213,26 +224,22 @@ def _wanted(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     return Finding("DAG ids", Verdict.WARN, found, "Rename one, or give it away: evenflow dags release ID --to BUNDLE")
 
 
+@_once_there("Triggers")
 def _triggers(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     from evenflow.store.deferrals import count_unserved
 
-    try:
-        count, queue = count_unserved(conn)
-    except psycopg.errors.UndefinedTable:
-        return Finding("Triggers", Verdict.OK, "not in use yet")
+    count, queue = count_unserved(conn)
     if not count:
         return Finding("Triggers", Verdict.OK, "none waits for a triggerer")
     found = f"{counted(count, 'deferred task')} wait for a triggerer, of queue {queue} for example"
     return Finding("Triggers", Verdict.WARN, found, "Start one that serves this queue: evenflow triggerer")
 
 
+@_once_there("Services")
 def _services(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     from evenflow.store.leases import list_lost
 
-    try:
-        lost = list_lost(conn)
-    except psycopg.errors.UndefinedTable:
-        return Finding("Services", Verdict.OK, "not in use yet")
+    lost = list_lost(conn)
     if not lost:
         return Finding("Services", Verdict.OK, "none was lost within the hour")
     names = ", ".join(f"{kind} {name} on {host}" for kind, name, host in lost)
@@ -240,13 +247,11 @@ def _services(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     return Finding("Services", Verdict.WARN, f"lost, and not replaced: {names}", cure)
 
 
+@_once_there("Tries")
 def _outrun(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     from evenflow.store.leases import list_outrun
 
-    try:
-        found = list_outrun(conn)
-    except psycopg.errors.UndefinedTable:
-        return Finding("Tries", Verdict.OK, "not in use yet")
+    found = list_outrun(conn)
     if not found:
         return Finding("Tries", Verdict.OK, "none that its worker cannot end")
     told = "; ".join(
