@@ -10,12 +10,13 @@ BIN := .venv/bin
 WORKERS ?= 2      # processes that run tests side by side
 SEEDS ?= 100      # scenarios of `make chaos`; ARGS="--first 17" begins with that seed
 SHAPE ?= b_i      # what `make bench` runs; bench/README.md lists the shapes
+LONGEST ?= 2      # seconds that a test of `make test` may take where nothing else wants the processors; tests/README.md
 ARGS ?=           # further arguments for evenflow, pytest or bench/run.py
 
-.PHONY: help setup demo up test test-slow chaos check format bench docs lock sbom clean
+.PHONY: help setup demo up test test-system test-slow chaos check format bench docs lock sbom clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-11s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:  ## Install what is missing: Python, Java, the pinned packages (the commands below do it by themselves)
 	@scripts/setup
@@ -26,11 +27,13 @@ demo: setup  ## Run the example pipeline on Spark: from nothing to a report with
 up: setup  ## Start Evenflow on this machine; Ctrl-C stops it
 	@$(BIN)/evenflow up $(ARGS)
 
-test: setup check-static  ## Run checks and tests, all but the slow ones
-	@echo "Tests marked slow are left out here; run them with: make test-slow"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
+test: setup check-static  ## Run checks and the tests that need no whole system
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not system" --keep-durations test --longest $(LONGEST) $(ARGS)
 
-test-slow: setup  ## Run the slow tests: faults, soaks, whole systems
+test-system: setup  ## Run the tests of whole systems: fleets, Spark, long explorations
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "system and not slow" --timeout 400 --keep-durations system $(ARGS)
+
+test-slow: setup  ## Run the slow tests: faults, soaks
 	@$(BIN)/python -m pytest -m slow $(ARGS)
 
 chaos: setup  ## Kill, freeze and cut off real processes, seed by seed: make chaos SEEDS=100 (at most 45 min)

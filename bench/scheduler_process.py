@@ -16,7 +16,7 @@ import threading
 from evenflow.core.metrics import CONTENDED_PICKS, DATABASE_FAILURES, ISOLATIONS, PICKS, SAMPLES
 from evenflow.runtime.lifecycle import host
 from evenflow.scheduler import service
-from evenflow.scheduler.advance import Progress
+from evenflow.scheduler.advance import TurnOutcome
 from evenflow.scheduler.tally import Tally
 from evenflow.store.activity import STATES
 
@@ -30,7 +30,7 @@ os.dup2(2, 1)  # what the service prints is its log
 class RecordingTally(Tally):
     """The scheduler's own, and each turn by itself."""
 
-    def add(self, progress: Progress, took_s: float) -> None:
+    def add(self, progress: TurnOutcome, took_s: float) -> None:
         super().add(progress, took_s)
         if progress.moves or progress.reports:
             taken.append((round(took_s * 1e3, 3), progress.starts, progress.started.lanes_touched))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from evenflow.scheduler.advance import Progress, advance
+from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.store.rows import Conn, execute
@@ -32,7 +32,7 @@ class Try(NamedTuple):
 class Turn:
     """One transaction of the scheduler, as the caller saw it."""
 
-    progress: Progress
+    progress: TurnOutcome
     ms: float
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -20,6 +21,7 @@ from evenflow.runtime.embedded import EmbeddedPostgres, programs
 from evenflow.runtime.embedded import server as embedded_server
 from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.migrate import migrate
+from tests.durations import Durations, add_options
 from tests.running import RunningEvenflow, running_evenflow
 
 _OTHER_SERVER = "EVENFLOW_TEST_POSTGRES"  # a directory with the bin, lib and share of another PostgreSQL, to run the tests on that
@@ -35,6 +37,13 @@ _FAST = {
     "log_min_duration_statement": "-1",
 }
 
+_MEMORY = Path("/dev/shm")
+_ROOM = 4 << 30  # the write-ahead log alone may have 2 GB
+
+# Fixtures that are a whole system: its tests are of `make test-system`. Of those that share one, one process runs all.
+_SYSTEMS = frozenset({"evenflow_up", "fleet", "schedulers"})
+_SHARED_SYSTEMS = ("evenflow_up",)
+
 # JVMs that live for seconds: to compile thoroughly what runs so briefly takes longer than to run it.
 _SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -48,13 +57,40 @@ def _use_other_server(installed: Path) -> None:
     vars(programs)["wheel_programs"] = vars(postgres_programs)["wheel_programs"] = lambda: installed / "bin"
 
 
+def _roomy_memory() -> Path | None:
+    """Where files are memory, if there is room for all that the server writes: to make and drop a database there costs half."""
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage(_MEMORY).free > _ROOM and os.access(_MEMORY, os.W_OK):
+            return _MEMORY
+    return None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)  # before those are left out that the command does not want
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        given = item.callspec.params if hasattr(item, "callspec") else {}  # a parameter may be called as a fixture is
+        needed = set(getattr(item, "fixturenames", ())) - given.keys()
+        if needed & _SYSTEMS or item.get_closest_marker("spark"):
+            item.add_marker("system")
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))  # one Spark at a time: two starve each other
+        for shared in _SHARED_SYSTEMS:
+            if shared in needed:
+                item.add_marker(pytest.mark.xdist_group(shared))
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Durations(config))
     if other := os.environ.get(_OTHER_SERVER):
         _use_other_server(Path(other))
     if not hasattr(config, "workerinput"):
         os.environ.setdefault("JDK_JAVA_OPTIONS", _SHORT_LIVED_JAVA)
         # Not pytest's own directory: that is 0700, and the server may run as another user.
-        directory = Path(tempfile.mkdtemp(prefix="evenflow-tests-"))
+        directory = Path(tempfile.mkdtemp(prefix="evenflow-tests-", dir=_roomy_memory()))
         directory.chmod(0o755)
         os.environ[_RUN_DIR] = str(directory)
         if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # dozens of processes: each would compile all that it imports
@@ -68,6 +104,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(directory)
 
 
+def _make_logins_cheap(conn: psycopg.Connection) -> None:
+    """The same password, but what guards it against guessing, twice 4,096 hashes a login, is 2 ms of CPU at both ends."""
+    conn.execute("set scram_iterations = 1")
+    conn.execute(sql.SQL("alter role current_user password {}").format(sql.Literal(conn.info.password)))
+
+
 @pytest.fixture(scope="session")
 def postgres() -> EmbeddedPostgres:
     """The embedded server of this test run, shared by all its processes."""
@@ -79,6 +121,7 @@ def postgres() -> EmbeddedPostgres:
         with connect(url, name="test") as conn:
             known = conn.execute("select from pg_database where datname = %s", [_TEMPLATE]).fetchone()
             if known is None:
+                _make_logins_cheap(conn)
                 conn.execute(sql.SQL("create database {}").format(sql.Identifier(_TEMPLATE)))
                 with connect(server.url(_TEMPLATE), name="test", timeouts=UNBOUNDED) as template:
                     migrate(template)

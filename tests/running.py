@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.runtime.presence import Presence, find
+from evenflow.runtime.presence import UpPresence, find
 
 START_WITHIN_S = 60.0
 
@@ -31,7 +31,7 @@ class RunningEvenflow:
     home: Path
     dags: Path
     process: subprocess.Popen[bytes]
-    presence: Presence
+    presence: UpPresence
     user: int | None = None  # as which it runs; else as the tests do
 
     @property
@@ -159,7 +159,7 @@ def environment(home: Path) -> dict[str, str]:
     return {**clean, "EVENFLOW_HOME": str(home), "EVENFLOW_API_PORT": "0", "EVENFLOW_DRAIN_TIMEOUT": "5", "COLUMNS": "150"}
 
 
-def _wait_until_ready(home: Path, process: subprocess.Popen[bytes]) -> Presence:
+def _wait_until_ready(home: Path, process: subprocess.Popen[bytes]) -> UpPresence:
     deadline = time.monotonic() + START_WITHIN_S
     while time.monotonic() < deadline:
         presence = find(home)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from evenflow.api.rest.app import PREFIX, rest_application
+from evenflow.api.rest.app import PREFIX, described_rest
 from scripts.reference.markdown import prose, table
-
-_NOTHING = cast(Any, None)  # the description of the API needs neither a database nor tokens
 
 _INTRODUCTION = f"""\
 JSON in and out, times in ISO 8601 and UTC. A running API describes itself, with all fields, at `{PREFIX}/openapi.json`.
@@ -17,9 +15,7 @@ A request shows an operator's token as `Authorization: Bearer ...`: the one in `
 
 
 def page() -> str:
-    described = rest_application(
-        _NOTHING, tokens=_NOTHING, log_directory=_NOTHING, vault=_NOTHING, judge=_NOTHING, vitals=_NOTHING, probes=_NOTHING
-    ).openapi()
+    described = described_rest().openapi()
     operations = [
         (method, path, operation) for path, methods in described["paths"].items() for method, operation in methods.items()
     ]

@@ -61,7 +61,7 @@ def page() -> str:
     ]
     parts += [_describe(name, getattr(evenflow, name)) for name in evenflow.__all__]
     parts += ["## DAG options", "`DAG(...)` and `@dag(...)` take these by keyword.", _options(dag, "DagOptions", _DAG_OPTIONS, {})]
-    defaults = {field.name: field.default for field in dataclasses.fields(options.Settings)}
+    defaults = {field.name: field.default for field in dataclasses.fields(options.TaskSettings)}
     parts += [
         "## Task options",
         "`@task(...)`, every operator and `default_args` take these. Durations are a timedelta or seconds.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenflow.core.metrics import METRICS
-from evenflow.core.observation import BOUNDS_S, Kind, Metric, Teller
+from evenflow.core.observation import BOUNDS_S, Metric, MetricKind, Teller
 from scripts.reference.markdown import table
 
 _INTRODUCTION = f"""\
@@ -38,5 +38,5 @@ def page() -> str:
 
 
 def _row(metric: Metric) -> tuple[str, ...]:
-    suffix = "_total" if metric.kind is Kind.COUNTER else ""
+    suffix = "_total" if metric.kind is MetricKind.COUNTER else ""
     return f"`{metric.name}{suffix}`", str(metric.kind), ", ".join(f"`{label}`" for label in metric.labels), metric.meaning

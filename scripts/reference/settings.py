@@ -7,7 +7,7 @@ from types import FunctionType
 from pydantic.fields import FieldInfo
 
 from evenflow.runtime import settings
-from evenflow.sdk.lookup import CONNECTION, ENV_PREFIXES
+from evenflow.sdk.secrets.lookup import CONNECTION, ENV_PREFIXES
 from scripts.reference.markdown import prose, table
 
 _COMPUTED = {

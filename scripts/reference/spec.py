@@ -8,7 +8,7 @@ import inspect
 from evenflow.core import model
 from scripts.reference.markdown import fields_of, prose, sentence, table, trailing_comments
 
-_TYPES = (model.DagSpec, model.TaskSpec, model.Mapping, model.MapInput, model.GroupSpec, model.Param, model.Schedule)
+_TYPES = (model.DagSpec, model.TaskSpec, model.Mapping, model.MapInput, model.GroupSpec, model.RunParamSpec, model.Schedule)
 
 
 def page() -> str:

@@ -21,41 +21,42 @@ from evenflow.sdk import timezone
 from evenflow.sdk.asset_events import AssetEvent
 from evenflow.sdk.assets import Asset, AssetAlias, AssetAll, AssetAny, AssetOrTimeSchedule, asset
 from evenflow.sdk.awaiting import wait_for
-from evenflow.sdk.bash import BashOperator
-from evenflow.sdk.branching import (
+from evenflow.sdk.callbacks import AsyncCallback, SyncCallback
+from evenflow.sdk.context import Context, TaskInstance, get_current_context
+from evenflow.sdk.dag import DAG, dag
+from evenflow.sdk.deadlines import DeadlineAlert, DeadlineReference
+from evenflow.sdk.edges import Label, chain, chain_linear, cross_downstream
+from evenflow.sdk.operator import BaseOperator, EmptyOperator, PythonOperator
+from evenflow.sdk.operators.bash import BashOperator
+from evenflow.sdk.operators.branching import (
     BaseBranchOperator,
     BranchPythonOperator,
     LatestOnlyOperator,
     ShortCircuitOperator,
     SkipMixin,
 )
-from evenflow.sdk.callbacks import AsyncCallback, SyncCallback
-from evenflow.sdk.connections import BaseHook, Connection, get_connection
-from evenflow.sdk.context import Context, TaskInstance, get_current_context
-from evenflow.sdk.dag import DAG, dag
-from evenflow.sdk.deadlines import DeadlineAlert, DeadlineReference
-from evenflow.sdk.decorators import task
-from evenflow.sdk.edges import Label, chain, chain_linear, cross_downstream
-from evenflow.sdk.isolated_tasks import (
+from evenflow.sdk.operators.decorators import task
+from evenflow.sdk.operators.isolated_tasks import (
     BranchExternalPythonOperator,
     BranchPythonVirtualenvOperator,
     ExternalPythonOperator,
     PythonVirtualenvOperator,
 )
-from evenflow.sdk.mail import send_email
-from evenflow.sdk.masking import mask_secret
-from evenflow.sdk.named_values import State, WeekDay
-from evenflow.sdk.notifiers import BaseNotifier, EmailNotifier, WebhookNotifier
-from evenflow.sdk.operators import BaseOperator, EmptyOperator, PythonOperator
-from evenflow.sdk.other_runs import ExternalTaskSensor, TriggerDagRunOperator
+from evenflow.sdk.operators.mail import send_email
+from evenflow.sdk.operators.notifiers import BaseNotifier, EmailNotifier, WebhookNotifier
+from evenflow.sdk.operators.other_runs import ExternalTaskSensor, TriggerDagRunOperator
+from evenflow.sdk.operators.remote_sensors import HttpSensor, SqlSensor
+from evenflow.sdk.operators.roles import setup, teardown
+from evenflow.sdk.operators.sensors import BaseSensorOperator, PokeReturnValue, PythonSensor
+from evenflow.sdk.operators.system_sensors import BashSensor, FileSensor
+from evenflow.sdk.operators.time_sensors import DateTimeSensor, DayOfWeekSensor, TimeDeltaSensor, TimeSensor
 from evenflow.sdk.params import Param
-from evenflow.sdk.remote_sensors import HttpSensor, SqlSensor
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
-from evenflow.sdk.sensors import BaseSensorOperator, PokeReturnValue, PythonSensor
-from evenflow.sdk.setup_teardown import setup, teardown
-from evenflow.sdk.system_sensors import BashSensor, FileSensor
+from evenflow.sdk.secrets.connections import BaseHook, Connection, get_connection
+from evenflow.sdk.secrets.masking import mask_secret
+from evenflow.sdk.secrets.named_values import State, WeekDay
+from evenflow.sdk.secrets.variables import Variable
 from evenflow.sdk.taskgroup import TaskGroup, task_group
-from evenflow.sdk.time_sensors import DateTimeSensor, DayOfWeekSensor, TimeDeltaSensor, TimeSensor
 from evenflow.sdk.timetables import (
     CronDataIntervalTimetable,
     CronTriggerTimetable,
@@ -65,7 +66,6 @@ from evenflow.sdk.timetables import (
     MultipleCronTriggerTimetable,
 )
 from evenflow.sdk.triggers import BaseTrigger, DateTimeTrigger, TimeDeltaTrigger, TriggerEvent
-from evenflow.sdk.variables import Variable
 from evenflow.sdk.xcomarg import XComArg
 
 if not TYPE_CHECKING:  # a type checker would take every name for one of ours

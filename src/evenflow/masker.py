@@ -1,6 +1,6 @@
 """Text without its secrets, in one pass over it however many they are.
 
-Apart from :mod:`evenflow.sdk.masking`, which says what is secret and is imported by authors: it stands on a library.
+Apart from :mod:`evenflow.sdk.secrets.masking`, which says what is secret and is imported by authors: it stands on a library.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
-from evenflow.sdk.lookup import ENV_PREFIXES
-from evenflow.sdk.masking import (
+from evenflow.sdk.secrets.lookup import ENV_PREFIXES
+from evenflow.sdk.secrets.masking import (
     MASK,
     MAX_FORM_BYTES,
     MAX_FORMS,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from evenflow.api import limits
 from evenflow.api.http_heads import BoundedHeads
 from evenflow.api.specs import checked_spec
-from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, Param, TaskSpec
+from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, RunParamSpec, TaskSpec
 from evenflow.errors import DagError
 from evenflow.process.frames import FrameBuffer, FrameTooLarge, pack_frame
 from evenflow.triggerer import said as triggerer_said
@@ -63,7 +63,7 @@ odd_specs = st.builds(
     dag_id=names,
     tasks=st.lists(tasks, max_size=6).map(tuple),
     groups=st.lists(st.builds(GroupSpec, group_id=names, parent=st.none() | positions), max_size=4).map(tuple),
-    params=st.dictionaries(names, st.builds(Param, default=json_values, schema=schemas), max_size=2),
+    params=st.dictionaries(names, st.builds(RunParamSpec, default=json_values, schema=schemas), max_size=2),
 )
 
 links = st.lists(st.sets(st.integers(0, 5), max_size=3), max_size=6)
@@ -84,6 +84,7 @@ def look(text: str) -> None:
         assert msgspec.json.decode(checked_spec(text).to_json(), type=DagSpec)
 
 
+@pytest.mark.system
 @few
 @given(specs)
 def test_specs_of_the_right_form(spec: DagSpec) -> None:
@@ -142,6 +143,7 @@ def test_heads_of_frames_of_any_form(read: Callable[[bytes], object], head: byte
         assert isinstance(found.get("key", ""), (str, int, type(None)))
 
 
+@pytest.mark.system
 def test_some_of_these_are_good() -> None:
     """Else nothing but refusals would be tested."""
     good = {"specs": 0, "heads": 0}

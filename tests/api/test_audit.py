@@ -9,6 +9,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from evenflow.client.rest import RestClient
 
 
@@ -21,6 +23,7 @@ async def test_an_audit_answers_what_is_wrong(api_url: str, operator_token: str,
         assert (await client.get_status()).version  # the connection went back as it was
 
 
+@pytest.mark.system
 async def test_the_command_says_what_is_wrong_and_exits_with_1(api_url: str, operator_token: str, world: Any) -> None:
     ours = {**os.environ, "EVENFLOW_API_URL": api_url, "EVENFLOW_TOKEN": operator_token, "COLUMNS": "200"}
 

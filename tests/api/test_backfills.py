@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evenflow.client.rest import RestClient
-from evenflow.core.model import DagSpec, Param, Schedule, TaskSpec
+from evenflow.core.model import DagSpec, RunParamSpec, Schedule, TaskSpec
 from evenflow.errors import ApiRefused
 from tests.api.world import World
 
@@ -18,7 +18,7 @@ DAILY = DagSpec(
     dag_id="daily",
     tasks=(TaskSpec(task_id="only", operator="python"),),
     schedule=Schedule(kind="cron", cron="@daily", trigger=True),
-    params={"n": Param(default=3, schema={"type": "integer", "minimum": 1})},
+    params={"n": RunParamSpec(default=3, schema={"type": "integer", "minimum": 1})},
 )
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evenflow.api.garbage import delete_some_logs
 from evenflow.api.logs import LogDirectory
 from evenflow.client.rest import RestClient
-from evenflow.errors import ApiRefused
-from evenflow.store import dag_deletion
+from evenflow.errors import ApiRefused, DatabaseUnavailable
+from evenflow.store import dag_deletion, operators
 from evenflow.store.connect import open_pool
 from tests.api.world import World
 
@@ -46,6 +47,26 @@ async def test_a_dag_is_deleted_with_its_history(rest: RestClient, world: World,
     assert world.all("select object from audit_event where action = 'dag.delete'") == ["sales"]
     with pytest.raises(ApiRefused, match="There is no DAG 'sales'"):
         await rest.delete_dag("sales")
+
+
+async def test_a_deletion_that_is_interrupted_is_told(
+    database_url: str, world: World, retired: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SE5: who deletes the history of a DAG stands in the events, however it ends."""
+    monkeypatch.setattr("evenflow.store.dag_deletion.RUNS_AT_ONCE", 10)
+    delete, parts = operators.delete_runs, iter([True, False])
+
+    async def interrupted(conn: Any, run_keys: Iterable[int]) -> int:
+        if not next(parts):
+            raise DatabaseUnavailable("gone")
+        return await delete(conn, run_keys)
+
+    monkeypatch.setattr("evenflow.store.operators.delete_runs", interrupted)
+    async with await open_pool(database_url, name="test", min_size=1, max_size=1) as pool, pool.connection() as conn:
+        with pytest.raises(DatabaseUnavailable):
+            await dag_deletion.delete_dag(conn, "sales", actor="ann")
+    assert world.one("select count(*) from dag_run") == 15
+    assert world.all("select actor, object from audit_event where action = 'dag.delete'") == [("ann", "sales")]
 
 
 async def test_not_while_its_file_is_there(rest: RestClient, world: World) -> None:

@@ -13,9 +13,9 @@ import pytest
 from evenflow.api import parsing
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
-from evenflow.core.model import DagSpec, DeadlineSpec, RetryRule, Schedule, TaskSpec
+from evenflow.core.model import DagSpec, DeadlineSpec, RetryRuleSpec, Schedule, TaskSpec
 from evenflow.errors import ApiRefused
-from evenflow.runtime.diagnosis import Verdict, _wanted
+from evenflow.runtime.diagnosis import Severity, _wanted
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.store.inbox import EXECUTOR_LOCK
 from evenflow.store.sql import sql
@@ -119,11 +119,11 @@ async def test_ids_that_two_files_want_are_listed(processor: ExecutionClient, wo
     await parsed(processor, "b", "1", ONE, TWO)
     assert list_wanted(world.db, limit=10) == [("one", "main", "b.py", "main", "a.py")]
     found = _wanted(world.db, None)
-    assert (found.verdict, found.found) == (Verdict.WARN, "one is a.py (bundle main)'s, and b.py (bundle main) wants it")
+    assert (found.verdict, found.found) == (Severity.WARN, "one is a.py (bundle main)'s, and b.py (bundle main) wants it")
     await see(processor, a="1", b="2")
     await parsed(processor, "b", "2", TWO)
     assert list_wanted(world.db, limit=10) == []
-    assert _wanted(world.db, None).verdict is Verdict.OK
+    assert _wanted(world.db, None).verdict is Severity.OK
 
 
 # -- parsing -----------------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ async def test_specs_that_make_no_sense(processor: ExecutionClient, world: World
         ({"pool_slots": 2**40}, "pool_slots is 1,099,511,627,776"),
         ({"retries": 40_000}, "retries is 40,000"),
         ({"retry_delay": -1e300}, "retry_delay is -1"),
-        ({"retry_rules": (RetryRule(delay=-1e300),)}, "the delay of retry rule 1 is -1"),
+        ({"retry_rules": (RetryRuleSpec(delay=-1e300),)}, "the delay of retry rule 1 is -1"),
         ({"outlets": ("\u4e2d" * 501,)}, "has more than 1,500 bytes"),
         ({"callbacks": ("on_success_callback",) * 101}, "the number of callbacks is 101"),
         ({"task_id": "last"}, "two tasks with one task_id"),

@@ -13,15 +13,13 @@ import pytest
 from evenflow.api import limits
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.refusals import refusal
-from evenflow.api.rest.app import rest_application
+from evenflow.api.rest.app import described_rest
 from evenflow.api.tokens import SERVICE_KINDS
 from evenflow.wire import messages as m
 from tests.api.world import World
 from tests.tokens import fleet_token, service_token
 
-DESCRIPTION: dict[str, Any] = rest_application(
-    None, tokens=None, log_directory=None, vault=None, judge=None, vitals=None, probes=None
-).openapi()
+DESCRIPTION: dict[str, Any] = described_rest().openapi()
 
 
 @pytest.fixture

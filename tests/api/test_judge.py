@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.api import limits
 from evenflow.api.judge import Judge
-from evenflow.core.model import DagSpec, Param, TaskSpec
+from evenflow.core.model import DagSpec, RunParamSpec, TaskSpec
 from evenflow.errors import ParamError
 
 # Each level asks the next one twice: 2**60 looks, from a schema of three kilobytes.
@@ -38,11 +38,11 @@ async def test_a_schema_that_takes_for_ever_is_an_error_and_the_loop_goes_on(jud
     ticking = asyncio.create_task(tick())
     began = time.process_time()
     with pytest.raises(ParamError, match="cannot be checked: that takes more than 1 s"):
-        await judge.params({"p": Param(default="x", schema=WITHOUT_END)}, {})
+        await judge.params({"p": RunParamSpec(default="x", schema=WITHOUT_END)}, {})
     ticking.cancel()
     assert ticks > 5, "others were served meanwhile"
     assert time.process_time() - began < 0.9, "the work was done by another process"
-    good = {"p": Param(default="x", schema={"type": "string"})}
+    good = {"p": RunParamSpec(default="x", schema={"type": "string"})}
     assert await judge.params(good, {"p": "y"}) == {"p": "y"}, "and the next one is judged as ever"
 
 
@@ -74,7 +74,7 @@ async def test_one_bad_spec_is_told_from_the_good_ones_beside_it(judge: Judge) -
 
 
 async def test_parameters_without_schemas_ask_nobody(judge: Judge) -> None:
-    assert await judge.params({"p": Param(default=1)}, {"p": 2}) == {"p": 2}
+    assert await judge.params({"p": RunParamSpec(default=1)}, {"p": 2}) == {"p": 2}
     assert judge._template is None
     with pytest.raises(ParamError, match="has no parameter 'q'"):
-        await judge.params({"p": Param(default=1)}, {"q": 2})
+        await judge.params({"p": RunParamSpec(default=1)}, {"q": 2})

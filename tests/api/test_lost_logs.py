@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.api import limits
-from evenflow.api.logs import Chunk, LogDirectory, LogName, Stored, writer_of
+from evenflow.api.logs import Chunk, LogDirectory, LogName, StoredLogs, writer_of
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import LogsNotStored
@@ -23,7 +23,7 @@ NAME = LogName("d", "r", "t", -1, 1)
 LOST = LostLog(bytes=40, lines=3, since=90, until=30, reason="No space\nleft on device")
 
 
-async def put(logs: LogDirectory, offset: int, data: bytes, *, lost: LostLog | None = None, name: LogName = NAME) -> Stored:
+async def put(logs: LogDirectory, offset: int, data: bytes, *, lost: LostLog | None = None, name: LogName = NAME) -> StoredLogs:
     return await logs.append([Chunk(name, writer_of(1), offset, data, lost)])
 
 
@@ -227,9 +227,9 @@ asyncio.run(main())
 """
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.splitlines() == [
-        "Stored(offsets=[1000], failure='')",
-        "Stored(offsets=[1500], failure='[Errno 27] File too large')",
-        "Stored(offsets=[2000], failure='')",
+        "StoredLogs(offsets=[1000], failure='')",
+        "StoredLogs(offsets=[1500], failure='[Errno 27] File too large')",
+        "StoredLogs(offsets=[2000], failure='')",
     ]
     assert "logs of tasks cannot be stored: [Errno 27] File too large" in done.stderr
     assert "logs of tasks are stored again" in done.stderr

@@ -16,7 +16,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.observation import Reading, Teller
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.duties import Presence
+from evenflow.scheduler.duties import SchedulerPresence
 from evenflow.scheduler.tally import Tally
 from evenflow.store.leases import list_lost
 from evenflow.store.sql import sql
@@ -73,7 +73,7 @@ def test_a_scheduler_shows_its_own_share(world: World) -> None:
 async def test_a_service_that_misses_its_beats_is_unhealthy_everywhere(api: ApiService, api_url: str, world: World) -> None:
     """R-HA4: in the metrics, and in ``/health``; and the same name again, alive, counts."""
     api._probes._kept._kept_s = 0.0  # each look is a fresh one
-    presence = Presence(Vitals(Teller.SCHEDULER, "s1"))
+    presence = SchedulerPresence(Vitals(Teller.SCHEDULER, "s1"))
     presence.beat(world.db)
     key = {"kind": "scheduler", "name": "s1"}
     assert of(await scrape(api_url), "evenflow_service_healthy", **key) == 1
@@ -116,7 +116,7 @@ async def test_where_services_tell_their_metrics(api_url: str, world: World) -> 
     for name, address in (("s1", "127.0.0.1:1"), ("s2", "127.0.0.1:2"), ("s3", "")):
         vitals = Vitals(Teller.SCHEDULER, name)
         vitals.address = address
-        Presence(vitals).beat(world.db)
+        SchedulerPresence(vitals).beat(world.db)
     world.db.execute("update service set state = 'lost' where name = 's2'")
     status, targets = await get(f"{api_url}/metrics/targets")
     assert status == 200

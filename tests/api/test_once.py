@@ -39,18 +39,18 @@ def next_try(world: World, epoch: int = 8) -> str:
 async def test_it_lives_across_tries_and_what_was_there_first_stays(client: ExecutionClient, world: World, token: str) -> None:
     first = await ask(client, token)
     assert not first.found
-    assert len(first.key) == 32
+    assert len(first.idempotency_key) == 32
     assert (await put(client, token, {"id": 7})).value == {"id": 7}
     assert (await put(client, token, {"id": 8})).value == {"id": 7}
     again = await ask(client, next_try(world))
-    assert (again.found, again.value, again.key, again.secret) == (True, {"id": 7}, first.key, False)
+    assert (again.found, again.value, again.idempotency_key, again.secret) == (True, {"id": 7}, first.idempotency_key, False)
 
 
 async def test_the_key_is_kept_before_anything_is_stored(client: ExecutionClient, world: World, token: str) -> None:
     """A try that dies while it submits has used it already."""
-    key = (await ask(client, token)).key
+    key = (await ask(client, token)).idempotency_key
     again = await ask(client, next_try(world))
-    assert (again.found, again.key) == (False, key)
+    assert (again.found, again.idempotency_key) == (False, key)
 
 
 async def test_null_is_a_value(client: ExecutionClient, token: str) -> None:
@@ -61,14 +61,14 @@ async def test_null_is_a_value(client: ExecutionClient, token: str) -> None:
 
 
 async def test_what_is_forgotten_begins_anew(client: ExecutionClient, world: World, token: str) -> None:
-    key = (await ask(client, token)).key
+    key = (await ask(client, token)).idempotency_key
     await put(client, token, 1)
     await client.ask(token, "forget_once", q.ForgetOnce(name="job"))
     with pytest.raises(ApiRefused, match="it was forgotten"):
         await put(client, token, 2)
     answer = await ask(client, token)
     assert not answer.found
-    assert answer.key != key
+    assert answer.idempotency_key != key
 
 
 async def test_a_secret_is_sealed(client: ExecutionClient, world: World, token: str) -> None:

@@ -9,13 +9,13 @@ import aiohttp
 import pytest
 
 from evenflow.api import limits
-from evenflow.api.kept import Kept
+from evenflow.api.kept import SharedReading
 from evenflow.api.service import ApiService
 from evenflow.cli import status as command
 from evenflow.client.rest import RestClient
 from evenflow.contracts.rest.system import DatabaseStatus, Status
 from evenflow.core.service import missing_kinds
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 from tests.api.world import World
 from tests.tokens import fleet_token
 
@@ -40,7 +40,7 @@ class Counting:
 async def test_however_many_ask_it_is_read_once() -> None:
     """R-SE2: and an error is told to all who wait for it, too."""
     counting = Counting()
-    kept = Kept(counting.read, kept_s=3600.0, at_most_s=60.0)
+    kept = SharedReading(counting.read, kept_s=3600.0, at_most_s=60.0)
     asking = [asyncio.create_task(kept.get()) for _ in range(50)]
     await asyncio.sleep(0)
     asking[0].cancel()  # who goes takes nobody with them
@@ -54,7 +54,7 @@ async def test_however_many_ask_it_is_read_once() -> None:
 
 
 async def test_what_takes_too_long_is_told_so() -> None:
-    kept = Kept(Counting().read, kept_s=1.0, at_most_s=0.01)
+    kept = SharedReading(Counting().read, kept_s=1.0, at_most_s=0.01)
     with pytest.raises(TimeoutError):
         await kept.get()
 
@@ -122,15 +122,15 @@ async def test_deferred_tasks_without_a_triggerer_are_no_good_health(
         monkeypatch.setattr(command, "remote", remote)
         return await command.status(json=True)
 
-    assert await told() == (200, [], Exit.OK)
+    assert await told() == (200, [], ExitCode.OK)
     world.dispatch(world.run(world.version()), 5, resume=True)
     world.db.execute("update deferral set purpose = null, due_at = now()")
-    assert await told() == (503, ["triggerer"], Exit.UNREACHABLE)
+    assert await told() == (503, ["triggerer"], ExitCode.UNREACHABLE)
     world.db.execute(service, ["triggerer", "t"])
     world.db.execute("update deferral set triggerer_id = (select service_id from service where kind = 'triggerer')")
-    assert await told() == (200, [], Exit.OK)
+    assert await told() == (200, [], ExitCode.OK)
     world.db.execute("update service set beat_at = now() - interval '1 minute' where kind = 'triggerer'")
-    assert await told() == (503, ["triggerer"], Exit.UNREACHABLE), "those of one that is silent run nowhere"
+    assert await told() == (503, ["triggerer"], ExitCode.UNREACHABLE), "those of one that is silent run nowhere"
 
 
 def test_people_are_told_what_waits(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.store.sealed import WAITING
 from evenflow.wire import messages as m
 from tests.api.world import World, new_worker
+from tests.nesting import nested
 from tests.tokens import key_state
 
 
@@ -62,6 +63,21 @@ async def test_what_no_database_could_apply_is_bounded_or_refused(client: Execut
     answer = await client.report(m.Reports(reports=reports))
     assert (answer.accepted, answer.refused_at) == (1, [1])
     assert world.one("select (payload ->> 'ran_s')::float from report") == REPORT_AGE
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (m.AssetChange(asset="a", uri="a", extra={"n": nested(40)}), "is nested more than 32 levels deep"),
+        (m.AssetChange(asset="a", uri="a", extra={"n": "x" * 20_000}), "above the limit of 16,384 bytes"),
+        (m.AssetChange(asset="a", uri="a" * 2_000), "The URI of the asset 'a' is above the limit"),
+    ],
+)
+async def test_an_event_is_one_of_a_thousand(client: ExecutionClient, world: World, change: m.AssetChange, words: str) -> None:
+    """R-SE2: who looks at the events of an asset reads as many at once, and a task's process says what it likes."""
+    world.dispatch(world.run(world.version()), 5)
+    answer = await client.report(m.Reports(reports=[success(world.try_token(5), produced=[change])]))
+    assert words in answer.refused[0]
 
 
 async def test_absent_facts_are_absent(client: ExecutionClient, world: World) -> None:
@@ -222,6 +238,8 @@ async def test_what_a_deferred_try_waits_for_is_sealed(client: ExecutionClient, 
     [
         ({"trigger_kwargs": {"x": "y" * limits.DEFERRED}}, "the arguments of trigger x.Waits"),
         ({"kwargs": {"x": "y" * limits.DEFERRED}}, "the arguments of method go"),
+        ({"kwargs": {"x": nested(200)}}, "the arguments of method go is nested more than 128 levels deep"),
+        ({"trigger_kwargs": {"x": nested(900)}}, "the arguments of trigger x.Waits is nested more than 128 levels deep"),
         ({"trigger": ""}, "class path of the trigger"),
         ({"queue": "x" * 501}, "name of the queue"),
     ],

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
+import aiohttp
 import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
-from evenflow.core.model import DagSpec, Param, Schedule, TaskSpec
+from evenflow.core.model import DagSpec, RunParamSpec, Schedule, TaskSpec
 from evenflow.errors import ApiRefused
 from tests.api.world import SPEC, World
 from tests.tokens import operator_token
@@ -27,13 +28,43 @@ SCHEDULED = DagSpec(
     display_name="Every night's news",
     owner_links={"ada": "mailto:ada@example.com"},
     schedule=Schedule(kind="cron", cron="0 3 * * *", timezone="Europe/Berlin"),
-    params={"day": Param(required=True, schema={"type": "string"}), "n": Param(default=3, schema={"type": "integer"})},
+    params={
+        "day": RunParamSpec(required=True, schema={"type": "string"}),
+        "n": RunParamSpec(default=3, schema={"type": "integer"}),
+    },
     tags=("a", "b"),
     owner="ada",
     description="Every night.",
     doc="# Long text",
     max_active_tasks=None,
 )
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "flaw"),
+    [
+        (
+            "dags/sales/runs",
+            '{"params": {"n": %s}}' % ("[" * 500 + "]" * 500),
+            "The parameter 'n' is nested more than 32 levels deep",
+        ),
+        ("dags/sales/runs", '{"params": {"n": NaN}}', "The parameter 'n' holds nan"),
+        ("dags/sales/runs", r'{"params": {"\ud800": 1}}', "holds half a character"),
+        ("assets/events", r'{"asset": "x", "extra": {"n": "\ud800"}}', "The extra of the event holds half a character"),
+        ("variables/v", r'{"value": "\ud800"}', "The variable 'v' holds half a character"),
+    ],
+)
+async def test_what_could_not_be_shown_is_not_stored(
+    api_url: str, operator_token: str, world: World, path: str, body: str, flaw: str
+) -> None:
+    """R-SE2: one such run would keep the list of all from being shown."""
+    world.version()
+    header = {"Authorization": f"Bearer {operator_token}", "Content-Type": "application/json"}
+    method = "PUT" if path.startswith("variables") else "POST"
+    async with aiohttp.request(method, f"{api_url}/api/v1/{path}", data=body, headers=header) as answer:
+        assert answer.status == 422
+        assert flaw in (await answer.json())["error"]["message"]
+    assert world.one("select count(*) from dag_run") == 0
 
 
 # -- DAGs --------------------------------------------------------------------------------------------------------------

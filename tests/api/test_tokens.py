@@ -225,11 +225,9 @@ def every_route() -> list[tuple[str, str, frozenset[str]]]:
 
 
 def _rest_paths() -> dict[str, dict[str, object]]:
-    from evenflow.api.rest.app import rest_application
+    from evenflow.api.rest.app import described_rest
 
-    paths = rest_application(None, tokens=None, log_directory=None, vault=None, judge=None, vitals=None, probes=None).openapi()[
-        "paths"
-    ]
+    paths = described_rest().openapi()["paths"]
     return {path: methods for path, methods in paths.items() if not path.startswith(("/metrics", "/health"))}
 
 
@@ -273,6 +271,7 @@ def void_tokens(world: World) -> dict[str, str]:
     return void
 
 
+@pytest.mark.system
 async def test_no_route_works_without_the_right_token(api_url: str, tokens: dict[str, str], world: World) -> None:
     """R-CS1"""
     wrong: list[str] = []

@@ -191,6 +191,8 @@ async def test_an_event_is_sealed_and_a_copy_of_it_is_stored_too(waiting: World,
     [
         (b"x" * (limits.DEFERRED + 1), "The event of a trigger is above the limit of 65,536 bytes"),
         (b"{", "The event of a trigger is not JSON"),
+        (b"[" * 30_000 + b"]" * 30_000, "The event of a trigger is not JSON"),
+        (b"[" * 200 + b"]" * 200, "The event of a trigger is nested more than 128 levels deep"),
     ],
 )
 async def test_an_event_that_cannot_be_stored_is_refused_alone(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,12 +12,13 @@ import pytest
 
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
-from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, MapInput, Mapping, Param, Schedule, TaskSpec
+from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, MapInput, Mapping, RunParamSpec, Schedule, TaskSpec
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
 from evenflow.wire.code import pack
 from tests.api.world import CODE, CODE_HASH, World
+from tests.nesting import nested
 
 DAY = "2026-03-01T00:00:00+00:00"
 
@@ -34,7 +36,7 @@ OTHER = DagSpec(
         TaskSpec(task_id="g.h.c", operator="python", upstream=(0,), group=1),
     ),
     groups=(GroupSpec(group_id="g"), GroupSpec(group_id="g.h", parent=0)),
-    params={"n": Param(default=1, schema={"type": "integer"})},
+    params={"n": RunParamSpec(default=1, schema={"type": "integer"})},
 )
 
 
@@ -127,6 +129,24 @@ async def test_triggers_once_however_often_it_asks(client: ExecutionClient, worl
     assert world.all("select event, actor from run_event") == [("triggered", "task asking/mine/ask #0")]
     world.db.execute("update task_instance set tries_before = 2")  # as an operator's clear leaves it
     assert (await trigger(client, later_try)).run_id != first.run_id
+
+
+@pytest.mark.parametrize(
+    ("conf", "flaw"),
+    [
+        ({"n": nested(33)}, "nested more than 32 levels"),
+        ({"n": nested(900)}, "nested more than 32 levels"),
+        ({"n": math.inf}, "holds inf"),
+    ],
+)
+async def test_a_run_that_nobody_could_be_shown_is_not_made(
+    client: ExecutionClient, world: World, token: str, conf: dict[str, Any], flaw: str
+) -> None:
+    """R-SE2: the list of all runs has its params, and workers are told them."""
+    world.version(OTHER)
+    with pytest.raises(ApiRefused, match=f"The parameter 'n' .*{flaw}"):
+        await trigger(client, token, conf=conf)
+    assert world.one("select count(*) from dag_run where dag_id = 'other'") == 0
 
 
 async def test_a_run_of_somebody_else(client: ExecutionClient, world: World, token: str) -> None:

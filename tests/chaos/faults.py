@@ -33,6 +33,7 @@ BACK_S = 10  # the clock of the database: so much longer waits what waits for a 
 
 Tries = set[tuple[str, str, str, int]]
 
+# Not what has ended, as yet unread in the inbox: of that nothing is lost.
 IN_HAND = """
 select r.dag_id, r.run_id, t.task_id, d.map_index
 from dispatch d
@@ -40,6 +41,7 @@ join service s on s.service_id = d.worker_id
 join dag_run r using (run_key)
 join task t using (version_key, task_index)
 where s.name = %s and s.state in ('active', 'draining')
+  and not exists (select from report p where p.run_key = d.run_key and p.epoch = d.epoch and p.kind <> 'started')
 """
 ENDS = "select count(*) from task_event where event in ('succeed', 'fail', 'retry', 'defer')"
 INCARNATIONS = "select count(*) from incarnation"
@@ -92,9 +94,11 @@ class Strike:
         return found[0]
 
     def choose_busy(self) -> Member:
-        """A worker that has tries in hand, which are then noted as lost."""
+        """A worker that has tries in hand, which are then noted as lost: what was triggered before may have ended already."""
+        self.load.wave(("long",))
 
         def busy() -> Member | None:
+            self.load.insist()
             member = self.choose(Kind.WORKER)
             self.lost = {(row[0], row[1], row[2], row[3]) for row in self.cluster.all(IN_HAND, member.name)}
             return member if self.lost else None
@@ -250,7 +254,7 @@ def postgres_killed(s: Strike) -> None:
 
 def fail_over(s: Strike, *, loses: bool) -> None:
     """R-HA18: the primary dies, and a standby takes its place, which with ``loses`` lacks the last commits."""
-    standby = s.cluster.follow()
+    standby, asked = s.cluster.follow(), s.load.asked
     standby.catch_up()
     if loses:
         standby.lose_touch()
@@ -268,7 +272,7 @@ def fail_over(s: Strike, *, loses: bool) -> None:
     s.cluster.until(lambda: s.cluster.one(INCARNATIONS) == incarnations + 1, "a new incarnation, and one", within_s=20)
     if loses:
         assert s.cluster.one(ENDS) < before + ended, "nothing was lost: this shows nothing"
-    s.load.ask_again()
+    s.load.ask_again(asked)
 
 
 def postgres_restarted(s: Strike) -> None:

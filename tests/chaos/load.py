@@ -50,9 +50,15 @@ class Load:
         shutil.copy(DAGS / LATER, self._cluster.home / "dags" / LATER)
         self.runs += NIGHTS
 
-    def ask_again(self) -> None:
-        """For all of them, since the control plane may have forgotten some that it has accepted."""
-        self._unanswered = [*self._asked]
+    def ask_again(self, since: int) -> None:
+        """For what was asked for after the first so many, since the control plane may have forgotten some that it has accepted."""
+        late = self._asked[since:]
+        self._unanswered = [*(asked for asked in self._unanswered if asked not in late), *late]
+
+    @property
+    def asked(self) -> int:
+        """How often somebody has asked for a run."""
+        return len(self._asked)
 
     def _ask(self, asked: list[Asked]) -> None:
         self._asked += asked

@@ -18,7 +18,7 @@ from evenflow.cli.status import _doing, _show
 from evenflow.cli.terminal import duration
 from evenflow.contracts.rest.system import DatabaseStatus, OutrunTry, ServiceStatus, Status
 from evenflow.errors import ParamError
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.store.migrate import SCHEMA_VERSION, migrations
@@ -38,7 +38,7 @@ def leaves() -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("command", leaves(), ids=" ".join)
 def test_every_command_explains_itself(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*command, "--help"]) == Exit.OK
+    assert run([*command, "--help"]) == ExitCode.OK
     shown = capsys.readouterr().out
     assert f"Usage: evenflow {' '.join(command)}" in shown.replace("pytest", "evenflow")
     assert len(shown.splitlines()) > 3
@@ -69,7 +69,7 @@ def test_the_list_of_commands_loads_nothing_that_it_does_not_need() -> None:
     "arguments", [["bogus"], ["run"], ["up", "--port", "many"], ["tokens", "create", "boss"], ["dags", "show"]]
 )
 def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(arguments) == Exit.USAGE
+    assert run(arguments) == ExitCode.USAGE
     assert "Error" in capsys.readouterr().err
 
 
@@ -80,7 +80,7 @@ def test_versions(evenflow) -> None:
 
 def test_a_database_that_is_down(evenflow, tmp_path: Path) -> None:
     done = evenflow("db", "check", DATABASE_URL=f"postgresql:///x?host={tmp_path}")
-    assert done.returncode == Exit.UNREACHABLE
+    assert done.returncode == ExitCode.UNREACHABLE
     assert done.stdout == ""
     assert done.stderr == (
         f"Error: PostgreSQL at postgresql:///x?host={tmp_path} cannot be reached: No such file or directory. "
@@ -95,13 +95,13 @@ def test_a_traceback_is_shown_when_it_is_asked_for(evenflow, tmp_path: Path) -> 
 
 def test_a_wrong_setting(evenflow) -> None:
     done = evenflow("status", API_PORT="many")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert done.stderr.startswith("Error: EVENFLOW_API_PORT: input should be a valid integer")
 
 
 def test_nobody_is_there(evenflow) -> None:
     done = evenflow("dags", "list", TOKEN="x", API_URL="http://127.0.0.1:1")
-    assert done.returncode == Exit.UNREACHABLE
+    assert done.returncode == ExitCode.UNREACHABLE
     assert "The Evenflow API at http://127.0.0.1:1 cannot be reached" in done.stderr
     assert "cannot be reached: Connection refused. Start it" in done.stderr
     assert "evenflow up" in done.stderr
@@ -109,31 +109,34 @@ def test_nobody_is_there(evenflow) -> None:
 
 def test_no_token(evenflow, home: Path) -> None:
     done = evenflow("dags", "list", HOME=str(home / "elsewhere"))
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "There is no token to show the API" in done.stderr
 
 
+@pytest.mark.system
 def test_the_embedded_database(evenflow, home: Path) -> None:
     assert evenflow("db", "start").returncode == 0
-    assert evenflow("db", "check").returncode == Exit.UNREACHABLE
+    assert evenflow("db", "check").returncode == ExitCode.UNREACHABLE
     first = migrations()[0]
     assert json.loads(evenflow("db", "migrate", "--json").stdout)["applied"][0] == {"version": first.version, "name": first.name}
     assert evenflow("db", "migrate").stdout == f"nothing to do, the schema is at version {SCHEMA_VERSION}\n"
     assert f"schema version {SCHEMA_VERSION}, fine" in evenflow("db", "check").stdout
     assert json.loads(evenflow("db", "url", "--json").stdout)["url"].startswith("postgresql://evenflow:")
     assert evenflow("db", "psql", "--", "-Atc", "select name from pool order by name").stdout == "callback_pool\ndefault_pool\n"
-    assert evenflow("db", "psql", "--", "-c", "nonsense").returncode == Exit.USAGE
+    assert evenflow("db", "psql", "--", "-c", "nonsense").returncode == ExitCode.USAGE
     assert evenflow("db", "stop").stdout == "the embedded PostgreSQL is stopped\n"
     assert evenflow("db", "stop").stdout == "the embedded PostgreSQL does not run\n"
 
 
+@pytest.mark.system
 def test_the_embedded_one_is_not_touched_when_another_is_named(evenflow, database_url: str) -> None:
     assert "schema version" in evenflow("db", "check", DATABASE_URL=database_url).stdout
     done = evenflow("db", "stop", DATABASE_URL=database_url)
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "not the embedded one. Unset EVENFLOW_DATABASE_URL" in done.stderr
 
 
+@pytest.mark.system
 def test_tokens(evenflow, database_url: str) -> None:
     """R-CS10: the text alone goes to where it is taken; what `revoke` needs is told beside it."""
     done = evenflow("tokens", "create", "worker", DATABASE_URL=database_url)
@@ -146,13 +149,13 @@ def test_tokens(evenflow, database_url: str) -> None:
     assert re.fullmatch(
         rf"It is token {number}, good until \d{{4}}-.+\. To revoke it, type: evenflow tokens revoke {number}\n", done.stderr
     )
-    assert evenflow("tokens", "revoke", str(number), DATABASE_URL=database_url).returncode == Exit.OK
+    assert evenflow("tokens", "revoke", str(number), DATABASE_URL=database_url).returncode == ExitCode.OK
 
 
 def test_doctor_finds_everything_well(evenflow, database_url: str) -> None:
     done = evenflow("doctor", "--json", DATABASE_URL=database_url, API_PORT="0")
     findings = {finding["what"]: finding for finding in json.loads(done.stdout)["findings"]}
-    assert done.returncode == Exit.OK, findings
+    assert done.returncode == ExitCode.OK, findings
     assert {name: findings[name]["verdict"] for name in ("Database", "Schema", "Clock", "LISTEN", "Home")} == dict.fromkeys(
         ("Database", "Schema", "Clock", "LISTEN", "Home"), "ok"
     )
@@ -216,11 +219,12 @@ def test_doctor_names_tokens_that_are_forgotten(evenflow, db, database_url: str)
     assert [what.partition(" 2")[0] for _, _, what in told] == ["is good until", *["was not used for 30 days"] * 2]
 
 
+@pytest.mark.system
 def test_who_reads_the_whole_database_is_told(evenflow, db, database_url: str, tmp_path: Path) -> None:
     """R-SE5: before they have it. A dump that is refused, for its file is there, has read nothing."""
     file = tmp_path / "all.dump"
-    assert evenflow("db", "dump", str(file), DATABASE_URL=database_url).returncode == Exit.OK
-    assert evenflow("db", "dump", str(file), DATABASE_URL=database_url).returncode != Exit.OK
+    assert evenflow("db", "dump", str(file), DATABASE_URL=database_url).returncode == ExitCode.OK
+    assert evenflow("db", "dump", str(file), DATABASE_URL=database_url).returncode != ExitCode.OK
     evenflow("db", "psql", "--", "--command", "select 1", DATABASE_URL=database_url)
     told = db.execute("select action from audit_event where action like 'db.%' order by event_id").fetchall()
     assert [action for (action,) in told] == ["db.dump", "db.psql"]
@@ -228,7 +232,7 @@ def test_who_reads_the_whole_database_is_told(evenflow, db, database_url: str, t
 
 def test_doctor_names_the_cure(evenflow, empty_database_url: str) -> None:
     done = evenflow("doctor", DATABASE_URL=empty_database_url, API_URL="http://127.0.0.1:1", WORKRES="3")
-    assert done.returncode == Exit.UNREACHABLE
+    assert done.returncode == ExitCode.UNREACHABLE
     for text in ("Type: evenflow db migrate", "EVENFLOW_WORKRES is no setting. Did you mean EVENFLOW_WORKERS?", "does not answer"):
         assert text in done.stdout
     assert "2 of these must be cured before Evenflow works." in done.stdout
@@ -236,10 +240,11 @@ def test_doctor_names_the_cure(evenflow, empty_database_url: str) -> None:
 
 def test_a_service_without_a_token_says_how_to_get_one(evenflow) -> None:
     done = evenflow("worker", API_URL="http://127.0.0.1:1")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "evenflow tokens create worker. Then set EVENFLOW_TOKEN." in done.stderr
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("service", "warns"), [("worker", True), ("processor", True), ("triggerer", True), ("scheduler", False)])
 def test_what_runs_user_code_as_root_says_so(evenflow, empty_database_url: str, service: str, warns: bool) -> None:
     """R-SE1"""
@@ -251,19 +256,19 @@ def test_what_runs_user_code_as_root_says_so(evenflow, empty_database_url: str, 
 
 def test_a_service_on_a_database_that_is_not_migrated(evenflow, empty_database_url: str) -> None:
     done = evenflow("scheduler", DATABASE_URL=empty_database_url)
-    assert done.returncode == Exit.UNREACHABLE
+    assert done.returncode == ExitCode.UNREACHABLE
     assert "Type: evenflow db migrate" in done.stderr
 
 
 def test_up_in_a_folder_that_does_not_exist(evenflow) -> None:
     done = evenflow("up", "--dags", "nowhere")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "nowhere does not exist. Make it, or name another with --dags." in done.stderr
 
 
 def test_run_of_a_file_that_does_not_exist(evenflow) -> None:
     done = evenflow("run", "nowhere.py")
-    assert (done.returncode, done.stderr) == (Exit.USAGE, "Error: There is no file nowhere.py.\n")
+    assert (done.returncode, done.stderr) == (ExitCode.USAGE, "Error: There is no file nowhere.py.\n")
 
 
 def test_params() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from evenflow.cli.dag_graph import dot_lines, mermaid_lines, tree_lines
 from evenflow.contracts.rest.dags import DagTask
 from tests.cli.conftest import Evenflow
@@ -16,6 +18,7 @@ def test_all_is_well(evenflow: Evenflow, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "1 file, 1 DAG, 0 errors, 0 warnings\n"), done.stderr
 
 
+@pytest.mark.system
 def test_every_error_has_its_place(evenflow: Evenflow, tmp_path: Path) -> None:
     files = {
         "cycle": "from evenflow import DAG, task\n\nwith DAG('c'):\n"
@@ -99,6 +102,7 @@ def test_what_a_file_from_airflow_needs_is_listed(evenflow: Evenflow, tmp_path: 
     assert done.returncode == 1
 
 
+@pytest.mark.system
 def test_a_syntax_error_shows_line_and_caret(evenflow: Evenflow, tmp_path: Path) -> None:
     """R-CS10"""
     (tmp_path / "a.py").write_text("from evenflow import DAG\n\ndef f(:\n    pass\n")
@@ -152,6 +156,7 @@ def test_a_file_that_takes_too_long_says_where_it_is(evenflow: Evenflow, tmp_pat
     assert "evenflow/" not in done.stdout.partition("innermost")[2]
 
 
+@pytest.mark.system
 def test_a_file_named_as_a_module_of_python_breaks_no_other(evenflow: Evenflow, tmp_path: Path) -> None:
     """R-CS10: each file has its own error, and the name that is taken is told once."""
     (tmp_path / "email.py").write_text("from evenflow import DAG\nDAG('m', catchupp=True)\n")
@@ -173,6 +178,7 @@ def test_a_file_named_as_a_module_of_python_breaks_no_other(evenflow: Evenflow, 
     assert "email.py is hidden" in found[2]["message"]
 
 
+@pytest.mark.system
 def test_all_templates_of_a_file_that_are_none_are_told(evenflow: Evenflow, tmp_path: Path) -> None:
     """R-CS10: and what else is wrong with its DAGs, without a run."""
     (tmp_path / "query.sh").write_text("echo {% if ds %}")
@@ -202,6 +208,7 @@ def test_all_templates_of_a_file_that_are_none_are_told(evenflow: Evenflow, tmp_
     assert found["line"] == 2
 
 
+@pytest.mark.system
 def test_an_ignore_file_of_airflows_is_told(evenflow: Evenflow, tmp_path: Path) -> None:
     """It is not read, so what it names is loaded: until it is renamed, or there is one of our own."""
     (tmp_path / "old").mkdir()

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from evenflow.cli.app import run
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 
 ME = f"{getpass.getuser()} on {socket.gethostname()}"
 
@@ -29,9 +29,9 @@ def events(db: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
 
 def test_psql_is_told_with_who_opened_it(db: psycopg.Connection[Any], capfd: pytest.CaptureFixture[str]) -> None:
     """R-SE1: before a statement is executed, so that none can hide it; what was typed is not told."""
-    assert run(["db", "psql", "--", "-Atc", "select count(*) from audit_event where action = 'db.psql'"]) == Exit.OK
+    assert run(["db", "psql", "--", "-Atc", "select count(*) from audit_event where action = 'db.psql'"]) == ExitCode.OK
     assert capfd.readouterr().out == "1\n"
-    assert run(["db", "psql", "--", "-c", "nonsense"]) == Exit.USAGE
+    assert run(["db", "psql", "--", "-c", "nonsense"]) == ExitCode.USAGE
     assert events(db) == [(ME, "db.psql", "database")] * 2
 
 
@@ -40,7 +40,7 @@ def test_psql_opens_a_database_that_cannot_tell_it(
 ) -> None:
     """It is for databases that are broken, too, and says that nobody will know."""
     monkeypatch.setenv("EVENFLOW_DATABASE_URL", empty_database_url)
-    assert run(["db", "psql", "--", "-Atc", "select 1"]) == Exit.OK
+    assert run(["db", "psql", "--", "-Atc", "select 1"]) == ExitCode.OK
     shown = capfd.readouterr()
     assert shown.out == "1\n"
     assert "events do not tell of this" in shown.err
@@ -50,7 +50,7 @@ def test_a_fence_is_told_with_the_incarnation_that_it_begins(
     db: psycopg.Connection[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """R-HA18: in the same transaction, so there is neither without the other."""
-    assert run(["db", "fence", "--json"]) == Exit.OK
+    assert run(["db", "fence", "--json"]) == ExitCode.OK
     begun = json.loads(capsys.readouterr().out)["incarnation"]
     assert events(db) == [(ME, "db.fence", "database")]
     row = db.execute(
@@ -63,6 +63,6 @@ def test_a_fence_is_told_with_the_incarnation_that_it_begins(
 def test_a_fence_that_cannot_be_told_does_not_happen(db: psycopg.Connection[Any]) -> None:
     db.execute("alter table audit_event add constraint never check (action <> 'db.fence')")
     before = db.execute("select count(*) from incarnation").fetchone()
-    assert run(["db", "fence"]) != Exit.OK
+    assert run(["db", "fence"]) != ExitCode.OK
     assert events(db) == []
     assert db.execute("select count(*) from incarnation").fetchone() == before

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from evenflow.api.vault import Vault
 from tests.cli.conftest import Evenflow
 
@@ -16,6 +18,7 @@ def test_a_password_is_not_taken_from_the_command_line(evenflow: Evenflow) -> No
     assert evenflow("variables", "set", "api_token", "open-sesame").returncode == 2
 
 
+@pytest.mark.system
 def test_extras_are_not_taken_from_the_command_line(evenflow: Evenflow) -> None:
     """R-CS10: which of them are secret only the system knows."""
     for uri in (

@@ -106,6 +106,13 @@ def test_tasks_and_their_logs(cli: CommandLine) -> None:
     assert "seven is unlucky" in log["log"]
     assert log["complete"]
     assert "is mapped: say which instance" in cli.refused("tasks", "logs", "steered", "check", "--run", "unlucky")
+    assert "There is no try 5 of the task 'numbers': it has had 1 of them." in cli.refused(
+        "tasks", "logs", "steered", "numbers", "--run", "unlucky", "--try", "5"
+    )
+    code, out, told = cli("tasks", "logs", "steered", "check", "--run", "unlucky", "--map-index", "99")
+    assert (code, out) == (0, "")
+    assert "The log is empty: the task has not begun, or has printed nothing." in told
+    assert "evenflow why steered/unlucky check --map-index 99\n" in told
     assert "has no task 'nope'" in cli.refused("tasks", "logs", "steered", "nope", "--run", "unlucky")
 
 

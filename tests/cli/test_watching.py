@@ -15,19 +15,19 @@ from rich.console import Console
 
 from evenflow.cli import run_lines, run_live, run_summary, run_watch, terminal
 from evenflow.cli.run_live import LiveView, StateBar, most_telling
-from evenflow.cli.run_tasks import Snapshot, task_rows
+from evenflow.cli.run_tasks import RunSnapshot, task_rows
 from evenflow.cli.run_watch import watch_run
 from evenflow.client.rest import LogText
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import RunDetail, TryProgress
-from evenflow.contracts.rest.tasks import TaskInstance
+from evenflow.contracts.rest.tasks import InstanceSummary
 from evenflow.errors import ApiUnavailable
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-def instance(task_id: str, state: str, map_index: int = -1, **given: Any) -> TaskInstance:
+def instance(task_id: str, state: str, map_index: int = -1, **given: Any) -> InstanceSummary:
     values = {
         "try_number": 1,
         "queued_at": NOW,
@@ -38,12 +38,12 @@ def instance(task_id: str, state: str, map_index: int = -1, **given: Any) -> Tas
         "worker": None,
         "losses": 0,
     }
-    return TaskInstance(task_id=task_id, operator="python", map_index=map_index, state=state, **{**values, **given})
+    return InstanceSummary(task_id=task_id, operator="python", map_index=map_index, state=state, **{**values, **given})
 
 
 def snapshot(
-    state: str, *instances: TaskInstance, progress: list[TryProgress] | None = None, reason: str | None = None
-) -> Snapshot:
+    state: str, *instances: InstanceSummary, progress: list[TryProgress] | None = None, reason: str | None = None
+) -> RunSnapshot:
     counts: dict[str, int] = {}
     for one in instances:
         counts[one.state] = counts.get(one.state, 0) + 1
@@ -54,13 +54,13 @@ def snapshot(
         elapsed_s=None, reason=reason, cancelled_by=None, tasks_by_state=counts, progress=progress or [], note=None,
         is_being_changed=False, quarantine=None, backfill_id=None, callbacks=[], missed_deadlines=[],
     )  # fmt: skip
-    return Snapshot(run, instances, all_tasks=True)
+    return RunSnapshot(run, instances, all_tasks=True)
 
 
 class Script:
     """A client that tells one snapshot after the other, the last one for ever."""
 
-    def __init__(self, *snapshots: Snapshot | Exception) -> None:
+    def __init__(self, *snapshots: RunSnapshot | Exception) -> None:
         self._snapshots = list(snapshots)
         self.cancelled = 0
         self.asked = asyncio.Event()
@@ -73,7 +73,7 @@ class Script:
         self._now = now
         return now.run
 
-    async def list_tasks(self, dag_id: str, run_id: str, *, state: str | None = None, limit: int = 100) -> Page[TaskInstance]:
+    async def list_tasks(self, dag_id: str, run_id: str, *, state: str | None = None, limit: int = 100) -> Page[InstanceSummary]:
         return Page(items=[i for i in self._now.instances if state in (None, i.state)], limit=limit, offset=0, more=False)
 
     async def read_log(self, dag_id: str, run_id: str, task_id: str, *, map_index: int) -> LogText:
@@ -105,7 +105,7 @@ async def test_a_run_that_succeeds(screen: Callable[[], str]) -> None:
             instance("load", "success", ended_at=NOW + timedelta(seconds=3)),
         ),
     )
-    assert await watch_run(client, "census", "manual__1", interrupt="cancel") == Exit.OK
+    assert await watch_run(client, "census", "manual__1", interrupt="cancel") == ExitCode.OK
     assert screen() == (
         "12:00:00 census manual__1 is queued\n"
         "12:00:00 census manual__1 is running\n"
@@ -132,7 +132,7 @@ async def test_a_run_that_fails_tells_each_reason_and_how_to_see_the_log(screen:
             reason="1 task failed",
         ),
     )
-    assert await watch_run(client, "census", "manual__1", interrupt="cancel") == Exit.FAILED
+    assert await watch_run(client, "census", "manual__1", interrupt="cancel") == ExitCode.FAILED
     assert "↻ parse up_for_retry" in screen()
     assert "✗ parse[2] failed in try 3: killed by SIGKILL: out of memory\n" in screen()
     assert "  evenflow tasks logs census parse --run manual__1 --map-index 2\n" in screen()
@@ -141,7 +141,7 @@ async def test_a_run_that_fails_tells_each_reason_and_how_to_see_the_log(screen:
 
 async def test_json_is_all_that_is_printed(screen: Callable[[], str], capsys: pytest.CaptureFixture[str]) -> None:
     client = Script(snapshot("failed", instance("a", "failed", reason="no")))
-    assert await watch_run(client, "census", "manual__1", interrupt="cancel", progress="json") == Exit.FAILED
+    assert await watch_run(client, "census", "manual__1", interrupt="cancel", progress="json") == ExitCode.FAILED
     assert screen() == ""
     assert '"failed_tasks":[{"task_id":"a"' in capsys.readouterr().out
 
@@ -151,7 +151,7 @@ async def test_ctrl_c_cancels_the_run_and_shows_its_end(screen: Callable[[], str
     watching = asyncio.create_task(watch_run(client, "census", "manual__1", interrupt="cancel"))
     await client.asked.wait()
     os.kill(os.getpid(), signal.SIGINT)
-    assert await asyncio.wait_for(watching, 5) == Exit.FAILED
+    assert await asyncio.wait_for(watching, 5) == ExitCode.FAILED
     assert client.cancelled == 1
     assert "cancelled by me" in screen()
 
@@ -169,7 +169,7 @@ async def test_a_second_ctrl_c_leaves_the_run_to_itself(screen: Callable[[], str
     os.kill(os.getpid(), signal.SIGINT)
     await asyncio.wait_for(cancelled.wait(), 5)
     os.kill(os.getpid(), signal.SIGINT)
-    assert await asyncio.wait_for(watching, 5) == Exit.INTERRUPTED
+    assert await asyncio.wait_for(watching, 5) == ExitCode.INTERRUPTED
     assert "The run goes on. To watch it: evenflow runs watch census manual__1" in screen()
 
 
@@ -178,13 +178,13 @@ async def test_watching_alone_never_cancels(screen: Callable[[], str]) -> None:
     watching = asyncio.create_task(watch_run(client, "census", "manual__1", interrupt="leave"))
     await client.asked.wait()
     os.kill(os.getpid(), signal.SIGINT)
-    assert await asyncio.wait_for(watching, 5) == Exit.INTERRUPTED
+    assert await asyncio.wait_for(watching, 5) == ExitCode.INTERRUPTED
     assert client.cancelled == 0
 
 
 async def test_an_api_that_restarts_is_waited_for(screen: Callable[[], str]) -> None:
     client = Script(snapshot("running"), ApiUnavailable("gone"), snapshot("success"))
-    assert await watch_run(client, "census", "manual__1", interrupt="leave") == Exit.OK
+    assert await watch_run(client, "census", "manual__1", interrupt="leave") == ExitCode.OK
     assert "The API is away; waiting for it." in screen()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from evenflow.api.rest.app import rest_application
+from evenflow.api.rest.app import described_rest
 from evenflow.cli.reasons import print_why
 from evenflow.cli.terminal import in_order, print_json
 from evenflow.contracts.rest import why
@@ -80,9 +80,7 @@ def test_a_reason_that_is_new_to_a_client_is_told_as_that(capsys: pytest.Capture
 
 
 def test_the_description_lists_the_words_of_this_version_and_no_others() -> None:
-    schemas = rest_application(None, tokens=None, log_directory=None, vault=None, judge=None, vitals=None, probes=None).openapi()[
-        "components"
-    ]["schemas"]
+    schemas = described_rest().openapi()["components"]["schemas"]
     assert schemas["RunState"]["enum"] == [state.value for state in RunState]
     assert schemas["RunDetail"]["properties"]["state"]["$ref"] == "#/components/schemas/RunState"
     told = schemas["Why"]["properties"]["reasons"]["items"]["anyOf"]

@@ -68,6 +68,7 @@ def _by_cronsim(expression: str, after: datetime, zone: ZoneInfo) -> datetime:
     raise AssertionError("cronsim has no next tick")
 
 
+@pytest.mark.system
 @given(EXPRESSIONS, st.one_of(INSTANTS, CHANGES), st.sampled_from(ZONES))
 @settings(max_examples=200, deadline=None)
 def test_next_is_as_cronsim_says(expression: str, after: datetime, zone_name: str) -> None:
@@ -92,6 +93,7 @@ def test_next_is_as_cronsim_says(expression: str, after: datetime, zone_name: st
     assert Cron.parse(expression).next(after, zone) == expected
 
 
+@pytest.mark.system
 @given(EXPRESSIONS, CHANGES, st.sampled_from([*ZONES, *NOT_AS_CRONSIM]))
 @settings(max_examples=100, deadline=None)
 def test_next_is_by_definition(expression: str, after: datetime, zone_name: str) -> None:
@@ -112,6 +114,28 @@ def test_next_is_by_definition(expression: str, after: datetime, zone_name: str)
     expected = next((tick for tick in ticks if tick > after), None)
     found = cron.next(after, zone)
     assert found == expected or (expected is None and found > minutes[-1] - timedelta(hours=2))
+
+
+FAR_APART = st.sampled_from(["29 2 *", "29 2 */7", "31 12 MON#5", "L 2 5L", "1 1,7 *", "LW 3 *", "30 */5 SAT", "1 */11 5L"])
+TIMES = st.sampled_from(["* *", "*/7 *", "0 0", "30 23", "15,45 0-2", "59 */5"])
+FAR_CHANGES = ["America/Havana", "Atlantic/Azores", "Pacific/Apia", "America/Toronto", *ZONES, *NOT_AS_CRONSIM]
+
+
+@pytest.mark.system
+@given(TIMES, FAR_APART, st.datetimes(datetime(1930, 1, 1), datetime(2040, 1, 1)), st.sampled_from(FAR_CHANGES))
+@settings(max_examples=100, deadline=None)
+def test_what_is_years_away_is_found_as_from_the_day_before(time: str, day: str, moment: datetime, zone_name: str) -> None:
+    """R-HA12. Years are passed over at once, and nothing in them, whatever the clocks did meanwhile."""
+    cron, zone, after = Cron.parse(f"{time} {day}"), ZoneInfo(zone_name), moment.replace(tzinfo=UTC)
+    found = cron.next(after, zone)
+    near = after
+    while near + timedelta(days=2) < found:  # in steps that pass over nothing that is not looked at
+        near += timedelta(days=2)
+        assert cron.next(near, zone) == found
+    first = cron.day_from(after.date())
+    days = [after.date() + timedelta(days=n) for n in range((first - after.date()).days + 1)]
+    assert [named for named in days if cron.matches_day(named)] == [first]
+    assert cron.day_until(first - timedelta(days=1)) < after.date() <= first
 
 
 def _fits(cron: Cron, wall: datetime) -> bool:

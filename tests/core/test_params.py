@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
-from evenflow.core.model import Param
+from evenflow.core.model import RunParamSpec
 from evenflow.errors import BadSetting, ParamError
 from evenflow.sdk import params
 from evenflow.sdk.param_schema import check_schema, checked_params, problem_of_value
 from tests.watchdog import within
 
-SPECS = {"n": Param(default=3, schema={"type": "integer", "minimum": 1}), "name": Param(required=True, schema={"type": "string"})}
+SPECS = {
+    "n": RunParamSpec(default=3, schema={"type": "integer", "minimum": 1}),
+    "name": RunParamSpec(required=True, schema={"type": "string"}),
+}
 
 
 def test_given_values_win_over_defaults() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.core.model import RetryRule, TaskSpec
+from evenflow.core.model import RetryRuleSpec, TaskSpec
 from evenflow.core.retry import MAX_DELAY_S, matching_rule, may_retry, next_delay
 
 
@@ -30,8 +30,8 @@ def test_no_delay_at_all() -> None:
     assert next_delay(spec(retry_delay=0.0, retry_exponential_backoff=3.0), 5) == 0.0
 
 
-def rule(*names: str, **fields: Any) -> RetryRule:
-    return RetryRule(exceptions=names, **fields)
+def rule(*names: str, **fields: Any) -> RetryRuleSpec:
+    return RetryRuleSpec(exceptions=names, **fields)
 
 
 @pytest.mark.parametrize(

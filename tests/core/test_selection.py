@@ -54,6 +54,7 @@ def agrees(model: Model, steps: Steps) -> None:
         assert model.stranded() == []
 
 
+@pytest.mark.system
 @settings(QUIET)
 @given(models, steps)
 def test_decisions_equal_an_exhaustive_scan(model: Model, steps: Steps) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.api.specs import checked_spec
 from evenflow.core import limits
-from evenflow.core.model import DagSpec, DeadlineSpec, GroupSpec, MapInput, Mapping, Param, RetryRule, Schedule, TaskSpec
+from evenflow.core.model import DagSpec, DeadlineSpec, GroupSpec, MapInput, Mapping, RetryRuleSpec, RunParamSpec, Schedule, TaskSpec
 from evenflow.errors import DagError, DagTooLarge
 from tests.watchdog import within
 
@@ -106,16 +106,16 @@ FORGED = {
         "cron expressions",
     ),
     "a condition of conditions": (spec(schedule=Schedule(kind="assets", assets={"all": [DEEP]})), "no condition over assets"),
-    "a default of lists in lists": (spec(params={"p": Param(default=DEEP)}), "levels deep"),
-    "a schema without end": (spec(params={"p": Param(schema={"enum": ["x" * limits.MAX_SCHEMA_BYTES]})}), "its schema has"),
-    "a schema that is none": (spec(params={"p": Param(schema={"type": 7})}), "This is no JSON Schema"),
+    "a default of lists in lists": (spec(params={"p": RunParamSpec(default=DEEP)}), "levels deep"),
+    "a schema without end": (spec(params={"p": RunParamSpec(schema={"enum": ["x" * limits.MAX_SCHEMA_BYTES]})}), "its schema has"),
+    "a schema that is none": (spec(params={"p": RunParamSpec(schema={"type": 7})}), "This is no JSON Schema"),
     "a link that runs": (spec(owner_links={"me": "javascript:alert(1)"}), "must begin with one of: https://"),
     "a link of two lines": (spec(owner_links={"me": "https://x\n<script>"}), "must begin with one of: https://"),
     "a doc without end": (spec(doc="x" * (limits.MAX_DOC_CHARS + 1)), "characters in doc_md"),
     "tags without end": (spec(tags=tuple(f"t{n}" for n in range(limits.MAX_NAMES + 1))), "tags (limit 1,000)"),
     "a queue without end": (spec(task(queue="q" * 251)), "characters in queue"),
     "an event that there is not": (spec(task(callbacks=("on_sunday",))), "no event 'on_sunday'"),
-    "a rule that there is not": (spec(task(retry_rules=(RetryRule(action="wait"),))), "a retry rule says 'wait'"),
+    "a rule that there is not": (spec(task(retry_rules=(RetryRuleSpec(action="wait"),))), "a retry rule says 'wait'"),
     "a hold that there is not": (spec(task(while_deferred={"pool": "eat"})), "while_deferred says 'eat'"),
     "a timeout of 1e300 s": (spec(task(execution_timeout=1e300)), "execution_timeout is 1"),
     "a deadline of 1e300 s": (
@@ -183,5 +183,5 @@ def test_what_the_control_plane_would_refuse_is_said_when_the_dag_is_made() -> N
 
 
 def test_what_is_stored_is_what_was_checked() -> None:
-    text = spec(task(), params={"p": Param(default=1, schema={"type": "integer"})}).to_json()
+    text = spec(task(), params={"p": RunParamSpec(default=1, schema={"type": "integer"})}).to_json()
     assert json.loads(checked_spec(text).to_json()) == json.loads(text)

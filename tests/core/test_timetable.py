@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.core.model import DagSpec, Schedule
-from evenflow.core.timetable import Run, manual_interval, next_run, parse_schedule, runs_between
+from evenflow.core.timetable import Past, TimetableRun, due_runs, manual_interval, next_run, parse_schedule, runs_between
 from evenflow.errors import BadSchedule
 
 
@@ -28,7 +28,7 @@ DAILY = cron("@daily")
 
 def test_a_run_covers_the_interval_before_it() -> None:
     run = next_run(DAILY, at("2026-01-01T00:00Z"), None, None, True, at("2026-01-01T12:00Z"))
-    assert run == Run(at("2026-01-01T00:00Z"), at("2026-01-01T00:00Z"), at("2026-01-02T00:00Z"), at("2026-01-02T00:00Z"))
+    assert run == TimetableRun(at("2026-01-01T00:00Z"), at("2026-01-01T00:00Z"), at("2026-01-02T00:00Z"), at("2026-01-02T00:00Z"))
 
 
 def test_the_first_interval_begins_at_the_first_tick_from_the_start_date_on() -> None:
@@ -122,7 +122,7 @@ def test_the_newest_complete_interval_is_the_newest(expression: str, now: dateti
 @given(EXPRESSIONS, NOWS)
 @settings(max_examples=50, deadline=None)
 def test_runs_follow_one_another_without_a_gap(expression: str, start: datetime) -> None:
-    runs: list[Run] = []
+    runs: list[TimetableRun] = []
     for _ in range(5):
         run = next_run(cron(expression), start, None, runs[-1].logical_date if runs else None, True, start)
         assert run is not None
@@ -141,6 +141,23 @@ def test_a_rare_schedule_is_found_without_walking_through_its_ticks() -> None:
     assert time.process_time() - begin < timedelta(seconds=0.5).total_seconds()
 
 
+def test_a_hundred_seldom_schedules_are_found_at_once() -> None:
+    """Sundays that are the 29th of February, 28 years apart: a scheduler looks for them, and all other DAGs wait."""
+    import time
+
+    many = tuple(f"{minute} * 29 2 */7" for minute in range(60)) + tuple(f"{minute} 3 29 2 */7" for minute in range(40))
+    spec = DagSpec(
+        dag_id="d", tasks=(), schedule=Schedule(kind="cron", cron="* * 29 2 */7", also=many, timezone="America/Santiago")
+    )
+    begin = time.process_time()
+    runs, following = due_runs(spec, Past(), at("2026-06-15T00:00Z"), 16)
+    assert [run.run_after for run in runs] == [at("2004-03-01T02:59Z")]
+    assert following is not None
+    assert following.run_after == at("2032-02-29T03:00Z")
+    assert manual_interval(spec, at("2095-01-01T00:00Z"))[1] == at("2088-03-01T02:59Z")
+    assert time.process_time() - begin < timedelta(seconds=2).total_seconds()
+
+
 def test_an_unknown_time_zone_says_so() -> None:
     for name in ("Mars/Olympus", "", "../etc/passwd"):
         with pytest.raises(BadSchedule, match="does not exist here"):
@@ -152,7 +169,7 @@ def test_an_unknown_time_zone_says_so() -> None:
 
 def ticks(schedule: Schedule, start: str, count: int, **more: Any) -> list[str]:
     """``run_after`` of the first runs with catchup, in UTC."""
-    found: list[Run] = []
+    found: list[TimetableRun] = []
     for _ in range(count):
         last = found[-1] if found else None
         after, after_end = (last.logical_date, last.data_interval_end) if last else (None, None)
@@ -171,9 +188,9 @@ def test_a_trigger_stands_for_its_tick() -> None:
     """As Airflow 3's CronTriggerTimetable."""
     run = next_run(trigger("@daily"), at("2026-01-01T06:00Z"), None, None, True, at("2026-01-01T12:00Z"))
     tick = at("2026-01-02T00:00Z")
-    assert run == Run(tick, tick, tick, tick)
+    assert run == TimetableRun(tick, tick, tick, tick)
     wide = next_run(trigger("@daily", window_s=86400.0), at("2026-01-01T06:00Z"), None, None, True, at("2026-01-01T12:00Z"))
-    assert wide == Run(at("2026-01-01T00:00Z"), at("2026-01-01T00:00Z"), tick, tick)
+    assert wide == TimetableRun(at("2026-01-01T00:00Z"), at("2026-01-01T00:00Z"), tick, tick)
     assert ticks(trigger("@daily", window_s=86400.0), "2026-01-01T00:00Z", 3) == ["01-01 00:00", "01-02 00:00", "01-03 00:00"]
 
 
@@ -227,7 +244,7 @@ def test_once_and_continuous() -> None:
     assert next_run(once, start, None, start, True, at("2026-06-01T00:00Z")) is None
     endless, now = Schedule(kind="continuous"), at("2026-01-01T05:00Z")
     first = next_run(endless, start, None, None, False, now)
-    assert first == Run(start, start, now, now)
+    assert first == TimetableRun(start, start, now, now)
     second = next_run(endless, start, None, start, False, at("2026-01-01T07:00Z"), after_end=now)
     assert second is not None
     assert (second.data_interval_start, second.data_interval_end) == (now, at("2026-01-01T07:00Z"))

@@ -30,6 +30,7 @@ def counts_of(rule: TriggerRule, upstreams: list[tuple[TaskState, bool]]) -> Ups
     return UpstreamCounts(*map(sum, zip(UpstreamCounts(len(upstreams)), *given, strict=True)))
 
 
+@pytest.mark.system
 @settings(max_examples=4000, deadline=None)
 @given(st.sampled_from(TriggerRule), st.lists(st.tuples(st.sampled_from(UPSTREAM_STATES), st.booleans()), max_size=6))
 def test_counters_decide_as_the_states_do(rule: TriggerRule, upstreams: list[tuple[TaskState, bool]]) -> None:
@@ -37,6 +38,7 @@ def test_counters_decide_as_the_states_do(rule: TriggerRule, upstreams: list[tup
     assert BECOMES[evaluate(rule, counts_of(rule, upstreams))] == naive
 
 
+@pytest.mark.system
 @settings(max_examples=1500, deadline=None)
 @given(st.integers(0, 2**32))
 def test_every_random_run_ends(seed: int) -> None:

@@ -11,7 +11,7 @@ import psycopg
 
 from evenflow.errors import LostRace
 from evenflow.killpoints import KillPoint, watch
-from evenflow.scheduler.advance import Progress, advance
+from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.leases import watch_leases
 from evenflow.store.connect import connect
@@ -49,7 +49,7 @@ class Scheduler:
         self.deaths = 0
         self._begin()
 
-    def turn(self, doom: Doom | None = None, *, max_runs: int = 200) -> Progress | None:
+    def turn(self, doom: Doom | None = None, *, max_runs: int = 200) -> TurnOutcome | None:
         """What a turn did; None when it died in it. It begins anew as the service does: nothing is remembered."""
         return self._live(doom, lambda: advance(self._conn, self._catalog, max_runs=max_runs))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec
-from evenflow.scheduler.advance import Progress
+from evenflow.scheduler.advance import TurnOutcome
 from evenflow.store.audit import audit
 from tests.crashes.ledger import Ledger, Process
 from tests.crashes.registered import Clock, Conn
@@ -348,7 +348,7 @@ class Story:
 
     def _settle(self) -> None:
         for _ in range(200):
-            progress: Progress | None = self.schedulers[0].turn()
+            progress: TurnOutcome | None = self.schedulers[0].turn()
             assert progress is not None
             if not progress.again and not progress.reports and not progress.moves:
                 return

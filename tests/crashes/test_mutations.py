@@ -10,13 +10,17 @@ import pytest
 from evenflow.core import selection as core
 from evenflow.errors import EvenflowError
 from evenflow.scheduler import deferrals, reports
-from evenflow.scheduler.batch import Batch
+from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.store import deferrals as stored
 from evenflow.store import rows
 from evenflow.store.sql import sql
 from tests.crashes.schedulers import Scheduler
 from tests.crashes.test_crashes import schedulers, told
 from tests.crashes.workers import Worker
+
+pytestmark = pytest.mark.system
 
 __all__ = ["schedulers"]
 Patch = pytest.MonkeyPatch
@@ -63,16 +67,18 @@ def with_forgetful_workers(patch: Patch) -> None:
 
 
 def with_releases_that_are_forgotten(patch: Patch) -> None:
-    patch.setattr(Batch, "release", lambda *_: None)
+    patch.setattr(Holds, "release", lambda *_: None)
 
 
 def with_events_of_any_deferral(patch: Patch) -> None:
     """R-DQ9: what a trigger says brings its task back, whatever that waits for by now."""
 
-    def loose(batch: Batch, reports: Any) -> int:
-        waiting = stored.read_some(batch.conn, {deferrals._key_of(report) for report in reports})
+    def loose(facts: Facts, ledgers: Ledgers, reports: Any) -> int:
+        waiting = stored.read_some(facts.conn, {deferrals._key_of(report) for report in reports})
         known = {key: found.epoch for key, found in waiting.items()}
-        return apply(batch, [report._replace(epoch=known.get(deferrals._key_of(report), report.epoch)) for report in reports])
+        return apply(
+            facts, ledgers, [report._replace(epoch=known.get(deferrals._key_of(report), report.epoch)) for report in reports]
+        )
 
     apply = reports.apply_events
     patch.setattr(reports, "apply_events", loose)

@@ -161,7 +161,7 @@ class Triggerer(Registered):
             self._accept(row)
 
     def _accept(self, row: ClaimedTrigger) -> None:
-        key = TriggerKey(row.run_key, row.task_index, row.map_index, row.epoch, row.claim)
+        key = TriggerKey(row.epoch, row.run_key, row.task_index, row.map_index, row.claim)
         if (row.epoch, row.claim) in self.had:
             return
         self.had.add((row.epoch, row.claim))

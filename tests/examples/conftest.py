@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evenflow import DAG
-from evenflow.sdk.loader import load_file
+from evenflow.sdk.loading.loader import load_file
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))

@@ -14,7 +14,7 @@ from wfformat_sample import INSTANCE
 
 from evenflow import DagError
 from evenflow.core.states import RunState
-from evenflow.sdk.loader import load_file
+from evenflow.sdk.loading.loader import load_file
 from tests.examples.conftest import EXAMPLES, LoadDag
 
 RECORDED = Path(os.environ.get("WFINSTANCES", EXAMPLES.parents[1] / "shared" / "data" / "wfinstances"))

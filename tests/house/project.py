@@ -41,6 +41,13 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
+def classes() -> list[tuple[str, ast.ClassDef]]:
+    """Of each module, the ones that others can import."""
+    return [
+        (module, node) for module, path in source_modules().items() for node in tree(path).body if isinstance(node, ast.ClassDef)
+    ]
+
+
 def strings(path: Path) -> set[str]:
     """Every string constant of a module, the parts of f-strings included."""
     return {node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str)}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.cli.app import build_app
-from evenflow.sdk.loader import load_file
-from evenflow.sdk.missing_modules import airflow_imports
+from evenflow.sdk.loading.loader import load_file
+from evenflow.sdk.loading.missing_modules import airflow_imports
 from evenflow.testing import DagRunner
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "coming-from-airflow.md"

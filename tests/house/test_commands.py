@@ -28,4 +28,17 @@ def test_script_can_be_run(script: str) -> None:
 
 
 def test_ci_runs_what_everyone_runs() -> None:
-    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("make ")] == ["test", "test-system"]
+
+
+def test_every_test_is_of_one_command() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.findall(r'pytest .*-m ("[^"]*"|\S+) ', makefile) == ['"not slow and not system"', '"system and not slow"', "slow"]
+
+
+def test_make_test_refuses_long_tests() -> None:
+    """Where nobody says otherwise, as .ci/run does."""
+    own = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "LONGEST")}
+    said = subprocess.run(["make", "--dry-run", "test"], cwd=ROOT, env=own, capture_output=True, text=True, check=True).stdout
+    assert "--longest 2 " in said

@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from evenflow.core.metrics import METRICS
-from evenflow.core.observation import Kind, Metric
+from evenflow.core.observation import Metric, MetricKind
 from tests.house.project import ROOT
 
 DASHBOARD = json.loads((ROOT / "deploy/grafana/evenflow.json").read_text(encoding="utf-8"))
 ALERTS = ROOT / "deploy/prometheus/alerts.yaml"
-SUFFIXES = {Kind.COUNTER: ("_total",), Kind.GAUGE: ("",), Kind.HISTOGRAM: ("_bucket", "_sum", "_count")}
+SUFFIXES = {MetricKind.COUNTER: ("_total",), MetricKind.GAUGE: ("",), MetricKind.HISTOGRAM: ("_bucket", "_sum", "_count")}
 SERIES = {metric.name + suffix: metric for metric in METRICS for suffix in SUFFIXES[metric.kind]}
 
 
@@ -53,7 +53,7 @@ def test_expression_asks_for_what_there_is(title: str, expression: str) -> None:
     for name, matchers in re.findall(r"(evenflow_\w+)\{([^}]*)\}", expression):
         assert set(re.findall(r"(\w+)\s*(?:=|!=|=~)\s*\"", matchers)) <= labels_of(SERIES[name]), title
     for name in named:
-        if SERIES[name].kind is not Kind.GAUGE:
+        if SERIES[name].kind is not MetricKind.GAUGE:
             assert re.search(rf"(rate|increase)\({name}", expression), f"{title}: a counter says nothing by itself"
 
 
@@ -112,5 +112,5 @@ def test_metrics_are_named_as_prometheus_wants() -> None:
         assert not metric.name.endswith(("_total", "_count", "_sum", "_bucket")), metric.name
         assert metric.meaning.endswith("."), metric.name
         assert not set(metric.own_labels) & set(metric.labels), metric.name
-        if metric.kind is Kind.HISTOGRAM:
+        if metric.kind is MetricKind.HISTOGRAM:
             assert metric.name.endswith("_seconds"), "the bounds are seconds"

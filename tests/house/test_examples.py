@@ -38,7 +38,7 @@ MAKE = {
 # Loads a file as the processor does and tries its DAGs; a file without DAGs is only run.
 RUN = """
 import pathlib, sys
-from evenflow.sdk.loader import load_file
+from evenflow.sdk.loading.loader import load_file
 
 path = pathlib.Path(sys.argv[1])
 for dag in load_file(path, path.parent).dags.values():

@@ -1,14 +1,15 @@
-"""``evenflow`` exports the names that authors write DAGs with, and only those."""
+"""A class name means one thing; ``evenflow`` exports the names that authors write DAGs with, and only those."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from enum import EnumType
 
 import evenflow
-from tests.house.project import DOCS
+from tests.house.project import DOCS, classes
 
 REFERENCE = DOCS / "reference" / "authoring.md"
 
@@ -48,3 +49,11 @@ def test_import_brings_no_third_party() -> None:
     )
     assert loaded.returncode == 0, loaded.stderr
     assert set(loaded.stdout.split()) - sys.stdlib_module_names == {"evenflow"}
+
+
+def test_no_class_name_has_two_meanings() -> None:
+    places = defaultdict(list)
+    for module, node in classes():
+        if not node.name.startswith("_"):
+            places[node.name].append(module)
+    assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}

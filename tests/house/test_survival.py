@@ -84,7 +84,13 @@ def test_no_scheduler_starts_another_process() -> None:
     assert {name_of(path) for path in inside.values() if ways.search(path.read_text(encoding="utf-8"))} == set()
     script = "import sys, evenflow.scheduler.service; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    able = ("evenflow.sdk.loader", "evenflow.sdk.runner", "evenflow.processor", "evenflow.worker", "evenflow.process.")
+    able = (
+        "evenflow.sdk.loading.loader",
+        "evenflow.sdk.trying.runner",
+        "evenflow.processor",
+        "evenflow.worker",
+        "evenflow.process.",
+    )
     assert [module for module in loaded if module.startswith(able)] == []
 
 

@@ -34,11 +34,11 @@ ENTRY_POINTS = {"evenflow", "evenflow.__main__", "evenflow.exceptions", "evenflo
 }
 DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
     "evenflow.contracts.rest": "imports each of its own modules when it is first named",
-    "evenflow.sdk.built_in_triggers": "meets evenflow.triggers only in a task that waits for one of them",
-    "evenflow.sdk.installed_modules": "lists what could be imported, and imports none of it",
-    "evenflow.sdk.loader": "loads DAG files",
-    "evenflow.sdk.spark_task": "meets evenflow.spark only in a task that asks for Spark",
-    "evenflow.sdk.preloading": "loads what tasks of a DAG file would import each for itself",
+    "evenflow.sdk.operators.built_in_triggers": "meets evenflow.triggers only in a task that waits for one of them",
+    "evenflow.sdk.loading.installed_modules": "lists what could be imported, and imports none of it",
+    "evenflow.sdk.loading.loader": "loads DAG files",
+    "evenflow.sdk.operators.spark_task": "meets evenflow.spark only in a task that asks for Spark",
+    "evenflow.sdk.loading.preloading": "loads what tasks of a DAG file would import each for itself",
     "evenflow.sdk.triggers": "finds the class of a trigger by the path that the trigger said",
     "evenflow.triggers.sql": "loads the driver that a connection names",
 }

@@ -11,6 +11,8 @@ from tests.house.examples import commands_of, examples
 from tests.house.project import DOCS
 from tests.running import RunningEvenflow, evenflow_json
 
+pytestmark = pytest.mark.system
+
 PAGE = DOCS / "tutorials" / "first-pipeline.md"
 SEEN_WITHIN_S = 30.0
 SAYS = {

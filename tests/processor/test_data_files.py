@@ -14,7 +14,7 @@ from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.code import read_archive
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker.service import WorkerService
-from evenflow.worker.values import Values
+from evenflow.worker.values import LargeValues
 from tests.processor.bundle import Bundle, until
 from tests.processor.conftest import StartProcessor
 from tests.tokens import fleet_token
@@ -93,7 +93,7 @@ async def test_a_worker_on_another_host_finds_them(
     shutil.rmtree(bundle.folder)
     world = World(db, tmp_path / "logs")
     token = fleet_token(db, "worker")
-    values = Values(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM)
+    values = LargeValues(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM)
     url = f"http://127.0.0.1:{api.port}"
     worker = WorkerService(
         url, token, name="w", slots=2, resume_slots=1, queues=["default"], home=tmp_path / "elsewhere", values=values

@@ -83,6 +83,7 @@ async def test_a_commit_becomes_dags_and_the_next_one_too(bundle: Bundle, remote
     }
 
 
+@pytest.mark.system
 async def test_a_remote_that_goes_away_harms_nothing(bundle: Bundle, remote: Remote, start_processor: StartProcessor) -> None:
     commit = remote.commit(a=a_dag("a"))
     await start_processor(sources=[BundleSource(name="etl", git=str(remote.path), refresh=0.1)])

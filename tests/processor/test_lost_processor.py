@@ -52,6 +52,7 @@ def launch(api: ApiService, bundle: Bundle) -> Iterator[Launch]:
         yield start
 
 
+@pytest.mark.system
 async def test_a_processor_is_killed_while_it_loads_a_file(bundle: Bundle, launch: Launch, tmp_path: Path) -> None:
     """R-HA8: the other one goes on at once, and loads what the dead one had in hand as soon as that is known to be lost."""
     here, go = tmp_path / "here", tmp_path / "go"

@@ -1,5 +1,5 @@
 """The control plane in the model. What a report means is decided by the scheduler's own code, :mod:`evenflow.scheduler.reports`,
-on a batch without a database; the statements around it are written down again here, and ``test_statements.py`` holds them against
+on ledgers without a database; the statements around it are written down again here, and ``test_statements.py`` holds them against
 PostgreSQL.
 """
 
@@ -14,7 +14,8 @@ from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.states import HOLDING, TaskEvent, TaskState, move
 from evenflow.scheduler import reports
-from evenflow.scheduler.batch import Batch, Run
+from evenflow.scheduler.facts import Facts, Run
+from evenflow.scheduler.ledgers import Ledgers
 from evenflow.store.inbox import TakenReport
 from tests.protocol.state import NOBODY, Dispatch, Said, Service, Task
 
@@ -85,21 +86,23 @@ def turn(task: Task, taken: tuple[Said, ...], epoch: int, *, retries: int, losse
     catalog: Any = SimpleNamespace(
         epochs=SimpleNamespace(take=lambda conn: epoch), place=lambda conn, version, index: SimpleNamespace(node=node, priority=0)
     )
-    batch = Batch(None, catalog, 0.0, False, runs={1: run})  # type: ignore[arg-type]
-    reports.apply_reports(batch, [_taken(task, said, fenced=fenced) for said in taken])
+    facts = Facts(None, catalog, 0.0, False, runs={1: run})  # type: ignore[arg-type]
+    ledgers = Ledgers(facts)
+    reports.apply_reports(facts, ledgers, [_taken(task, said, fenced=fenced) for said in taken])
     inbox = list(task.inbox)
     for said in taken:
         inbox.remove(said)
     after = task._replace(inbox=tuple(inbox))
-    for item in batch.items.values():
+    for item in ledgers.moves.items.values():
         lost = task.losses + item.losses
         after = after._replace(state=str(item.state), epoch=item.epoch, try_number=item.try_number, losses=lost)
-    if batch.ended_epochs:
-        after = after._replace(dispatch=(), ended=tuple(sorted((*after.ended, *batch.ended_epochs))))
-    if batch.dispatches:
-        (sent,) = batch.dispatches
+    dispatches = ledgers.dispatches
+    if dispatches.ended:
+        after = after._replace(dispatch=(), ended=tuple(sorted((*after.ended, *dispatches.ended))))
+    if dispatches.sent:
+        (sent,) = dispatches.sent
         after = after._replace(dispatch=Dispatch(sent.epoch))
-    return Turn(after, batch.released.get(LIMIT, 0))
+    return Turn(after, ledgers.holds.released.get(LIMIT, 0))
 
 
 def _taken(task: Task, said: Said, *, fenced: bool) -> TakenReport:

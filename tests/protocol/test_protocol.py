@@ -14,6 +14,8 @@ from tests.protocol.properties import good, wrong
 from tests.protocol.protocol import Bounds, Protocol, Rules
 from tests.protocol.state import World
 
+pytestmark = pytest.mark.system
+
 MOST = 500_000
 
 ONE = Bounds(workers=1, faults=0)

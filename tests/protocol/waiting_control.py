@@ -1,5 +1,5 @@
 """What schedulers make of a task that defers: decided by their own code, :mod:`evenflow.scheduler.reports`, ``deferrals`` and
-``cancel``, on a batch without a database. What these read is answered from the model's rows, what they write is put there.
+``cancel``, on ledgers without a database. What these read is answered from the model's rows, what they write is put there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.states import RunState, TaskEvent, TaskState, move
 from evenflow.scheduler import cancel, reports
-from evenflow.scheduler.batch import Batch, Run
+from evenflow.scheduler.facts import Facts, Run
+from evenflow.scheduler.ledgers import Ledgers
 from evenflow.store import deferrals, runs, selection, tasks
 from evenflow.store.inbox import TakenReport, TakenTimer
 from tests.protocol.state import NOBODY
@@ -46,40 +47,43 @@ def turn(world: World, taken: tuple[Said, ...], rules: Any) -> World:
 def _turn(task: Task, taken: tuple[Said, ...], rules: Any) -> tuple[Task, int, int]:
     run = Run(1, "d", SimpleNamespace(graph=_graph(rules.cleans_up)), 0, 0)  # type: ignore[arg-type]
     run.cancelled, run.cancelled_by = task.cancelled, "somebody" if task.cancelled else None
-    batch = Batch(None, _catalog(task.epoch), 0.0, False, runs={1: run})  # type: ignore[arg-type]
+    facts = Facts(None, _catalog(task.epoch), 0.0, False, runs={1: run})  # type: ignore[arg-type]
+    ledgers = Ledgers(facts)
     with _answered(task, rules):
         if any(said.what == "cancel" for said in taken) and not task.cancelled:
             run.cancelled = True
             if task.state not in ("success", "failed", "skipped"):
-                cancel.cancel_run(batch, run, RunState.RUNNING, "somebody")
+                cancel.cancel_run(facts, ledgers, run, RunState.RUNNING, "somebody")
         said = [_taken(task, one, rules) for one in taken if one.what in (*EXITS, "event")]
-        reports.apply_reports(batch, said)
+        reports.apply_reports(facts, ledgers, said)
         timers = [one for one in taken if one.what == "timeout" and one.epoch == task.epoch]
-        reports.apply_timers(batch, [_timer(task) for _ in timers])
+        reports.apply_timers(facts, ledgers, [_timer(task) for _ in timers])
     inbox = list(task.inbox)
     for one in taken:
         inbox.remove(one)
     late = sum(one.what == "deferred" and not (task.dispatch and task.dispatch.epoch == one.epoch) for one in taken)
-    released = {POOL: batch.released[POOL], RUN: batch.released[RUN] + (0 if rules.releases_once else late)}
+    given = ledgers.holds.released
+    released = {POOL: given[POOL], RUN: given[RUN] + (0 if rules.releases_once else late)}
     if not rules.retakes:
         released = {limit: max(0, count) for limit, count in released.items()}
-    after = _after(task._replace(inbox=tuple(inbox), cancelled=run.cancelled), batch, taken, rules)
+    after = _after(task._replace(inbox=tuple(inbox), cancelled=run.cancelled), ledgers, taken, rules)
     return after, released[POOL], released[RUN]
 
 
-def _after(task: Task, batch: Batch, taken: tuple[Said, ...], rules: Any) -> Task:
-    """The rows once the batch is written."""
+def _after(task: Task, ledgers: Ledgers, taken: tuple[Said, ...], rules: Any) -> Task:
+    """The rows once the ledgers are written."""
     row, waits = task.dispatch, task.deferral
-    if batch.deferred:
-        (deferred,) = batch.deferred
-        waits, task = Deferral(deferred.epoch), task._replace(deferred=task.deferred + 1)
-    if row and row.epoch in batch.ended_epochs:
+    dispatches, deferred = ledgers.dispatches, ledgers.deferrals
+    if deferred.begun:
+        (begun,) = deferred.begun
+        waits, task = Deferral(begun.epoch), task._replace(deferred=task.deferred + 1)
+    if row and row.epoch in dispatches.ended:
         row = ()
-    if row and row.epoch in batch.kills:
+    if row and row.epoch in dispatches.kills:
         row = row._replace(kill=True)
-    returns = [*batch.returns, *batch.doomed]
-    if batch.dispatches:
-        sent = batch.dispatches[-1]
+    returns = [*deferred.returns, *deferred.doomed]
+    if dispatches.sent:
+        sent = dispatches.sent[-1]
         of = returns[-1].epoch if returns else task.dispatch.of if task.dispatch else NOBODY
         purpose = str(returns[-1].purpose) if returns else task.dispatch.purpose if task.dispatch else ""
         if purpose == "event" and not rules.fenced and not task.dispatch:
@@ -90,9 +94,9 @@ def _after(task: Task, batch: Batch, taken: tuple[Said, ...], rules: Any) -> Tas
         if not waits.purpose or not rules.applied_once:
             task = task._replace(returned=tuple(sorted((*task.returned, returns[-1].epoch))))
         waits = waits._replace(purpose=str(returns[-1].purpose), holder=NOBODY)
-    if batch.ended_deferrals:
+    if deferred.ended:
         waits = ()
-    for item in batch.items.values():
+    for item in ledgers.moves.items.values():
         task = task._replace(state=str(item.state), epoch=item.epoch, losses=task.losses + item.losses)
     return task._replace(dispatch=row, deferral=waits)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -226,6 +228,7 @@ def test_a_deep_home_gets_a_socket_elsewhere(home: Path) -> None:
     shutil.rmtree(socket_dir)
 
 
+@pytest.mark.system
 @as_root
 def test_below_a_closed_directory_the_files_go_elsewhere_and_no_permission_is_widened(home: Path) -> None:
     home.chmod(0o700)
@@ -243,6 +246,7 @@ def test_below_a_closed_directory_the_files_go_elsewhere_and_no_permission_is_wi
         shutil.rmtree(system_dir)
 
 
+@pytest.mark.system
 @as_root
 def test_programs_that_its_account_cannot_reach_are_copied_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = home / "venv"
@@ -265,3 +269,26 @@ def test_root_runs_the_server_as_the_owner_of_its_files(home: Path) -> None:
     (home / "postgres").mkdir()
     os.chown(home / "postgres", 1234, 1234)
     assert choose_account(home / "postgres") == account.Account(1234, 1234)
+
+
+def test_of_processes_that_start_at_once_one_makes_the_account(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ``useradd`` at once leave the entry of the later, with another number than the files of the first have."""
+    made: list[int] = []
+    second = threading.Thread(target=account._system_account, args=[home])
+
+    def look(name: str) -> pwd.struct_passwd:
+        if not made:
+            raise KeyError(name)
+        return pwd.struct_passwd((name, "x", made[-1], made[-1], "", "/", "/"))
+
+    def make() -> None:
+        if second.ident is None:
+            second.start()
+            second.join(timeout=0.5)  # that it ends here is the error
+        made.append(999 - len(made))
+
+    monkeypatch.setattr(account, "_create_system_account", make)
+    monkeypatch.setattr(pwd, "getpwnam", look)
+    assert account._system_account(home) == account.Account(999, 999)
+    second.join()
+    assert made == [999]

@@ -15,7 +15,7 @@ import pytest
 from evenflow.cli.app import run
 from evenflow.errors import BadValue
 from evenflow.runtime import event_file
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 from evenflow.store.events import record
 from evenflow.store.incarnation import begin_incarnation
 from evenflow.store.sql import sql
@@ -121,6 +121,11 @@ def test_what_was_done_to_the_file_is_found(db: Db, file: Path) -> None:
     assert ("changed", "line 3") in wrong(db, file), "the line does not fit its chain"
     file.write_text("".join(lines[:2] + lines[3:]))
     assert wrong(db, file) == [("changed", "line 3"), ("put in", "3")]
+    for change in ('{"action": ', '{"actor": "nobody", "action": '), ('{"action": ', '{"action" : '):
+        file.write_text(whole.replace(*change, 1))
+        assert wrong(db, file) == [("changed", "line 1")], (
+            "read by a program it says the same, and what stands there is something else"
+        )
     file.write_text("".join([*lines[:4], "{}\n", *lines[4:]]))
     assert wrong(db, file) == [("changed", "line 5")]
     file.write_text("".join(lines[:8]))
@@ -197,17 +202,17 @@ def test_a_role_that_may_read_three_tables_is_enough(
     monkeypatch.setenv("EVENFLOW_DATABASE_URL", database_url)
     record(db, "ada", "pool.set", "p")
     db.execute("revoke select on setting from current_user")
-    assert run(["events", "export", str(file)]) == Exit.OK
-    assert run(["events", "verify", str(file)]) == Exit.USAGE
+    assert run(["events", "export", str(file)]) == ExitCode.OK
+    assert run(["events", "verify", str(file)]) == ExitCode.USAGE
     assert "grant select on audit_event, incarnation, setting to evenflow" in capsys.readouterr().err.replace("\n", " ")
     db.execute("grant select on setting to current_user")
     db.execute("revoke insert, update, delete, truncate on audit_event from current_user")
     exported(db, file, 0 if file.stat().st_size else 1)
-    assert run(["events", "verify", str(file)]) == Exit.OK
+    assert run(["events", "verify", str(file)]) == ExitCode.OK
     db.execute("grant delete on audit_event to current_user")
     db.execute("delete from audit_event")
-    assert run(["events", "verify", str(file), "--json"]) == Exit.FAILED
-    assert run(["events", "verify", str(tmp_path / "none")]) == Exit.USAGE
+    assert run(["events", "verify", str(file), "--json"]) == ExitCode.FAILED
+    assert run(["events", "verify", str(tmp_path / "none")]) == ExitCode.USAGE
 
 
 def test_an_export_reads_no_more_than_it_writes(db: Db, file: Path) -> None:

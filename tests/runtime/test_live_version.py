@@ -5,7 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.running import RunningEvenflow, evenflow_json
+
+pytestmark = pytest.mark.system
 
 DAG = """
 import time

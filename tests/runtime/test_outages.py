@@ -10,6 +10,8 @@ import pytest
 from evenflow.core.limits import LEASE_S
 from tests.runtime.fleet import fleet, pass_time, until
 
+pytestmark = pytest.mark.system
+
 EVENTS = "select array_agg(event order by at) from task_event where run_key = %s"
 BACK_WITHIN_S = 3.0
 

@@ -12,9 +12,9 @@ import pytest
 
 from evenflow.errors import AlreadyRunning, StartingOrStopping
 from evenflow.runtime.local import choose_port
-from evenflow.runtime.presence import Presence, claim, find, guest, withdraw
+from evenflow.runtime.presence import UpPresence, claim, find, guest, withdraw
 
-HERE = Presence(pid=os.getpid(), api_url="http://127.0.0.1:1234", dags="/flows", bundle="flows-1")
+HERE = UpPresence(pid=os.getpid(), api_url="http://127.0.0.1:1234", dags="/flows", bundle="flows-1")
 
 
 def test_it_is_found_while_it_lasts(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_one_that_was_killed_is_forgotten(tmp_path: Path) -> None:
     script = f"""if True:
         import os, signal
         from pathlib import Path
-        from evenflow.runtime.presence import Presence, claim
+        from evenflow.runtime.presence import UpPresence, claim
         with claim(Path({str(tmp_path)!r})) as publish:
             publish({HERE!r})
             os.kill(os.getpid(), signal.SIGKILL)

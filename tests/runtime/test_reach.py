@@ -16,6 +16,8 @@ import pytest
 from evenflow.process import landlock
 from tests.running import RunningEvenflow, running_evenflow
 
+pytestmark = pytest.mark.system
+
 PROBE = """
 import json, os, subprocess
 from pathlib import Path

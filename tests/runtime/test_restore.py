@@ -23,6 +23,8 @@ from evenflow.store.incarnation import begin_incarnation
 from evenflow.store.leases import list_lost
 from tests.running import RunningEvenflow, environment, evenflow, evenflow_json, make_home, remove_home, start_evenflow
 
+pytestmark = pytest.mark.system
+
 DEADLINE_S = 90.0
 PIPELINE = """
 import os, time

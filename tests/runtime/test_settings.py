@@ -119,6 +119,17 @@ def test_what_a_service_has_to_know_reaches_it(monkeypatch: pytest.MonkeyPatch) 
     assert {name: str(getattr(service, name)) for name in told.keys() & both} == {name: told[name] for name in told.keys() & both}
 
 
+def test_a_token_may_come_with_the_end_of_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from a file of a secret. With more in it than a header may have it is refused, and not shown."""
+    monkeypatch.setenv("EVENFLOW_TOKEN", " a.b.c\n")
+    token = load_settings().token
+    assert token is not None
+    assert token.get_secret_value() == "a.b.c"
+    monkeypatch.setenv("EVENFLOW_TOKEN", "It is token 5\nopen-sesame")
+    with pytest.raises(SettingsError, match=r"^EVENFLOW_TOKEN: it is one line, .* has a line break or a tab in it\.$"):
+        load_settings()
+
+
 def test_secrets_are_shown_neither_in_errors_nor_in_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVENFLOW_DATABASE_URL", "postgresql://me:open-sesame@host/db")
     monkeypatch.setenv("EVENFLOW_TOKEN", "open-sesame")

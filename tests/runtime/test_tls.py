@@ -20,7 +20,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import HttpClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiNotTrusted, ApiUnavailable, SettingsError
-from evenflow.telemetry.listener import Listener, Page
+from evenflow.telemetry.listener import HttpAnswer, Listener
 from evenflow.wire.tls import Tls
 from tests.apis import make_api
 from tests.running import evenflow, evenflow_json, make_home, remove_home, running_evenflow
@@ -155,7 +155,9 @@ def test_no_client_sends_a_token_in_plain_http_to_other_hosts_unasked(client: ty
 
 def test_health_and_metrics_speak_tls(authority: Authority) -> None:
     """R-SE4: who does not shake hands holds nobody up."""
-    listener = Listener("127.0.0.1", 0, {"/": lambda: Page(200, "text/plain", b"well")}, authority.tls("localhost").for_server())
+    listener = Listener(
+        "127.0.0.1", 0, {"/": lambda: HttpAnswer(200, "text/plain", b"well")}, authority.tls("localhost").for_server()
+    )
     listener.start()
     try:
         with socket.create_connection(("127.0.0.1", listener.port)):
@@ -216,6 +218,7 @@ async def test_a_redirection_is_not_followed() -> None:
     await runner.cleanup()
 
 
+@pytest.mark.system
 def test_everything_runs_over_tls(authority: Authority) -> None:
     """R-SE4: `evenflow up` with a certificate: its services, its command line and `doctor` meet over TLS alone."""
     home = make_home()
@@ -237,6 +240,7 @@ def test_everything_runs_over_tls(authority: Authority) -> None:
         remove_home(home)
 
 
+@pytest.mark.system
 def test_up_says_at_once_that_nobody_would_trust_its_api(authority: Authority) -> None:
     """R-UX1: instead of services that wait for it."""
     home = make_home()

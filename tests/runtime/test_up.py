@@ -25,6 +25,8 @@ from tests.running import (
     start_evenflow,
 )
 
+pytestmark = pytest.mark.system
+
 GREETING = """
 from evenflow import dag, task
 

@@ -13,7 +13,7 @@ import pytest
 from evenflow.core.creation_lines import line_of
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import DagSpec
-from evenflow.scheduler.advance import Progress, advance
+from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.store.audit import audit
 from evenflow.store.connect import connect
@@ -104,7 +104,7 @@ class World:
         ).fetchone()
         return run_key
 
-    def advance(self) -> Progress:
+    def advance(self) -> TurnOutcome:
         """Transactions until one has nothing left to do; answers the last."""
         while (progress := advance(self.conn, self.catalog)).again:
             pass

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from evenflow.contracts.limits import FINDINGS
+from evenflow.contracts.rest.audit import Finding
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.audit import QUEUES_PER_SWEEP, START, Sweep
@@ -97,7 +98,7 @@ def test_damage_is_found(busy: Any, damage: str) -> None:
 def test_a_finding_names_its_object_as_people_do(busy: Any) -> None:
     busy.conn.execute("update concurrency_limit set used = 5 where kind = 'pool' and name = 'p'")
     (finding,) = audit(busy.conn)
-    assert finding == ("limit", "pool p", "5 used", "7 used")
+    assert finding == Finding(kind="limit", object="pool p", found="5 used", expected="7 used")
     assert len({f.object for f in audit(busy.conn)}) == 1
 
 

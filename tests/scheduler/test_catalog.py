@@ -58,6 +58,7 @@ def test_a_version_is_read_once_while_there_is_room_for_its_tasks(world: Any, mo
     assert reads[9:] == [{small[0]}]
 
 
+@pytest.mark.system
 def test_memory_does_not_grow_with_the_number_of_active_runs(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ST8: three times as many runs in hand, and a scheduler keeps nothing more of them between its transactions."""
     monkeypatch.setattr(remembering, "RUNS", 600)  # above the runs of one transaction

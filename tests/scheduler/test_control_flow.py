@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from evenflow.core.model import DagSpec, MapInput, Mapping, RetryRule, TaskSpec
+from evenflow.core.model import DagSpec, MapInput, Mapping, RetryRuleSpec, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.store import branches
 from tests.core.naive_run import NaiveRun
@@ -250,8 +250,8 @@ def test_fail_fast_ends_the_run_at_the_first_failure_for_good(world: World) -> N
 
 def test_a_retry_rule_decides_from_the_names_of_the_classes(world: World) -> None:
     rules = (
-        RetryRule(exceptions=("builtins.ValueError",), action="fail", reason="it is wrong for ever"),
-        RetryRule(exceptions=("requests.ConnectionError",), delay=3600.0),
+        RetryRuleSpec(exceptions=("builtins.ValueError",), action="fail", reason="it is wrong for ever"),
+        RetryRuleSpec(exceptions=("requests.ConnectionError",), delay=3600.0),
     )
     world.add_dag(dag(task("wrong", retries=5, retry_rules=rules), task("away", retries=5, retry_delay=0.0, retry_rules=rules)))
     run_key = world.trigger("d")

@@ -150,6 +150,7 @@ def test_the_lease_of_its_worker_lapses_after_it_has_deferred(world: World) -> N
     assert r.finish() == ["event"]
 
 
+@pytest.mark.system
 def test_two_triggerers_run_one_trigger(world: World) -> None:
     """The first that is applied counts, of two events and a timeout; it returns once."""
     for r in in_any_order(world, "first", "second", "timeout"):
@@ -183,6 +184,7 @@ def test_a_late_event_is_not_for_the_next_deferral(world: World) -> None:
     assert r.finish() == ["event"]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("cleans_up", [True, False])
 @pytest.mark.parametrize("end", ["cancel", "mark_success", "clear"])
 def test_it_is_ended_while_its_trigger_fires(world: World, end: str, cleans_up: bool) -> None:

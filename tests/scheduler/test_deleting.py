@@ -59,7 +59,7 @@ def test_exits_are_applied_while_any_slice_of_a_deletion_has_its_locks(
 
     async def go() -> dag_deletion.Deletion:
         async with await connect_async(database_url, name="operator") as conn:
-            return await dag_deletion.delete_dag(conn, "gone")
+            return await dag_deletion.delete_dag(conn, "gone", actor="ann")
 
     assert asyncio.run(go()) == dag_deletion.Deletion(True, RUNS)
     assert max(slices) <= dag_deletion.RUNS_AT_ONCE

@@ -8,7 +8,7 @@ from typing import Any
 from evenflow.core.limits import PARTITIONS_AHEAD
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.core.observation import Teller
-from evenflow.scheduler.duties import Presence
+from evenflow.scheduler.duties import SchedulerPresence
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.store.partitions import first_run_key
@@ -74,7 +74,7 @@ def test_history_goes_to_the_partition_of_the_day_of_its_run(world: Any) -> None
 
 def test_a_scheduler_that_is_not_known_any_more_registers_anew(world: Any) -> None:
     """R-HA4: every scheduler heartbeats."""
-    presence = Presence(Vitals(Teller.SCHEDULER, "s"))
+    presence = SchedulerPresence(Vitals(Teller.SCHEDULER, "s"))
     presence.beat(world.conn)
     presence.beat(world.conn)
     query = "select count(*) from service where kind = 'scheduler' and state = %s"

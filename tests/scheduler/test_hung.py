@@ -119,6 +119,7 @@ def busy(conn: psycopg.Connection[Any], seconds: float) -> None:
             threading.Event().wait(0.02)
 
 
+@pytest.mark.system
 def test_a_long_transaction_lasts_while_it_shows_life(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And no longer than its whole budget."""
     monkeypatch.setattr(sessions, "HANG_S", 2.0)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.scheduler.advance import Progress, advance
+from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.duties import Orphans
 from evenflow.store.connect import connect
 from evenflow.store.incarnation import begin_incarnation
@@ -44,7 +44,7 @@ def late(database_url: str) -> Iterator[list[Conn]]:
         yield [stack.enter_context(connect(database_url, name=f"api {n}")) for n in range(4)]
 
 
-def turn(world: Any) -> Progress:
+def turn(world: Any) -> TurnOutcome:
     return advance(world.conn, world.catalog, sweep=False, helps_after_s=None)
 
 

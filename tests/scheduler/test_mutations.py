@@ -13,7 +13,7 @@ from evenflow.core.deferral import Split
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.errors import IllegalMove
 from evenflow.scheduler import deferrals
-from evenflow.scheduler.batch import Batch
+from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.starts import Starts
 from evenflow.store import deferrals as stored_deferrals
 from evenflow.store import rows, selection
@@ -107,18 +107,18 @@ def test_parked_lanes_that_are_not_read(world: Any, monkeypatch: Patch) -> None:
 
 def test_releasing_twice(world: Any, monkeypatch: Patch) -> None:
     """A worker that comes back late gives its slot back a second time."""
-    release = Batch.release
+    release = Holds.release
 
-    def twice(self: Batch, *args: Any) -> None:
+    def twice(self: Holds, *args: Any) -> None:
         release(self, *args)
         release(self, *args)
 
-    monkeypatch.setattr(Batch, "release", twice)
+    monkeypatch.setattr(Holds, "release", twice)
     assert "limit" in noticed(world)
 
 
 def test_a_release_that_is_forgotten(world: Any, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(Batch, "release", lambda *_: None)
+    monkeypatch.setattr(Holds, "release", lambda *_: None)
     assert "limit" in noticed(world)
 
 

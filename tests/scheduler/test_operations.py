@@ -13,7 +13,7 @@ from evenflow.core.operations import Only, Operation
 from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
-from evenflow.scheduler.batch import Batch
+from evenflow.scheduler.ledgers import Ledgers
 from evenflow.store.connect import connect
 from evenflow.store.operations import request
 from evenflow.store.rows import execute
@@ -201,13 +201,13 @@ class ClaimsMeanwhile:
     def __init__(self, url: str, worker: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self._url, self._worker = url, worker
         self.given: list[int] = []
-        end = Batch.end_dispatches
+        end = Ledgers.write_ends
 
-        def claim_first(batch: Batch) -> None:
+        def claim_first(ledgers: Ledgers) -> None:
             self.given += self.claim("meanwhile")
-            end(batch)
+            end(ledgers)
 
-        monkeypatch.setattr(Batch, "end_dispatches", claim_first)
+        monkeypatch.setattr(Ledgers, "write_ends", claim_first)
 
     def claim(self, key: str) -> list[int]:
         """The epochs that it is given for a claim of this key."""
@@ -382,6 +382,7 @@ def test_one_instance_is_cleared(world: Any) -> None:
     world.audit()
 
 
+@pytest.mark.system
 def test_an_untouched_instance_is_marked_and_nothing_else_gets_a_row(world: Any) -> None:
     """R-ST6"""
     run = expanded(world, 1000, 2)

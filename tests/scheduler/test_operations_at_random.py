@@ -372,16 +372,19 @@ def play_often(world: Any, others: list[tuple[Any, Catalog]], *, seeds: range, s
             raise
 
 
+@pytest.mark.system
 def test_with_one_scheduler(world: Any) -> None:
     """R-CS8"""
     play_often(world, [], seeds=range(13), steps=40)
 
 
+@pytest.mark.system
 def test_with_two_schedulers(world: Any, others: list[tuple[Any, Catalog]]) -> None:
     """R-CS8"""
     play_often(world, others, seeds=range(13, 27), steps=40)
 
 
+@pytest.mark.system
 def test_with_two_schedulers_at_once(world: Any, others: list[tuple[Any, Catalog]]) -> None:
     """R-CS8, R-HA1"""
     play_often(world, others, seeds=range(27, 40), steps=40, at_once=True)

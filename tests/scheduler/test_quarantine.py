@@ -94,10 +94,10 @@ def poison(monkeypatch: pytest.MonkeyPatch, guilty: Callable[[Any], bool]) -> It
     """Exits for which ``guilty`` holds cannot be applied."""
     original = reports._apply_exit
 
-    def apply(batch: Any, item: Any, report: Any) -> None:
+    def apply(facts: Any, ledgers: Any, item: Any, report: Any) -> None:
         if guilty(report):
             raise KeyError("a secret value")
-        original(batch, item, report)
+        original(facts, ledgers, item, report)
 
     with monkeypatch.context() as patch:
         patch.setattr(reports, "_apply_exit", apply)
@@ -116,7 +116,7 @@ def test_a_run_that_cannot_be_handled_is_set_aside_and_all_others_go_on(world: A
     assert world.run_state(poisoned) == "running"
     ((what, reason),) = quarantine(world).items()
     assert what == f"run {poisoned}"
-    assert reason.startswith("IndexError in scheduler/deadlines.py, line ")
+    assert reason.startswith("IndexError in scheduler/timeouts.py, line ")
     events = world.conn.execute("select event, actor, detail ->> 'reason' from run_event where run_key = %s", [poisoned]).fetchall()
     assert events[-1] == ("quarantine", "scheduler", reason)
     world.audit()
@@ -501,7 +501,7 @@ def test_a_failure_of_the_database_is_no_fault_of_a_run(world: Any, database_url
     def full(*_: Any) -> None:
         raise psycopg.errors.DiskFull("could not extend file")
 
-    monkeypatch.setattr("evenflow.scheduler.batch.Batch.write", full)
+    monkeypatch.setattr("evenflow.scheduler.ledgers.Ledgers.write", full)
     with pytest.raises(psycopg.errors.DiskFull):
         take_turn(world.conn, Catalog(), Tally(), threading.Event(), partial(connect, database_url, name="again"), sweep=True)
     assert quarantine(world) == {}

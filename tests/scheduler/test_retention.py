@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,6 +24,7 @@ from evenflow.store.connect import connect
 from evenflow.store.leases import report_lost_tries
 from evenflow.store.partitions import first_run_key
 from evenflow.store.retention import delete_garbage
+from evenflow.store.sql import sql
 from tests.scheduler.conftest import World
 
 NOW = datetime.now(UTC)
@@ -244,10 +246,10 @@ def test_timers_of_what_has_ended_go(world: World) -> None:
 
 
 def test_superseded_versions_go_with_their_code(world: World) -> None:
-    """R-HA20: what no run names, but for the newest."""
+    """R-HA20: what no run names, but for the newest; and code of which a DAG was refused, unless it came a moment ago."""
     version = world.add_dag(dag())
     world.conn.execute(
-        "insert into code select 'c' || n, 'x' from generate_series(2, 30) n;"
+        "insert into code select 'c' || n, 'x' from generate_series(2, 30) n; insert into code values ('refused', 'x');"
         "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file)"
         " select 'd', n, '{}', n::text, 'c' || n, 'x.py' from generate_series(2, 30) n;"
         "insert into task select version_key, 0, 'a', 'python' from dag_version where version_number > 1 and dag_id = 'd'"
@@ -255,14 +257,29 @@ def test_superseded_versions_go_with_their_code(world: World) -> None:
     (named,) = world.conn.execute("select version_key from dag_version where version_number = 5").fetchone()  # type: ignore[misc]
     run = world.trigger("d")
     world.conn.execute("update dag_run set version_key = %s where run_key = %s", [named, run])
+    world.conn.execute("update code set created_at = now() - interval '2 hours' where code_hash <> 'c7'")
     assert delete_superseded(world.conn, UnusedLimits()) is None
     left = [n for (n,) in world.conn.execute("select version_number from dag_version where dag_id = 'd' order by 1")]
     assert left == [1, 5, *range(31 - VERSIONS_KEPT, 31)], "the one that it has now, the one of a run, and the newest"
     assert world.conn.execute("select version_key from dag where dag_id = 'd'").fetchone() == (version,)
     codes = {code for (code,) in world.conn.execute("select code_hash from code")}
-    assert codes == {"", "none", "c5", *(f"c{n}" for n in range(31 - VERSIONS_KEPT, 31))}
+    assert codes == {"", "none", "c5", "c7", *(f"c{n}" for n in range(31 - VERSIONS_KEPT, 31))}
     orphans = "select count(*) from task where not exists (select from dag_version v where v.version_key = task.version_key)"
     assert world.conn.execute(orphans).fetchone() == (0,)
+
+
+def test_code_that_comes_again_while_it_is_to_be_deleted_stays(world: World, database_url: str) -> None:
+    """R-HA20: a file that is as it was long ago has no version yet, and its code is not sent again."""
+    world.conn.execute("insert into code values ('old', 'x', now() - interval '1 day')")
+    with connect(database_url, name="other") as other, ThreadPoolExecutor(1) as pool:
+        with world.conn.transaction():
+            world.conn.execute(sql("dags/has_code"), {"code_hash": "old"})
+            deleting = pool.submit(retention.delete_code, other, limit=10)
+            waiting = "select count(*) from pg_stat_activity where application_name = 'evenflow other' and wait_event_type = 'Lock'"
+            while not deleting.done() and world.conn.execute(waiting).fetchone() == (0,):
+                pass
+        assert deleting.result() == 0
+    assert retention.delete_code(world.conn, limit=10) == 0
 
 
 def test_events_behind_many_that_are_waited_for_go_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

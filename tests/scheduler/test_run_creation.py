@@ -118,6 +118,7 @@ def test_a_run_that_is_made_ahead_of_its_time_begins_then(world: Any) -> None:
     assert states(world) == ["running"]
 
 
+@pytest.mark.system
 def test_dags_of_higher_priority_go_first_also_below_the_ordinary_one(world: Any) -> None:
     """R-ST3, R-ST4: whatever waits, and however many DAGs have wakes."""
     names = add_dags(world, 4 * NEW_RUNS_PER_TURN)
@@ -147,6 +148,7 @@ def begun(world: Any, runs: list[int]) -> int:
     return [world.run_state(run) for run in runs].count("running")
 
 
+@pytest.mark.system
 def test_a_backlog_for_one_pool_holds_up_no_run_for_another(world: Any) -> None:
     """R-ST4: the last of many runs begins in the first transaction, where it has slots of its own; each line in its order."""
     narrow = add_backlog(world, "narrow", 3 * NEW_RUNS_PER_TURN)
@@ -164,6 +166,7 @@ def test_a_backlog_for_one_pool_holds_up_no_run_for_another(world: Any) -> None:
     world.audit()
 
 
+@pytest.mark.system
 def test_lines_do_not_go_before_priority(world: Any) -> None:
     """R-ST3: lines take turns among runs of one priority."""
     urgent = add_backlog(world, "narrow", NEW_RUNS_PER_TURN, priority=1)
@@ -191,6 +194,7 @@ def test_ends_of_tasks_wait_for_a_small_slice_of_creation_at_most(world: Any) ->
     world.audit()
 
 
+@pytest.mark.system
 def test_a_transaction_that_hears_of_many_runs_creates_as_many(world: Any) -> None:
     """R-HA10: else a burst of runs, whose tasks end all the while, would be created ten by ten."""
     several = 3 * NEW_RUNS_BESIDE_TRIES
@@ -326,6 +330,7 @@ class Operators:
         return self.r.choice(runs) if runs else None
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("seed", range(4))
 def test_no_run_that_could_begin_waits_when_nothing_is_left_to_do(world: Any, database_url: str, seed: int) -> None:
     """R-ST4, R-HA1, R-HA20: several schedulers, and not one wake-up is lost in any committed state."""
@@ -350,6 +355,7 @@ def test_no_run_that_could_begin_waits_when_nothing_is_left_to_do(world: Any, da
     world.audit()
 
 
+@pytest.mark.system
 def test_turns_in_one_process_find_every_run_at_once(world: Any) -> None:
     """The same with one scheduler: after each of its rests, and without any sweep."""
     r = random.Random(7)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from evenflow.core.limits import SWEEP_S
+import pytest
+
+from evenflow.core.limits import PLANNING_S, SWEEP_S
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.scheduler.retention import OldRuns
 from evenflow.scheduler.schedules import CATCH_UP_S, DAGS_PER_TURN, RUNS_WAITING, Schedules, create_scheduled
-from evenflow.store.schedules import NextRun, set_next
+from evenflow.store.schedules import ScheduleUpdate, set_next
 
 TASK = TaskSpec(task_id="a", operator="python")
 HOUR = timedelta(hours=1)
@@ -148,7 +151,7 @@ def test_what_was_scheduled_never_goes_back(world: Any) -> None:
     known = world.conn.execute(query).fetchone()
     assert known[1] - known[0] == HOUR
     for past in (None, known[0] - HOUR):
-        set_next(world.conn, [NextRun("d", None, None, past, past)])
+        set_next(world.conn, [ScheduleUpdate("d", None, None, past, past)])
         assert world.conn.execute(query).fetchone() == known
 
 
@@ -178,9 +181,9 @@ def test_a_hundred_due_dags_are_a_few_statements(world: Any) -> None:
     for n in range(100):
         world.add_dag(DagSpec(dag_id=f"d{n}", tasks=(TASK,), schedule=Schedule(kind="cron", cron="@hourly")))
     world.conn.execute("update dag set next_run_at = now() where dag_id like 'd%'")
-    assert create_scheduled(world.conn) == (100, [])
+    assert create_scheduled(world.conn) == (True, [])
     assert world.conn.execute("select count(*), count(distinct dag_id) from dag_run").fetchone() == (100, 100)
-    assert create_scheduled(world.conn) == (0, [])
+    assert create_scheduled(world.conn) == (False, [])
 
 
 def late(world: Any, *names: str) -> None:
@@ -225,3 +228,22 @@ def test_catch_ups_delay_nobody_who_is_due_now(world: Any) -> None:
     assert made(world) == {"punctual": 1, **dict.fromkeys(names, RUNS_WAITING)}
     first = world.conn.execute("select dag_id from dag_run where state = 'queued' order by run_key limit 1").fetchone()
     assert first == ("punctual",)
+
+
+@pytest.mark.parametrize("poisoned", [False, True])
+def test_dates_that_take_long_to_find_keep_no_transaction(world: Any, monkeypatch: pytest.MonkeyPatch, poisoned: bool) -> None:
+    """R-HA20: the server ends a session that says nothing, and whatever it was about. So the rest comes in the next transaction."""
+    clock = itertools.count(0.0, PLANNING_S / 4)  # each DAG takes so long
+    monkeypatch.setattr("evenflow.scheduler.schedules.monotonic", lambda: next(clock))
+    hourly = Schedule(kind="cron", cron="@hourly")
+    for n in range(10):
+        world.add_dag(DagSpec(dag_id=f"d{n}", tasks=(TASK,), schedule=hourly))
+    world.conn.execute("update dag set next_run_at = now() - right(dag_id, 1)::int * interval '1 s' where dag_id like 'd%'")
+    if poisoned:
+        world.conn.execute("update dag_version set spec = jsonb_set(spec, '{schedule,cron}', '\"61 * * * *\"') where dag_id = 'd1'")
+    duty, transactions = Schedules(), 1
+    while (pause := duty.perform(world.conn)) == 0.0:
+        transactions += 1
+    assert pause is None
+    assert transactions == 3
+    assert len(made(world)) == 10 - poisoned

@@ -23,7 +23,7 @@ from evenflow.scheduler.schedules import create_scheduled
 from evenflow.store import dags, operators
 from evenflow.store.connect import AsyncPool, connect, open_pool
 from evenflow.wire.code import archive_hash, pack
-from evenflow.wire.messages import ParsedFile
+from evenflow.wire.messages import FileSeen, ParsedFile
 from tests.core.naive_schedule import Plan, Story, changes, plans, steps
 
 CODE = {"x.py": b""}
@@ -61,14 +61,14 @@ class OnDatabase:
             code_hash=CODE_HASH,
             code=pack(CODE),
         )
-        self.see(dags.DagFile(file.file, file.fingerprint))
+        self.see(FileSeen(file=file.file, fingerprint=file.fingerprint))
         answer = self.runner.run(store_parsed(self.pool, self.judge, file))
         assert not answer.errors
 
     def retire(self) -> None:
         self.see()
 
-    def see(self, *files: dags.DagFile) -> None:
+    def see(self, *files: FileSeen) -> None:
         async def see() -> None:
             async with self.pool.connection() as conn:
                 await dags.see_files(conn, self.dag_id, files)

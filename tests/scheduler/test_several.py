@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.scheduler.advance import Progress, advance
+from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.audit import Sweep
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.tally import Tally
@@ -30,7 +30,7 @@ class Turn:
 
     began: float
     ended: float
-    progress: Progress
+    progress: TurnOutcome
 
     @property
     def idle(self) -> bool:
@@ -112,6 +112,7 @@ def crew(url: str) -> Iterator[Crew]:
     assert hands.errors == []
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("seed", range(3))
 def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: Any, database_url: str, seed: int) -> None:
     """R-ST1, R-ST2, R-HA1, R-HA3: every committed state satisfies the auditor, and when they come to rest, nothing could start;
@@ -157,6 +158,7 @@ def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: Any, d
     world.audit()
 
 
+@pytest.mark.system
 def test_no_inversion_but_between_rounds_that_overlap(world: Any, database_url: str) -> None:
     """R-ST3. The tolerance: a task may start before a better one of its pool only where the better one was not yet ready when that
     round began, or is started by a round that overlaps it.
@@ -178,8 +180,8 @@ def test_no_inversion_but_between_rounds_that_overlap(world: Any, database_url: 
     priority.update(world.conn.execute("select run_key, priority from dag_run").fetchall())
     assert hands.findings == []
     rounds = sorted((turn for turns in hands.turns for turn in turns), key=lambda turn: turn.began)
-    ready = {run: turn.ended for turn in rounds for run, of in turn.progress.started.batch.runs.items() if of.new}
-    started = [(turn, d.run_key, d.task_index) for turn in rounds for d in turn.progress.started.batch.dispatches]
+    ready = {run: turn.ended for turn in rounds for run, of in turn.progress.started.facts.runs.items() if of.new}
+    started = [(turn, d.run_key, d.task_index) for turn in rounds for d in turn.progress.started.dispatches.sent]
     assert len(started) == 20 * len(chain)
     roots = [(turn, run) for turn, run, task in started if task < 5]
     for turn, run, _ in started:

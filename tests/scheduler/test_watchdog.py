@@ -8,8 +8,8 @@ import pytest
 
 from evenflow.core import metrics
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.scheduler.audit import Watchdog
 from evenflow.scheduler.tally import Tally
-from evenflow.scheduler.watchdog import Watchdog
 
 
 class Watched:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from evenflow.sdk.runner import TryContext
+from evenflow.sdk.trying.runner import TryContext
 
 RUN_AFTER = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 

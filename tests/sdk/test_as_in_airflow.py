@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import pendulum
 import pytest
@@ -14,7 +14,12 @@ import pytest
 from evenflow import (
     DAG,
     Asset,
+    BaseHook,
+    BaseNotifier,
+    BaseSensorOperator,
+    BaseTrigger,
     BashOperator,
+    Context,
     CronTriggerTimetable,
     EmailNotifier,
     EmptyOperator,
@@ -259,3 +264,39 @@ def test_times_of_pendulum_stand_where_those_of_python_do() -> None:
     assert dag.test(print_logs=False).result("t") == [start, timedelta(minutes=1)]
     tokyo = CronTriggerTimetable("0 0 * * *", timezone=pendulum.timezone("Asia/Tokyo"))
     assert DAG("e", schedule=tokyo).to_spec().schedule.timezone == "Asia/Tokyo"
+
+
+def test_operators_hooks_triggers_and_notifiers_have_a_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Shop(BaseHook):
+        def ask(self) -> None:
+            self.log.info("asks the shop")
+
+    class Look(BaseSensorOperator):
+        def poke(self, context: Context) -> bool:
+            self.log.info("looks for %s of %s", self.task_id, self.dag_id)
+            Shop().ask()
+            return True
+
+    class Tell(BaseNotifier):
+        def notify(self, context: Context) -> None:
+            self.log.info("tells")
+
+    class Wait(BaseTrigger):
+        def __init__(self, log: str) -> None:
+            self.log = log  # type: ignore[assignment]  # an attribute of one's own goes before it
+
+    with DAG("d") as dag:
+        Look(task_id="look")
+    caplog.set_level("INFO")
+    dag.test(print_logs=False).raise_on_failure()
+    Tell()(cast(Context, {}))
+    assert caplog.messages == ["looks for look of d", "asks the shop", "tells"]
+    assert caplog.records[0].name.endswith("Look")
+    assert Wait("mine").log == "mine"
+
+
+def test_the_id_of_its_dag_belongs_to_a_task(dag: DAG) -> None:
+    empty = EmptyOperator(task_id="a")
+    assert empty.dag_id == dag.dag_id
+    with pytest.raises(BadSetting, match="dag_id cannot be changed"):
+        empty.dag_id = "other"  # type: ignore[misc]

@@ -12,7 +12,7 @@ from evenflow.core.assets import Leaf, leaves, satisfied
 from evenflow.core.model import AssetSpec, DagSpec
 from evenflow.errors import BadArgument, BadSetting
 from evenflow.sdk.asset_events import OutletEvents
-from evenflow.sdk.runner import TryContext, run_try
+from evenflow.sdk.trying.runner import TryContext, run_try
 from tests.sdk.recording import Recorder
 
 RUN_AFTER = datetime(2026, 1, 1, tzinfo=UTC)
@@ -114,7 +114,7 @@ def test_what_it_may_not_say() -> None:
         (unknown, "is no outlet"),
         (no_json, "cannot be stored as JSON: Object of type object"),
         (long_number, "has more than 64 bits; make it a string"),
-        (no_unicode, "surrogates not allowed"),
+        (no_unicode, "holds half a character"),
         (large, "above the limit"),
     ):
         result = told(body)

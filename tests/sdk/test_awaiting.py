@@ -21,7 +21,7 @@ from evenflow import (
     wait_for,
 )
 from evenflow.errors import BadDeferral
-from evenflow.sdk.runner import TryResult, run_try
+from evenflow.sdk.trying.runner import TryResult, run_try
 from tests.sdk.recording import Recorder, context
 from tests.sdk.waiting_triggers import Breaks, Says
 

@@ -18,9 +18,10 @@ from evenflow import (
     TaskSkipped,
     task,
 )
+from evenflow.core.callbacks import CallbackOf
 from evenflow.core.model import DagSpec, DeadlineSpec
 from evenflow.errors import BadSetting
-from evenflow.sdk.callback_run import CallbackContext, run_callback
+from evenflow.sdk.trying.callback_run import run_callback
 from tests.sdk.recording import Recorder, context
 
 
@@ -118,7 +119,7 @@ def test_one_call_runs_one_function() -> None:
         run_callback(
             dag,
             context("a"),
-            CallbackContext(event="on_failure_callback", position=position, state="failed", reason="x"),
+            CallbackOf(event="on_failure_callback", position=position, state="failed", reason="x"),
             Recorder(),
         )
         for position in (0, 1, 2)

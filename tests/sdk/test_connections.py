@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from evenflow import Connection, get_connection
-from evenflow.errors import ConnectionNotFound
-from evenflow.sdk.connections import env_name
+from evenflow import Connection, Variable, get_connection
+from evenflow.errors import BadArgument, ConnectionNotFound
+from evenflow.sdk.secrets.connections import env_name
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,8 @@ def test_neither_does_a_repr() -> None:
 
 def test_ids_become_names_of_the_environment() -> None:
     assert env_name("my-db.1") == "EVENFLOW_CONN_MY_DB_1"
+
+
+def test_the_default_of_a_variable_has_airflow_3s_name() -> None:
+    with pytest.raises(BadArgument, match=r"Type: Variable.get\('env', default='x'\)"):
+        Variable.get("env", default_var="x")

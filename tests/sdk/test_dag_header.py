@@ -20,7 +20,7 @@ from evenflow import (
     dag,
 )
 from evenflow.core.model import DagSpec, Schedule
-from evenflow.core.model import Param as ParamSpec
+from evenflow.core.model import RunParamSpec as ParamSpec
 from evenflow.errors import BadId, BadSchedule, BadSetting
 
 BERLIN = ZoneInfo("Europe/Berlin")

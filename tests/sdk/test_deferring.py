@@ -10,7 +10,7 @@ import pytest
 from evenflow import DAG, BaseOperator, BaseTrigger, DateTimeTrigger, TaskDeferred, TimeDeltaTrigger, task
 from evenflow.errors import BadDeferral, NoContext
 from evenflow.sdk import triggers
-from evenflow.sdk.runner import TryResult, run_try
+from evenflow.sdk.trying.runner import TryResult, run_try
 from tests.sdk.recording import Recorder, context
 from tests.sdk.waiting_triggers import Asks, Forgets, Misleads, Says
 

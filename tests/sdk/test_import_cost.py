@@ -36,7 +36,10 @@ def test_it_loads_the_standard_library_and_itself_only() -> None:
     assert HEAVY & set(answer.stdout.split()) == set()
     layers = {name for name in answer.stdout.split() if name.startswith("evenflow.")}
     assert {name.split(".")[1] for name in layers} == {"core", "errors", "sdk"}
-    assert layers & {"evenflow.sdk.runner", "evenflow.sdk.loader", "evenflow.sdk.testrun", "evenflow.sdk.xcom"} == set()
+    assert (
+        layers & {"evenflow.sdk.trying.runner", "evenflow.sdk.loading.loader", "evenflow.sdk.local.run", "evenflow.sdk.xcom"}
+        == set()
+    )
 
 
 def test_every_name_it_promises_is_there() -> None:

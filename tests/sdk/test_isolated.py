@@ -16,8 +16,8 @@ import pytest
 from evenflow import DAG, ExternalPythonOperator, TaskSkipped, task
 from evenflow.core.states import TaskState
 from evenflow.errors import BadArgument, IsolatedTaskFailed
-from evenflow.sdk.isolated import CHILD, own_environment, run_in, source_of
-from evenflow.sdk.venvs import Needs, clean_up, environment
+from evenflow.sdk.operators.isolated import CHILD, own_environment, run_in, source_of
+from evenflow.sdk.operators.venvs import Needs, clean_up, environment
 from tests.sdk.recording import Recorder, context
 
 
@@ -139,7 +139,7 @@ def test_what_cannot_cross_of_the_context() -> None:
         def far(ti: Any) -> None: ...
 
         far()
-    from evenflow.sdk.runner import run_try
+    from evenflow.sdk.trying.runner import run_try
 
     result = run_try(dag, context("far"), Recorder())
     assert "'ti' of the context cannot be brought to another Python" in str(result.reason)

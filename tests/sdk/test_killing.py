@@ -9,8 +9,8 @@ import pytest
 from evenflow import DAG, BaseOperator, EmptyOperator, PythonSensor, TaskInstance, get_current_context, task, wait_for
 from evenflow.core.model import DagSpec
 from evenflow.errors import BadSetting
-from evenflow.sdk import killing
-from evenflow.sdk.runner import run_try
+from evenflow.sdk.trying import killing
+from evenflow.sdk.trying.runner import run_try
 from tests.sdk.recording import Recorder, context
 from tests.sdk.waiting_triggers import Says
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import DagError, DagFileError
-from evenflow.sdk.loader import LoadedFile, load_file, module_name
-from evenflow.sdk.runner import run_try
+from evenflow.sdk.loading.loader import LoadedFile, load_file, module_name
+from evenflow.sdk.trying.runner import run_try
 
 from .recording import Recorder, context
 

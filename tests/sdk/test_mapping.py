@@ -203,7 +203,7 @@ def test_wrong_arguments_show_when_the_dag_is_defined(dag: DAG) -> None:
 
 
 def test_a_list_that_changed_since_the_dag_was_read_is_noticed(dag: DAG) -> None:
-    from evenflow.sdk.runner import run_try
+    from evenflow.sdk.trying.runner import run_try
 
     from .recording import Recorder, context
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenflow import masker as masker_module
 from evenflow.masker import Masker, _Search, masker_of
-from evenflow.sdk.masking import MAX_FORM_BYTES, MAX_FORMS, MIN_LENGTH, forms, secrets_in
+from evenflow.sdk.secrets.masking import MAX_FORM_BYTES, MAX_FORMS, MIN_LENGTH, forms, secrets_in
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ import pytest
 
 from evenflow import DAG, BaseNotifier, EmailNotifier, WebhookNotifier, send_email, task
 from evenflow.errors import BadArgument, NotificationFailed
-from evenflow.sdk import notifiers
-from evenflow.sdk.webhook import post_json
+from evenflow.sdk.operators import notifiers
+from evenflow.sdk.operators.webhook import post_json
 
 
 class MailServer(socketserver.ThreadingTCPServer):

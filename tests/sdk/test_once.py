@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, BaseOperator, TaskInstance, get_current_context, task
-from evenflow.sdk.runner import run_try
+from evenflow.sdk.trying.runner import run_try
 from tests.sdk.recording import Recorder, context
 from tests.sdk.waiting_triggers import Says
 

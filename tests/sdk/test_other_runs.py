@@ -9,7 +9,7 @@ import pytest
 
 from evenflow import DAG, ExternalTaskSensor, TriggerDagRunOperator
 from evenflow.errors import BadSetting
-from evenflow.sdk.runner import TryResult, run_try
+from evenflow.sdk.trying.runner import TryResult, run_try
 from tests.sdk.recording import Recorder, context
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 LOADS = """
 import sys
 from evenflow import DAG, FileSensor, task
-from evenflow.sdk.preloading import preload
+from evenflow.sdk.loading.preloading import preload
 
 with DAG("d") as dag:
     {define}

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, Connection, task
-from evenflow.sdk.lookup import hidden
-from evenflow.sdk.runner import run_try
+from evenflow.sdk.secrets.lookup import hidden
+from evenflow.sdk.trying.runner import run_try
 
 from .recording import Recorder, context
 

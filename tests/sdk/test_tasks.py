@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 
-from evenflow import DAG, BaseOperator, BashOperator, Context, EmptyOperator, PythonOperator, TriggerRule, WeightRule, chain, task
+from evenflow import (
+    DAG,
+    BaseOperator,
+    BashOperator,
+    Context,
+    EmptyOperator,
+    PythonOperator,
+    TriggerDagRunOperator,
+    TriggerRule,
+    WeightRule,
+    chain,
+    task,
+)
 from evenflow.core.model import TaskSpec
 from evenflow.errors import BadArgument, BadId, BadSetting, DagError, DagTooLarge, DuplicateId, WrongDag
 from evenflow.sdk import limits
@@ -295,5 +307,110 @@ def test_functions_that_are_not_called_are_no_tasks(dag: DAG) -> None:
         lambda: chain(function, function),
     ]
     for way in ways:
-        with pytest.raises(BadArgument, match=r"extract is a function with @task, .* Call it: extract\(\)"):
+        with pytest.raises(BadArgument, match=r"extract is a function with @task, .* Call it: extract\(\.\.\.\)"):
             way()
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda value: f"rows of {value}",
+        lambda value: f"rows of {value:>10}",
+        lambda value: "rows of %s" % value,  # noqa: UP031
+        lambda value: "rows of {}".format(value),  # noqa: UP032
+        lambda value: str(value),
+    ],
+)
+def test_a_value_of_the_run_is_no_part_of_a_text(dag: DAG, put: Callable[[Any], str]) -> None:
+    @task
+    def rows() -> int:
+        return 1
+
+    with pytest.raises(BadArgument, match=r"<result of task 'rows'> cannot be part of a text here.*ti.xcom_pull"):
+        put(rows())
+    with pytest.raises(BadArgument, match=r"<param 'n'> cannot be part of a text here"):
+        put(DAG("other", params={"n": 1}).param("n"))
+
+
+@pytest.mark.parametrize("compute", [lambda value: value > 3, lambda value: value + 1, lambda value: 2 * value])
+def test_nothing_is_computed_with_a_value_of_the_run(dag: DAG, compute: Callable[[Any], Any]) -> None:
+    @task
+    def rows() -> int:
+        return 1
+
+    with pytest.raises(BadArgument, match=r"cannot be computed with here.*in the task that uses it"):
+        compute(rows())
+
+
+def test_a_function_that_is_not_called_is_no_argument(dag: DAG) -> None:
+    @task
+    def rows() -> int:
+        return 1
+
+    @task
+    def show(values: Any) -> None:
+        print(values)
+
+    with pytest.raises(BadArgument, match=r"task 'show': rows is a function with @task.*Call it: rows\(\.\.\.\)"):
+        show([rows])
+    with pytest.raises(BadArgument, match=r"Call it: rows\(\.\.\.\)"):
+        show.expand(values=[{"of": rows}])
+    assert dag.task_ids == []
+
+
+def test_a_partial_that_is_not_expanded_is_refused(dag: DAG) -> None:
+    @task
+    def load(table: str, day: str) -> None: ...
+
+    begun = load.partial(day="monday")
+    with pytest.raises(BadArgument, match=r"load\.partial\(\.\.\.\) makes no task.*\.expand"):
+        dag.to_spec()
+    begun.expand(table=["a"])
+    assert len(dag.to_spec().tasks) == 1
+    BashOperator.partial(task_id="list")
+    with pytest.raises(BadArgument, match=r"'list'.*makes no task.*\.expand"):
+        dag.to_spec()
+
+
+def test_expand_takes_names(dag: DAG) -> None:
+    @task
+    def load(table: str) -> None: ...
+
+    with pytest.raises(BadArgument, match=r"load\.partial\(\.\.\.\): expand\(\) takes .* by the name"):
+        load.expand(["a", "b"])
+    with pytest.raises(BadArgument, match=r"by the name of its argument"):
+        BashOperator.partial(task_id="list").expand(["ls"])
+
+
+def test_an_operator_that_cannot_work_is_told_when_it_is_made(dag: DAG) -> None:
+    class Forgets(BaseOperator):
+        def __init__(self, table: str, **options: Any) -> None:
+            self.table = table
+
+        def execute(self, context: Context) -> None: ...
+
+    class Misnames(BaseOperator):
+        template_fields = ("tabel",)
+
+        def __init__(self, table: str, **options: Any) -> None:
+            super().__init__(**options)
+            self.table = table
+
+        def execute(self, context: Context) -> None: ...
+
+    class Misspells(BaseOperator):
+        def exceute(self, context: Context) -> None: ...
+
+    with pytest.raises(BadArgument, match=r"Forgets\.__init__\(\) does not call super\(\)\.__init__\(\*\*options\)"):
+        Forgets(task_id="a", table="x")
+    with pytest.raises(BadArgument, match=r"template_fields of Misnames has 'tabel', .* Did you mean 'table'"):
+        Misnames(task_id="a", table="x")
+    with pytest.raises(BadArgument, match=r"Misspells has no execute\(self, context\)"):
+        Misspells(task_id="a")
+    with pytest.raises(BadArgument, match="bash_command must be a string that is not empty"):
+        BashOperator(task_id="a", bash_command=["ls", "-l"])  # type: ignore[arg-type]
+    with pytest.raises(BadArgument, match="Task 'b': bash_command must be a string that is not empty, not '  '"):
+        BashOperator(task_id="b", bash_command="  ")
+    with pytest.raises(BadArgument, match="conf must be a dict"):
+        TriggerDagRunOperator(task_id="a", trigger_dag_id="b", conf="x")  # type: ignore[arg-type]
+    assert dag.task_ids == []

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from evenflow import DAG, BaseOperator, Context, task
-from evenflow.sdk.runner import TryResult, run_try
+from evenflow.sdk.trying.runner import TryResult, run_try
 
 from .recording import Recorder, context
 
@@ -86,8 +86,9 @@ def test_what_comes_from_outside_is_never_a_template(dag: DAG) -> None:
     [
         (
             "{{ dss }}",
-            "task 't': the field value cannot be rendered, line 1 ({{ dss }}): 'dss' is undefined. A template knows: conn, ",
+            "cannot be rendered, line 1 ({{ dss }}): 'dss' is undefined. Did you mean 'ds'? A template knows: conn, ",
         ),
+        ("{{ execution_date }}", "'execution_date' is undefined. It is logical_date, as in Airflow 3. A template knows: conn, "),
         ("{{ ti.nothing }}", "has no attribute 'nothing'"),
         ("{% if %}", "the field value is not a valid template: "),
         ("{{ var.value.nowhere }}", "VariableNotFound: Variable 'nowhere' is not defined"),

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, BashOperator, task
-from evenflow.sdk.callback_run import CallbackContext, run_callback
-from evenflow.sdk.runner import run_try
+from evenflow.core.callbacks import CallbackOf
+from evenflow.sdk.trying.callback_run import run_callback
+from evenflow.sdk.trying.runner import run_try
 from tests.sdk.recording import Recorder, context
 
 
@@ -50,7 +51,7 @@ def test_a_callback_knows_how_long_the_try_took() -> None:
     told = {"event": "on_failure_callback", "position": 0, "state": "failed", "started_at": began.isoformat()}
     ended = (began + timedelta(seconds=5)).isoformat()
     for times in ({"ended_at": ended}, {"ended_at": None}):
-        called = CallbackContext.from_assignment({**told, **times})
+        called = CallbackOf(**told, **times)
         assert run_callback(dag, context("t"), called, Recorder()).outcome == "success"
     assert seen == [(began, 5.0), (began, None)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from mypy import api
 
 FILE = Path(__file__).with_name("typed_dag.py")
@@ -12,6 +13,7 @@ EXPECTED = re.compile(r"# error: ([\w-]+)$")
 FOUND = re.compile(r"typed_dag\.py:(\d+): error: .*\[([\w-]+)\]$")
 
 
+@pytest.mark.system
 def test_mypy_finds_the_wrong_lines_and_no_others(tmp_path: Path) -> None:
     out, err, _ = api.run(["--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path), str(FILE)])
     expected = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evenflow.errors import SparkUnavailable
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark.session import session_for
 from tests.spark.servers import connect_server, standalone_cluster
 

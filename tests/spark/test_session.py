@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from evenflow.errors import SparkNotInstalled, SparkUnavailable
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark import session
 from evenflow.spark.session import session_for
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(240)  # of which a JVM's start on a busy machin
 LOCAL = Connection.parse("spark_default", "spark-local://?cores=1")
 TASK = """
 import sys
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark.session import session_for
 
 def forever(rows):

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from evenflow.errors import SettingsError
-from evenflow.sdk.connections import Connection
-from evenflow.spark.target import Target, target_of
+from evenflow.sdk.secrets.connections import Connection
+from evenflow.spark.target import SparkTarget, target_of
 
 
-def target(uri: str, **conf: str) -> Target:
+def target(uri: str, **conf: str) -> SparkTarget:
     return target_of(Connection.parse("spark_default", uri), {f"spark.{key}": value for key, value in conf.items()}, cpus=2)
 
 

@@ -17,7 +17,7 @@ from evenflow.errors import SettingsError
 from evenflow.runtime import observing
 from evenflow.telemetry import listener as listening
 from evenflow.telemetry import vitals as vital
-from evenflow.telemetry.listener import Listener, Page, advertised
+from evenflow.telemetry.listener import HttpAnswer, Listener, advertised
 from evenflow.telemetry.vitals import Vitals
 
 
@@ -87,7 +87,7 @@ async def test_a_blocked_event_loop_is_noticed_while_it_is_blocked(monkeypatch: 
 
 
 def test_what_is_not_there_says_what_is() -> None:
-    listener = Listener("127.0.0.1", 0, {"/x": lambda: Page(200, "text/plain", b"yes")})
+    listener = Listener("127.0.0.1", 0, {"/x": lambda: HttpAnswer(200, "text/plain", b"yes")})
     listener.start()
     url = f"http://127.0.0.1:{listener.port}"
     assert get(f"{url}/x?y=1") == (200, b"yes")
@@ -98,7 +98,7 @@ def test_what_is_not_there_says_what_is() -> None:
 
 def test_a_page_may_ask_for_a_token() -> None:
     """R-SE4: metrics hold names; probes are for everybody."""
-    pages = {path: lambda: Page(200, "text/plain", b"well") for path in ("/metrics", "/health/live")}
+    pages = {path: lambda: HttpAnswer(200, "text/plain", b"well") for path in ("/metrics", "/health/live")}
     listener = Listener("127.0.0.1", 0, pages, shown={"/metrics": "a-token-of-scrapers"})
     listener.start()
     url = f"http://127.0.0.1:{listener.port}"
@@ -117,7 +117,7 @@ def test_a_page_may_ask_for_a_token() -> None:
 def test_those_who_hang_on_cannot_keep_others_out_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """More connections than ``AT_ONCE`` are closed at once; those that say nothing are closed after a while."""
     monkeypatch.setattr(listening._Handler, "timeout", 0.5)
-    listener = Listener("127.0.0.1", 0, {"/x": lambda: Page(200, "text/plain", b"yes")})
+    listener = Listener("127.0.0.1", 0, {"/x": lambda: HttpAnswer(200, "text/plain", b"yes")})
     listener.start()
     silent = [socket.create_connection(("127.0.0.1", listener.port), timeout=20) for _ in range(listening.AT_ONCE + 4)]
     assert [s.recv(1) for s in silent] == [b""] * len(silent)

@@ -34,7 +34,7 @@ from evenflow import (
 )
 from evenflow.core.states import TaskState
 from evenflow.errors import BadArgument, BadSetting
-from evenflow.sdk.sensors import BaseSensorOperator
+from evenflow.sdk.operators.sensors import BaseSensorOperator
 from evenflow.testing import DagRunner
 from tests.sdk.waiting_triggers import Asks, Breaks, Ends, Says
 

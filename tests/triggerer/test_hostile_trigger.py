@@ -167,6 +167,7 @@ async def test_what_it_forks_dies_with_it(triggerer: TriggererService, world: Wo
     await until(lambda: not runs(pid), "the end of its copy")
 
 
+@pytest.mark.system
 async def test_one_that_stops_its_process_fails(
     triggerer: TriggererService, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

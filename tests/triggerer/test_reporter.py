@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.process import limits, patience
-from evenflow.triggerer.reporter import Reporter
+from evenflow.triggerer.reporter import TriggerReporter
 from evenflow.wire.triggers import TriggerReport, TriggerReports, TriggerReportsAnswer
 from tests.worker.world import until
 
@@ -44,8 +44,8 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeReports:
 
 
 @asynccontextmanager
-async def reporting(api: FakeReports) -> AsyncIterator[Reporter]:
-    reporter = Reporter(api, api.told.append)
+async def reporting(api: FakeReports) -> AsyncIterator[TriggerReporter]:
+    reporter = TriggerReporter(api, api.told.append)
     running = asyncio.create_task(reporter.run())
     yield reporter
     running.cancel()

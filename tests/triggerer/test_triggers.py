@@ -201,7 +201,7 @@ async def test_secrets_that_a_host_finds_in_files_are_masked(
     source = """
 class Finds(BaseTrigger):
     async def run(self):
-        from evenflow.sdk import lookup
+        from evenflow.sdk.secrets import lookup
         print("found", lookup.find("connection", "pump"))
         raise ValueError("no answer from me:open-sesame@pump")
         yield
@@ -271,7 +271,7 @@ async def test_what_belongs_to_no_trigger_is_masked_too(
 class Prints(BaseTrigger):
     async def run(self):
         import threading
-        from evenflow.sdk import lookup
+        from evenflow.sdk.secrets import lookup
         lookup.find("variable", "api_key")
         thread = threading.Thread(target=self.prints)
         thread.start()

@@ -136,7 +136,7 @@ async def test_a_connection_of_the_triggerers_host(server: Server, monkeypatch: 
 
 
 def test_airflows_ways_to_write_a_connection() -> None:
-    from evenflow.sdk.connections import Connection
+    from evenflow.sdk.secrets.connections import Connection
 
     for uri in ("https://h:8443", "http://h:8443/https", '{"conn_type": "http", "host": "https://h", "port": 8443}'):
         assert web.base_url(Connection.parse("c", uri)) == "https://h:8443"

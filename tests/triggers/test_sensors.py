@@ -11,8 +11,8 @@ import pytest
 
 from evenflow import DAG, ExternalTaskSensor, FileSensor, HttpSensor, SqlSensor, TaskInstanceState, TriggerDagRunOperator
 from evenflow.errors import BadSetting
-from evenflow.sdk.runner import TryContext, TryResult, run_try
 from evenflow.sdk.triggers import load
+from evenflow.sdk.trying.runner import TryContext, TryResult, run_try
 from tests.sdk.recording import Recorder
 from tests.triggers.conftest import Server
 

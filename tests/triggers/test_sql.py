@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.triggers import limits, sql
 from evenflow.triggers.sql import SqlTrigger
 from tests.triggers.firing import ControlPlane, event_of

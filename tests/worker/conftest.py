@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -18,10 +19,12 @@ from evenflow.api.service import ApiService
 from evenflow.process.exits import Exit
 from evenflow.process.limits import TEMPLATE_MEMORY
 from evenflow.process.owned_template import OwnedTemplate
+from evenflow.process.remains import Outrun, end_remains
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.objects import ObjectStorage
+from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
-from evenflow.worker.values import Values
+from evenflow.worker.values import LargeValues
 from tests.apis import running_api
 from tests.tokens import fleet_token
 from tests.worker.world import World
@@ -98,7 +101,7 @@ async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> As
                 template_memory=template_memory,
                 queues=list(queues),
                 home=tmp_path / "home",
-                values=Values(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),
+                values=LargeValues(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),
             )
             await service.start()
             stack.push_async_callback(service.stop)
@@ -110,6 +113,22 @@ async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> As
 @pytest.fixture
 async def worker(start_worker: StartWorker) -> WorkerService:
     return await start_worker()
+
+
+@pytest.fixture
+def outrun(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """As long as it is set, what a try has started forks more quickly than it can be killed."""
+    outruns = threading.Event()
+    outruns.set()
+
+    def end(marks: set[int]) -> list[int]:
+        if outruns.is_set():
+            raise Outrun
+        return end_remains(marks)
+
+    monkeypatch.setattr(limits, "OUTRUN_PAUSE", 0.01)
+    monkeypatch.setattr("evenflow.worker.attempt.end_remains", end)
+    return outruns
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
-from evenflow.worker.values import Values
+from evenflow.worker.values import LargeValues
 from tests.apis import running_api
 from tests.worker.conftest import StartWorker
 from tests.worker.world import World, number_in, runs, until, wait_for
@@ -225,7 +225,7 @@ async def test_a_token_that_is_no_good(api: ApiService, tmp_path: Path) -> None:
         resume_slots=1,
         queues=["default"],
         home=tmp_path,
-        values=Values(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),
+        values=LargeValues(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),
     )
     with pytest.raises(Exception, match="token"):
         await worker.start()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
 from evenflow.core.lease import STRETCH
 from evenflow.core.limits import ENDING_S, LEASE_S, STARTS_WITHIN_S
-from evenflow.process.remains import DEAD_WITHIN_S, Outrun, end_remains
+from evenflow.process.remains import DEAD_WITHIN_S
 from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
 from evenflow.scheduler.leases import give_up_hung, watch_leases
@@ -195,19 +196,11 @@ async def test_no_worker_is_given_up_for_the_report_of_a_start(
     assert held.state == "active"
 
 
+@pytest.mark.system
 async def test_a_worker_that_cannot_end_a_try_and_says_so_is_not_given_up(
-    world: World, worker: WorkerService, scheduler: psycopg.Connection[Any], api: ApiService, monkeypatch: pytest.MonkeyPatch
+    world: World, worker: WorkerService, scheduler: psycopg.Connection[Any], api: ApiService, outrun: threading.Event
 ) -> None:
     """R-CS9: elsewhere its task would begin beside what lives, and the worker could do no more than it does. People are told."""
-    outruns = [True]
-
-    def end(marks: set[int]) -> list[int]:
-        if outruns[0]:
-            raise Outrun
-        return end_remains(marks)
-
-    monkeypatch.setattr(limits, "OUTRUN_PAUSE", 0.01)
-    monkeypatch.setattr("evenflow.worker.attempt.end_remains", end)
     leaves = "import subprocess, time; subprocess.Popen(['sleep', '600'], start_new_session=True); time.sleep(600)"
     held, other = Held(world, world.task(leaves)), Held(world, world.task("import time; time.sleep(600)"))
     await until(lambda: world.reports(held.epoch) and world.reports(other.epoch), "the reports of their starts")
@@ -224,7 +217,7 @@ async def test_a_worker_that_cannot_end_a_try_and_says_so_is_not_given_up(
         (told,) = (await client.get_status()).outrun
     assert (told.worker, told.dag_id, told.task_id) == ("w", "d", "t")
     assert [(row[0], row[2], row[4]) for row in leases.list_outrun(scheduler)] == [("w", "d", "t")]
-    outruns[0] = False
+    outrun.clear()
     assert (await world.exit_of(held.epoch))["outcome"] == "failed"
     await until(lambda: world.one("select not detail ? 'outrun' from service where kind = 'worker'"), "its beat")
     world.db.execute("delete from report")

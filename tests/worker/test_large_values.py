@@ -6,15 +6,19 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evenflow.api.garbage import delete_some
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.sdk.xcomarg import RETURN_VALUE
 from evenflow.store.connect import open_pool
+from evenflow.wire.messages import XComPush
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
+from evenflow.worker.values import TryValues
 from tests.worker.world import World, until
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -62,6 +66,24 @@ async def test_a_large_value_goes_and_comes_by_object_storage(world: World, tmp_
     left = [file.name for file in (tmp_path / "xcom").iterdir()]
     assert left == [world.one("select object from xcom where task_index = 0 and key = 'return_value'")]
     assert world.one("select count(*) from xcom_garbage") == 0
+
+
+async def test_a_defect_on_the_way_to_its_end_ends_a_try(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would run for ever: its process has ended, and nobody hears of it."""
+
+    prepared = TryValues.prepared
+
+    async def break_down(values: TryValues, key: str, *value: Any) -> XComPush:
+        if key == RETURN_VALUE:
+            raise ZeroDivisionError("no such day")
+        return await prepared(values, key, *value)
+
+    monkeypatch.setattr(TryValues, "prepared", break_down)
+    end = await world.exit_of(world.dispatch(world.run(world.version(SPEC, {"dag.py": SOURCE}))))
+    assert (end["outcome"], end["reason"]) == (
+        "failed",
+        "its end could not be told, by a defect of Evenflow: ZeroDivisionError('no such day')",
+    )
 
 
 @pytest.fixture

@@ -191,6 +191,7 @@ async def test_a_try_that_stood_for_too_long_is_lost(
         await worker.stop()
 
 
+@pytest.mark.system
 async def test_the_tries_of_a_worker_that_hangs_stand_still(
     short_leases: None, world: World, api: ApiService, worker_token: str, counts: Counts, tmp_path: Path
 ) -> None:

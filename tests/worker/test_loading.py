@@ -16,7 +16,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.process import limits
 from evenflow.process.code_cache import CodeCache
 from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.templates import DagFile, TemplatePool
+from evenflow.process.templates import TemplateKey, TemplatePool
 from evenflow.wire.code import archive_hash, pack
 from evenflow.worker import limits as worker_limits
 from evenflow.worker.service import TASK_PROCESS, WorkerService
@@ -114,7 +114,7 @@ async def test_an_error_of_the_worker_itself(world: World, worker: WorkerService
 async def test_who_comes_at_the_moment_when_a_template_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks for one that is loaded to be loaded: that would return at once, and find it missing, for ever."""
     files = {"dag.py": b""}
-    file = DagFile(archive_hash(files), "dag.py")
+    file = TemplateKey(archive_hash(files), "dag.py")
 
     class Code:
         async def get_code(self, code_hash: str) -> bytes:
@@ -284,7 +284,7 @@ async def test_the_end_of_the_worker_ends_its_templates_and_tries(world: World, 
     template, pid = map(int, (await world.logged(epoch, "\n")).split())
     # As when the worker dies: the kernel closes its sockets.
     file = next(iter(worker._templates._templates))
-    assert isinstance(file, DagFile)
+    assert isinstance(file, TemplateKey)
     worker._templates._templates[file]._socket.shutdown(2)
     await until(lambda: not runs(template) and not runs(pid), "the end of both")
 

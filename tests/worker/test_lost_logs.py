@@ -370,6 +370,7 @@ def made(path: str) -> None:
     Path(path).touch()
 
 
+@pytest.mark.system
 async def test_a_server_that_is_killed_in_the_middle_loses_and_doubles_nothing(
     api: ApiService, database_url: str, world: World, start_worker: Callable[..., object], tmp_path: Path
 ) -> None:

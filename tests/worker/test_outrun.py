@@ -8,6 +8,7 @@ import select
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from evenflow.process.freezing import Freezer
 from evenflow.process.marks import bear, mark_of, new_mark
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.remains import Outrun, end_remains
-from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from tests.worker.conftest import MODULE, Heard
 from tests.worker.world import World, number_in, until
@@ -194,22 +194,13 @@ def test_what_is_never_caught_is_told(a_try: Try, monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_try_does_not_end_while_something_of_it_may_go_on(
-    world: World, worker: WorkerService, monkeypatch: pytest.MonkeyPatch
+    world: World, worker: WorkerService, outrun: threading.Event
 ) -> None:
     """Its task does not begin again beside that: its slot is held, its log and a number say why."""
-    outran = [True]
-
-    def outrun(marks: set[int]) -> list[int]:
-        if outran[0]:
-            raise Outrun
-        return end_remains(marks)
-
-    monkeypatch.setattr(limits, "OUTRUN_PAUSE", 0.01)
-    monkeypatch.setattr("evenflow.worker.attempt.end_remains", outrun)
     epoch = world.task("import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True); raise RuntimeError")
     await world.logged(epoch, "fork more quickly than they can be killed; this worker keeps trying")
     assert (worker._tries.epochs, worker._tries.outrun, worker._tries.free) == ([epoch], [epoch], 3)
     assert "exit" not in [kind for kind, _ in world.reports(epoch)]
-    outran[0] = False
+    outrun.clear()
     assert (await world.exit_of(epoch))["outcome"] == "failed"
     await until(lambda: not worker._tries.outrun, "its slot")

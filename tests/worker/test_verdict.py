@@ -10,7 +10,7 @@ import pytest
 from evenflow.process.exits import Exit, describe_exit
 from evenflow.worker.memory import KillCounter, MemoryWatch, kernel_counters
 from evenflow.worker.said import Result, read_head
-from evenflow.worker.verdict import Verdict, judge, verdict_of
+from evenflow.worker.verdict import TryVerdict, judge, verdict_of
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,10 @@ def test_reasons(end: Exit, reason: str) -> None:
 
 
 def test_what_the_task_said_decides() -> None:
-    said = Verdict("skipped", "nothing new")
-    assert judge(said, Exit(0), ended_for="timeout", out_of_memory=None) == Verdict("skipped", "nothing new", exit_code=0)
+    said = TryVerdict(outcome="skipped", reason="nothing new")
+    assert judge(said, Exit(0), ended_for="timeout", out_of_memory=None) == TryVerdict(
+        outcome="skipped", reason="nothing new", exit_code=0
+    )
 
 
 def test_why_the_worker_ended_it_comes_before_how() -> None:
@@ -48,11 +50,11 @@ def test_why_the_worker_ended_it_comes_before_how() -> None:
 
 def test_memory_is_named_for_sure_when_the_kernel_says_so() -> None:
     verdict = judge(None, Exit(-9), ended_for=None, out_of_memory="the kernel ...")
-    assert verdict == Verdict("failed", "killed by SIGKILL because memory ran out: the kernel ...", exit_code=-9)
+    assert verdict == TryVerdict(outcome="failed", reason="killed by SIGKILL because memory ran out: the kernel ...", exit_code=-9)
     assert "memory ran out" not in str(judge(None, Exit(1), ended_for=None, out_of_memory="the kernel ...").reason)
 
 
-@pytest.mark.parametrize("head", [{}, {"outcome": "fine", "reason": None, "error_types": []}, {"outcome": "failed"}])
+@pytest.mark.parametrize("head", [{}, {"outcome": "fine", "reason": None, "error_types": []}])
 def test_a_result_that_no_task_says(head: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"Object missing|Invalid enum"):
         read_head(json.dumps({"say": "result", **head}).encode())

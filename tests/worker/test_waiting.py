@@ -17,7 +17,7 @@ async def test_a_sensor_gives_its_slot_back(world: World, start_worker: StartWor
 async def test_the_timeout_counts_from_the_first_look(world: World, start_worker: StartWorker) -> None:
     await start_worker()
     look = """
-        from evenflow.sdk.sensors import PythonSensor
+        from evenflow.sdk.operators.sensors import PythonSensor
         from evenflow.sdk.scope import detached
         with detached():
             sensor = PythonSensor(task_id="t", python_callable=bool, mode="reschedule", poke_interval=30, timeout=60)

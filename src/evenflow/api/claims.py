@@ -26,8 +26,9 @@ from evenflow.api import deferrals
 from evenflow.api.limits import CLAIM_SLOTS, CLAIM_WAIT
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
-from evenflow.api.versions import Version, Versions
-from evenflow.core.callbacks import CALLBACK_DAG
+from evenflow.api.versions import ServedVersion, Versions
+from evenflow.core.callbacks import CALLBACK_DAG, CallbackOf
+from evenflow.core.deferral import Resumed
 from evenflow.core.limits import LEASE_S, SWEEP_S
 from evenflow.core.metrics import CLAIM_WAIT as CLAIM_WAIT_SECONDS
 from evenflow.core.model import TaskSpec
@@ -36,7 +37,7 @@ from evenflow.killpoints import KillPoint, reached
 from evenflow.store import callbacks, dispatch
 from evenflow.store.connect import AsyncPool
 from evenflow.store.dispatch import FIRST_START, RETURN, Place
-from evenflow.wire.messages import Assignment, CallbackOf, Claim, ClaimAnswer, Resumed
+from evenflow.wire.messages import Assignment, Claim, ClaimAnswer
 
 log = logging.getLogger(__name__)
 
@@ -239,7 +240,7 @@ class Claims:
         return deferrals.resumed(self._vault, row.run_key, returned, what, counts_waiting=task.execution_timeout_counts_waiting)
 
 
-def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: Version) -> dict[str, Any]:
+def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: ServedVersion) -> dict[str, Any]:
     """Fields of an assignment that say which instance of which run it is, and where its code is."""
     return {
         "dag_id": row.dag_id,
@@ -260,7 +261,7 @@ def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: Version) 
     }
 
 
-def _calling(own: Assignment, call: callbacks.ClaimedCall, version: Version) -> Assignment:
+def _calling(own: Assignment, call: callbacks.ClaimedCall, version: ServedVersion) -> Assignment:
     """The assignment of a callback's try: its own token and timeout, all else as for the task or run that calls."""
     task = None if call.task_index is None else version.tasks[call.task_index]
     return msgspec.structs.replace(

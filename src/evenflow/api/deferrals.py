@@ -13,14 +13,17 @@ import msgspec
 from evenflow.api import limits
 from evenflow.api.refusals import too_large
 from evenflow.api.vault import Vault
+from evenflow.core.deferral import Purpose, Resumed
+from evenflow.core.json_values import flaw_of
+from evenflow.core.limits import MAX_KEPT_DEPTH
 from evenflow.core.model import DEFAULT_QUEUE
 from evenflow.errors import SecretsError, XComError
 from evenflow.store.dispatch import ClaimedReturn
 from evenflow.store.sealed import WAITING
-from evenflow.wire.messages import Defer, Purpose, Resumed
+from evenflow.wire.messages import Defer
 
 
-class Deferral(msgspec.Struct, omit_defaults=True):
+class SealedDefer(msgspec.Struct, omit_defaults=True):
     """``defer`` in the payload of a deferred exit: what the scheduler decides from, and the rest, sealed."""
 
     trigger: str
@@ -37,7 +40,7 @@ class Times(TypedDict):
     spent_s: float
 
 
-def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> Deferral:
+def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> SealedDefer:
     """Raises :class:`XComError` and :class:`Refused` for what makes no sense or is too large, :class:`SecretsError` for lack of a
     key.
     """
@@ -46,10 +49,18 @@ def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> Deferral:
         if not 1 <= len(name) <= limits.TRIGGER_PATH or not name.isprintable():
             raise XComError(f"{what} has 1 to {limits.TRIGGER_PATH} printable characters, not {name!r:.300}.")
     for what, values in ((f"trigger {defer.trigger}", defer.trigger_kwargs), (f"method {defer.method}", defer.kwargs)):
+        text = f"The text of the arguments of {what:.300}"
+        check_kept(text, values)
         if len(msgspec.json.encode(values)) > limits.DEFERRED:
-            raise too_large(f"The text of the arguments of {what:.300}", limits.DEFERRED)
+            raise too_large(text, limits.DEFERRED)
     timeout = None if defer.timeout_s is None else min(max(defer.timeout_s, 0.0), limits.RESCHEDULE)
-    return Deferral(trigger=defer.trigger, queue=queue, sealed=sealed_text(vault, run_key, defer), timeout_s=timeout)
+    return SealedDefer(trigger=defer.trigger, queue=queue, sealed=sealed_text(vault, run_key, defer), timeout_s=timeout)
+
+
+def check_kept(what: str, value: Any) -> None:
+    """Workers are answered with it, when they claim and when they beat. Raises :class:`XComError`."""
+    if (flaw := flaw_of(value, MAX_KEPT_DEPTH)) is not None:
+        raise XComError(f"{what} {flaw}.")
 
 
 def sealed_text(vault: Vault, run_key: int, value: Any) -> str:
@@ -69,9 +80,9 @@ def resumed(vault: Vault, run_key: int, row: ClaimedReturn, what: str, *, counts
         defer = opened_deferral(vault, run_key, what, row.sealed)
         event = None if row.event is None else msgspec.json.decode(vault.open(WAITING, str(run_key), row.event, what=what))
     except SecretsError as error:
-        return Resumed(purpose="failed", trigger=row.trigger, method="", reason=str(error), **times)
+        return Resumed(purpose=Purpose.FAILED, trigger=row.trigger, method="", reason=str(error), **times)
     return Resumed(
-        purpose=msgspec.convert(row.purpose, Purpose),
+        purpose=Purpose(row.purpose),
         trigger=defer.trigger,
         trigger_kwargs=defer.trigger_kwargs,
         method=defer.method,

@@ -16,7 +16,7 @@ from evenflow.store import xcom
 _Key = tuple[int, int, str, int]  # run_key, task_index, key, how often operators had changed the run
 
 
-class Elements:
+class ElementCache:
     """The lists that were asked for last."""
 
     def __init__(self) -> None:

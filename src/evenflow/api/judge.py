@@ -16,7 +16,8 @@ import msgspec
 
 from evenflow.api import limits
 from evenflow.api.judge_process import JudgedParams, JudgedSpec, ParamsQuestion
-from evenflow.core.model import Param
+from evenflow.core.json_values import flaw_of
+from evenflow.core.model import RunParamSpec
 from evenflow.core.params import resolve_params
 from evenflow.errors import EvenflowError, ParamError
 from evenflow.process.environment import own_environment
@@ -56,8 +57,9 @@ class Judge:
             return [JudgedSpec(error=f"What this file defines cannot be checked: {error}")]
         return msgspec.msgpack.decode(body, type=list[JudgedSpec])
 
-    async def params(self, params: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
-        """The value of every parameter. Raises :class:`ParamError` for the first that does not fit."""
+    async def params(self, params: Mapping[str, RunParamSpec], given: Mapping[str, Any]) -> dict[str, Any]:
+        """The value of every parameter. Raises :class:`ParamError` for the first that does not fit, or that cannot be kept."""
+        await asyncio.to_thread(_check_kept, given)
         if not any(param.schema for param in params.values()):
             return resolve_params(params, given)
         question = msgspec.msgpack.encode(ParamsQuestion(dict(params), dict(given)))
@@ -90,6 +92,12 @@ class Judge:
                     MODULE, {}, env=own_environment(os.environ), load_timeout_s=limits.JUDGE_LOAD, memory_limit=limits.JUDGE_MEMORY
                 )
             return self._template
+
+
+def _check_kept(given: Mapping[str, Any]) -> None:
+    for name, value in given.items():
+        if (flaw := flaw_of(name) or flaw_of(value)) is not None:
+            raise ParamError(f"The parameter {name!r:.300} {flaw}.")
 
 
 class _Told(msgspec.Struct):

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from evenflow.api.specs import checked_spec
-from evenflow.core.model import Param
+from evenflow.core.model import RunParamSpec
 from evenflow.errors import DagError, ParamError
 from evenflow.process.frames import Header, Link
 from evenflow.process.template import serve_template
@@ -26,7 +26,7 @@ class JudgedSpec(msgspec.Struct, array_like=True):
 
 
 class ParamsQuestion(msgspec.Struct):
-    params: dict[str, Param]
+    params: dict[str, RunParamSpec]
     given: dict[str, Any]
 
 
@@ -59,7 +59,7 @@ def _judged(text: str) -> JudgedSpec:
 
 def prepare(config: Header) -> None:
     """Imports what the first schema needs, so that all children share it."""
-    judge_params(ParamsQuestion({"n": Param(default=1, schema={"type": "integer"})}, {}))
+    judge_params(ParamsQuestion({"n": RunParamSpec(default=1, schema={"type": "integer"})}, {}))
 
 
 def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:

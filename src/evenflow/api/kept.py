@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class SharedReading(Generic[T]):
     """What ``read`` returns, or raises, for ``kept_s`` since it began. Who comes while it is being read gets what comes of that."""
 
     def __init__(self, read: Callable[[], Awaitable[T]], *, kept_s: float, at_most_s: float) -> None:

@@ -50,12 +50,12 @@ class Chunk(NamedTuple):
     lost: LostLog | None = None  # directly before it
 
 
-class Stored(NamedTuple):
+class StoredLogs(NamedTuple):
     offsets: list[int]
     failure: str  # why not all is; empty: it is
 
 
-class LogText(NamedTuple):
+class LogPart(NamedTuple):
     data: bytes
     next_offset: int
     at_end: bool
@@ -81,7 +81,7 @@ class LogDirectory:
         self._writing = asyncio.Lock()
         self._news: WeakValueDictionary[LogName, asyncio.Event] = WeakValueDictionary()  # kept alive by those who wait
 
-    async def append(self, chunks: Sequence[Chunk]) -> Stored:
+    async def append(self, chunks: Sequence[Chunk]) -> StoredLogs:
         """For each chunk, up to where its log is stored now. What is stored already is dropped; what lies above the limit counts as
         stored.
         """
@@ -93,10 +93,10 @@ class LogDirectory:
                 news.set()
         return stored
 
-    async def read(self, name: LogName, offset: int) -> LogText:
+    async def read(self, name: LogName, offset: int) -> LogPart:
         return await asyncio.to_thread(self._read, name, offset)
 
-    async def wait(self, name: LogName, offset: int, seconds: float) -> LogText:
+    async def wait(self, name: LogName, offset: int, seconds: float) -> LogPart:
         """As :meth:`read`, but waits for up to ``seconds`` until there is something after ``offset``."""
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
@@ -127,7 +127,7 @@ class LogDirectory:
         while self._open:
             self._open.popitem()[1].close()
 
-    def _append_all(self, chunks: Sequence[Chunk]) -> Stored:
+    def _append_all(self, chunks: Sequence[Chunk]) -> StoredLogs:
         offsets, failures = [], []
         for chunk in chunks:
             try:
@@ -142,7 +142,7 @@ class LogDirectory:
         elif self._failing:
             log.warning("logs of tasks are stored again")
         self._failing = bool(failures)
-        return Stored(offsets, failures[0] if failures else "")
+        return StoredLogs(offsets, failures[0] if failures else "")
 
     def _append(self, chunk: Chunk) -> int:
         log_of = (self._root / chunk.name.folder(), chunk.name.try_number, chunk.writer)
@@ -191,7 +191,7 @@ class LogDirectory:
                 self._open.popitem(last=False)[1].close()
         return part
 
-    def _read(self, name: LogName, offset: int) -> LogText:
+    def _read(self, name: LogName, offset: int) -> LogPart:
         out, position, room = [], offset, limits.LOG_READ
         for path in files_of(self._root / name.folder(), name.try_number):
             size = path.stat().st_size
@@ -204,10 +204,10 @@ class LogDirectory:
             out.append(data)
             room -= len(data)
             if position + len(data) < size:
-                return LogText(b"".join(out), offset + limits.LOG_READ - room, False)
+                return LogPart(b"".join(out), offset + limits.LOG_READ - room, False)
             position = 0
         data = b"".join(out)
-        return LogText(data, offset + len(data), True)
+        return LogPart(data, offset + len(data), True)
 
 
 def writer_of(epoch: int, claim: int = 0) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evenflow.api import limits
-from evenflow.api.kept import Kept
+from evenflow.api.kept import SharedReading
 from evenflow.core import metrics
 from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Reading
@@ -16,14 +16,14 @@ from evenflow.store.connect import AsyncPool
 from evenflow.store.views import Row
 
 
-def system_metrics(pool: AsyncPool) -> Kept[list[Reading]]:
+def system_metrics(pool: AsyncPool) -> SharedReading[list[Reading]]:
     """However many ask: nobody needs a token for that."""
 
     async def read() -> list[Reading]:
         async with pool.connection() as conn:
             return await _read(conn)
 
-    return Kept(read, kept_s=limits.METRICS_KEPT, at_most_s=limits.METRICS_TIMEOUT)
+    return SharedReading(read, kept_s=limits.METRICS_KEPT, at_most_s=limits.METRICS_TIMEOUT)
 
 
 async def _read(conn: counts.Conn) -> list[Reading]:
@@ -36,8 +36,8 @@ async def _read(conn: counts.Conn) -> list[Reading]:
     set_aside = {"run": 0, **await quarantined.count_quarantine(conn)}
     return [
         *_of_services(services),
-        *of(metrics.LIMIT_CAPACITY, [((use.kind, use.name), use.capacity) for use in uses]),
-        *of(metrics.LIMIT_USED, [((use.kind, use.name), use.used) for use in uses]),
+        *of(metrics.LIMIT_CAPACITY, [((use.limit, use.name), use.capacity) for use in uses]),
+        *of(metrics.LIMIT_USED, [((use.limit, use.name), use.used) for use in uses]),
         *_of_queues(await views.list_queues(conn)),
         *of(metrics.LANES, [(("open",), lanes.open), (("parked",), lanes.parked), (("paused",), lanes.paused)]),
         *of(metrics.TASKS_READY, [((), lanes.ready)]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evenflow.api import limits
-from evenflow.api.kept import Kept
+from evenflow.api.kept import SharedReading
 from evenflow.core.limits import LEASE_S
 from evenflow.core.service import missing_kinds
 from evenflow.errors import DatabaseUnavailable
@@ -35,7 +35,7 @@ class Probes:
 
     def __init__(self, pool: AsyncPool) -> None:
         self._pool = pool
-        self._kept = Kept(self._read, kept_s=limits.PROBES_KEPT, at_most_s=limits.PROBE)
+        self._kept = SharedReading(self._read, kept_s=limits.PROBES_KEPT, at_most_s=limits.PROBE)
 
     async def look(self) -> SystemState:
         """Not older than ``limits.PROBES_KEPT``. Raises the database's errors."""

@@ -32,7 +32,7 @@ UNREAD = frozenset(
 )  # statuses of requests whose body was not read: the connection ends, or it would have to be
 
 
-class Refusal(NamedTuple):
+class HttpRefusal(NamedTuple):
     status: int
     code: str
     message: str
@@ -82,7 +82,7 @@ _KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
 )
 
 
-def refusal(error: Exception) -> Refusal:
+def refusal(error: Exception) -> HttpRefusal:
     """How to answer a request that raised ``error``. What is no fault of the caller's is logged with its traceback."""
     answer, origin = _answer(error), ORIGIN.get()
     if origin is not None:
@@ -90,16 +90,18 @@ def refusal(error: Exception) -> Refusal:
     return answer
 
 
-def _answer(error: Exception) -> Refusal:
+def _answer(error: Exception) -> HttpRefusal:
     if isinstance(error, Refused):
-        return Refusal(error.status, error.code, str(error))
+        return HttpRefusal(error.status, error.code, str(error))
     for kind, status, code in _KNOWN:
         if isinstance(error, kind):
-            return Refusal(status, code, str(error))
+            return HttpRefusal(status, code, str(error))
     if is_bad_value(error):
-        return Refusal(422, "bad_value", f"The database cannot store a value of the request: {error}")
+        return HttpRefusal(422, "bad_value", f"The database cannot store a value of the request: {error}")
     if is_outage(error):
         log.warning("the database did not answer: %s", error)
-        return Refusal(503, "database_unavailable", "The database does not answer. Try again; evenflow doctor looks for the cause.")
+        return HttpRefusal(
+            503, "database_unavailable", "The database does not answer. Try again; evenflow doctor looks for the cause."
+        )
     log.error("a request failed", exc_info=error)
-    return Refusal(500, "internal", "The API failed at this request; its log says why.")
+    return HttpRefusal(500, "internal", "The API failed at this request; its log says why.")

@@ -8,32 +8,27 @@ from collections.abc import Sequence
 import msgspec
 
 from evenflow.api import limits
-from evenflow.api.deferrals import Deferral, sealed_deferral
+from evenflow.api.deferrals import SealedDefer, sealed_deferral
 from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
 from evenflow.contracts.limits import ASSET_NAME, NAME
-from evenflow.core.limits import MAX_REASON
+from evenflow.core.json_values import flaw_of
+from evenflow.core.limits import MAX_REASON, MAX_URI_CHARS
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, XComError, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
 from evenflow.sdk.limits import MAX_XCOM_BYTES
 from evenflow.store import dispatch
 from evenflow.store.connect import AsyncPool
-from evenflow.wire.messages import AssetChange, Report, ReportsAnswer, StoredObject
+from evenflow.wire.messages import AssetChange, Ending, Report, ReportsAnswer, StoredObject
 
 
-class ExitPayload(msgspec.Struct, omit_defaults=True):
+class ExitPayload(Ending):
     """``report.payload`` of an exit: what the scheduler decides from, and what people read. Absent when null."""
 
-    outcome: str
     exit_code: int | None = None
-    reason: str | None = None
-    error_types: list[str] = []
     ran_s: float | None = None
-    delay_s: float | None = None
-    produced: list[AssetChange] = []
-    skip: list[int] = []
-    defer: Deferral | None = None
+    defer: SealedDefer | None = None
 
 
 class _Row(msgspec.Struct, omit_defaults=True):
@@ -121,8 +116,7 @@ def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:
         if len(report.produced) > limits.ASSET_EVENTS:
             raise too_large(f"The list of {len(report.produced):,} asset events", limits.ASSET_EVENTS)
         for change in report.produced:
-            if len(change.asset.encode()) > ASSET_NAME:
-                raise too_large(f"The name of the asset {change.asset!r:.80}", ASSET_NAME)
+            _check_event(change)
         if len(report.skip) > limits.SKIPS:
             raise too_large(f"The list of {len(report.skip):,} tasks to skip", limits.SKIPS)
         if report.result is not None:
@@ -133,6 +127,19 @@ def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:
             if (stored := checked_object(report.stored, token.epoch, "The result")) is not None:
                 row.object, row.size, row.length = stored
     return row
+
+
+def _check_event(change: AssetChange) -> None:
+    """Many of them are read at once, by who waits for the asset and by who looks at it. Raises an :class:`EvenflowError`."""
+    if len(change.asset.encode()) > ASSET_NAME:
+        raise too_large(f"The name of the asset {change.asset!r:.80}", ASSET_NAME)
+    if len(change.uri) > MAX_URI_CHARS:
+        raise too_large(f"The URI of the asset {change.asset!r:.80}", MAX_URI_CHARS)
+    what = f"The extra of the event of asset {change.asset!r:.80}"
+    if (flaw := flaw_of(change.extra)) is not None:
+        raise XComError(f"{what} {flaw}.")
+    if len(msgspec.json.encode(change.extra)) > limits.ASSET_EXTRA:
+        raise too_large(what, limits.ASSET_EXTRA)
 
 
 def checked_object(stored: StoredObject | None, epoch: int, what: str) -> tuple[str, int, int | None] | None:

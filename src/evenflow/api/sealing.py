@@ -9,8 +9,9 @@ from fnmatch import fnmatchcase
 from evenflow.api import limits
 from evenflow.api.refusals import Refused, too_large
 from evenflow.contracts.limits import NAME
+from evenflow.core.json_values import flaw_of
 from evenflow.errors import ConnectionNotFound
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.store.sealed import Kind
 
 _CONNECTION = re.compile(r"[\w.:#!()-]+")  # as in Airflow, without slashes
@@ -35,7 +36,9 @@ def check_value(kind: Kind, name: str, text: str) -> None:
         fits, allowed = name.isprintable() and "/" not in name and name == name.strip(), "printable characters without a slash"
     if not fits or not 1 <= len(name) <= NAME:
         raise Refused(422, "bad_value", f"The name of a {kind} has 1 to {NAME} {allowed}; {name!r:.300} is none.")
-    if len(text.encode("utf-8", "surrogatepass")) > limits.SEALED:
+    if (flaw := flaw_of(text)) is not None:
+        raise Refused(422, "bad_value", f"The {kind} {name!r} {flaw}.")
+    if len(text.encode()) > limits.SEALED:
         raise too_large(f"The {kind} {name!r}", limits.SEALED)
     if kind == "connection":
         if not text:

@@ -17,7 +17,7 @@ from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.spec_shape import check_shape
 from evenflow.core.spec_size import check_size
-from evenflow.core.timetable import Past, Run, check_schedule, next_of
+from evenflow.core.timetable import Past, TimetableRun, check_schedule, next_of
 from evenflow.errors import BadSchedule, DagError
 from evenflow.sdk.limits import MAX_CALLBACKS, MAX_DEADLINES, MAX_RUN_SECONDS
 from evenflow.sdk.param_schema import check_schema
@@ -59,7 +59,7 @@ def check_resources(spec: DagSpec, pools: Collection[str], executors: Collection
             raise DagError(f"{where}: there is no executor {task.executor!r}; there are: {', '.join(sorted(executors))}.")
 
 
-def next_run_of(spec: DagSpec, past: Past, now: datetime) -> Run | None:
+def next_run_of(spec: DagSpec, past: Past, now: datetime) -> TimetableRun | None:
     """The next scheduled run of a DAG with this past. Raises :class:`BadSchedule` when that is beyond all time."""
     try:
         return next_of(spec, past, now)

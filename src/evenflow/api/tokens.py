@@ -32,7 +32,9 @@ import msgspec
 from jwt.types import Options
 
 from evenflow.errors import KeyNotKnownYet, NotAllowed
+from evenflow.store.tasks import TryKey
 from evenflow.store.tokens import KeyState, digest_of
+from evenflow.store.triggers import TriggerKey
 
 ServiceKind = Literal["worker", "processor", "triggerer"]
 SERVICE_KINDS: tuple[ServiceKind, ...] = ("worker", "processor", "triggerer")
@@ -76,24 +78,13 @@ class ServiceToken:
 
 
 @dataclass(frozen=True, slots=True)
-class TryToken:
-    epoch: int
-    run_key: int
-    task_index: int
-    map_index: int
+class TryToken(TryKey):
     try_number: int
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerToken:
-    """Of one claim of the trigger that a deferred try waits for."""
-
-    epoch: int  # of the try
-    run_key: int
-    task_index: int
-    map_index: int
+class TriggerToken(TriggerKey):
     try_number: int
-    claim: int
 
     @property
     def of_try(self) -> TryToken:
@@ -141,7 +132,7 @@ def mint(state: KeyState, token: Token, *, ttl: float, jti: str | None = None) -
                 "n": try_number,
                 "i": state.incarnation,
             }
-        case TriggerToken(epoch, run_key, task_index, map_index, try_number, claim):
+        case TriggerToken(epoch, run_key, task_index, map_index, claim, try_number):
             claims = {
                 "k": "trigger",
                 "e": epoch,
@@ -333,7 +324,7 @@ def _token(claims: dict[str, Any]) -> Token:
         case "try":
             return TryToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["n"])
         case "trigger":
-            return TriggerToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["n"], claims["c"])
+            return TriggerToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["c"], claims["n"])
         case "operator":
             return OperatorToken(claims["sub"], claims.get("j", 0))
         case _:

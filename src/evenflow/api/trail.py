@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evenflow.api import limits
 from evenflow.store import events, tokens
 from evenflow.store.connect import AsyncPool
-from evenflow.store.events import ORIGIN, Counted, Origin
+from evenflow.store.events import ORIGIN, Origin, RepeatedEvent
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Trail:
 
     def __init__(self, pool: AsyncPool) -> None:
         self._pool = pool
-        self._counted: dict[str, Counted] = {}
+        self._counted: dict[str, RepeatedEvent] = {}
         self._minute, self._refusals = "", set[str]()
         self._used: dict[int, float] = {}  # tokens, and when it was told
         self._to_tell: set[int] = set()
@@ -39,7 +39,7 @@ class Trail:
             self._used[token_id] = now
             self._to_tell.add(token_id)
 
-    def add(self, event: Counted) -> None:
+    def add(self, event: RepeatedEvent) -> None:
         known = self._counted.setdefault(event.counted_as, event)
         if known is not event:
             event.times += known.times
@@ -57,7 +57,7 @@ class Trail:
         else:
             self._refusals.add(what)
         detail = {"status": status, "reason": reason}
-        self.add(Counted("unknown", "login.refused", address, detail, what, origin.token_id, origin.address))
+        self.add(RepeatedEvent("unknown", "login.refused", address, detail, what, origin.token_id, origin.address))
 
     async def serve(self) -> None:
         while True:
@@ -137,7 +137,7 @@ class AskedSecrets:
         if (day := f"{datetime.now(UTC):%Y-%m-%d}") != self._day:
             self._day, self._told = day, set()
         what = f"{day} {kind} {name} {dag_id}"
-        event = Counted(f"DAG {dag_id}", f"{kind}.ask", name, {"last_try": of_try}, what, origin.token_id, origin.address)
+        event = RepeatedEvent(f"DAG {dag_id}", f"{kind}.ask", name, {"last_try": of_try}, what, origin.token_id, origin.address)
         if what in self._told:
             origin.counted.append(event)
         else:

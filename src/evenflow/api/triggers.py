@@ -164,7 +164,7 @@ class TriggerClaims:
                 lost.append(_Event(row.run_key, row.epoch, 0.0, payload))
                 continue
             self._meter.observe(TRIGGER_WAIT, max(0.0, row.waited_s))
-            token = TriggerToken(row.epoch, row.run_key, row.task_index, row.map_index, row.try_number, row.claim)
+            token = TriggerToken(row.epoch, row.run_key, row.task_index, row.map_index, row.claim, row.try_number)
             out.append(
                 TriggerAssignment(
                     epoch=row.epoch,
@@ -208,7 +208,9 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
         try:
             key = _key(tokens, report)
             if report.event is not None:
-                payload = EventPayload(*key[1:3], key.claim, "event", event=_sealed(vault, key.run_key, report.event))
+                payload = EventPayload(
+                    key.task_index, key.map_index, key.claim, "event", event=_sealed(vault, key.run_key, report.event)
+                )
                 events.append(_event(key, report, payload))
             elif report.given_back:
                 given_back.append(key)
@@ -230,7 +232,9 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
             for key, report in failed.items():
                 if counts.get(key.epoch, 0) >= limits.TRIGGER_FAILURES:
                     why = f"its trigger failed {counts[key.epoch]} times in a row, the last time: {report.error or 'unknown'}"
-                    payload = EventPayload(*key[1:3], key.claim, "failed", error=why.replace("\0", "")[:MAX_REASON])
+                    payload = EventPayload(
+                        key.task_index, key.map_index, key.claim, "failed", error=why.replace("\0", "")[:MAX_REASON]
+                    )
                     events.append(_event(key, report, payload))
         if given_back:
             await triggers.give_back(conn, given_back)
@@ -244,7 +248,7 @@ def _key(tokens: Tokens, report: TriggerReport) -> TriggerKey:
     token = tokens.verify(report.token)
     if not isinstance(token, TriggerToken):
         raise NotAllowed("A report about a trigger needs the token of its claim.")
-    return TriggerKey(token.run_key, token.task_index, token.map_index, token.epoch, token.claim)
+    return token
 
 
 def _event(key: TriggerKey, report: TriggerReport, payload: EventPayload) -> _Event:
@@ -257,6 +261,7 @@ def _sealed(vault: Vault, run_key: int, event: bytes) -> str:
         raise too_large("The event of a trigger", limits.DEFERRED)
     try:
         value = msgspec.json.decode(event)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise XComError(f"The event of a trigger is not JSON: {error}.") from None
+    deferrals.check_kept("The event of a trigger", value)
     return deferrals.sealed_text(vault, run_key, value)

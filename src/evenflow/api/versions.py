@@ -15,7 +15,7 @@ from evenflow.store.dispatch import Conn, RunNames, read_run
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class ServedVersion:
     number: int
     code_hash: str
     file: str
@@ -30,11 +30,11 @@ class Versions:
     """The versions and runs that were asked for first. Those asked for together are fetched together."""
 
     def __init__(self) -> None:
-        self._versions: OrderedDict[int, Version] = OrderedDict()
+        self._versions: OrderedDict[int, ServedVersion] = OrderedDict()
         self._tasks = 0
         self._runs: OrderedDict[int, RunNames] = OrderedDict()
 
-    async def of(self, conn: Conn, keys: Iterable[int]) -> dict[int, Version]:
+    async def of(self, conn: Conn, keys: Iterable[int]) -> dict[int, ServedVersion]:
         """The versions with these keys."""
         wanted = set(keys)
         missing = wanted - self._versions.keys()
@@ -45,7 +45,7 @@ class Versions:
                 index_of = {task.task_id: index for index, task in enumerate(tasks)}
                 if row.version_key not in self._versions:
                     self._tasks += len(tasks)
-                self._versions[row.version_key] = Version(
+                self._versions[row.version_key] = ServedVersion(
                     row.version_number,
                     row.code_hash,
                     row.file,
@@ -60,12 +60,12 @@ class Versions:
             self._tasks -= len(self._versions.popitem(last=False)[1].tasks)
         return found
 
-    async def of_subject(self, conn: Conn, run_key: int) -> tuple[int, RunNames, Version]:
+    async def of_subject(self, conn: Conn, run_key: int) -> tuple[int, RunNames, ServedVersion]:
         """The run that a try speaks about, with its key: of a callback the one that called. Raises :class:`DagNotFound`."""
         names, version = await self.of_run(conn, run_key)
         return (run_key, names, version) if names.subject == run_key else (names.subject, *await self.of_run(conn, names.subject))
 
-    async def of_run(self, conn: Conn, run_key: int) -> tuple[RunNames, Version]:
+    async def of_run(self, conn: Conn, run_key: int) -> tuple[RunNames, ServedVersion]:
         """The names of a run, and its version. Raises :class:`DagNotFound`."""
         run = self._runs.get(run_key)
         if run is None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from evenflow.errors import EvenflowError
-from evenflow.runtime.exits import Exit, debugging, exit_code, unusable_home
+from evenflow.runtime.exits import ExitCode, debugging, exit_code, unusable_home
 
 _RUN = Group("Run", sort_key=1)
 _LOOK = Group("Look and steer", sort_key=2)
@@ -85,11 +85,11 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result = app(arguments, exit_on_error=False, print_error=True, result_action="return_value")
     except CycloptsError:
-        return Exit.USAGE
+        return ExitCode.USAGE
     except EvenflowError as error:
         return _explain(error)
     except KeyboardInterrupt:
-        return Exit.INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone, as head does
         return _silenced()
     except OSError as error:
@@ -97,7 +97,7 @@ def run(arguments: Sequence[str]) -> int:
         return _explain(unusable) if unusable else _confess()
     except Exception:
         return _confess()
-    return result if isinstance(result, int) else Exit.OK
+    return result if isinstance(result, int) else ExitCode.OK
 
 
 def _explain(error: EvenflowError) -> int:
@@ -116,7 +116,7 @@ def _confess() -> int:
 
     traceback.print_exc()
     errors.print("[bold red]This is a defect of Evenflow.[/] Please report it with the lines above.")
-    return Exit.BUG
+    return ExitCode.BUG
 
 
 def _silenced() -> int:
@@ -124,7 +124,7 @@ def _silenced() -> int:
     import sys
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes
-    return Exit.OK
+    return ExitCode.OK
 
 
 def _shown_default(value: object) -> str | None:

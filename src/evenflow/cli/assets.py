@@ -64,7 +64,7 @@ async def emit(
         say(f"Event {emitted.event_id} of {asset}; it counts for: {counted}")
 
 
-def _source(event: rest.assets.AssetEvent) -> str:
+def _source(event: rest.assets.RecordedAssetEvent) -> str:
     if event.task_id is None:
         return event.actor
     index = "" if event.map_index is None or event.map_index < 0 else f"[{event.map_index}]"

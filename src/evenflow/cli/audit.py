@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, print_json, print_table, say
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 
 
 async def audit(*, json: Json = False) -> int:
@@ -22,4 +22,4 @@ async def audit(*, json: Json = False) -> int:
         say("This is a defect of Evenflow. Please report it with the lines above.", "red")
     else:
         say("Every counter is what it counts, and every lane where it should be", "green")
-    return Exit.FAILED if found.findings else Exit.OK
+    return ExitCode.FAILED if found.findings else ExitCode.OK

@@ -8,7 +8,7 @@ from __future__ import annotations
 import http.client
 import socket
 
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 
 PATIENCE_S = 10.0  # for an answer; a system that takes longer is not well
 _SPARK_PORTS = {"spark": 7077, "sc": 15002}

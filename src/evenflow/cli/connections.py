@@ -16,8 +16,8 @@ from evenflow.cli.secret_input import read_secret
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 from evenflow.errors import ParamError
 from evenflow.runtime.settings import load_settings
-from evenflow.sdk.connections import Connection, uri_of_fields
-from evenflow.sdk.lookup import CONNECTION, find_here
+from evenflow.sdk.secrets.connections import Connection, uri_of_fields
+from evenflow.sdk.secrets.lookup import CONNECTION, find_here
 
 app = App(name="connections")
 

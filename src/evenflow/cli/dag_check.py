@@ -11,11 +11,11 @@ from cyclopts import Parameter
 
 from evenflow.cli.terminal import Json, print_json, say
 from evenflow.errors import DagNotFound
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from evenflow.processor.checking import Checked, DagFile
+    from evenflow.processor.checking import Checked, CheckedFile
 
 
 async def check(
@@ -32,7 +32,7 @@ async def check(
     Exit code 1 when there is an error. A file below the DAG folder of the settings imports its modules from there, any other
     from its own folder.
     """
-    from evenflow.processor.checking import Finding, check_files
+    from evenflow.processor.checking import Diagnostic, check_files
     from evenflow.processor.ignore import not_read
     from evenflow.processor.parsing import ParseLimits
 
@@ -40,7 +40,7 @@ async def check(
     within = ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory)
     unread: list[Path] = []
     checked = await check_files(list(dict.fromkeys(_files(settings, paths, unread))), within)
-    told = [Finding(path, None, "warning", not_read(path)) for path in dict.fromkeys(unread)]
+    told = [Diagnostic(path, None, "warning", not_read(path)) for path in dict.fromkeys(unread)]
     checked = replace(checked, findings=[*told, *checked.findings])
     bad = checked.count("error") + (checked.count("warning") if strict else 0)
     if json:
@@ -51,7 +51,7 @@ async def check(
         print_json({"files": checked.files, "dags": checked.dags, "findings": findings, "ok": not bad})
     else:
         _tell(checked)
-    return Exit.FAILED if bad else Exit.OK
+    return ExitCode.FAILED if bad else ExitCode.OK
 
 
 def _tell(checked: Checked) -> None:
@@ -67,9 +67,9 @@ def _tell(checked: Checked) -> None:
     say(", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts))
 
 
-def _files(settings: Settings, paths: Sequence[Path], unread: list[Path]) -> Iterator[DagFile]:
+def _files(settings: Settings, paths: Sequence[Path], unread: list[Path]) -> Iterator[CheckedFile]:
     """``unread`` is told of ignore files that are Airflow's."""
-    from evenflow.processor.checking import DagFile
+    from evenflow.processor.checking import CheckedFile
     from evenflow.processor.folder import DagFolder
 
     for path in paths or [Path(source.folder) for source in settings.sources if source.folder is not None]:
@@ -79,11 +79,11 @@ def _files(settings: Settings, paths: Sequence[Path], unread: list[Path]) -> Ite
         home = settings.dags.resolve()
         root = home if path.is_relative_to(home) else path if path.is_dir() else path.parent
         if path.is_file():
-            yield DagFile(root, path.relative_to(root).as_posix())
+            yield CheckedFile(root, path.relative_to(root).as_posix())
         else:
             scan = DagFolder(root).scan()
             unread += [root / file for file in scan.unread if (root / file).is_relative_to(path)]
-            yield from (DagFile(root, file) for file in scan.files if (root / file).is_relative_to(path))
+            yield from (CheckedFile(root, file) for file in scan.files if (root / file).is_relative_to(path))
 
 
 def _shown(path: Path) -> str:

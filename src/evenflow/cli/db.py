@@ -23,7 +23,7 @@ from evenflow.errors import EvenflowError, SettingsError
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.embedded.programs import wheel_programs
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.home import prepare_home
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.store.connect import UNBOUNDED, connect, redacted
@@ -241,7 +241,7 @@ def _psql(url: str, arguments: tuple[str, ...]) -> int:
         done = subprocess.run(command, env={**os.environ, "PGPASSWORD": password}, check=False, restore_signals=True)
     finally:
         signal.signal(signal.SIGINT, interrupt)
-    return Exit.OK if done.returncode == 0 else Exit.USAGE
+    return ExitCode.OK if done.returncode == 0 else ExitCode.USAGE
 
 
 def _reach(settings: Settings) -> AbstractContextManager[str]:

@@ -7,32 +7,32 @@ from dataclasses import asdict
 from rich.text import Text
 
 from evenflow.cli.terminal import Json, output, print_json
-from evenflow.runtime.diagnosis import Finding, Verdict, diagnose
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.diagnosis import Diagnosis, Severity, diagnose
+from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.settings import load_settings
 
-_MARKS = {Verdict.OK: ("✓", "green"), Verdict.WARN: ("!", "yellow"), Verdict.FAIL: ("✗", "bold red")}
+_MARKS = {Severity.OK: ("✓", "green"), Severity.WARN: ("!", "yellow"), Severity.FAIL: ("✗", "bold red")}
 
 
 def doctor(*, json: Json = False) -> int:
     """Check everything that Evenflow needs, and say how to cure what is wrong. Exit code 3 when something fails."""
-    findings: list[Finding] = []
+    findings: list[Diagnosis] = []
     settings = load_settings()
     for finding in diagnose(settings):
         findings.append(finding)
         if not json:
             _show(finding)
-    failed = sum(finding.verdict is Verdict.FAIL for finding in findings)
-    warned = sum(finding.verdict is Verdict.WARN for finding in findings)
+    failed = sum(finding.verdict is Severity.FAIL for finding in findings)
+    warned = sum(finding.verdict is Severity.WARN for finding in findings)
     if json:
         print_json({"findings": [asdict(finding) for finding in findings], "failed": failed, "warned": warned})
     else:
         output.print()
         output.print(_summary(failed, warned))
-    return Exit.UNREACHABLE if failed else Exit.OK
+    return ExitCode.UNREACHABLE if failed else ExitCode.OK
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: Diagnosis) -> None:
     mark, style = _MARKS[finding.verdict]
     output.print(Text.assemble((f"{mark} ", style), (f"{finding.what:<14}", "bold"), finding.found), soft_wrap=True)
     if finding.cure:

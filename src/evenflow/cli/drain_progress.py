@@ -10,7 +10,7 @@ from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
 from evenflow.core.plurals import counted
 from evenflow.core.service_states import DRAINED, ServiceState
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 
 POLL_S = 1.0  # schedulers look once a second, too
 NAMED = 5  # tasks in a line of progress
@@ -30,7 +30,7 @@ async def follow_drain(client: RestClient, standing: rest.steering.ObjectStandin
         print_json(standing)
     else:
         _tell_end(standing, drained=drained)
-    return Exit.OK if drained else Exit.FAILED
+    return ExitCode.OK if drained else ExitCode.FAILED
 
 
 def what_is_left(standing: rest.steering.ObjectStanding) -> str:

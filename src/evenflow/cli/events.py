@@ -14,7 +14,7 @@ from evenflow.cli.remote import remote
 from evenflow.cli.terminal import Json, detail_text, local_time, print_json, print_table, say
 from evenflow.core.plurals import counted
 from evenflow.errors import BadValue
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 
 if TYPE_CHECKING:
     from evenflow.store.rows import Conn
@@ -100,7 +100,7 @@ def verify(
         print_table(("what", "of", "how"), found.wrong, empty="All are as they were exported.")
         aged = f", {found.aged:,} were deleted when they were {found.kept_days} days old" if found.aged else ""
         say(f"{counted(found.events, 'event')}, {found.newer:,} newer in the database{aged}; the chain ends with {found.chain}")
-    return Exit.FAILED if found.wrong else Exit.OK
+    return ExitCode.FAILED if found.wrong else ExitCode.OK
 
 
 @contextmanager

@@ -8,14 +8,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from evenflow.cli.params import Conf, Params, parse_params, refuse_undeclared
-from evenflow.cli.run_place import Place, reach_evenflow
+from evenflow.cli.run_place import RunPlace, reach_evenflow
 from evenflow.cli.run_watch import Progress, watch_run
 from evenflow.cli.terminal import Json, print_json, say
 from evenflow.contracts import rest
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.service_states import ServiceState
 from evenflow.errors import DagError, DagNotFound
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.settings import load_settings
 
 
@@ -51,7 +51,7 @@ async def run(
                 print_json(started)
             else:
                 say(f"{started.run_id} is {started.state}. To watch it: evenflow runs watch {dag_id} {started.run_id}")
-            return Exit.OK
+            return ExitCode.OK
         progress: Progress = "json" if json else "none" if no_progress else "auto"
         return await watch_run(place.client, dag_id, started.run_id, interrupt="cancel", progress=progress)
 
@@ -82,7 +82,7 @@ def choose_dag(dag_ids: list[str], wanted: str | None, file: Path) -> str:
     return dag_ids[0]
 
 
-async def _check_paused(place: Place, dag: rest.dags.DagDetail, unpause: bool) -> None:
+async def _check_paused(place: RunPlace, dag: rest.dags.DagDetail, unpause: bool) -> None:
     if dag.is_paused or dag.service_state == ServiceState.DRAINING:
         if not unpause:
             state = "is paused" if dag.is_paused else "drains"

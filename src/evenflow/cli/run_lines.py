@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from evenflow.cli.run_live import GLYPHS
-from evenflow.cli.run_tasks import Snapshot, TaskRow, task_rows
+from evenflow.cli.run_tasks import RunSnapshot, TaskRow, task_rows
 from evenflow.cli.terminal import STATE_STYLES, duration, say
 from evenflow.contracts import rest
 
@@ -18,7 +18,7 @@ class LineView:
         self._told: set[tuple[str, str]] = set()
         self._progress_at: dict[str, float] = {}
 
-    def show(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: RunSnapshot) -> None:
         if not snapshot.finished:
             self._tell_run(snapshot.run)
         for row in task_rows(snapshot.instances, snapshot.run.progress):
@@ -63,7 +63,7 @@ class LineView:
 class NoView:
     """For ``--json`` and ``--no-progress``."""
 
-    def show(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: RunSnapshot) -> None:
         """Nothing."""
 
     def note(self, text: str) -> None:

@@ -13,7 +13,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from evenflow.cli.run_tasks import Snapshot, TaskRow, task_rows
+from evenflow.cli.run_tasks import RunSnapshot, TaskRow, task_rows
 from evenflow.cli.terminal import STATE_STYLES, STATE_WORDS, duration, in_order, output
 
 GLYPHS = {
@@ -38,11 +38,11 @@ class LiveView:
 
     def __init__(self) -> None:
         self._spinner = Spinner("dots", style="cyan")
-        self._snapshot: Snapshot | None = None
+        self._snapshot: RunSnapshot | None = None
         self._note = ""
         self._live = Live(get_renderable=self._draw, console=output, refresh_per_second=10, vertical_overflow="crop")
 
-    def show(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: RunSnapshot) -> None:
         self._snapshot = snapshot
         if not self._live.is_started:
             self._live.start()
@@ -70,7 +70,7 @@ class LiveView:
             parts.append(Text(self._note, style="yellow"))
         return Group(*parts)
 
-    def _head(self, snapshot: Snapshot) -> RenderableType:
+    def _head(self, snapshot: RunSnapshot) -> RenderableType:
         run = snapshot.run
         head = Table.grid(padding=(0, 2))
         state = Text(run.state, style=f"bold {STATE_STYLES.get(run.state, '')}")
@@ -80,7 +80,7 @@ class LiveView:
         )
         return head
 
-    def _tasks(self, snapshot: Snapshot) -> RenderableType:
+    def _tasks(self, snapshot: RunSnapshot) -> RenderableType:
         rows = task_rows(snapshot.instances, snapshot.run.progress)
         room = max(output.size.height - _AROUND, 5)
         shown = most_telling(rows, room)
@@ -131,7 +131,7 @@ def most_telling(rows: list[TaskRow], room: int) -> list[TaskRow]:
     return [rows[p] for p in sorted(chosen)]
 
 
-def _legend(snapshot: Snapshot) -> Text:
+def _legend(snapshot: RunSnapshot) -> Text:
     text = Text(f"{snapshot.done}/{snapshot.total}", style="bold")
     counts: dict[str, int] = {**snapshot.run.tasks_by_state}
     for state in in_order(counts):

@@ -19,7 +19,7 @@ from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
 from evenflow.errors import ApiRefused, ApiUnavailable, SettingsError, StartingOrStopping
 from evenflow.runtime.database import reach_database
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.fresh_file import folder_parsed, parse_anew
 from evenflow.runtime.local import LocalEvenflow, lent_processor
 from evenflow.runtime.presence import guest, withdraw
@@ -49,7 +49,7 @@ class QuietScreen:
 
 
 @dataclass(frozen=True, slots=True)
-class DagFile:
+class BundleFile:
     """A file as processors name it."""
 
     bundle: str
@@ -57,13 +57,13 @@ class DagFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunPlace:
     """An Evenflow that is ready. ``dag_file`` is the file that is to be run, if it is one, as this Evenflow knows it; ``is_local``
     says whether its DAG folder is here, and its database known."""
 
     client: RestClient
     settings: Settings
-    dag_file: DagFile | None
+    dag_file: BundleFile | None
     is_local: bool
 
     async def dags_of_file(self) -> list[str]:
@@ -71,7 +71,7 @@ class Place:
         assert self.dag_file is not None
         async with self._database() as conn:
             await parse_anew(conn, self.dag_file.bundle, self.settings.dags, self.dag_file.file)
-        return [dag.dag_id for dag in await all_dags(self.client) if DagFile(dag.bundle, dag.file) == self.dag_file]
+        return [dag.dag_id for dag in await all_dags(self.client) if BundleFile(dag.bundle, dag.file) == self.dag_file]
 
     async def find_dag(self, dag_id: str) -> rest.dags.DagDetail:
         """Raises :class:`ApiRefused` when there is none, also not in files that have yet to be read."""
@@ -92,7 +92,7 @@ class Place:
 
 
 @contextlib.asynccontextmanager
-async def reach_evenflow(settings: Settings, file: Path | None, *, must_run: bool) -> AsyncIterator[Place]:
+async def reach_evenflow(settings: Settings, file: Path | None, *, must_run: bool) -> AsyncIterator[RunPlace]:
     """The Evenflow that runs, lent a processor for a file that lies outside its DAG folder. If none runs: one of its own, for as
     long as the context lasts, unless it ``must_run``."""
     async with AsyncExitStack() as contexts:
@@ -102,15 +102,15 @@ async def reach_evenflow(settings: Settings, file: Path | None, *, must_run: boo
             raise ApiUnavailable(f"The API at {running.api_url} answers, but cannot reach its database. Type: evenflow doctor")
         settings = running.settings
         if file is None:
-            yield Place(client, settings, None, is_local=running.is_local)
+            yield RunPlace(client, settings, None, is_local=running.is_local)
             return
         if not running.is_local and not settings.own_database_url:
             raise SettingsError(_ONLY_BY_ID.format(running.api_url))
         if not file.is_relative_to(settings.dags):
             settings = _with_folder(settings, file.parent)
             await contexts.enter_async_context(lent_processor(settings, running.api_url, QuietScreen()))
-        dag_file = DagFile(settings.bundle, file.relative_to(settings.dags).as_posix())
-        yield Place(client, settings, dag_file, is_local=True)
+        dag_file = BundleFile(settings.bundle, file.relative_to(settings.dags).as_posix())
+        yield RunPlace(client, settings, dag_file, is_local=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,5 +213,5 @@ def _terminated_in_order() -> Iterator[None]:
         yield
     except asyncio.CancelledError:
         if received:
-            raise SystemExit(Exit.TERMINATED) from None
+            raise SystemExit(ExitCode.TERMINATED) from None
         raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from evenflow.cli.run_tasks import Snapshot
+from evenflow.cli.run_tasks import RunSnapshot
 from evenflow.cli.terminal import duration, output, say
 from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
@@ -28,12 +28,12 @@ class LastWords:
     lines: list[str]
 
 
-async def find_failures(client: RestClient, snapshot: Snapshot) -> list[rest.tasks.TaskInstance]:
+async def find_failures(client: RestClient, snapshot: RunSnapshot) -> list[rest.tasks.InstanceSummary]:
     run = snapshot.run
     return (await client.list_tasks(run.dag_id, run.run_id, state=TaskState.FAILED, limit=FAILURES_SHOWN)).items
 
 
-async def find_last_words(client: RestClient, snapshot: Snapshot) -> LastWords | None:
+async def find_last_words(client: RestClient, snapshot: RunSnapshot) -> LastWords | None:
     """None when the run failed, the last task is one of many, or it said nothing (or more than one request gives)."""
     ended = [instance for instance in snapshot.instances if instance.ended_at is not None and instance.state == TaskState.SUCCESS]
     if not snapshot.succeeded or not snapshot.all_tasks or not ended:
@@ -46,7 +46,7 @@ async def find_last_words(client: RestClient, snapshot: Snapshot) -> LastWords |
     return LastWords(last.task_id, lines[-LAST_LINES:])
 
 
-def print_summary(snapshot: Snapshot, failures: list[rest.tasks.TaskInstance], last_words: LastWords | None) -> None:
+def print_summary(snapshot: RunSnapshot, failures: list[rest.tasks.InstanceSummary], last_words: LastWords | None) -> None:
     run = snapshot.run
     for task in failures:
         _print_failure(run.dag_id, run.run_id, task)
@@ -68,7 +68,7 @@ def print_summary(snapshot: Snapshot, failures: list[rest.tasks.TaskInstance], l
             say(f"  {line}")
 
 
-def _print_failure(dag_id: str, run_id: str, task: rest.tasks.TaskInstance) -> None:
+def _print_failure(dag_id: str, run_id: str, task: rest.tasks.InstanceSummary) -> None:
     tries = f" in try {task.try_number}" if task.try_number > 1 else ""
     reason = f" failed{tries}: {task.reason or 'no reason given'}"
     say("")
@@ -76,7 +76,7 @@ def _print_failure(dag_id: str, run_id: str, task: rest.tasks.TaskInstance) -> N
     say(f"  {log_command(dag_id, run_id, task)}", "bright_black")
 
 
-def log_command(dag_id: str, run_id: str, task: rest.tasks.TaskInstance) -> str:
+def log_command(dag_id: str, run_id: str, task: rest.tasks.InstanceSummary) -> str:
     """What to type to read the log of a task's newest try."""
     words = ["evenflow", "tasks", "logs", dag_id, task.task_id, "--run", run_id]
     if task.map_index >= 0:

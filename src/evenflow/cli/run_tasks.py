@@ -28,11 +28,11 @@ _TELLING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class RunSnapshot:
     """A run and its task instances at one moment; ``all_tasks`` says whether they are all here."""
 
     run: rest.runs.RunDetail
-    instances: Sequence[rest.tasks.TaskInstance]
+    instances: Sequence[rest.tasks.InstanceSummary]
     all_tasks: bool
 
     @property
@@ -91,7 +91,7 @@ class TaskRow:
         return (end - self.started_at).total_seconds()
 
 
-def task_rows(instances: Iterable[rest.tasks.TaskInstance], progress: Iterable[rest.runs.TryProgress]) -> list[TaskRow]:
+def task_rows(instances: Iterable[rest.tasks.InstanceSummary], progress: Iterable[rest.runs.TryProgress]) -> list[TaskRow]:
     """In the order of the DAG."""
     rows: dict[str, TaskRow] = {}
     for instance in instances:

@@ -11,11 +11,11 @@ from typing import Literal, Protocol
 from evenflow.cli.run_lines import LineView, NoView
 from evenflow.cli.run_live import LiveView
 from evenflow.cli.run_summary import find_failures, find_last_words, print_summary
-from evenflow.cli.run_tasks import Snapshot
+from evenflow.cli.run_tasks import RunSnapshot
 from evenflow.cli.terminal import output, print_json, say
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 
 POLL_S = 0.3  # quick enough to look alive
 POLL_BIG_S = 1.0  # of a run with so many instances that asking costs
@@ -27,7 +27,7 @@ Progress = Literal["auto", "none", "json"]
 
 
 class View(Protocol):
-    def show(self, snapshot: Snapshot) -> None: ...
+    def show(self, snapshot: RunSnapshot) -> None: ...
 
     def note(self, text: str) -> None: ...
 
@@ -49,18 +49,18 @@ async def watch_run(
             view.end()
     if snapshot is None:
         say(f"The run goes on. To watch it: evenflow runs watch {shlex.join((dag_id, run_id))}", "yellow")
-        return Exit.INTERRUPTED
+        return ExitCode.INTERRUPTED
     failures = await find_failures(client, snapshot)
     if progress == "json":
         print_json({"run": snapshot.run, "failed_tasks": failures})
     else:
         print_summary(snapshot, failures, await find_last_words(client, snapshot))
-    return Exit.OK if snapshot.succeeded else Exit.FAILED
+    return ExitCode.OK if snapshot.succeeded else ExitCode.FAILED
 
 
 async def _follow(
     client: RestClient, dag_id: str, run_id: str, view: View, interrupts: _Interrupts, *, cancels: bool
-) -> Snapshot | None:
+) -> RunSnapshot | None:
     """The last snapshot, or None when the user did not want to see the end."""
     while True:
         snapshot = await _look(client, dag_id, run_id, view)
@@ -76,7 +76,7 @@ async def _follow(
                 await client.cancel_run(dag_id, run_id)
 
 
-async def _look(client: RestClient, dag_id: str, run_id: str, view: View) -> Snapshot:
+async def _look(client: RestClient, dag_id: str, run_id: str, view: View) -> RunSnapshot:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + AWAY_S
     while True:
@@ -85,8 +85,8 @@ async def _look(client: RestClient, dag_id: str, run_id: str, view: View) -> Sna
             tasks = await client.list_tasks(dag_id, run_id, limit=PAGE)
             if tasks.more:
                 tasks = await client.list_tasks(dag_id, run_id, state="running", limit=PAGE)
-                return Snapshot(run, tasks.items, all_tasks=False)
-            return Snapshot(run, tasks.items, all_tasks=True)
+                return RunSnapshot(run, tasks.items, all_tasks=False)
+            return RunSnapshot(run, tasks.items, all_tasks=True)
         except ApiUnavailable:
             if loop.time() > deadline:
                 raise

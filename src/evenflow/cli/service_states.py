@@ -15,7 +15,7 @@ from evenflow.contracts import rest
 from evenflow.core.pool_policy import UNITS_S
 from evenflow.core.service_states import SYSTEM, ServiceKind, ServiceState
 from evenflow.errors import ParamError
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 
 Dag = Annotated[str | None, Parameter(help="A DAG.")]
 Pool = Annotated[str | None, Parameter(help="A pool instead.")]
@@ -50,7 +50,7 @@ async def drain(
         if wait:
             return await follow_drain(client, standing, json=json)
     _tell(standing, json=json)
-    return Exit.OK
+    return ExitCode.OK
 
 
 async def resume_only(

@@ -15,7 +15,7 @@ from evenflow.core.limits import MOST_COUNTED, PARTITIONS_LEAST
 from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 from evenflow.core.service import missing_kinds
-from evenflow.runtime.exits import Exit
+from evenflow.runtime.exits import ExitCode
 
 
 async def status(*, json: Json = False) -> int:
@@ -27,7 +27,7 @@ async def status(*, json: Json = False) -> int:
         print_json(found)
     else:
         _show(found, missing)
-    return Exit.UNREACHABLE if missing else Exit.OK
+    return ExitCode.UNREACHABLE if missing else ExitCode.OK
 
 
 def _show(found: rest.system.Status, missing: list[str]) -> None:

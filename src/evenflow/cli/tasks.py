@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -13,7 +14,7 @@ from evenflow.cli.operations import Downstream, DryRun, Future, Past, Upstream, 
 from evenflow.cli.pages import read_pages
 from evenflow.cli.remote import remote
 from evenflow.cli.run_names import Dag, Run, named_run
-from evenflow.cli.terminal import STATE_ORDER, Json, duration, local_time, print_json, print_table, say, state_text
+from evenflow.cli.terminal import STATE_ORDER, Json, duration, errors, local_time, print_json, print_table, say, state_text
 from evenflow.client.rest import RestClient
 from evenflow.core.likeness import did_you_mean, few
 from evenflow.core.model import instance_name
@@ -92,7 +93,7 @@ async def logs(
         task_id = task_id or await _only_task(client, dag_id)
         if map_index is None:
             map_index = await only_instance(client, dag_id, run_id, task_id)
-        offset, text, shown = 0, [], ColouredPieces()
+        offset, text, shown, is_empty = 0, [], ColouredPieces(), True
         while True:
             part = await client.read_log(
                 dag_id,
@@ -103,6 +104,7 @@ async def logs(
                 offset=offset,
                 wait_s=FOLLOW_WAIT_S if follow else 0.0,
             )
+            is_empty = is_empty and not part.text
             if json:
                 text.append(part.text)
             else:
@@ -113,6 +115,11 @@ async def logs(
             if ended:
                 break
     sys.stdout.write(shown.end())
+    if is_empty and not json:
+        of_instance = ["--map-index", str(map_index)] if map_index >= 0 else []
+        why = shlex.join(["evenflow", "why", f"{dag_id}/{run_id}", task_id, *of_instance])
+        said = f"The log is empty: the task has not begun, or has printed nothing. To see how it stands, type: {why}"
+        errors.print(Text(said), soft_wrap=True)
     if json:
         print_json(
             {

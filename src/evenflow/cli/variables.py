@@ -13,7 +13,7 @@ from evenflow.cli.remote import remote
 from evenflow.cli.secret_input import read_secret
 from evenflow.cli.terminal import Json, local_time, print_json, print_table, say
 from evenflow.errors import ParamError
-from evenflow.sdk.masking import is_secret_name
+from evenflow.sdk.secrets.masking import is_secret_name
 
 app = App(name="variables")
 

@@ -88,23 +88,25 @@ class RestClient:
         logical_date: datetime | None = None,
         priority: int = 0,
         note: str | None = None,
-    ) -> rest.runs.Run:
+    ) -> rest.runs.RunSummary:
         request = {"run_id": run_id, "params": params or {}, "logical_date": logical_date, "priority": priority, "note": note}
-        return await self._send("POST", f"/dags/{_in_path(dag_id)}/runs", request, rest.runs.Run)
+        return await self._send("POST", f"/dags/{_in_path(dag_id)}/runs", request, rest.runs.RunSummary)
 
     async def list_runs(
         self, *, dag_id: str | None = None, state: str | None = None, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.runs.Run]:
-        return await self._get("/runs", rest.record.Page[rest.runs.Run], dag_id=dag_id, state=state, limit=limit, offset=offset)
+    ) -> rest.record.Page[rest.runs.RunSummary]:
+        return await self._get(
+            "/runs", rest.record.Page[rest.runs.RunSummary], dag_id=dag_id, state=state, limit=limit, offset=offset
+        )
 
     async def get_run(self, dag_id: str, run_id: str) -> rest.runs.RunDetail:
         return await self._get(_run_path(dag_id, run_id), rest.runs.RunDetail)
 
-    async def set_note(self, dag_id: str, run_id: str, note: str | None) -> rest.runs.Run:
-        return await self._send("PATCH", _run_path(dag_id, run_id), {"note": note}, rest.runs.Run)
+    async def set_note(self, dag_id: str, run_id: str, note: str | None) -> rest.runs.RunSummary:
+        return await self._send("PATCH", _run_path(dag_id, run_id), {"note": note}, rest.runs.RunSummary)
 
-    async def cancel_run(self, dag_id: str, run_id: str) -> rest.runs.Run:
-        return await self._send("POST", f"{_run_path(dag_id, run_id)}/cancel", None, rest.runs.Run)
+    async def cancel_run(self, dag_id: str, run_id: str) -> rest.runs.RunSummary:
+        return await self._send("POST", f"{_run_path(dag_id, run_id)}/cancel", None, rest.runs.RunSummary)
 
     async def cancel_runs(self, dag_id: str, *, state: str | None, dry_run: bool = False) -> rest.runs.CancelledRuns:
         """All runs of a DAG that have not ended, or those in a ``state``."""
@@ -126,21 +128,21 @@ class RestClient:
             "DELETE", f"/dags/{_in_path(dag_id)}{'?dry_run=true' if dry_run else ''}", None, rest.dags.DeletedDag
         )
 
-    async def delete_run(self, dag_id: str, run_id: str) -> rest.runs.Run:
-        return await self._send("DELETE", _run_path(dag_id, run_id), None, rest.runs.Run)
+    async def delete_run(self, dag_id: str, run_id: str) -> rest.runs.RunSummary:
+        return await self._send("DELETE", _run_path(dag_id, run_id), None, rest.runs.RunSummary)
 
     async def list_run_events(
         self, dag_id: str, run_id: str, *, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.runs.RunEvent]:
+    ) -> rest.record.Page[rest.runs.RunHistoryEntry]:
         return await self._get(
-            f"{_run_path(dag_id, run_id)}/events", rest.record.Page[rest.runs.RunEvent], limit=limit, offset=offset
+            f"{_run_path(dag_id, run_id)}/events", rest.record.Page[rest.runs.RunHistoryEntry], limit=limit, offset=offset
         )
 
     async def list_task_events(
         self, dag_id: str, run_id: str, task_id: str, *, map_index: int | None = None, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.tasks.TaskEvent]:
+    ) -> rest.record.Page[rest.tasks.TaskHistoryEntry]:
         path = f"{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/events"
-        return await self._get(path, rest.record.Page[rest.tasks.TaskEvent], map_index=map_index, limit=limit, offset=offset)
+        return await self._get(path, rest.record.Page[rest.tasks.TaskHistoryEntry], map_index=map_index, limit=limit, offset=offset)
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
@@ -153,10 +155,10 @@ class RestClient:
         state: str | None = None,
         limit: int = 100,
         offset: int = 0,
-    ) -> rest.record.Page[rest.tasks.TaskInstance]:
+    ) -> rest.record.Page[rest.tasks.InstanceSummary]:
         path = f"{_run_path(dag_id, run_id)}/tasks"
         return await self._get(
-            path, rest.record.Page[rest.tasks.TaskInstance], task_id=task_id, state=state, limit=limit, offset=offset
+            path, rest.record.Page[rest.tasks.InstanceSummary], task_id=task_id, state=state, limit=limit, offset=offset
         )
 
     async def read_log(
@@ -229,13 +231,15 @@ class RestClient:
 
     # -- assets --------------------------------------------------------------------------------------------------------
 
-    async def list_assets(self, *, limit: int = 100, offset: int = 0) -> rest.record.Page[rest.assets.Asset]:
-        return await self._get("/assets", rest.record.Page[rest.assets.Asset], limit=limit, offset=offset)
+    async def list_assets(self, *, limit: int = 100, offset: int = 0) -> rest.record.Page[rest.assets.AssetSummary]:
+        return await self._get("/assets", rest.record.Page[rest.assets.AssetSummary], limit=limit, offset=offset)
 
     async def list_asset_events(
         self, asset: str | None = None, *, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.assets.AssetEvent]:
-        return await self._get("/assets/events", rest.record.Page[rest.assets.AssetEvent], asset=asset, limit=limit, offset=offset)
+    ) -> rest.record.Page[rest.assets.RecordedAssetEvent]:
+        return await self._get(
+            "/assets/events", rest.record.Page[rest.assets.RecordedAssetEvent], asset=asset, limit=limit, offset=offset
+        )
 
     async def emit_asset_event(self, asset: str, *, extra: dict[str, Any] | None = None) -> rest.assets.Emitted:
         return await self._send("POST", "/assets/events", {"asset": asset, "extra": extra or {}}, rest.assets.Emitted)
@@ -364,8 +368,8 @@ class RestClient:
     async def release_quarantined(self, kind: str, name: str) -> rest.system.Released:
         return await self._send("POST", "/quarantine/release", {"kind": kind, "object": name}, rest.system.Released)
 
-    async def get_audit(self) -> rest.system.Audit:
-        return await self._get("/audit", rest.system.Audit)
+    async def get_audit(self) -> rest.audit.Audit:
+        return await self._get("/audit", rest.audit.Audit)
 
     async def is_ready(self) -> bool:
         """Whether the API serves and its database answers. Raises :class:`ApiUnavailable` when nothing listens there."""

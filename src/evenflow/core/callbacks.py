@@ -8,6 +8,7 @@ about. ``docs/adr/0010-callbacks-are-work.md`` has the alternatives.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -33,7 +34,19 @@ OF_TASKS = (Callback.EXECUTE, Callback.SUCCESS, Callback.FAILURE, Callback.RETRY
 OF_DAGS = (Callback.SUCCESS, Callback.FAILURE)
 
 
-class Call(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallbackOf:
+    """What a try calls instead of its task: the function at ``position`` among those of ``event``, and what is said of that."""
+
+    event: str
+    position: int
+    state: str  # that it is about
+    reason: str | None = None
+    started_at: str | None = None  # of the try that it is about, as far as is known; ISO 8601 with offset
+    ended_at: str | None = None
+
+
+class CallbackCall(NamedTuple):
     """One function to be called: the one at ``position`` among those of ``event``; ``task_index`` is None for those of a DAG."""
 
     run_key: int

@@ -14,7 +14,8 @@ jump, one that occurs twice at its first occurrence. Any other expression names 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from calendar import monthrange
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from evenflow.core.likeness import did_you_mean
@@ -35,6 +36,7 @@ PRESETS = {
 _MINUTE = timedelta(minutes=1)
 _DAY = timedelta(days=1)
 _DAY_MINUTES = 24 * 60
+_FAR = 3 * _DAY_MINUTES
 _MONTHS = {
     name: number
     for number, name in enumerate(["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"], start=1)
@@ -76,6 +78,7 @@ class Cron:
     last_weekdays: frozenset[int]
     both_days: bool  # day of month and day of week must both match
     by_clock: bool  # names times of the day, not a rhythm
+    _known_days: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Cron:
@@ -138,8 +141,8 @@ class Cron:
 
     def _minutes_to_skip(self, wall: datetime) -> int:
         """0 when the expression matches; else how many minutes from ``wall`` on cannot match, by the wall clock."""
-        if not self.matches_day(wall.date()):
-            return _DAY_MINUTES - wall.hour * 60 - wall.minute
+        if not self.matches_day(today := wall.date()):
+            return (self.day_from(today) - today).days * _DAY_MINUTES - wall.hour * 60 - wall.minute
         if wall.hour not in self.hours:
             return 60 - wall.minute
         return next((m for m in range(60 - wall.minute) if wall.minute + m in self.minutes), 60 - wall.minute)
@@ -149,6 +152,30 @@ class Cron:
             return False
         in_month, in_week = self._matches_day_of_month(day), self._matches_weekday(day)
         return (in_month and in_week) if self.both_days else (in_month or in_week)
+
+    def day_from(self, day: date) -> date:
+        """The first that matches from this one on. Raises :class:`ValueError` when that is beyond all time."""
+        year, month, least = day.year, day.month, day.day
+        while (found := next((number for number in self._days_of(year, month) if number >= least), None)) is None:
+            year, month, least = (year, month + 1, 1) if month < 12 else (year + 1, 1, 1)
+        return date(year, month, found)
+
+    def day_until(self, day: date) -> date:
+        """The last that matches up to this one."""
+        year, month, most = day.year, day.month, day.day
+        while (found := next((number for number in reversed(self._days_of(year, month)) if number <= most), None)) is None:
+            year, month, most = (year, month - 1, 31) if month > 1 else (year - 1, 12, 31)
+        return date(year, month, found)
+
+    def _days_of(self, year: int, month: int) -> tuple[int, ...]:
+        """Those of a month that match. They follow from how it begins and how long it is: so decades are passed over in no time."""
+        if month not in self.months:
+            return ()
+        begins_and_length = monthrange(year, month)
+        if (known := self._known_days.get(begins_and_length)) is None:
+            days = (date(year, month, number) for number in range(1, begins_and_length[1] + 1))
+            known = self._known_days[begins_and_length] = tuple(day.day for day in days if self.matches_day(day))
+        return known
 
     def _matches_day_of_month(self, day: date) -> bool:
         if day.day in self.days:
@@ -167,8 +194,7 @@ class Cron:
 
     def _has_a_day(self) -> bool:
         # In 28 years every date falls on every day of the week.
-        first = date(2000, 1, 1)
-        return any(self.matches_day(first + timedelta(days=n)) for n in range(28 * 366))
+        return any(self._days_of(year, month) for year in range(2000, 2028) for month in range(1, 13))
 
 
 def instant_of(wall: datetime, zone: tzinfo) -> datetime:
@@ -183,12 +209,20 @@ def instant_of(wall: datetime, zone: tzinfo) -> datetime:
 
 
 def _skip(instant: datetime, local: datetime, minutes: int, zone: tzinfo) -> datetime:
-    """``instant`` plus at most ``minutes``: as far as the clocks are not changed on the way."""
+    """``instant`` plus at most ``minutes``: as far as the clocks are not changed on the way, or, where they show nothing but other
+    days, until two days before.
+    """
+    if minutes > _FAR and _is_unchanged(instant + _DAY, local, zone):  # else this day, or the one before, may come again
+        return instant + timedelta(minutes=minutes) - 2 * _DAY
     for step in (minutes, 60 - local.minute):
         target = instant + timedelta(minutes=step)
-        if step <= minutes and target.astimezone(zone).utcoffset() == local.utcoffset():
+        if step <= minutes and _is_unchanged(target, local, zone):
             return target
     return instant + _MINUTE
+
+
+def _is_unchanged(later: datetime, local: datetime, zone: tzinfo) -> bool:
+    return later.astimezone(zone).utcoffset() == local.utcoffset()
 
 
 def _values(text: str, field: Field, source: str) -> frozenset[int]:

@@ -8,9 +8,9 @@ without asking, so such a limit may be overdrawn, by its deferred tasks at most 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evenflow.errors import BadValue
 
@@ -24,6 +24,23 @@ class Purpose(StrEnum):
     TIMEOUT = "timeout"  # the time that it gave is over
     FAILED = "failed"  # its trigger failed for good
     CLEAN_UP = "clean_up"  # it ends from outside: what it left behind outside is to be stopped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """How a try that was deferred goes on. Values are in JSON's own types, as ``sdk.xcom.encode`` makes them."""
+
+    purpose: Purpose
+    trigger: str  # the path of its class
+    method: str  # that is called when there is an event
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    trigger_kwargs: dict[str, Any] = field(default_factory=dict)
+    event: Any = None
+    deferred_s: float = 0.0  # since it was deferred the last time
+    began_s: float = 0.0  # since the try began for the first time
+    spent_s: float = 0.0  # of its execution_timeout
+    reason: str | None = None  # why the trigger failed, or why the try is to be cleaned up
+    secrets: list[str] = field(default_factory=list)  # texts in it that are masked in the log
 
 
 class Terms(NamedTuple):

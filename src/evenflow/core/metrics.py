@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenflow.core.observation import Kind, Metric, Teller
+from evenflow.core.observation import Metric, MetricKind, Teller
 
 SYSTEM = frozenset({Teller.SYSTEM})
 SCHEDULER = frozenset({Teller.SCHEDULER})
@@ -15,22 +15,22 @@ EVERY = SCHEDULER | WORKER | PROCESSOR | TRIGGERER | API
 _declared: list[Metric] = []
 
 
-def _declare(kind: Kind, name: str, tellers: frozenset[Teller], meaning: str, labels: tuple[str, ...]) -> Metric:
+def _declare(kind: MetricKind, name: str, tellers: frozenset[Teller], meaning: str, labels: tuple[str, ...]) -> Metric:
     metric = Metric(name, kind, tellers, meaning, labels)
     _declared.append(metric)
     return metric
 
 
 def counter(name: str, tellers: frozenset[Teller], meaning: str, *labels: str) -> Metric:
-    return _declare(Kind.COUNTER, name, tellers, meaning, labels)
+    return _declare(MetricKind.COUNTER, name, tellers, meaning, labels)
 
 
 def gauge(name: str, tellers: frozenset[Teller], meaning: str, *labels: str) -> Metric:
-    return _declare(Kind.GAUGE, name, tellers, meaning, labels)
+    return _declare(MetricKind.GAUGE, name, tellers, meaning, labels)
 
 
 def histogram(name: str, tellers: frozenset[Teller], meaning: str, *labels: str) -> Metric:
-    return _declare(Kind.HISTOGRAM, name, tellers, meaning, labels)
+    return _declare(MetricKind.HISTOGRAM, name, tellers, meaning, labels)
 
 
 # -- the system, from the database -------------------------------------------------------------------------------------

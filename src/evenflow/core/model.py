@@ -54,7 +54,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Param:
+class RunParamSpec:
     """A run parameter: its default and a JSON Schema for its value. ``required`` means that there is no default."""
 
     default: Any = None
@@ -110,7 +110,7 @@ class AssetSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetryRule:
+class RetryRuleSpec:
     """What a failure by one of these exceptions means. A class is named by module and name (``builtins.ValueError``), and the name
     means its subclasses too unless the match is ``exact``. ``retries`` lowers what the task allows, it never raises it.
     """
@@ -143,7 +143,7 @@ class TaskSpec:
     retry_exponential_backoff: float = 0.0  # factor per try; 0 is a constant delay
     max_retry_delay: float | None = None
     retry_jitter: float = 0.0  # a delay is longer by up to this share of it
-    retry_rules: tuple[RetryRule, ...] = ()  # the first that matches decides
+    retry_rules: tuple[RetryRuleSpec, ...] = ()  # the first that matches decides
     infrastructure_retries: int = MAX_LOSSES  # how often infrastructure may lose it, in all, before that counts as its own failure
     setup: bool = False
     teardown: bool = False
@@ -182,7 +182,7 @@ class DagSpec:
     dag_id: str
     tasks: tuple[TaskSpec, ...]
     groups: tuple[GroupSpec, ...] = ()
-    params: dict[str, Param] = field(default_factory=dict)
+    params: dict[str, RunParamSpec] = field(default_factory=dict)
     schedule: Schedule = field(default_factory=Schedule)
     start_date: str | None = None  # ISO 8601 with offset
     end_date: str | None = None
@@ -236,7 +236,7 @@ class DagSpec:
     def _of(cls, raw: dict[str, Any]) -> DagSpec:
         raw["tasks"] = tuple(_task(t) for t in raw["tasks"])
         raw["groups"] = tuple(GroupSpec(**_with_mapping(g)) for g in raw.get("groups", ()))
-        raw["params"] = {name: Param(**p) for name, p in raw.get("params", {}).items()}
+        raw["params"] = {name: RunParamSpec(**p) for name, p in raw.get("params", {}).items()}
         raw["schedule"] = read_schedule(raw.get("schedule", {}))
         raw["tags"] = tuple(raw.get("tags", ()))
         raw["reset_by"] = tuple(raw.get("reset_by", ()))
@@ -264,7 +264,7 @@ def _task(raw: dict[str, Any]) -> TaskSpec:
     if "trigger_rule" in raw:
         raw["trigger_rule"] = TriggerRule(raw["trigger_rule"])
     if "retry_rules" in raw:
-        raw["retry_rules"] = tuple(RetryRule(**{**r, "exceptions": tuple(r.get("exceptions", ()))}) for r in raw["retry_rules"])
+        raw["retry_rules"] = tuple(RetryRuleSpec(**{**r, "exceptions": tuple(r.get("exceptions", ()))}) for r in raw["retry_rules"])
     for name in ("outlets", "outlet_aliases", "inlets", "callbacks"):
         if name in raw:
             raw[name] = tuple(raw[name])

@@ -17,7 +17,7 @@ BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 Labels = tuple[str, ...]  # values, in the order in which the metric declares them
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
@@ -39,7 +39,7 @@ class Metric:
     """``name`` is without the suffix ``_total`` that Prometheus gives to counters."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     tellers: frozenset[Teller]
     meaning: str
     labels: tuple[str, ...] = ()
@@ -90,9 +90,9 @@ class Meter:
         self._families: dict[Metric, Callable[[], Iterable[tuple[Labels, float]]]] = {}
         for metric in metrics:
             if teller in metric.tellers and not metric.labels:
-                if metric.kind is Kind.COUNTER:
+                if metric.kind is MetricKind.COUNTER:
                     self._counts[metric, ()] = 0
-                elif metric.kind is Kind.HISTOGRAM:
+                elif metric.kind is MetricKind.HISTOGRAM:
                     self._histograms[metric, ()] = _Histogram()
 
     def count(self, metric: Metric, by: float = 1, *labels: str) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenflow.core.likeness import did_you_mean
-from evenflow.core.model import Param
+from evenflow.core.model import RunParamSpec
 from evenflow.errors import ParamError
 
 
-def resolve_params(specs: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
+def resolve_params(specs: Mapping[str, RunParamSpec], given: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every parameter: as given, else its default. Raises :class:`ParamError` for one that is unknown or missing.
 
     A DAG that declares none takes whatever is given, as Airflow does: many read ``dag_run.conf`` and declare nothing.

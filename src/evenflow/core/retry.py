@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evenflow.core.model import RetryRule, TaskSpec
+from evenflow.core.model import RetryRuleSpec, TaskSpec
 
 MAX_DELAY_S = 24 * 3600.0  # whatever the factor: a task that waits longer than a day wants a schedule
 
@@ -39,7 +39,7 @@ def next_delay(spec: TaskSpec, try_number: int, error_types: Sequence[str] = (),
         return ceiling
 
 
-def matching_rule(rules: Sequence[RetryRule], error_types: Sequence[str]) -> RetryRule | None:
+def matching_rule(rules: Sequence[RetryRuleSpec], error_types: Sequence[str]) -> RetryRuleSpec | None:
     """The first rule that is about such an error."""
     for rule in rules:
         considered = error_types[:1] if rule.exact else error_types

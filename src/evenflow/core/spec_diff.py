@@ -15,8 +15,8 @@ _OF_TASKS = ("tasks", "groups", "format")  # told task by task, or not at all
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A setting of the DAG (``task_id`` is None) or of a task; None stands for its default."""
+class SettingChange:
+    """A setting of the DAG (``task_id`` is null) or of a task; null stands for its default."""
 
     task_id: str | None
     setting: str
@@ -28,7 +28,7 @@ class Change:
 class SpecDiff:
     added: list[str]  # task ids, in the order of the DAG
     removed: list[str]
-    changes: list[Change]
+    changes: list[SettingChange]
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changes)
@@ -73,7 +73,7 @@ def _named(task: Mapping[str, Any], ids: list[str], groups: list[str]) -> dict[s
     return named
 
 
-def _changes(task_id: str | None, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+def _changes(task_id: str | None, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[SettingChange]:
     for setting in sorted(old.keys() | new.keys()):
         if old.get(setting) != new.get(setting):
-            yield Change(task_id, setting, old.get(setting), new.get(setting))
+            yield SettingChange(task_id, setting, old.get(setting), new.get(setting))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from evenflow.core import limits
 from evenflow.core.assets import leaves
 from evenflow.core.callbacks import OWN_DAGS
+from evenflow.core.json_values import flaw_of
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import BadId, BadSchedule, BadSetting, DagError, DagTooLarge
 
@@ -110,22 +111,10 @@ def _check(where: str, sizes: Iterator[Size]) -> None:
 
 
 def _check_json(where: str, value: Any, most: int) -> None:
-    """Breadth first, so that no depth is deeper than this looks."""
-    level: list[Any] = [value]
-    depth = 0
-    while level:
-        depth += 1
-        if depth > limits.MAX_JSON_DEPTH:
-            raise DagTooLarge(f"{where} is nested more than {limits.MAX_JSON_DEPTH} levels deep.")
-        level = [part for item in level for part in _parts(item)]
+    if (flaw := flaw_of(value)) is not None:
+        raise DagTooLarge(f"{where} {flaw}.")
     if (size := len(json.dumps(value, default=str))) > most:
         raise DagTooLarge(f"{where} has {size:,} bytes (limit {most:,}).")
-
-
-def _parts(item: Any) -> Collection[Any]:
-    if isinstance(item, dict):
-        return item.values()
-    return item if isinstance(item, (list, tuple)) else ()
 
 
 def _check_schedule(where: str, spec: DagSpec) -> None:

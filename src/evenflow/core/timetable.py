@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -37,13 +37,13 @@ TICKING = ("cron", "delta", "dates")  # the kinds of which past runs can be told
 
 _INSTANT = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
+_DAY = timedelta(days=1)
 _NOTHING = timedelta()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LOOKBACK_GROWTH = 4
 _CACHED_SCHEDULES = 4096  # parsed once and kept: one for each distinct expression in use
 
 
-class Run(NamedTuple):
+class TimetableRun(NamedTuple):
     """A scheduled run to be created at ``run_after``; all times in UTC."""
 
     logical_date: datetime
@@ -79,7 +79,7 @@ def next_run(
     *,
     after_end: datetime | None = None,
     known_since: datetime | None = None,
-) -> Run | None:
+) -> TimetableRun | None:
     """The next run of ``schedule``, due or not, or None when there is none.
 
     ``after`` is the logical date of the last scheduled run and ``after_end`` the end of its data interval, None when there was
@@ -94,7 +94,7 @@ def next_run(
             begin = after_end or after or start_date or known_since or now
             begin = begin if after is None else max(begin, after + _INSTANT)  # that of a tick of another schedule is empty
             begin, end = begin.astimezone(UTC), max(begin + _INSTANT, now).astimezone(UTC)  # no two runs begin at one instant
-            return None if _is_later(end, end_date) else Run(begin, begin, end, end)
+            return None if _is_later(end, end_date) else TimetableRun(begin, begin, end, end)
         case "cron" | "delta" | "dates":
             ticks = ticks_of(schedule, start_date)
             if schedule.kind == "dates" or schedule.trigger:
@@ -104,7 +104,7 @@ def next_run(
             return None
 
 
-def next_of(spec: DagSpec, past: Past, now: datetime) -> Run | None:
+def next_of(spec: DagSpec, past: Past, now: datetime) -> TimetableRun | None:
     """:func:`next_run` of a DAG."""
     return next_run(
         spec.schedule,
@@ -118,10 +118,10 @@ def next_of(spec: DagSpec, past: Past, now: datetime) -> Run | None:
     )
 
 
-def due_runs(spec: DagSpec, past: Past, now: datetime, most: int) -> tuple[list[Run], Run | None]:
+def due_runs(spec: DagSpec, past: Past, now: datetime, most: int) -> tuple[list[TimetableRun], TimetableRun | None]:
     """The runs of a DAG with this past that are due, the earliest first and at most so many, and the one after them."""
     most = min(most, 1) if spec.schedule.kind == "continuous" else most  # its next one is due when this one has ended
-    runs: list[Run] = []
+    runs: list[TimetableRun] = []
     run = next_of(spec, past, now)
     while run is not None and run.run_after <= now and len(runs) < most:
         runs.append(run)
@@ -130,7 +130,7 @@ def due_runs(spec: DagSpec, past: Past, now: datetime, most: int) -> tuple[list[
     return runs, run
 
 
-def runs_between(schedule: Schedule, start_date: datetime | None, first: datetime, last: datetime) -> Iterator[Run]:
+def runs_between(schedule: Schedule, start_date: datetime | None, first: datetime, last: datetime) -> Iterator[TimetableRun]:
     """The runs with logical dates from ``first`` to ``last``, both included, in order, whatever was run before.
 
     ``start_date`` only says from when on ``delta`` counts.
@@ -143,7 +143,7 @@ def runs_between(schedule: Schedule, start_date: datetime | None, first: datetim
         end = tick if is_trigger else ticks.next(tick)
         if end is None or (logical := tick - window if is_trigger else tick) > last:
             return
-        yield Run(logical, logical, end, end)
+        yield TimetableRun(logical, logical, end, end)
         tick = ticks.next(tick)
 
 
@@ -227,7 +227,7 @@ def _next_trigger(
     catchup: bool,
     now: datetime,
     known_since: datetime | None,
-) -> Run | None:
+) -> TimetableRun | None:
     window = timedelta(seconds=schedule.window_s)
     tick = None
     if after is not None:
@@ -243,12 +243,12 @@ def _next_trigger(
         return None
     if not catchup and (newest := ticks.newest(now)) is not None:
         tick = max(tick, newest)
-    return None if _is_later(tick, end_date) else Run(tick - window, tick - window, tick, tick)
+    return None if _is_later(tick, end_date) else TimetableRun(tick - window, tick - window, tick, tick)
 
 
 def _next_interval(
     ticks: Ticks, start_date: datetime | None, end_date: datetime | None, after: datetime | None, catchup: bool, now: datetime
-) -> Run | None:
+) -> TimetableRun | None:
     earliest = [ticks.next(instant) for instant in (after, start_date and start_date - _INSTANT) if instant is not None]
     if not catchup or not earliest:
         end = ticks.newest(now)  # of the newest interval that has ended
@@ -257,15 +257,15 @@ def _next_interval(
     if start is None or _is_later(start, end_date):
         return None
     following = ticks.next(start)
-    return None if following is None else Run(start, start, following, following)
+    return None if following is None else TimetableRun(start, start, following, following)
 
 
 def _instant(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def _exact(tick: datetime) -> Run:
-    return Run(tick, tick, tick, tick)
+def _exact(tick: datetime) -> TimetableRun:
+    return TimetableRun(tick, tick, tick, tick)
 
 
 def _is_later(instant: datetime, end_date: datetime | None) -> bool:
@@ -275,19 +275,22 @@ def _is_later(instant: datetime, end_date: datetime | None) -> bool:
 class _CronTicks:
     def __init__(self, cron: Cron, zone: ZoneInfo) -> None:
         self._cron, self._zone = cron, zone
+        self._after = self._next = _EPOCH  # what was found last: of several expressions most stay as they are from tick to tick
 
     def next(self, after: datetime) -> datetime:
-        return self._cron.next(after, self._zone)
+        if not self._after <= after < self._next:
+            self._after, self._next = after, self._cron.next(after, self._zone)
+        return self._next
 
     def newest(self, until: datetime) -> datetime:
-        """Found by searching forward from ever further back, then by bisection: with one direction of search there is no second
-        rule for summer time that could disagree with the first.
+        """Found by searching forward from the last days that match, then by bisection: with one direction of search there is no
+        second rule for summer time that could disagree with the first.
         """
         until = until.astimezone(UTC)
-        lookback = _MINUTE
-        while (low := self.next(until - lookback)) > until:
-            lookback *= _LOOKBACK_GROWTH
-        high = until  # low is a tick, and there is none after high
+        day = self._cron.day_until(until.astimezone(self._zone).date() + _DAY)
+        while (low := self.next(_midnight(day) - _DAY)) > until:
+            day = self._cron.day_until(day - _DAY)
+        high = min(until, _midnight(day) + 3 * _DAY)  # low is a tick, and there is none after high
         while high - low >= _MINUTE:
             following = self.next(low)  # of most expressions few ticks are left here
             if following > until:
@@ -300,6 +303,11 @@ class _CronTicks:
             else:
                 high = middle
         return low
+
+
+def _midnight(day: date) -> datetime:
+    """In Greenwich, which is less than a day from midnight anywhere."""
+    return datetime.combine(day, time.min, UTC)
 
 
 class _DeltaTicks:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evenflow.sdk.lookup import CONNECTION, VARIABLE
-from evenflow.sdk.masking import secrets_in
+from evenflow.sdk.secrets.lookup import CONNECTION, VARIABLE
+from evenflow.sdk.secrets.masking import secrets_in
 from evenflow.wire.messages import Message
 from evenflow.wire.questions import AskNamed, Found
 

@@ -19,7 +19,7 @@ from evenflow.wire.messages import REFUSED_LOG, LogChunk, LostLog
 _TOO_FAST = "it was written faster than it could be stored"
 
 
-class Sender(Protocol):
+class LogSender(Protocol):
     def news(self, stream: LogStream) -> None: ...
 
     def dropped(self, size: int) -> None: ...
@@ -31,13 +31,13 @@ class Loss:
 
     bytes: int
     lines: int
-    since: float
-    until: float
+    first_at: float  # when it was written, by the monotonic clock
+    last_at: float
     reason: str
 
     def told(self) -> LostLog:
         now = time.monotonic()
-        since, until = int(now - self.since), int(now - self.until)
+        since, until = int(now - self.first_at), int(now - self.last_at)
         return LostLog(bytes=self.bytes, lines=self.lines, since=since, until=until, reason=self.reason)
 
 
@@ -48,7 +48,7 @@ class LogStream:
     older half is dropped when it holds too much.
     """
 
-    def __init__(self, token: str, sender: Sender, on_full: Callable[[bool], None] | None) -> None:
+    def __init__(self, token: str, sender: LogSender, on_full: Callable[[bool], None] | None) -> None:
         self.token = token
         self._sender, self._on_full = sender, on_full
         self._offset = 0  # of the first byte that is held
@@ -149,7 +149,7 @@ class LogStream:
         while len(self._written) > 1 and self._written[1][0] < self._offset + size:
             self._written.popleft()
         loss = self._loss or Loss(0, 0, since, since, reason)
-        self._loss = Loss(loss.bytes + size, loss.lines + lines, loss.since, self._written[0][1], reason)
+        self._loss = Loss(loss.bytes + size, loss.lines + lines, loss.first_at, self._written[0][1], reason)
         self._forget(size)
         self._sender.dropped(size)
         self._tell()

@@ -23,13 +23,13 @@ from evenflow.process.sandbox import Sandbox
 log = structlog.get_logger(__name__)
 
 
-class DagFile(NamedTuple):
+class TemplateKey(NamedTuple):
     code_hash: str
     file: str
     default_timezone: str = UTC
 
 
-NO_FILE = DagFile("", "")  # of a template that loads none
+NO_FILE = TemplateKey("", "")  # of a template that loads none
 
 
 class CannotLoad(EvenflowError):
@@ -58,15 +58,15 @@ class TemplatePool:
         self._memory = memory * 2**20
         self._loop = asyncio.get_running_loop()
         self._trunk: OwnedTrunk | None = None
-        self._templates: dict[DagFile, OwnedTemplate] = {}
-        self._used_at: dict[DagFile, float] = {}
-        self._unused: set[DagFile] = set()  # just loaded: those for whom it was are on their way
-        self._loading: dict[DagFile, asyncio.Task[None]] = {}  # those that failed of late, too
+        self._templates: dict[TemplateKey, OwnedTemplate] = {}
+        self._used_at: dict[TemplateKey, float] = {}
+        self._unused: set[TemplateKey] = set()  # just loaded: those for whom it was are on their way
+        self._loading: dict[TemplateKey, asyncio.Task[None]] = {}  # those that failed of late, too
         self._turn = asyncio.Semaphore(limits.LOADS_AT_ONCE)
         self._until = boot_time()  # children may run
         self._closing: set[asyncio.Task[None]] = set()
 
-    def ready(self, file: DagFile) -> OwnedTemplate | None:
+    def ready(self, file: TemplateKey) -> OwnedTemplate | None:
         """The file's template if it can fork now. Forking must follow before anything is awaited."""
         template = self._templates.get(file)
         if template is None or not template.alive:
@@ -77,7 +77,7 @@ class TemplatePool:
         self._used_at[file] = self._loop.time()
         return template
 
-    async def load(self, file: DagFile) -> None:
+    async def load(self, file: TemplateKey) -> None:
         """Make the file's template ready. Raises :class:`CannotLoad`; several callers share one attempt and its failure."""
         loading = self._loading.get(file)
         if loading is None:
@@ -113,7 +113,7 @@ class TemplatePool:
             await self._trunk.close()
         await asyncio.gather(*self._loading.values(), *self._closing, return_exceptions=True)
 
-    async def _load(self, file: DagFile) -> None:
+    async def _load(self, file: TemplateKey) -> None:
         template = await self._start(file)
         # Nobody may find the load done and the template not there yet: who asks again would get no further, nor let others.
         del self._loading[file]
@@ -123,7 +123,7 @@ class TemplatePool:
         self._used_at[file] = self._loop.time()
         self.end_idle()
 
-    async def _start(self, file: DagFile) -> OwnedTemplate:
+    async def _start(self, file: TemplateKey) -> OwnedTemplate:
         try:
             root = "" if file == NO_FILE else str(await self._fetch(file))
             async with self._turn:
@@ -141,7 +141,7 @@ class TemplatePool:
             log.exception("a DAG file cannot be loaded", file=file.file)
             raise CannotLoad(f"cannot load DAG file {file.file}: {type(error).__name__}: {error}") from error
 
-    async def _fetch(self, file: DagFile) -> Path:
+    async def _fetch(self, file: TemplateKey) -> Path:
         """Waits while the API is away: its tries would find it away elsewhere, too."""
         patience = Patience()
         while True:
@@ -151,13 +151,13 @@ class TemplatePool:
                 log.warning("code waits for the API", file=file.file, reason=str(error))
                 await patience.wait()
 
-    def _keep_failure(self, file: DagFile, loading: asyncio.Task[None]) -> None:
+    def _keep_failure(self, file: TemplateKey, loading: asyncio.Task[None]) -> None:
         if loading.cancelled():
             del self._loading[file]
         elif loading.exception() is not None:
             self._loop.call_later(limits.FAILURE_KEPT, self._loading.pop, file, None)
 
-    def _drop(self, file: DagFile) -> None:
+    def _drop(self, file: TemplateKey) -> None:
         self._unused.discard(file)
         self._used_at.pop(file)
         self._end(self._templates.pop(file))

@@ -22,13 +22,13 @@ from evenflow.process.owned_template import OwnedTemplate
 from evenflow.processor import limits
 from evenflow.processor.parsing import NEVER_CALLED, Parsed, ParseLimits, parse_file
 from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT
-from evenflow.sdk.missing_modules import WRITTEN_FOR_AIRFLOW, airflow_imports
+from evenflow.sdk.loading.missing_modules import WRITTEN_FOR_AIRFLOW, airflow_imports
 
 _SEEDS = ("0", "1")
 
 
 @dataclass(frozen=True, slots=True)
-class DagFile:
+class CheckedFile:
     """``file`` is its path below ``root``, from which local modules are imported."""
 
     root: Path
@@ -40,7 +40,7 @@ class DagFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnostic:
     path: Path
     line: int | None
     severity: Literal["error", "warning"]
@@ -52,26 +52,26 @@ class Finding:
 class Checked:
     files: int
     dags: list[str]
-    findings: list[Finding]
+    findings: list[Diagnostic]
 
     def count(self, severity: str) -> int:
         return sum(finding.severity == severity for finding in self.findings)
 
 
-async def check_files(files: Sequence[DagFile], within: ParseLimits) -> Checked:
+async def check_files(files: Sequence[CheckedFile], within: ParseLimits) -> Checked:
     """Raises :class:`TemplateFailed` when no interpreter can be started."""
     at_once = asyncio.Semaphore(limits.PARSERS)
     async with AsyncExitStack() as contexts:
         templates = [await _template(seed, within, contexts) for seed in _SEEDS]
 
-        async def load(file: DagFile) -> tuple[Parsed, Parsed]:
+        async def load(file: CheckedFile) -> tuple[Parsed, Parsed]:
             async with at_once:
                 first = await parse_file(templates[0], str(file.root), file.file, within)
                 return first, first if first.error else await parse_file(templates[1], str(file.root), file.file, within)
 
         loads = await asyncio.gather(*(load(file) for file in files))
-    findings: list[Finding] = []
-    owners: dict[str, list[DagFile]] = {}
+    findings: list[Diagnostic] = []
+    owners: dict[str, list[CheckedFile]] = {}
     for file, (first, second) in zip(files, loads, strict=True):
         specs = _by_id(first)
         for dag_id in specs:
@@ -97,19 +97,19 @@ def _by_id(parsed: Parsed) -> dict[str, str]:
     return {json.loads(spec)["dag_id"]: spec for spec in parsed.specs}
 
 
-def _of_one(file: DagFile, parsed: Parsed) -> Iterable[Finding]:
+def _of_one(file: CheckedFile, parsed: Parsed) -> Iterable[Diagnostic]:
     for warning in parsed.warnings:
         place, line, message = _split(warning)
-        yield Finding(file.root / place, line, "warning", message)
+        yield Diagnostic(file.root / place, line, "warning", message)
     if parsed.error is not None and WRITTEN_FOR_AIRFLOW in parsed.error and (found := airflow_imports(file.path.read_bytes())):
         for each in found:
-            yield Finding(file.path, each.line, "error", str(each), parsed.error)
+            yield Diagnostic(file.path, each.line, "error", str(each), parsed.error)
     elif parsed.error is not None:
         message = parsed.summary or parsed.error.strip()
         message = message.removeprefix(f"{file.file}, line {parsed.error_line}: ").removesuffix(f" (line {parsed.error_line})")
-        yield Finding(file.path, parsed.error_line, "error", message + _excerpt(parsed), parsed.error)
+        yield Diagnostic(file.path, parsed.error_line, "error", message + _excerpt(parsed), parsed.error)
     elif not parsed.specs and not any(NEVER_CALLED in warning for warning in parsed.warnings):
-        yield Finding(file.path, None, "warning", "It defines no DAG. If that is meant, name it in .evenflowignore.")
+        yield Diagnostic(file.path, None, "warning", "It defines no DAG. If that is meant, name it in .evenflowignore.")
 
 
 def _excerpt(parsed: Parsed) -> str:
@@ -121,9 +121,9 @@ def _excerpt(parsed: Parsed) -> str:
     return "".join(f"\n{line}" for line in shown[-2:])
 
 
-def _unstable(file: DagFile, specs: Mapping[str, str], again: Parsed) -> Iterable[Finding]:
+def _unstable(file: CheckedFile, specs: Mapping[str, str], again: Parsed) -> Iterable[Diagnostic]:
     if again.error is not None:
-        yield Finding(
+        yield Diagnostic(
             file.path, again.error_line, "error", f"It was loaded once, but not a second time: {again.summary}", again.error
         )
         return
@@ -135,7 +135,7 @@ def _unstable(file: DagFile, specs: Mapping[str, str], again: Parsed) -> Iterabl
                 f"DAG {dag_id!r} differs between two loads of the file: {what}. Every load would make a version. Sort what comes "
                 "from a set or a directory; leave out the clock and chance."
             )
-            yield Finding(file.path, None, "warning", message)
+            yield Diagnostic(file.path, None, "warning", message)
 
 
 def _difference(before: str | None, after: str | None) -> str:
@@ -147,10 +147,10 @@ def _difference(before: str | None, after: str | None) -> str:
     return ", ".join(told[:3]) + (" and more" if len(told) > 3 else "") if told else "the order of its tasks"
 
 
-def _duplicates(owners: Mapping[str, Sequence[DagFile]]) -> Iterable[Finding]:
+def _duplicates(owners: Mapping[str, Sequence[CheckedFile]]) -> Iterable[Diagnostic]:
     for dag_id, files in owners.items():
         for file in files[1:]:
-            yield Finding(file.path, None, "error", f"The DAG {dag_id!r} is already defined in {files[0].path}. Rename one.")
+            yield Diagnostic(file.path, None, "error", f"The DAG {dag_id!r} is already defined in {files[0].path}. Rename one.")
 
 
 def _split(warning: str) -> tuple[str, int | None, str]:

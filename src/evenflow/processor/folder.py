@@ -18,8 +18,8 @@ import structlog
 
 from evenflow.errors import DagError
 from evenflow.processor.ignore import AIRFLOWS, IGNORE_FILE, Rule, is_ignored, read_rules
-from evenflow.sdk.data_files import files_of
-from evenflow.sdk.imports import local_imports
+from evenflow.sdk.loading.data_files import files_of
+from evenflow.sdk.loading.imports import local_imports
 
 Stamp = tuple[int, int, int]  # mtime_ns, size, inode: the content is read again only when it changes
 

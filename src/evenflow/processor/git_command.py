@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from evenflow.errors import EvenflowError
 from evenflow.processor import limits
-from evenflow.sdk.connections import get_connection
+from evenflow.sdk.secrets.connections import get_connection
 
 _SHOWN = 500  # characters of what git says: its last lines name the reason
 

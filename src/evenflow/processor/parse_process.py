@@ -22,14 +22,14 @@ from evenflow.process.template import serve_template
 from evenflow.process.tracebacks import describe_failure
 from evenflow.processor import limits
 from evenflow.processor.parsing import NEVER_CALLED
-from evenflow.sdk.bash import BashOperator
 from evenflow.sdk.dag import DAG
-from evenflow.sdk.data_files import check_data_files, files_of, watched_paths
-from evenflow.sdk.decorators import task
 from evenflow.sdk.default_timezone import set_default_timezone
-from evenflow.sdk.imports import local_imports
-from evenflow.sdk.loader import LoadedFile, load_file
-from evenflow.sdk.template_syntax import template_faults
+from evenflow.sdk.loading.data_files import check_data_files, files_of, watched_paths
+from evenflow.sdk.loading.imports import local_imports
+from evenflow.sdk.loading.loader import LoadedFile, load_file
+from evenflow.sdk.operators.bash import BashOperator
+from evenflow.sdk.operators.decorators import task
+from evenflow.sdk.templating.template_syntax import template_faults
 
 
 def prepare(config: Header) -> None:

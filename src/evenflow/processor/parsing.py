@@ -17,7 +17,7 @@ from evenflow.process.exits import Exit, describe_exit
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.processor import limits
-from evenflow.sdk import loader
+from evenflow.sdk.loading import loader
 from evenflow.wire.code import checked_path
 
 NEVER_CALLED = "A function makes a DAG and is never called, so there is no such DAG"  # begins a warning

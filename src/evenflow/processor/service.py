@@ -37,7 +37,7 @@ from evenflow.processor.parses import Parses
 from evenflow.processor.parsing import ParseLimits, parse_file
 from evenflow.processor.sources import LocalFolder, Source
 from evenflow.processor.watched_bundle import WatchedBundle
-from evenflow.sdk.connections import env_name
+from evenflow.sdk.secrets.connections import env_name
 from evenflow.telemetry.vitals import Pulse, Vitals
 from evenflow.wire.messages import Beat, BeatAnswer, FilesLease, LeasedFile
 from evenflow.wire.tls import Tls

@@ -24,7 +24,7 @@ STEADY_S = 60.0  # a service that lived this long starts with the first delay ag
 _READ_BYTES = 64 * 2**10
 
 
-class Screen(Protocol):
+class LogScreen(Protocol):
     """Where people follow what happens."""
 
     def say(self, text: str) -> None:
@@ -43,7 +43,7 @@ class Child:
         command: Sequence[str],
         environment: Mapping[str, str],
         log_file: Path,
-        screen: Screen,
+        screen: LogScreen,
         needs: Sequence[Child] = (),
     ) -> None:
         self.name = name

@@ -67,7 +67,7 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
         case Kind.WORKER:
             from evenflow.wire.objects import ObjectStorage
             from evenflow.worker.service import WorkerService
-            from evenflow.worker.values import Values
+            from evenflow.worker.values import LargeValues
 
             return WorkerService(
                 settings.api_url,
@@ -80,7 +80,7 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 home=settings.home,
                 sandbox=sandbox,
                 tls=settings.tls,
-                values=Values(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
+                values=LargeValues(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
                 vitals=vitals,
             )
         case _:

@@ -42,24 +42,24 @@ NEGLECTED_SHOWN = 20  # tokens: enough to begin with
 WANTED_SHOWN = 10  # ids that two files want: enough to begin with
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     OK = "ok"
     WARN = "warn"
     FAIL = "fail"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     what: str
-    verdict: Verdict
+    verdict: Severity
     found: str
     cure: str = ""
 
 
-Examine = Callable[[psycopg.Connection[Any], Settings], Finding]
+Examine = Callable[[psycopg.Connection[Any], Settings], Diagnosis]
 
 
-def diagnose(settings: Settings) -> Iterator[Finding]:
+def diagnose(settings: Settings) -> Iterator[Diagnosis]:
     """All findings, one after the other as they are made. Starts the embedded server for as long as it takes."""
     yield _python()
     yield from _variables()
@@ -73,48 +73,48 @@ def diagnose(settings: Settings) -> Iterator[Finding]:
     yield _spark()
 
 
-def _python() -> Finding:
-    return Finding("Python", Verdict.OK, f"{platform.python_version()} in {sys.prefix}")
+def _python() -> Diagnosis:
+    return Diagnosis("Python", Severity.OK, f"{platform.python_version()} in {sys.prefix}")
 
 
-def _variables() -> Iterator[Finding]:
+def _variables() -> Iterator[Diagnosis]:
     for complaint in unknown_variables(os.environ):
-        yield Finding("Environment", Verdict.WARN, complaint, "Correct its name, or unset it.")
+        yield Diagnosis("Environment", Severity.WARN, complaint, "Correct its name, or unset it.")
 
 
-def _home(settings: Settings) -> Finding:
+def _home(settings: Settings) -> Diagnosis:
     existing = next(path for path in (settings.home, *settings.home.parents) if path.exists())
     if os.access(existing, os.W_OK):
         if seen := [str(path) for path in open_paths(settings.home)]:
-            return Finding(
+            return Diagnosis(
                 "Home",
-                Verdict.WARN,
+                Severity.WARN,
                 f"other users may look into {', '.join(seen)}",
                 "The next service that starts here closes it, where it may.",
             )
-        return Finding("Home", Verdict.OK, str(settings.home))
-    return Finding("Home", Verdict.FAIL, f"{existing} cannot be written to", "Set EVENFLOW_HOME to a directory of your own.")
+        return Diagnosis("Home", Severity.OK, str(settings.home))
+    return Diagnosis("Home", Severity.FAIL, f"{existing} cannot be written to", "Set EVENFLOW_HOME to a directory of your own.")
 
 
-def _user() -> Finding:
+def _user() -> Diagnosis:
     if os.geteuid() != 0:
-        return Finding("User", Verdict.OK, "not root")
-    return Finding("User", Verdict.WARN, *_parted("root. " + RUNS_AS_ROOT))
+        return Diagnosis("User", Severity.OK, "not root")
+    return Diagnosis("User", Severity.WARN, *_parted("root. " + RUNS_AS_ROOT))
 
 
-def _disk(settings: Settings) -> Finding:
+def _disk(settings: Settings) -> Diagnosis:
     existing = next(path for path in (settings.home, *settings.home.parents) if path.exists())
     free = shutil.disk_usage(existing).free / 1e9
-    verdict = Verdict.FAIL if free < DISK_FAIL_GB else Verdict.WARN if free < DISK_WARN_GB else Verdict.OK
-    cure = "" if verdict is Verdict.OK else f"Make room, or set EVENFLOW_HOME to a disk with more than {DISK_WARN_GB:g} GB free."
-    return Finding("Disk", verdict, f"{free:.1f} GB free at {existing}", cure)
+    verdict = Severity.FAIL if free < DISK_FAIL_GB else Severity.WARN if free < DISK_WARN_GB else Severity.OK
+    cure = "" if verdict is Severity.OK else f"Make room, or set EVENFLOW_HOME to a disk with more than {DISK_WARN_GB:g} GB free."
+    return Diagnosis("Disk", verdict, f"{free:.1f} GB free at {existing}", cure)
 
 
-def _database(settings: Settings) -> Iterator[Finding]:
+def _database(settings: Settings) -> Iterator[Diagnosis]:
     try:
         with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="doctor") as conn:
             kind = redacted(url) if settings.own_database_url else "embedded"
-            yield Finding("Database", Verdict.OK, f"PostgreSQL {conn.info.parameter_status('server_version')}, {kind}")
+            yield Diagnosis("Database", Severity.OK, f"PostgreSQL {conn.info.parameter_status('server_version')}, {kind}")
             for examine in (
                 _schema,
                 _keys,
@@ -134,16 +134,16 @@ def _database(settings: Settings) -> Iterator[Finding]:
         yield _failed("Database", error)
 
 
-def _schema(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
+def _schema(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
     try:
         check(conn)
     except DatabaseNotMigrated as error:
         if not settings.own_database_url:
-            return Finding("Schema", Verdict.OK, "is made by the first `evenflow up`")
+            return Diagnosis("Schema", Severity.OK, "is made by the first `evenflow up`")
         return _failed("Schema", error)
     except EvenflowError as error:
         return _failed("Schema", error)
-    return Finding("Schema", Verdict.OK, "as this Evenflow needs it")
+    return Diagnosis("Schema", Severity.OK, "as this Evenflow needs it")
 
 
 def _once_there(what: str, *missing: type[psycopg.Error]) -> Callable[[Examine], Examine]:
@@ -151,11 +151,11 @@ def _once_there(what: str, *missing: type[psycopg.Error]) -> Callable[[Examine],
     older: tuple[type[psycopg.Error], ...] = (psycopg.errors.UndefinedTable, *missing)
 
     def examine_if_there(examine: Examine) -> Examine:
-        def examined(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
+        def examined(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
             try:
                 return examine(conn, settings)
             except older:
-                return Finding(what, Verdict.OK, "not in use yet")
+                return Diagnosis(what, Severity.OK, "not in use yet")
 
         return examined
 
@@ -163,10 +163,10 @@ def _once_there(what: str, *missing: type[psycopg.Error]) -> Callable[[Examine],
 
 
 @_once_there("Keys")
-def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
+def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
     file = settings.home / SECRETS_FILE
     if not settings.secret_keys and not file.exists():
-        return Finding("Keys", Verdict.OK, "none here; an API makes or needs them")
+        return Diagnosis("Keys", Severity.OK, "none here; an API makes or needs them")
     from evenflow.api.keys import key_problem
     from evenflow.runtime.keys import vault_of
     from evenflow.store.sealed import find_canary
@@ -174,17 +174,17 @@ def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
     canary = find_canary(conn)
     problem = None if canary is None else key_problem(canary, vault_of(settings))
     if problem is not None:
-        return Finding("Keys", Verdict.FAIL, *_parted(problem))
-    return Finding("Keys", Verdict.OK, "those of this home open connections and variables")
+        return Diagnosis("Keys", Severity.FAIL, *_parted(problem))
+    return Diagnosis("Keys", Severity.OK, "those of this home open connections and variables")
 
 
 @_once_there("Tokens", psycopg.errors.UndefinedColumn)
-def _tokens(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+def _tokens(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
     from evenflow.store.tokens import list_neglected
 
     found = list_neglected(conn, long_days=LONG_DAYS, unused_days=UNUSED_DAYS, limit=NEGLECTED_SHOWN)
     if not found:
-        return Finding("Tokens", Verdict.OK, f"all are in use, and none is good for more than {LONG_DAYS} days")
+        return Diagnosis("Tokens", Severity.OK, f"all are in use, and none is good for more than {LONG_DAYS} days")
     told = "; ".join(
         f"{t.token_id} ({t.kind}, {t.name}) "
         + " and ".join(
@@ -192,80 +192,80 @@ def _tokens(conn: psycopg.Connection[Any], _: Settings) -> Finding:
         )
         for t in found
     )
-    return Finding(
+    return Diagnosis(
         "Tokens",
-        Verdict.WARN,
+        Severity.WARN,
         told,
         "Make one that is good for less (evenflow tokens create --days), and: evenflow tokens revoke ID",
     )
 
 
 @_once_there("Quarantine")
-def _quarantine(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+def _quarantine(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
     from evenflow.store.quarantine import count_all
 
     count = count_all(conn)
     if not count:
-        return Finding("Quarantine", Verdict.OK, "nothing is set aside")
+        return Diagnosis("Quarantine", Severity.OK, "nothing is set aside")
     found = f"handling {counted(count, 'object')} failed"
-    return Finding("Quarantine", Verdict.WARN, found, "To see why: evenflow quarantine list")
+    return Diagnosis("Quarantine", Severity.WARN, found, "To see why: evenflow quarantine list")
 
 
 @_once_there("DAG ids", psycopg.errors.UndefinedColumn)
-def _wanted(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+def _wanted(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
     from evenflow.store.wanted import list_wanted
 
     wanted = list_wanted(conn, limit=WANTED_SHOWN)
     if not wanted:
-        return Finding("DAG ids", Verdict.OK, "no two files want the same")
+        return Diagnosis("DAG ids", Severity.OK, "no two files want the same")
     found = "; ".join(
         f"{w.dag_id} is {w.owner} (bundle {w.owner_bundle})'s, and {w.file} (bundle {w.bundle}) wants it" for w in wanted
     )
-    return Finding("DAG ids", Verdict.WARN, found, "Rename one, or give it away: evenflow dags release ID --to BUNDLE")
+    return Diagnosis("DAG ids", Severity.WARN, found, "Rename one, or give it away: evenflow dags release ID --to BUNDLE")
 
 
 @_once_there("Triggers")
-def _triggers(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+def _triggers(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
     from evenflow.store.deferrals import count_unserved
 
     count, queue = count_unserved(conn)
     if not count:
-        return Finding("Triggers", Verdict.OK, "none waits for a triggerer")
+        return Diagnosis("Triggers", Severity.OK, "none waits for a triggerer")
     found = f"{counted(count, 'deferred task')} wait for a triggerer, of queue {queue} for example"
-    return Finding("Triggers", Verdict.WARN, found, "Start one that serves this queue: evenflow triggerer")
+    return Diagnosis("Triggers", Severity.WARN, found, "Start one that serves this queue: evenflow triggerer")
 
 
 @_once_there("Services")
-def _services(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+def _services(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
     from evenflow.store.leases import list_lost
 
     lost = list_lost(conn)
     if not lost:
-        return Finding("Services", Verdict.OK, "none was lost within the hour")
+        return Diagnosis("Services", Severity.OK, "none was lost within the hour")
     names = ", ".join(f"{kind} {name} on {host}" for kind, name, host in lost)
     cure = "What they did is sent elsewhere. Start them again if you miss them; they are listed for an hour."
-    return Finding("Services", Verdict.WARN, f"lost, and not replaced: {names}", cure)
+    return Diagnosis("Services", Severity.WARN, f"lost, and not replaced: {names}", cure)
 
 
 @_once_there("Tries")
-def _outrun(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+def _outrun(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
     from evenflow.store.leases import list_outrun
 
     found = list_outrun(conn)
     if not found:
-        return Finding("Tries", Verdict.OK, "none that its worker cannot end")
+        return Diagnosis("Tries", Severity.OK, "none that its worker cannot end")
     told = "; ".join(
         f"worker {name} on {host} cannot end what {dag}/{run} {task} has started" for name, host, dag, run, task in found
     )
-    return Finding(
+    return Diagnosis(
         "Tries",
-        Verdict.WARN,
+        Severity.WARN,
         f"{told}: that forks more quickly than it is killed",
         OUTRUN_CURE,
     )
 
 
-def _history(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+def _history(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
     from evenflow.store.partitions import list_all, read_days_ahead
 
     try:
@@ -273,52 +273,52 @@ def _history(conn: psycopg.Connection[Any], _: Settings) -> Finding:
     except psycopg.errors.UndefinedTable:
         days, used = 0, False
     if not used:
-        return Finding("History", Verdict.OK, "its partitions are made by the first scheduler")
+        return Diagnosis("History", Severity.OK, "its partitions are made by the first scheduler")
     if days >= PARTITIONS_LEAST:
-        return Finding("History", Verdict.OK, f"has its partitions for {counted(days, 'day')} ahead")
+        return Diagnosis("History", Severity.OK, f"has its partitions for {counted(days, 'day')} ahead")
     found = f"partitions of task_event are there for {counted(max(days, 0), 'day')} ahead, not {PARTITIONS_AHEAD}"
     cure = "The log of a scheduler says what keeps it from making them: a role without CREATE, or a session that locks them."
-    return Finding("History", Verdict.WARN, found, cure)
+    return Diagnosis("History", Severity.WARN, found, cure)
 
 
-def _clock(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+def _clock(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
     before = datetime.now(UTC)
     row = conn.execute("select clock_timestamp()").fetchone()
     after = datetime.now(UTC)
     assert row is not None
     off = max((row[0] - after).total_seconds(), (before - row[0]).total_seconds(), 0.0)
     if off <= CLOCK_WARN_S:
-        return Finding("Clock", Verdict.OK, "agrees with the database's")
-    return Finding(
-        "Clock", Verdict.WARN, f"{off:.1f} s away from the database's", "Synchronise both by NTP (timedatectl set-ntp true)."
+        return Diagnosis("Clock", Severity.OK, "agrees with the database's")
+    return Diagnosis(
+        "Clock", Severity.WARN, f"{off:.1f} s away from the database's", "Synchronise both by NTP (timedatectl set-ntp true)."
     )
 
 
-def _durability(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+def _durability(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
     row = conn.execute("select current_setting('fsync'), current_setting('synchronous_commit')").fetchone()
     assert row is not None
     if row[0] == "on" and row[1] != "off":
-        return Finding("Durability", Verdict.OK, "a commit survives a power cut")
+        return Diagnosis("Durability", Severity.OK, "a commit survives a power cut")
     lost = "fsync" if row[0] != "on" else "synchronous_commit"
-    return Finding(
+    return Diagnosis(
         "Durability",
-        Verdict.WARN,
+        Severity.WARN,
         f"{lost} is off: a power cut loses runs",
         f"alter system set {lost} = on; select pg_reload_conf()",
     )
 
 
-def _notifications(conn: psycopg.Connection[Any], _: Settings) -> Finding:
+def _notifications(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
     began = time.monotonic()
     conn.execute(f"listen {CHANNELS[0]}")
     conn.execute(f"notify {CHANNELS[0]}")
     for _notification in conn.notifies(timeout=NOTIFY_WAIT_S, stop_after=1):
-        return Finding("LISTEN", Verdict.OK, f"works ({(time.monotonic() - began) * 1000:.1f} ms)")
+        return Diagnosis("LISTEN", Severity.OK, f"works ({(time.monotonic() - began) * 1000:.1f} ms)")
     cure = "A connection pooler in transaction mode is in between: let EVENFLOW_DATABASE_URL name the server itself."
-    return Finding("LISTEN", Verdict.WARN, "nothing is heard, so every step waits for the sweep of one second", cure)
+    return Diagnosis("LISTEN", Severity.WARN, "nothing is heard, so every step waits for the sweep of one second", cure)
 
 
-def _transport(settings: Settings) -> Finding:
+def _transport(settings: Settings) -> Diagnosis:
     what, tls = "Transport", settings.tls
     try:
         plain = tls.check_bind("The API", settings.api_host) or tls.check_bind("Metrics", settings.metrics_host)
@@ -329,20 +329,20 @@ def _transport(settings: Settings) -> Finding:
         return _failed(what, error)
     if plain or tls.plaintext:
         cure = "Set EVENFLOW_TLS_CERT and EVENFLOW_TLS_KEY, and unset EVENFLOW_PLAINTEXT."
-        return Finding(
-            what, Verdict.WARN, "plain HTTP to other hosts is allowed: tokens, secrets and code can be read on their way", cure
+        return Diagnosis(
+            what, Severity.WARN, "plain HTTP to other hosts is allowed: tokens, secrets and code can be read on their way", cure
         )
-    return Finding(what, Verdict.OK, "TLS" if tls.cert else "plain HTTP on this host alone")
+    return Diagnosis(what, Severity.OK, "TLS" if tls.cert else "plain HTTP on this host alone")
 
 
-def _apis(settings: Settings) -> Iterator[Finding]:
+def _apis(settings: Settings) -> Iterator[Diagnosis]:
     running = presence.find(settings.home)
     urls = settings.api_url if running is None or "api_url" in settings.model_fields_set else running.api_url
     for url in urls.split(","):
         yield _api(url.strip(), settings, running)
 
 
-def _api(url: str, settings: Settings, running: presence.Presence | None) -> Finding:
+def _api(url: str, settings: Settings, running: presence.UpPresence | None) -> Diagnosis:
     import http.client
     from urllib.parse import urlsplit
 
@@ -361,43 +361,43 @@ def _api(url: str, settings: Settings, running: presence.Presence | None) -> Fin
         cure = (
             TRUST_CURE if isinstance(error, ssl.SSLCertVerificationError) else "Start it (evenflow up) or correct EVENFLOW_API_URL."
         )
-        return Finding("API", Verdict.FAIL, f"{url} does not answer: {error}", cure)
+        return Diagnosis("API", Severity.FAIL, f"{url} does not answer: {error}", cure)
     finally:
         connection.close()
     if status == 200:
-        return Finding("API", Verdict.OK, f"{url} is ready")
-    return Finding(
-        "API", Verdict.FAIL, f"{url} answers {status}", "Look into its log: it may not reach its database, or be another program."
+        return Diagnosis("API", Severity.OK, f"{url} is ready")
+    return Diagnosis(
+        "API", Severity.FAIL, f"{url} answers {status}", "Look into its log: it may not reach its database, or be another program."
     )
 
 
-def _port(settings: Settings) -> Finding:
+def _port(settings: Settings) -> Diagnosis:
     try:
         choose_port(settings.api_host, settings.api_port)
     except AlreadyRunning as error:
         return _failed("API", error)
-    return Finding("API", Verdict.OK, f"does not run; port {settings.api_port} is free for it")
+    return Diagnosis("API", Severity.OK, f"does not run; port {settings.api_port} is free for it")
 
 
-def _dag_folder(settings: Settings) -> Finding:
+def _dag_folder(settings: Settings) -> Diagnosis:
     if not settings.dags.is_dir():
-        return Finding(
-            "DAG folder", Verdict.WARN, f"{settings.dags} does not exist", "Make it, or name another by EVENFLOW_DAGS or --dags."
+        return Diagnosis(
+            "DAG folder", Severity.WARN, f"{settings.dags} does not exist", "Make it, or name another by EVENFLOW_DAGS or --dags."
         )
     files = sum(1 for _ in settings.dags.rglob("*.py"))
-    return Finding("DAG folder", Verdict.OK, f"{settings.dags}, {counted(files, 'Python file')}")
+    return Diagnosis("DAG folder", Severity.OK, f"{settings.dags}, {counted(files, 'Python file')}")
 
 
-def _spark() -> Finding:
+def _spark() -> Diagnosis:
     if find_spec("pyspark") is None:
-        return Finding("Spark", Verdict.OK, "pyspark is not installed; only Spark tasks need it (pip install 'evenflow[spark]')")
+        return Diagnosis("Spark", Severity.OK, "pyspark is not installed; only Spark tasks need it (pip install 'evenflow[spark]')")
     from evenflow.spark.java import find_java
 
     try:
         java = find_java()
     except JavaNotFound as error:
         return _warned("Spark", error)
-    return Finding("Spark", Verdict.OK, f"Java {java.version} in {java.home}")
+    return Diagnosis("Spark", Severity.OK, f"Java {java.version} in {java.home}")
 
 
 def _split(error: EvenflowError) -> tuple[str, str]:
@@ -410,9 +410,9 @@ def _parted(text: str) -> tuple[str, str]:
     return found + dot.strip(), cure
 
 
-def _failed(what: str, error: EvenflowError) -> Finding:
-    return Finding(what, Verdict.FAIL, *_split(error))
+def _failed(what: str, error: EvenflowError) -> Diagnosis:
+    return Diagnosis(what, Severity.FAIL, *_split(error))
 
 
-def _warned(what: str, error: EvenflowError) -> Finding:
-    return Finding(what, Verdict.WARN, *_split(error))
+def _warned(what: str, error: EvenflowError) -> Diagnosis:
+    return Diagnosis(what, Severity.WARN, *_split(error))

@@ -71,7 +71,7 @@ def export(conn: Conn, file: Path) -> Exported:
             for row in rows:
                 text = _text(row | {"incarnation": incarnation})
                 end = _End(row["xact"], row["event_id"], incarnation, _next(end.chain, text))
-                lines.append(f'{text[:-1]}, "chain": "{end.chain}"}}\n'.encode())
+                lines.append(_line(text, end.chain))
             stream.write(b"".join(lines))
             stream.flush()
             os.fsync(stream.fileno())
@@ -131,8 +131,11 @@ def _read(stream: BinaryIO, noted: str | None) -> tuple[dict[int, _Known], _End,
             wrong.append(("changed", f"line {number}", "it is no line of an export"))
             continue
         chain = event.pop("chain")
-        if chain != _next(end.chain, _text(event)):
+        text = _text(event)
+        if chain != _next(end.chain, text):
             wrong.append(("changed", f"line {number}", "the chain is broken here"))
+        elif line != _line(text, chain):
+            wrong.append(("changed", f"line {number}", "it says the same in other words: who reads it may find something else"))
         is_noted = is_noted or chain == noted
         end = _End(event["xact"], event["event_id"], event["incarnation"], chain)
         before = known.get(event["event_id"])
@@ -182,6 +185,10 @@ def _bare(event: Row) -> Row:
 
 def _text(event: Row) -> str:
     return json.dumps(event, default=_plain, sort_keys=True)
+
+
+def _line(text: str, chain: str) -> bytes:
+    return f'{text[:-1]}, "chain": "{chain}"}}\n'.encode()
 
 
 def _plain(value: Any) -> str:

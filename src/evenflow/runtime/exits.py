@@ -9,7 +9,7 @@ from pathlib import Path
 from evenflow import errors
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     OK = 0
     FAILED = 1
     USAGE = 2  # wrong usage or bad input: typing something else helps
@@ -31,10 +31,10 @@ _UNREACHABLE = (
 )
 
 
-def exit_code(error: errors.EvenflowError) -> Exit:
+def exit_code(error: errors.EvenflowError) -> ExitCode:
     if isinstance(error, _UNREACHABLE) or (isinstance(error, errors.ApiRefused) and error.status >= 500):
-        return Exit.UNREACHABLE
-    return Exit.USAGE
+        return ExitCode.UNREACHABLE
+    return ExitCode.USAGE
 
 
 def unusable_home(error: OSError) -> errors.SettingsError | None:

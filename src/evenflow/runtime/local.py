@@ -14,7 +14,7 @@ from evenflow.client.rest import RestClient
 from evenflow.errors import AlreadyRunning, ApiNotTrusted, ApiUnavailable, SettingsError
 from evenflow.process import prctl
 from evenflow.runtime import presence, tokens
-from evenflow.runtime.child import Child, Screen, longest_end
+from evenflow.runtime.child import Child, LogScreen, longest_end
 from evenflow.runtime.database import open_database, reach_database
 from evenflow.runtime.home import prepare_home
 from evenflow.runtime.keys import vault_of
@@ -28,7 +28,7 @@ REVOKE_S = 5.0  # one statement; a database that is gone must not hold up the en
 class LocalEvenflow:
     """Started by ``start``, ended by ``stop``, which must be called even when ``start`` raised."""
 
-    def __init__(self, settings: Settings, screen: Screen) -> None:
+    def __init__(self, settings: Settings, screen: LogScreen) -> None:
         self._settings = settings
         self._screen = screen
         self._contexts = contextlib.ExitStack()
@@ -63,7 +63,7 @@ class LocalEvenflow:
             self._children[kind] = [self._child(kind, name, port, database_url, given) for name in self._names(kind)]
         needing = [child for kind, children in self._children.items() if kind is not Kind.API for child in children]
         await asyncio.gather(self._start_api(), *(child.start() for child in needing))
-        publish(presence.Presence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
+        publish(presence.UpPresence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
 
     async def _start_api(self) -> None:
         """Raises :class:`ApiNotTrusted` at once when none of the others could ever speak to it. An address that does not answer
@@ -141,7 +141,9 @@ def check_folders(settings: Settings) -> None:
             raise SettingsError(f"The DAG folder {source.folder} does not exist. Make it, or name another with --dags.")
 
 
-def service_child(kind: Kind, settings: Settings, screen: Screen, needs: Sequence[Child] = (), *, name: str, **given: Any) -> Child:
+def service_child(
+    kind: Kind, settings: Settings, screen: LogScreen, needs: Sequence[Child] = (), *, name: str, **given: Any
+) -> Child:
     """A child that runs this service with these settings, of which ``given`` are its own."""
     environ = {**os.environ, **settings.connection_environment()}
     port = 0 if settings.metrics_port >= 0 else -1  # one port is not enough for all of them
@@ -150,7 +152,7 @@ def service_child(kind: Kind, settings: Settings, screen: Screen, needs: Sequenc
 
 
 @contextlib.asynccontextmanager
-async def lent_processor(settings: Settings, api_url: str, screen: Screen) -> AsyncIterator[None]:
+async def lent_processor(settings: Settings, api_url: str, screen: LogScreen) -> AsyncIterator[None]:
     """A processor of the folder ``settings.dags`` for an Evenflow that runs already, for as long as the context lasts."""
     maker = f"evenflow run on {socket.gethostname()}: {os.getpid()}"
     with reach_database(settings.own_database_url, settings.home) as database_url:

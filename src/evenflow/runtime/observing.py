@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Callable
 from evenflow.core.metrics import LOOP_LAG
 from evenflow.runtime.service_settings import Kind, ServiceSettings
 from evenflow.telemetry import prometheus
-from evenflow.telemetry.listener import Listener, Page, advertised
+from evenflow.telemetry.listener import HttpAnswer, Listener, advertised
 from evenflow.telemetry.own_process import watch_process
 from evenflow.telemetry.sender import Sender
 from evenflow.telemetry.statsd import StatsD, parse_address
-from evenflow.telemetry.vitals import Verdict, Vitals
+from evenflow.telemetry.vitals import HealthVerdict, Vitals
 
 LOOK_S = 1.0  # how often the event loop is looked at
 
@@ -48,16 +48,16 @@ async def observed(kind: Kind, vitals: Vitals, settings: ServiceSettings) -> Asy
         yield
 
 
-def _pages(vitals: Vitals) -> dict[str, Callable[[], Page]]:
+def _pages(vitals: Vitals) -> dict[str, Callable[[], HttpAnswer]]:
     return {
         "/health/live": lambda: _health(vitals.live()),
         "/health/ready": lambda: _health(vitals.ready()),
-        "/metrics": lambda: Page(200, prometheus.CONTENT_TYPE, prometheus.exposition(vitals.meter.read())),
+        "/metrics": lambda: HttpAnswer(200, prometheus.CONTENT_TYPE, prometheus.exposition(vitals.meter.read())),
     }
 
 
-def _health(verdict: Verdict) -> Page:
-    return Page(200 if verdict.ok else 503, "application/json", json.dumps(verdict.as_json()).encode())
+def _health(verdict: HealthVerdict) -> HttpAnswer:
+    return HttpAnswer(200 if verdict.ok else 503, "application/json", json.dumps(verdict.as_json()).encode())
 
 
 async def _watch_loop(vitals: Vitals) -> None:

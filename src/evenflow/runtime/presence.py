@@ -18,7 +18,7 @@ from evenflow.runtime.home import make_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Presence:
+class UpPresence:
     """What an ``evenflow up`` tells others."""
 
     pid: int
@@ -28,7 +28,7 @@ class Presence:
 
 
 @contextlib.contextmanager
-def claim(home: Path) -> Iterator[Callable[[Presence], None]]:
+def claim(home: Path) -> Iterator[Callable[[UpPresence], None]]:
     """Be the only one on ``home`` until the context is left. Gives a function that publishes how to reach us.
 
     Raises :class:`AlreadyRunning` when somebody is there.
@@ -46,7 +46,7 @@ def claim(home: Path) -> Iterator[Callable[[Presence], None]]:
         os.close(lock)
 
 
-def find(home: Path) -> Presence | None:
+def find(home: Path) -> UpPresence | None:
     """The ``evenflow up`` that runs on ``home``; None when there is none, or it is not ready yet."""
     if not (home / "run" / "up.lock").exists():
         return None
@@ -61,7 +61,7 @@ def find(home: Path) -> Presence | None:
 
 
 @contextlib.contextmanager
-def guest(home: Path) -> Iterator[Presence | None]:
+def guest(home: Path) -> Iterator[UpPresence | None]:
     """Use the Evenflow that runs on ``home``, if one does. One that was started for a single command waits for its guests."""
     lock = _open_lock(home, "guests.lock")
     try:
@@ -92,15 +92,15 @@ def _file(home: Path) -> Path:
     return home / "run" / "up.json"
 
 
-def _publish(home: Path, presence: Presence) -> None:
+def _publish(home: Path, presence: UpPresence) -> None:
     unfinished = _file(home).with_suffix(".new")
     unfinished.write_text(json.dumps(asdict(presence)))
     unfinished.rename(_file(home))
 
 
-def _read(home: Path) -> Presence | None:
+def _read(home: Path) -> UpPresence | None:
     try:
-        return Presence(**json.loads(_file(home).read_text()))
+        return UpPresence(**json.loads(_file(home).read_text()))
     except FileNotFoundError:
         return None
 

@@ -18,7 +18,7 @@ from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseSetBack, DatabaseUnavailable, EvenflowError
 from evenflow.process import prctl
 from evenflow.runtime.compose import build_service
-from evenflow.runtime.exits import Exit, exit_code
+from evenflow.runtime.exits import ExitCode, exit_code
 from evenflow.runtime.home import prepare_home
 from evenflow.runtime.lifecycle import bind_to_parent, host
 from evenflow.runtime.logging import configure_logging
@@ -49,7 +49,7 @@ def main() -> int:
         return exit_code(error)
     except Exception:
         log.exception("a defect of Evenflow")
-        return Exit.BUG
+        return ExitCode.BUG
 
 
 def _run_on_database(kind: Kind, settings: ServiceSettings) -> int:

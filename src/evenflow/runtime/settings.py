@@ -25,9 +25,9 @@ from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import NAME, BundleSettings
 from evenflow.runtime.service_settings import ServiceSettings
-from evenflow.sdk import lookup
-from evenflow.sdk.connections import env_name
 from evenflow.sdk.limits import MAX_INLINE_XCOM
+from evenflow.sdk.secrets import lookup
+from evenflow.sdk.secrets.connections import env_name
 from evenflow.telemetry.statsd import parse_address
 from evenflow.triggerer.limits import CAPACITY
 from evenflow.wire.tls import Tls, is_loopback
@@ -123,6 +123,16 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()
+
+    @field_validator("token", "metrics_token", mode="before")
+    @classmethod
+    def _one_line(cls, token: Any) -> Any:
+        """Without the end of the line that a file has."""
+        if isinstance(token, str):
+            token = token.strip()
+            if not token.isprintable():
+                raise ValueError("it is one line, as `evenflow tokens create` prints it, and this has a line break or a tab in it")
+        return token
 
     @field_validator("statsd_address")
     @classmethod

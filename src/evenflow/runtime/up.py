@@ -6,14 +6,14 @@ import asyncio
 import signal
 from collections.abc import Callable
 
-from evenflow.runtime.child import Screen
+from evenflow.runtime.child import LogScreen
 from evenflow.runtime.local import LocalEvenflow
 from evenflow.runtime.settings import Settings
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # HUP: the terminal was closed
 
 
-async def up(settings: Settings, screen: Screen, on_ready: Callable[[LocalEvenflow], None]) -> None:
+async def up(settings: Settings, screen: LogScreen, on_ready: Callable[[LocalEvenflow], None]) -> None:
     """Start everything, call ``on_ready``, and stop everything on the first signal; a second one cuts the draining short.
 
     Raises what :meth:`LocalEvenflow.start` raises, when all that was started has ended.

@@ -17,14 +17,17 @@ from dataclasses import dataclass
 
 from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
 from evenflow.core.operations import INTERRUPTED
+from evenflow.core.service_states import ALL_OPEN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.killpoints import KillPoint, reached
-from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.creation import create_runs, take_queued
-from evenflow.scheduler.deadlines import miss_deadlines
+from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.indexes import Indexes
+from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.holds import Holds
+from evenflow.scheduler.ledgers.moves import RunMoves
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
 from evenflow.scheduler.past import KINDS, apply_word, look_again, tell
 from evenflow.scheduler.quarantine import pass_by
@@ -35,7 +38,7 @@ from evenflow.scheduler.round import Round
 from evenflow.scheduler.scope import Scope
 from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.swap import leave, swap
-from evenflow.scheduler.timeouts import pause_failing, stop_overdue
+from evenflow.scheduler.timeouts import miss_deadlines, pause_failing, stop_overdue
 from evenflow.store import inbox, runs, selection
 from evenflow.store.dispatch import RETURN
 from evenflow.store.notify import DISPATCH, INBOX, RETURNS, TRIGGERS, wake
@@ -43,7 +46,7 @@ from evenflow.store.rows import Conn, Rows, sync
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TurnOutcome:
     """What a transaction did. ``led``: it had the executor's lock. ``selected``: it ran a round. ``again``: there is more to do at
     once. ``picks``: runs that it wanted, of which others had ``contended``.
     """
@@ -73,7 +76,7 @@ def advance(
     sweep: bool = True,
     helps_after_s: float | None = 0.0,
     scope: Scope | None = None,
-) -> Progress:
+) -> TurnOutcome:
     """Apply what waits, select, commit. Raises what the database raises; nothing is half done then.
 
     With the setting ``fast_follow`` off only a ``sweep`` selects. Without the executor's lock it leaves little work to the lock's
@@ -88,58 +91,61 @@ def advance(
         locked = scope.within([row for row in picked if row.run_key])
         (lead,), turn = tried.all()[0], begun.all()[0]
         reached(KillPoint.TURN_LOCKED)
-        batch = Batch(conn, catalog, turn.now_s, turn.lanes, scope)
-        if turn.closures:
-            batch.closures = selection.as_closures(selection.read_closures(conn).all())
+        closures = selection.as_closures(selection.read_closures(conn).all()) if turn.closures else ALL_OPEN
+        facts = Facts(conn, catalog, turn.now_s, turn.lanes, scope, closures)
+        ledgers = Ledgers(facts)
         selects = lead and (turn.fast_follow or sweep)
-        work = _Work(batch, turn, len(locked)) if selects else None
+        work = _Work(facts, turn, len(locked)) if selects else None
         usable = pass_by(conn, locked, lead=lead)
-        reports, stale, again = _apply(batch, usable, turn, lead)
+        reports, stale, again = _apply(facts, ledgers, usable, turn, lead)
         again |= len(locked) == max_runs or len(usable) < len(locked)
         if work:
-            again |= work.take(batch)
+            again |= work.take(facts, ledgers)
         reached(KillPoint.TURN_APPLIED)
-        batch.end_dispatches()
-        finished = _count_down(batch)
-        starts = Starts(batch)
+        ledgers.write_ends()
+        run_moves, messages = ledgers.run_moves, ledgers.messages
+        finished = run_moves.count_down(conn)
+        starts = Starts(facts, ledgers.dispatches)
         if work:
-            selection_round = Round(batch, starts)
-            again |= _end_runs(batch, finished)
+            selection_round = Round(facts, ledgers, starts)
+            again |= _end_runs(run_moves, ledgers.holds, finished)
             again |= selection_round.run()
             if scope.is_partial:  # lanes of other runs may have to be woken
-                selection.insert_wakes(conn, dict.fromkeys({0, *batch.released, *selection_round.limits()}, 0), {}, turn.now_s)
+                ledgers.holds.write_looks(conn, selection_round.limits(), turn.now_s)
         else:
-            again |= _end_runs(batch, finished)
-            _wake_ended(batch)
-            swap(batch, starts) if turn.fast_follow else leave(batch, starts)
-        again |= bool(batch.unsettled) or (lead and bool(batch.stops or batch.calls))
+            again |= _end_runs(run_moves, ledgers.holds, finished)
+            _wake_ended(facts, run_moves, ledgers.holds)
+            swap(facts, ledgers, starts) if turn.fast_follow else leave(facts, ledgers, starts)
+        again |= bool(messages.unsettled) or (lead and bool(messages.stops or messages.calls))
         reached(KillPoint.TURN_SELECTED)
-        batch.write()
-        again |= tell(batch, watches=turn.watches)
-        if batch.ended_runs:
-            runs.finish(conn, batch.ended_runs)
-            pause_failing(batch)
+        ledgers.write()
+        again |= tell(facts, ledgers.moves, messages, watches=turn.watches)
+        if run_moves.ended:
+            run_moves.write_ends(conn)
+            pause_failing(facts, run_moves)
             if lead:
-                runs.delete_limits(conn, [run_key for run_key, _, _ in batch.ended_runs])
+                runs.delete_limits(conn, [run_key for run_key, _, _ in run_moves.ended])
         sync(conn, pipeline)
-        for guard in batch.guards:
+        for guard in ledgers.guards:
             guard.check()
         reached(KillPoint.TURN_WRITTEN)
     reached(KillPoint.TURN_COMMITTED)
-    wake(conn, _wakes(batch, rest_is_left=turn.fast_follow and not lead, lead=lead))
+    wake(conn, _wakes(ledgers, rest_is_left=turn.fast_follow and not lead, lead=lead))
     contended = picked[0].found - sum(1 for row in picked if row.run_key)
-    found, ordinary = picked[0].found, len(batch.returning)
-    return Progress(lead, selects, again, reports, stale, batch.moves, starts, found, contended, batch.directly, ordinary)
+    found, ordinary = picked[0].found, len(ledgers.offers.returning)
+    moved, directly = ledgers.moves.count, ledgers.deferrals.directly
+    return TurnOutcome(lead, selects, again, reports, stale, moved, starts, found, contended, directly, ordinary)
 
 
-def _wakes(batch: Batch, *, rest_is_left: bool, lead: bool) -> set[str]:
+def _wakes(ledgers: Ledgers, *, rest_is_left: bool, lead: bool) -> set[str]:
     """Who has something to do when this is committed. ``rest_is_left``: to the holder of the executor's lock."""
-    left = rest_is_left and (batch.released or batch.ready or batch.expanded)
+    dispatches, messages = ledgers.dispatches, ledgers.messages
+    left = rest_is_left and (ledgers.holds.released or ledgers.offers.ready or ledgers.mapped.changed)
     channels = {
-        DISPATCH: batch.dispatches or batch.kills,
-        RETURNS: any(row.dispatch_class == RETURN for row in batch.dispatches),
-        TRIGGERS: batch.deferred or batch.returns or batch.ended_deferrals,
-        INBOX: left or (batch.calls and not lead) or batch.others_have_word,
+        DISPATCH: dispatches.sent or dispatches.kills,
+        RETURNS: any(row.dispatch_class == RETURN for row in dispatches.sent),
+        TRIGGERS: ledgers.deferrals.has_news,
+        INBOX: left or (messages.calls and not lead) or messages.others_have_word,
     }
     return {channel for channel, has_news in channels.items() if has_news}
 
@@ -147,46 +153,44 @@ def _wakes(batch: Batch, *, rest_is_left: bool, lead: bool) -> set[str]:
 class _Work:
     """What else the holder of the executor's lock does before a round: runs to create, wakes, pauses. Making it asks for all."""
 
-    def __init__(self, batch: Batch, turn: inbox.Turn, runs_heard: int) -> None:
-        conn = batch.conn
-        self._queued = take_queued(conn, batch.catalog.since, runs_heard, tries=turn.tries) if turn.run_wakes else None
+    def __init__(self, facts: Facts, turn: inbox.Turn, runs_heard: int) -> None:
+        conn = facts.conn
+        self._queued = take_queued(conn, facts.catalog.since, runs_heard, tries=turn.tries) if turn.run_wakes else None
         self._wakes = selection.fold_wakes(conn) if turn.wakes else None
         self._pauses = selection.take_pauses(conn) if turn.pauses else None
 
-    def take(self, batch: Batch) -> bool:
+    def take(self, facts: Facts, ledgers: Ledgers) -> bool:
         """Whether there may be more."""
         wakes = self._wakes.all() if self._wakes else []
         for limit, released, at_s, _ in wakes:
-            batch.released[limit] += released
-            batch.released_at[limit] = max(at_s, batch.released_at.get(limit, 0.0))
+            ledgers.holds.fold(limit, released, at_s)
         if wakes:
-            runs.delete_ended_limits(batch.conn, [limit for limit, *_ in wakes])
-        more = any(
-            of_runs and released > 0 for _, released, _, of_runs in wakes
-        )  # room for runs: those are asked for in the next turn
-        more |= create_runs(batch, self._queued) if self._queued else False
+            runs.delete_ended_limits(facts.conn, [limit for limit, *_ in wakes])
+        # Room for runs: those are asked for in the next turn.
+        more = any(of_runs and released > 0 for _, released, _, of_runs in wakes)
+        more |= create_runs(facts, ledgers, self._queued) if self._queued else False
         if self._pauses and (changed := dict(self._pauses.all())):
-            batch.wake(selection.apply_pauses(batch.conn, changed))
-            for run in batch.runs.values():
+            ledgers.holds.wake(selection.apply_pauses(facts.conn, changed))
+            for run in facts.runs.values():
                 run.is_paused = changed.get(run.dag_id, run.is_paused)
         return more
 
 
-def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: bool) -> tuple[int, int, bool]:
+def _apply(facts: Facts, ledgers: Ledgers, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: bool) -> tuple[int, int, bool]:
     """Reports and timers of the locked runs; answers how many reports, how many of them stale, and whether there may be more."""
     if not locked:
         return 0, 0, False
     run_keys = [row.run_key for row in locked]
-    taken = inbox.take_reports(batch.conn, run_keys, lead=lead, limit=batch.scope.reports)
+    taken = inbox.take_reports(facts.conn, run_keys, lead=lead, limit=facts.scope.reports)
     share = max(1, TIMERS_PER_TURN // len(run_keys))
-    due = inbox.take_timers(batch.conn, run_keys, share=share).all() if turn.timers else []
+    due = inbox.take_timers(facts.conn, run_keys, share=share).all() if turn.timers else []
     timers = [timer for timer in due if not timer.is_void]
-    reports = batch.scope.taken = taken.all()
-    batch.catalog.load_versions(batch.conn, (row.version_key for row in locked))
+    reports = facts.scope.taken = taken.all()
+    facts.catalog.load_versions(facts.conn, (row.version_key for row in locked))
     cancels = {r.run_key: r for r in reports if r.kind == "cancel"}
     for row in locked:
         cancelled = row.cancelled_by is not None or row.run_key in cancels
-        version = batch.catalog.version(row.version_key)
+        version = facts.catalog.version(row.version_key)
         run = Run(
             row.run_key,
             row.dag_id,
@@ -199,44 +203,40 @@ def _apply(batch: Batch, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: 
             clears=row.clears,
             interrupted=row.interrupted,
         )
-        batch.runs[row.run_key] = run
+        facts.runs[row.run_key] = run
         if row.clears:
-            batch.catalog.forget_older(row.run_key, row.clears)
+            facts.catalog.forget_older(row.run_key, row.clears)
+    moves, messages = ledgers.moves, ledgers.messages
     states = {row.run_key: RunState(row.state) for row in locked}
-    timers = stop_overdue(batch, miss_deadlines(batch, timers, states)) if timers else timers
+    timers = stop_overdue(facts, messages, miss_deadlines(facts, messages, timers, states)) if timers else timers
     already = {row.run_key for row in locked if row.cancelled_by is not None}
     for run_key, report in cancels.items():
         if run_key in already:
             if states[run_key] is RunState.RUNNING:
-                end_part(batch, batch.runs[run_key])
+                end_part(facts, ledgers, facts.runs[run_key])
             continue
         actor = str((report.payload or {}).get("actor", "an operator"))
-        cancel_run(batch, batch.runs[run_key], states[run_key], actor)
-    expansions: list[Item] = []
-    indexes = Indexes(batch)
+        cancel_run(facts, ledgers, facts.runs[run_key], states[run_key], actor)
+    indexes = Indexes(facts, moves, ledgers.mapped)
     operations = [r for r in reports if r.kind == OPERATE]
     for report in operations:
-        operate(batch, batch.runs[report.run_key], states[report.run_key], report, expansions, indexes)
-        look_again(batch, batch.runs[report.run_key])
+        operate(facts, ledgers, facts.runs[report.run_key], states[report.run_key], report, indexes)
+        look_again(messages, facts.runs[report.run_key])
     for report in reports:
         if report.kind == SETTLE and states[report.run_key] is RunState.RUNNING:
-            settle_on(batch, batch.runs[report.run_key], report, expansions, indexes)
-    apply_word(batch, [r for r in reports if r.kind in KINDS])
-    left = end_intended(batch, [r for r in reports if r.kind not in ("cancel", OPERATE, SETTLE, *KINDS)], expansions, indexes)
-    stale = apply_reports(batch, left)
-    apply_timers(batch, [t for t in timers if (t.run_key, t.task_index, t.map_index) not in batch.voided] if operations else timers)
-    propagate(batch, expansions, indexes)
+            settle_on(facts, ledgers, facts.runs[report.run_key], report, indexes)
+    apply_word(facts, moves, ledgers.offers, messages, [r for r in reports if r.kind in KINDS])
+    others = [r for r in reports if r.kind not in ("cancel", OPERATE, SETTLE, *KINDS)]
+    stale = apply_reports(facts, ledgers, end_intended(facts, ledgers, others, indexes))
+    if moves.voided:
+        timers = [timer for timer in timers if (timer.run_key, timer.task_index, timer.map_index) not in moves.voided]
+    apply_timers(facts, ledgers, timers)
+    propagate(facts, ledgers, indexes)
     is_full = len(reports) == REPORTS_PER_TURN or share in Counter(timer.run_key for timer in due).values()
     return len(reports), stale, bool(cancels or operations) or is_full
 
 
-def _count_down(batch: Batch) -> Rows[runs.RunStanding] | None:
-    """Takes what has finished off its runs."""
-    counts = [(run_key, n, leaves) for run_key, (n, leaves) in batch.finished.items()]
-    return runs.count_down(batch.conn, counts) if counts else None
-
-
-def _end_runs(batch: Batch, finished: Rows[runs.RunStanding] | None) -> bool:
+def _end_runs(run_moves: RunMoves, holds: Holds, finished: Rows[runs.RunStanding] | None) -> bool:
     """Ends the runs of which nothing is left. Whether that lets queued runs start."""
     room = False
     reason: str | None
@@ -249,16 +249,16 @@ def _end_runs(batch: Batch, finished: Rows[runs.RunStanding] | None) -> bool:
             event, reason = RunEvent.FAIL, INTERRUPTED
         else:
             event, reason = RunEvent.FAIL if standing.failed_leaves else RunEvent.SUCCEED, None
-        batch.end_run(standing.run_key, RunState.RUNNING, event, "scheduler", reason)
+        run_moves.end(standing.run_key, RunState.RUNNING, event, "scheduler", reason)
         if standing.slot_limit is not None:
-            batch.released[standing.slot_limit] += 1
+            holds.give(standing.slot_limit)
             room = room or standing.others_wait
     return room
 
 
-def _wake_ended(batch: Batch) -> None:
+def _wake_ended(facts: Facts, run_moves: RunMoves, holds: Holds) -> None:
     """Limits of runs that ended go with the wakes that name them: only the holder of the executor's lock deletes limits."""
-    ended = [run_key for run_key, _, _ in batch.ended_runs]
-    batch.catalog.load_run_limits(batch.conn, ended)
+    ended = [run_key for run_key, _, _ in run_moves.ended]
+    facts.catalog.load_run_limits(facts.conn, ended)
     for run_key in ended:
-        batch.wake(batch.catalog.run_limits(run_key).values())
+        holds.wake(facts.catalog.run_limits(run_key).values())

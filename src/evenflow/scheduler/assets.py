@@ -13,7 +13,9 @@ from typing import Any
 from evenflow.core.assets import Leaf, satisfied
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.params import resolve_params
-from evenflow.scheduler.batch import Batch, Item
+from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.ledgers.messages import Messages
+from evenflow.scheduler.ledgers.moves import Item
 from evenflow.scheduler.quarantine import may_be_poison, set_one_aside
 from evenflow.store import asset_runs, inbox
 from evenflow.store.asset_runs import Produced
@@ -21,16 +23,16 @@ from evenflow.store.notify import INBOX
 from evenflow.store.rows import Conn
 
 
-def produce(batch: Batch, item: Item, spec: TaskSpec, payload: dict[str, Any]) -> None:
+def produce(facts: Facts, messages: Messages, item: Item, spec: TaskSpec, payload: dict[str, Any]) -> None:
     """The events of a task that has succeeded: one of each outlet, and those that it added to its aliases."""
     told = {change["asset"]: change for change in payload.get("produced", ()) if not change.get("alias")}
-    uris = {asset.name: asset.uri for asset in batch.runs[item.run_key].graph.spec.assets}
+    uris = {asset.name: asset.uri for asset in facts.runs[item.run_key].graph.spec.assets}
     for name in spec.outlets:
         extra = told.get(name, {}).get("extra", {})
-        batch.produced.append(Produced(name, uris.get(name, name), extra, None, *item.key))
+        messages.produced.append(Produced(name, uris.get(name, name), extra, None, *item.key))
     for change in payload.get("produced", ()):
         if (alias := change.get("alias")) in spec.outlet_aliases:
-            batch.produced.append(Produced(change["asset"], change["uri"], change.get("extra", {}), alias, *item.key))
+            messages.produced.append(Produced(change["asset"], change["uri"], change.get("extra", {}), alias, *item.key))
 
 
 def create_asset_runs(conn: Conn) -> None:

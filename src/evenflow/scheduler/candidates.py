@@ -15,8 +15,11 @@ from dataclasses import dataclass, field, replace
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection import OPEN, PAUSED, Lane, line_up
 from evenflow.core.states import TaskEvent, TaskState
-from evenflow.scheduler.batch import Batch, Item, Run
-from evenflow.scheduler.catalog import Place
+from evenflow.scheduler.catalog import TaskPlace
+from evenflow.scheduler.facts import Facts, Run
+from evenflow.scheduler.ledgers.mapped_tasks import MappedTasks
+from evenflow.scheduler.ledgers.moves import Item, Moves
+from evenflow.scheduler.ledgers.offers import Offers
 from evenflow.store import selection
 from evenflow.store.selection import StoredLane
 
@@ -35,7 +38,7 @@ class Candidates:
     """Ready tasks that no limit tells apart, or the instances ``next_map_index .. end`` of a task that has just been expanded."""
 
     run: Run
-    place: Place
+    place: TaskPlace
     lane: Lane
     items: list[Item] = field(default_factory=list)
     mapped: int = UNMAPPED
@@ -43,28 +46,28 @@ class Candidates:
     end: int = 0
     tries_before: int = 0  # of instances of a task that was cleared and expanded anew
 
-    def take(self, batch: Batch, count: int) -> list[Item]:
+    def take(self, moves: Moves, count: int) -> list[Item]:
         """The next ``count`` task instances."""
         if self.mapped == UNMAPPED:
             taken, self.items = self.items[:count], self.items[count:]
             return taken
         first = self.next_map_index
         self.next_map_index += count
-        return [batch.new_item(self.run.run_key, self.mapped, i, self.tries_before) for i in range(first, first + count)]
+        return [moves.new_item(self.run.run_key, self.mapped, i, self.tries_before) for i in range(first, first + count)]
 
 
-def group(batch: Batch) -> dict[LaneKey, Candidates]:
+def group(facts: Facts, offers: Offers, mapped: MappedTasks) -> dict[LaneKey, Candidates]:
     """What became ready, as lanes. Those of a paused DAG are parked as such, but for what goes on there."""
-    batch.catalog.load_run_limits(batch.conn, {i.run_key for i in batch.ready} | {x.run_key for x in batch.expanded if x.lane})
+    facts.catalog.load_run_limits(facts.conn, {i.run_key for i in offers.ready} | {x.run_key for x in mapped.changed if x.lane})
     out: dict[LaneKey, Candidates] = {}
-    for item in batch.ready:
-        candidates = _lane_of(batch, out, item.run_key, item.task_index, UNMAPPED, queued_at_s=batch.returning.get(item.key))
+    for item in offers.ready:
+        candidates = _lane_of(facts, out, item.run_key, item.task_index, UNMAPPED, queued_at_s=offers.returning.get(item.key))
         candidates.items.append(item)
         candidates.lane.ready += 1
-    for expansion in batch.expanded:
+    for expansion in mapped.changed:
         if not expansion.lane:
             continue
-        candidates = _lane_of(batch, out, expansion.run_key, expansion.task_index, expansion.task_index)
+        candidates = _lane_of(facts, out, expansion.run_key, expansion.task_index, expansion.task_index)
         candidates.end = candidates.lane.ready = expansion.length
         candidates.tries_before = expansion.tries_before
     return out
@@ -75,7 +78,7 @@ def is_of_returns(lane: Lane) -> bool:
 
 
 def _lane_of(
-    batch: Batch,
+    facts: Facts,
     out: dict[LaneKey, Candidates],
     run_key: int,
     task_index: int,
@@ -84,13 +87,13 @@ def _lane_of(
     queued_at_s: float | None = None,
 ) -> Candidates:
     """``queued_at_s``: of what returns, when it was first queued."""
-    run = batch.runs[run_key]
-    place = batch.catalog.place(batch.conn, run.version, task_index)
+    run = facts.runs[run_key]
+    place = facts.catalog.place(facts.conn, run.version, task_index)
     returned_us = None
     if queued_at_s is not None:
         place = replace(place, priority=run.graph.top_priority, exempt=True)
         returned_us = round(queued_at_s * 1e6) - BEFORE_ALL_DATES_US
-    limits = batch.catalog.run_limits(run_key)
+    limits = facts.catalog.run_limits(run_key)
     local: tuple[int, ...] = ()
     if limits:
         names = ("",) if place.run_limit is None else (place.run_limit, "")
@@ -106,7 +109,7 @@ def _lane_of(
     return found
 
 
-def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
+def store(facts: Facts, moves: Moves, offers: Offers, lanes: Iterable[Candidates]) -> None:
     """Writes lanes that have tasks left."""
     lanes = [c for c in lanes if c.lane.ready]
     _line_up(lanes)
@@ -114,10 +117,10 @@ def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
     bases: list[int] = []
     ready: list[tuple[int, int, int]] = []
     for c in lanes:
-        lane_id, since_s = batch.catalog.lane_ids.take(batch.conn), c.run.ready_at_s
+        lane_id, since_s = facts.catalog.lane_ids.take(facts.conn), c.run.ready_at_s
         if is_of_returns(c.lane):
             lane_id += RETURNS_FROM
-            since_s = min(batch.returning[item.key] for item in c.items)
+            since_s = min(offers.returning[item.key] for item in c.items)
         rows.append(
             StoredLane(
                 lane_id,
@@ -138,11 +141,11 @@ def store(batch: Batch, lanes: Iterable[Candidates]) -> None:
             )
         )
         bases.append(c.place.node.base_id)
-        ready += schedule(batch, lane_id, c.items)
+        ready += schedule(moves, lane_id, c.items)
     if rows:
-        selection.insert_lanes(batch.conn, rows, bases)
+        selection.insert_lanes(facts.conn, rows, bases)
     if ready:
-        selection.insert_ready(batch.conn, ready)
+        selection.insert_ready(facts.conn, ready)
 
 
 def line_up_new(candidates: Iterable[Candidates]) -> dict[tuple[int, int], list[Lane]]:
@@ -164,9 +167,9 @@ def _line_up(candidates: Iterable[Candidates]) -> dict[tuple[int, int], list[Lan
     return lines
 
 
-def schedule(batch: Batch, lane_id: int, items: list[Item]) -> list[tuple[int, int, int]]:
+def schedule(moves: Moves, lane_id: int, items: list[Item]) -> list[tuple[int, int, int]]:
     """The rows of ``ready_task`` for task instances that wait in a stored lane."""
     for item in items:
         if item.state is not TaskState.SCHEDULED:  # but for one whose lane was deleted
-            batch.apply(item, TaskEvent.READY)
+            moves.apply(item, TaskEvent.READY)
     return [(lane_id, item.task_index, item.map_index) for item in items]

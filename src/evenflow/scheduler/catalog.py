@@ -80,7 +80,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TaskPlace:
     """Where a task of a version waits when it is ready."""
 
     node: Node
@@ -94,7 +94,7 @@ class Version:
     """A DAG version's graph, and the places of its tasks as far as they were asked for."""
 
     graph: Graph
-    places: list[Place | None]
+    places: list[TaskPlace | None]
 
 
 class Catalog:
@@ -125,11 +125,11 @@ class Catalog:
         assert found is not None, "load_versions comes first"
         return found
 
-    def place(self, conn: Conn, version: Version, task_index: int) -> Place:
+    def place(self, conn: Conn, version: Version, task_index: int) -> TaskPlace:
         """Raises :class:`DagError` when a pool, executor or limit of the task does not exist (any more)."""
         return version.places[task_index] or self._find_place(conn, version, task_index)
 
-    def _find_place(self, conn: Conn, version: Version, task_index: int) -> Place:
+    def _find_place(self, conn: Conn, version: Version, task_index: int) -> TaskPlace:
         task, task_limit = version.graph.task(task_index), None
         if task.max_active_tis_per_dag is not None:
             name = f"{version.graph.spec.dag_id}/{task.task_id}"
@@ -139,7 +139,7 @@ class Catalog:
         node = self._node(conn, task.pool, task.executor, task.queue, task.pool_slots, task_limit)
         run_limit = None if task.max_active_tis_per_dagrun is None else task.task_id
         exempt = is_exempt(version.graph, task_index)
-        found = version.places[task_index] = Place(node, task.priority_weight, run_limit, exempt)
+        found = version.places[task_index] = TaskPlace(node, task.priority_weight, run_limit, exempt)
         return found
 
     def _node(self, conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None) -> Node:

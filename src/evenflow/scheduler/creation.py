@@ -15,8 +15,9 @@ from evenflow.core.limits import (
 from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
 from evenflow.killpoints import KillPoint, reached
-from evenflow.scheduler.batch import Batch, Item, Run
+from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.indexes import Indexes
+from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.past import await_previous
 from evenflow.scheduler.readiness import propagate, settle
 from evenflow.scheduler.recount import resume
@@ -35,20 +36,20 @@ def take_queued(conn: Conn, since: Since, runs_heard: int, *, tries: bool) -> Ro
     return runs.take_queued(conn, since.run_wakes, dags=DAGS_PER_NEW_RUN * most, limit=most, share=min(most, NEW_RUNS_OF_DAG))
 
 
-def create_runs(batch: Batch, found: Rows[runs.QueuedRun]) -> bool:
+def create_runs(facts: Facts, ledgers: Ledgers, found: Rows[runs.QueuedRun]) -> bool:
     """Starts queued runs in their order. Whether there may be more."""
     rows = found.all()
     again = rows[0].more
-    batch.catalog.since = batch.catalog.since._replace(run_wakes=rows[0].since)
+    facts.catalog.since = facts.catalog.since._replace(run_wakes=rows[0].since)
     rows = [row for row in rows if row.run_key]
-    mine = batch.scope.within(rows)
-    queued = [row for row in mine if row.run_key not in batch.runs]  # but for one that is cancelled right now
-    batch.catalog.load_versions(batch.conn, (row.version_key for row in queued))
-    sizes = accumulate(batch.catalog.version(row.version_key).graph.n for row in queued)
+    mine = facts.scope.within(rows)
+    queued = [row for row in mine if row.run_key not in facts.runs]  # but for one that is cancelled right now
+    facts.catalog.load_versions(facts.conn, (row.version_key for row in queued))
+    sizes = accumulate(facts.catalog.version(row.version_key).graph.n for row in queued)
     taken = queued[: max(1, sum(1 for size in sizes if size <= NEW_INSTANCES_PER_TURN))]
-    _leave(batch.conn, rows, taken)
+    _leave(facts.conn, rows, taken)
     if taken:
-        again |= _create(batch, taken)
+        again |= _create(facts, ledgers, taken)
     return again or len(taken) < len(queued)
 
 
@@ -62,44 +63,44 @@ def _leave(conn: Conn, rows: list[runs.QueuedRun], taken: list[runs.QueuedRun]) 
         runs.keep_places(conn, untouched)
 
 
-def _create(batch: Batch, queued: list[runs.QueuedRun]) -> bool:
+def _create(facts: Facts, ledgers: Ledgers, queued: list[runs.QueuedRun]) -> bool:
     """Whether something is to be done at once for it."""
     taken: list[tuple[Run, Graph, int]] = []
     for row in queued:
-        version = batch.catalog.version(row.version_key)
+        version = facts.catalog.version(row.version_key)
         new = row.clears == 0
         run = Run(row.run_key, row.dag_id, version, row.priority, row.run_after_us, new=new, clears=row.clears)
         run.interrupted, run.ready_at_s = row.interrupted, row.due_at_s
-        batch.runs[run.run_key] = run
+        facts.runs[run.run_key] = run
         taken.append((run, version.graph, row.slot_limit or 0))
         if row.slot_limit:
-            batch.released[row.slot_limit] -= 1  # taken, by the same sums as releases
-    runs.start(batch.conn, [(run.run_key, graph.n, slot) for run, graph, slot in taken])
-    _insert_limits(batch, [(run, graph) for run, graph, _ in taken])
+            ledgers.holds.take(row.slot_limit)
+    runs.start(facts.conn, [(run.run_key, graph.n, slot) for run, graph, slot in taken])
+    _insert_limits(facts, [(run, graph) for run, graph, _ in taken])
     counters = [(run.run_key, i, total) for run, graph, _ in taken if run.new for i, total in graph.counters]
     if counters:
-        runs.insert_counters(batch.conn, counters)
-    again = await_previous(batch, [run for run, _, _ in taken if run.new])
-    insert_timeouts(batch, [run for run, _, _ in taken])
-    expansions: list[Item] = []
-    indexes = Indexes(batch)
+        runs.insert_counters(facts.conn, counters)
+    again = await_previous(facts, ledgers.messages, [run for run, _, _ in taken if run.new])
+    insert_timeouts(facts, [run for run, _, _ in taken])
+    moves, run_moves = ledgers.moves, ledgers.run_moves
+    indexes = Indexes(facts, moves, ledgers.mapped)
     for run, graph, _ in taken:
-        batch.apply_run(run.run_key, RunState.QUEUED, RunEvent.START, "scheduler")
+        run_moves.apply(run.run_key, RunState.QUEUED, RunEvent.START, "scheduler")
         if not run.new:
-            resume(batch, run, expansions, indexes)
+            resume(facts, ledgers, run, indexes)
             continue
-        items = [batch.new_item(run.run_key, i) for i in range(graph.n)]
+        items = [moves.new_item(run.run_key, i) for i in range(graph.n)]
         for i in graph.roots:
-            settle(batch, items[i], Verdict.READY, expansions)
+            settle(facts, moves, ledgers.offers, items[i], Verdict.READY)
         if graph.n == 0:
-            batch.count(run.run_key, 0)
+            run_moves.count(run.run_key, 0)
         indexes.begin(run.run_key, graph)
-    propagate(batch, expansions, indexes)
+    propagate(facts, ledgers, indexes)
     reached(KillPoint.RUNS_CREATED)
     return again
 
 
-def _insert_limits(batch: Batch, taken: list[tuple[Run, Graph]]) -> None:
+def _insert_limits(facts: Facts, taken: list[tuple[Run, Graph]]) -> None:
     limits: list[tuple[str, int, str, int]] = []
     for run, graph in taken:
         if graph.spec.max_active_tasks is not None:
@@ -111,7 +112,7 @@ def _insert_limits(batch: Batch, taken: list[tuple[Run, Graph]]) -> None:
         ]
     found: dict[int, dict[str, int]] = {run.run_key: {} for run, _ in taken}
     if limits:
-        for row in runs.insert_limits(batch.conn, limits).all():
+        for row in runs.insert_limits(facts.conn, limits).all():
             found[row.run_key][row.name] = row.limit_id
     for run_key, names in found.items():
-        batch.catalog.add_run_limits(run_key, names)
+        facts.catalog.add_run_limits(run_key, names)

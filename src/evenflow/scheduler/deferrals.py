@@ -29,9 +29,14 @@ import psycopg
 
 from evenflow.core.deferral import Purpose, Split, amounts, split
 from evenflow.core.states import TaskEvent, TaskState
-from evenflow.scheduler.batch import Batch, Item
+from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
-from evenflow.store import deferrals
+from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.deferrals import Deferrals
+from evenflow.scheduler.ledgers.dispatches import Dispatches
+from evenflow.scheduler.ledgers.holds import Holds
+from evenflow.scheduler.ledgers.moves import Item, Moves
+from evenflow.store import deferrals as stored
 from evenflow.store.deferrals import Deferral, Key, Return, Waiting
 from evenflow.store.dispatch import RETURN
 from evenflow.store.inbox import TakenReport, TakenTimer
@@ -42,32 +47,35 @@ TIMEOUTS = frozenset({TRIGGER_TIMEOUT, "execution_timeout"})
 log = logging.getLogger(__name__)
 
 
-def defer(batch: Batch, deferring: Sequence[tuple[Item, TakenReport]]) -> None:
+def defer(facts: Facts, ledgers: Ledgers, deferring: Sequence[tuple[Item, TakenReport]]) -> None:
     """Applies the exits of tries that have deferred. One that was to end meanwhile, and cleans up, returns for that at once."""
-    conn, limits = batch.conn, {limit for _, report in deferring for limit in report.holds}
-    terms, keeping = deferrals.read_terms(conn, limits), deferrals.read_keeping(conn)
+    conn, limits = facts.conn, {limit for _, report in deferring for limit in report.holds}
+    moves, dispatches, deferrals = ledgers.moves, ledgers.dispatches, ledgers.deferrals
+    terms, keeping = stored.read_terms(conn, limits), stored.read_keeping(conn)
     known, (kept,) = terms.all(), keeping.all()
     for item, report in deferring:
-        batch.ended_epochs.append(report.epoch)
-        intent = batch.intents.get(report.epoch) or report.intent
-        if intent or is_ending(batch, item):
-            _defer_one(batch, item, report, Split([], 0, [], 0), ())
-            reason = _end_of(batch, item, intent)
-            _dispatch(batch, item, TaskEvent.RESUME, report.holds, {"purpose": Purpose.CLEAN_UP, "reason": reason})
-            batch.doomed.append(_return_of(item, report.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
+        dispatches.pass_on(report.epoch)
+        intent = dispatches.intents.get(report.epoch) or report.intent
+        if intent or is_ending(facts, item):
+            _defer_one(facts, moves, deferrals, item, report, Split([], 0, [], 0), ())
+            reason = _end_of(facts, item, intent)
+            _dispatch(facts, dispatches, item, TaskEvent.RESUME, report.holds, {"purpose": Purpose.CLEAN_UP, "reason": reason})
+            deferrals.doomed.append(_return_of(item, report.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
         else:
-            parts = split(report.holds, report.pool_slots, known, kept, spec_of(batch, item).while_deferred)
-            _defer_one(batch, item, report, parts, [term.kind for term in known if term.limit_id in parts.holds])
-            batch.release(parts.retake, parts.retake_slots, report.at_s)
+            parts = split(report.holds, report.pool_slots, known, kept, spec_of(facts, item).while_deferred)
+            _defer_one(facts, moves, deferrals, item, report, parts, [term.kind for term in known if term.limit_id in parts.holds])
+            ledgers.holds.release(parts.retake, parts.retake_slots, report.at_s)
 
 
-def _defer_one(batch: Batch, item: Item, report: TakenReport, parts: Split, keeps: Sequence[str]) -> None:
-    payload, spec = report.payload or {}, spec_of(batch, item)
+def _defer_one(
+    facts: Facts, moves: Moves, deferrals: Deferrals, item: Item, report: TakenReport, parts: Split, keeps: Sequence[str]
+) -> None:
+    payload, spec = report.payload or {}, spec_of(facts, item)
     said = payload["defer"]
     timeout_s = said.get("timeout_s")
     detail = {"trigger": said["trigger"], "timeout_s": timeout_s, "keeps": sorted(keeps)}
-    batch.apply(item, TaskEvent.DEFER, {name: value for name, value in detail.items() if value})
-    batch.deferred.append(
+    moves.apply(item, TaskEvent.DEFER, {name: value for name, value in detail.items() if value})
+    deferrals.begun.append(
         Deferral(
             *item.key,
             report.epoch,
@@ -85,49 +93,55 @@ def _defer_one(batch: Batch, item: Item, report: TakenReport, parts: Split, keep
     )
 
 
-def apply_events(batch: Batch, reports: Sequence[TakenReport]) -> int:
+def apply_events(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport]) -> int:
     """What triggerers say; answers how many of these reports are void."""
-    waiting = deferrals.read_some(batch.conn, {_key_of(report) for report in reports})
+    waiting = stored.read_some(facts.conn, {_key_of(report) for report in reports})
     void = 0
     for report in reports:
         found = waiting.get(_key_of(report))
-        if found is None or found.epoch != report.epoch or not _waits(item := _item_of(batch, found), found):
+        if found is None or found.epoch != report.epoch or not _waits(item := _item_of(ledgers.moves, found), found):
             void += 1
             continue
-        said, run = report.payload or {}, batch.runs[report.run_key]
+        said, run = report.payload or {}, facts.runs[report.run_key]
         if run.ends(item.task_index):
             void += 1
             continue
         run.ready_at_s = max(run.ready_at_s, report.at_s)
-        _come_back(batch, item, found, Purpose(said["purpose"]), report.at_s, event=said.get("event"), reason=said.get("error"))
+        purpose = Purpose(said["purpose"])
+        _come_back(facts, ledgers, item, found, purpose, report.at_s, event=said.get("event"), reason=said.get("error"))
     return void
 
 
-def end_waits(batch: Batch, timers: Sequence[TakenTimer]) -> None:
+def end_waits(facts: Facts, ledgers: Ledgers, timers: Sequence[TakenTimer]) -> None:
     """Timeouts of deferred tasks: of what they wait for, and of their tries as a whole."""
-    waiting = deferrals.read_some(batch.conn, {(timer.run_key, timer.task_index, timer.map_index) for timer in timers})
+    waiting = stored.read_some(facts.conn, {(timer.run_key, timer.task_index, timer.map_index) for timer in timers})
     for timer in timers:
         found = waiting.get((timer.run_key, timer.task_index, timer.map_index))
-        if found is None or not _waits(item := _item_of(batch, found), found) or batch.runs[timer.run_key].ends(timer.task_index):
+        if (
+            found is None
+            or not _waits(item := _item_of(ledgers.moves, found), found)
+            or facts.runs[timer.run_key].ends(timer.task_index)
+        ):
             continue
-        spec = spec_of(batch, item)
+        spec = spec_of(facts, item)
         if timer.kind == TRIGGER_TIMEOUT:
             reason = f"nothing came of its trigger within {timedelta(seconds=round(found.waited_s))}"
-            _come_back(batch, item, found, Purpose.TIMEOUT, timer.due_at_s, reason=reason)
+            _come_back(facts, ledgers, item, found, Purpose.TIMEOUT, timer.due_at_s, reason=reason)
             continue
         reason = f"its execution_timeout of {timedelta(seconds=spec.execution_timeout or 0.0)} was over while it was deferred"
         if spec.cleans_up:
-            clean_up(batch, item, found, reason)
+            clean_up(facts, ledgers.dispatches, ledgers.deferrals, item, found, reason)
         else:
-            stop_waiting(batch, found)
-            fail(batch, item, judge_failure(batch, item), {"reason": reason})
+            stop_waiting(facts, ledgers.holds, ledgers.deferrals, found)
+            fail(facts, ledgers.moves, ledgers.messages, item, judge_failure(facts, item), {"reason": reason})
 
 
 # -- returns -------------------------------------------------------------------------------------------------------------
 
 
 def _come_back(
-    batch: Batch,
+    facts: Facts,
+    ledgers: Ledgers,
     item: Item,
     waiting: Waiting,
     purpose: Purpose,
@@ -142,42 +156,46 @@ def _come_back(
     why_not = None if waiting.direct else "direct_return is off"
     if why_not is None:
         try:
-            _return_directly(batch, item, waiting, detail)
-            batch.directly.append(max(0.0, batch.now_s - at_s))
+            _return_directly(facts, ledgers.dispatches, item, waiting, detail)
+            ledgers.deferrals.directly.append(max(0.0, facts.now_s - at_s))
         except Exception as error:
             if isinstance(error, psycopg.Error) or item.state is not TaskState.DEFERRED:
                 raise  # of the transaction as a whole
             log.exception("the direct return of task %d of run %d failed; it returns in the ordinary way", *item.key[1::-1])
             why_not = f"the direct return failed: {type(error).__name__}"
     if why_not is not None:
-        batch.apply(item, TaskEvent.RETURN, {**detail, "not_direct": why_not})
-        batch.release(waiting.holds, waiting.pool_slots, at_s)
-        batch.ready.append(item)
-        batch.returning[item.key] = waiting.ready_at_s
-    batch.returns.append(_return_of(item, waiting.epoch, purpose, event=event, reason=reason, direct=why_not is None))
+        ledgers.moves.apply(item, TaskEvent.RETURN, {**detail, "not_direct": why_not})
+        ledgers.holds.release(waiting.holds, waiting.pool_slots, at_s)
+        ledgers.offers.put_back(item, waiting.ready_at_s)
+    back = _return_of(item, waiting.epoch, purpose, event=event, reason=reason, direct=why_not is None)
+    ledgers.deferrals.returns.append(back)
 
 
-def _return_directly(batch: Batch, item: Item, waiting: Waiting, detail: Mapping[str, Any]) -> None:
-    _dispatch(batch, item, TaskEvent.RESUME, waiting.all_holds, detail)
-    _take_again(batch, waiting)
+def _return_directly(facts: Facts, dispatches: Dispatches, item: Item, waiting: Waiting, detail: Mapping[str, Any]) -> None:
+    _dispatch(facts, dispatches, item, TaskEvent.RESUME, waiting.all_holds, detail)
+    _take_again(dispatches.holds, waiting)
 
 
-def _dispatch(batch: Batch, item: Item, event: TaskEvent, holds: Sequence[int], detail: Mapping[str, Any]) -> None:
-    run = batch.runs[item.run_key]
-    place = batch.catalog.place(batch.conn, run.version, item.task_index)
-    batch.dispatch(item, event, place, holds, run_priority=run.priority, dispatch_class=RETURN, detail=dict(detail))
+def _dispatch(
+    facts: Facts, dispatches: Dispatches, item: Item, event: TaskEvent, holds: Sequence[int], detail: Mapping[str, Any]
+) -> None:
+    run = facts.runs[item.run_key]
+    place = facts.catalog.place(facts.conn, run.version, item.task_index)
+    dispatches.send(item, event, place, holds, run_priority=run.priority, dispatch_class=RETURN, detail=dict(detail))
 
 
-def _take_again(batch: Batch, waiting: Waiting) -> None:
+def _take_again(holds: Holds, waiting: Waiting) -> None:
     for limit, count in amounts(waiting.retake, waiting.retake_slots):
-        batch.released[limit] -= count
+        holds.take(limit, count)
 
 
 # -- ends from outside ---------------------------------------------------------------------------------------------------
 
 
 def clean_up(
-    batch: Batch,
+    facts: Facts,
+    dispatches: Dispatches,
+    deferrals: Deferrals,
     item: Item,
     waiting: Waiting,
     reason: str,
@@ -190,39 +208,39 @@ def clean_up(
     """
     detail = {"purpose": Purpose.CLEAN_UP, "reason": reason}
     if holds is not None:
-        batch.ended_epochs.append(item.epoch)
-        _dispatch(batch, item, TaskEvent.REQUEUE, holds, detail)
+        dispatches.pass_on(item.epoch)
+        _dispatch(facts, dispatches, item, TaskEvent.REQUEUE, holds, detail)
     else:
         event = TaskEvent.RESUME if item.state is TaskState.DEFERRED else TaskEvent.GRANT
-        _dispatch(batch, item, event, waiting.all_holds, detail)
-        _take_again(batch, waiting)
-    batch.returns.append(_return_of(item, waiting.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
+        _dispatch(facts, dispatches, item, event, waiting.all_holds, detail)
+        _take_again(dispatches.holds, waiting)
+    deferrals.returns.append(_return_of(item, waiting.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
 
 
-def awaits_clean_up(batch: Batch, report: TakenReport) -> bool:
+def awaits_clean_up(facts: Facts, report: TakenReport) -> bool:
     """Whether what is to end when its process has ended, as this report says it has, is to be cleaned up first: it has deferred, or
     it had before and its worker is lost.
     """
     assert report.task_index is not None
-    spec = batch.runs[report.run_key].graph.task(report.task_index)
+    spec = facts.runs[report.run_key].graph.task(report.task_index)
     if report.outcome == "deferred":
         return spec.cleans_up and report.purpose != Purpose.CLEAN_UP
     is_lost = report.kind == "lost" or report.outcome in ("cannot_start", "lost")
     return spec.cleans_up and is_lost and report.returns and report.losses < spec.infrastructure_retries
 
 
-def clean_up_instead(batch: Batch, item: Item, report: TakenReport) -> None:
+def clean_up_instead(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport) -> None:
     """A return that was lost is sent again; of what is to end, for its clean-up."""
-    intent = batch.intents.get(report.epoch) or report.intent
-    if report.deferral is not None and (intent or is_ending(batch, item)):
-        reason = None if report.purpose == Purpose.CLEAN_UP else _end_of(batch, item, intent)
-        batch.returns.append(_return_of(item, report.deferral, Purpose.CLEAN_UP, reason=reason, intent=intent))
+    intent = dispatches.intents.get(report.epoch) or report.intent
+    if report.deferral is not None and (intent or is_ending(facts, item)):
+        reason = None if report.purpose == Purpose.CLEAN_UP else _end_of(facts, item, intent)
+        deferrals.returns.append(_return_of(item, report.deferral, Purpose.CLEAN_UP, reason=reason, intent=intent))
 
 
-def stop_waiting(batch: Batch, waiting: Waiting) -> None:
+def stop_waiting(facts: Facts, holds: Holds, deferrals: Deferrals, waiting: Waiting) -> None:
     """It waits no more and does not return; what it kept is released."""
-    batch.release(waiting.holds, waiting.pool_slots, batch.now_s)
-    batch.ended_deferrals.append(waiting.key)
+    holds.release(waiting.holds, waiting.pool_slots, facts.now_s)
+    deferrals.ended.append(waiting.key)
 
 
 def _return_of(
@@ -238,11 +256,11 @@ def _return_of(
     return Return(*item.key, epoch, purpose, event, reason, json.dumps(intent) if intent else None, direct)
 
 
-def _end_of(batch: Batch, item: Item, intent: Mapping[str, str] | None) -> str:
+def _end_of(facts: Facts, item: Item, intent: Mapping[str, str] | None) -> str:
     """Why it ends from outside, for people."""
-    if intent and not is_ending(batch, item):
+    if intent and not is_ending(facts, item):
         return f"{intent['event']} by {intent['actor']}"
-    return f"cancelled by {batch.runs[item.run_key].cancelled_by}"
+    return f"cancelled by {facts.runs[item.run_key].cancelled_by}"
 
 
 def _key_of(report: TakenReport) -> Key:
@@ -250,8 +268,8 @@ def _key_of(report: TakenReport) -> Key:
     return report.run_key, int(said["task_index"]), int(said["map_index"])
 
 
-def _item_of(batch: Batch, waiting: Waiting) -> Item:
-    item = batch.item(*waiting.key, waiting.state, waiting.current_epoch, waiting.try_number)
+def _item_of(moves: Moves, waiting: Waiting) -> Item:
+    item = moves.item(*waiting.key, waiting.state, waiting.current_epoch, waiting.try_number)
     item.tries_before = waiting.tries_before
     return item
 

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from evenflow.core.limits import BEAT_S, HOUSEKEEPING_S, HUNG_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
 from evenflow.scheduler.agenda import Duty
 from evenflow.scheduler.assets import create_asset_runs
-from evenflow.scheduler.audit import Sweep
+from evenflow.scheduler.audit import Sweep, Watchdog
 from evenflow.scheduler.backfills import make_backfill_runs
 from evenflow.scheduler.contention import LOOK_S, Contention
 from evenflow.scheduler.drains import end_drains
@@ -28,7 +28,6 @@ from evenflow.scheduler.retention import (
 )
 from evenflow.scheduler.schedules import Schedules
 from evenflow.scheduler.tally import Tally
-from evenflow.scheduler.watchdog import Watchdog
 from evenflow.store import inbox, presence, sessions
 from evenflow.store.rows import Conn
 from evenflow.telemetry.vitals import Vitals
@@ -57,7 +56,7 @@ def end_deaf_sessions(conn: Conn) -> None:
         log.warning("ended the session of %s, which does not read its answers", name)
 
 
-class Presence:
+class SchedulerPresence:
     """This scheduler's row in the table of services. Told that it is not known any more, it registers anew."""
 
     def __init__(self, vitals: Vitals) -> None:
@@ -94,7 +93,7 @@ class Presence:
         return known
 
 
-def pulse(own: Presence, contention: Contention) -> list[Duty]:
+def pulse(own: SchedulerPresence, contention: Contention) -> list[Duty]:
     """What others rely on to the second, so no other duty may delay it, and one that fails does not wait for long."""
     return [
         Duty("presence", BEAT_S, own.beat, BEAT_S),

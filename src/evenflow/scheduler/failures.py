@@ -10,43 +10,45 @@ from evenflow.core.model import TaskSpec
 from evenflow.core.operations import cancel_reason
 from evenflow.core.retry import matching_rule, may_retry, next_delay
 from evenflow.core.states import TaskEvent
-from evenflow.scheduler.batch import Batch, Item
+from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.ledgers.messages import Messages
+from evenflow.scheduler.ledgers.moves import Item, Moves
 from evenflow.store import tasks
 
 
-def spec_of(batch: Batch, item: Item) -> TaskSpec:
-    return batch.runs[item.run_key].graph.task(item.task_index)
+def spec_of(facts: Facts, item: Item) -> TaskSpec:
+    return facts.runs[item.run_key].graph.task(item.task_index)
 
 
-def is_ending(batch: Batch, item: Item) -> bool:
+def is_ending(facts: Facts, item: Item) -> bool:
     """Whether it is to end with its run, which is being ended: all but teardowns."""
-    return batch.runs[item.run_key].cancelled and not spec_of(batch, item).teardown
+    return facts.runs[item.run_key].cancelled and not spec_of(facts, item).teardown
 
 
-def judge_failure(batch: Batch, item: Item, error_types: Sequence[str] = ()) -> TaskEvent:
+def judge_failure(facts: Facts, item: Item, error_types: Sequence[str] = ()) -> TaskEvent:
     """Failed: is there a try left? A run that is being ended has none, but for its teardowns."""
-    if is_ending(batch, item):
+    if is_ending(facts, item):
         return TaskEvent.CANCEL
     tries = item.try_number - item.tries_before
-    return TaskEvent.RETRY if may_retry(spec_of(batch, item), tries, error_types) else TaskEvent.FAIL
+    return TaskEvent.RETRY if may_retry(spec_of(facts, item), tries, error_types) else TaskEvent.FAIL
 
 
-def fail(batch: Batch, item: Item, event: TaskEvent, payload: dict[str, Any]) -> None:
+def fail(facts: Facts, moves: Moves, messages: Messages, item: Item, event: TaskEvent, payload: dict[str, Any]) -> None:
     """Moves it by ``event``, says why, and sets the time of its next try, if it has one."""
-    batch.apply(item, event, payload)
-    spec, raised = spec_of(batch, item), payload.get("error_types", ())
+    moves.apply(item, event, payload)
+    spec, raised = spec_of(facts, item), payload.get("error_types", ())
     rule = matching_rule(spec.retry_rules, raised)
-    by = batch.runs[item.run_key].cancelled_by if event is TaskEvent.CANCEL else None
+    by = facts.runs[item.run_key].cancelled_by if event is TaskEvent.CANCEL else None
     said = (
         by and cancel_reason(by),
         payload.get("reason"),
         rule and rule.reason and f"retry policy: {rule.reason}",
     )
     if any(said):
-        batch.explain(item, "; ".join(str(reason) for reason in said if reason))
+        moves.explain(item, "; ".join(str(reason) for reason in said if reason))
     if event is TaskEvent.RETRY:
         delay = next_delay(spec, item.try_number - item.tries_before, raised, chance=_chance(item.epoch))
-        batch.retries.append(tasks.Retry(delay, *item.key, item.epoch))
+        messages.retries.append(tasks.Retry(item.epoch, *item.key, delay))
 
 
 def _chance(epoch: int) -> float:

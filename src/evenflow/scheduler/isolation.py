@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Verdict:
+class SetAsideCount:
     """How many runs and reports were set aside."""
 
     runs: int = 0
@@ -41,11 +41,11 @@ class Verdict:
         return bool(self.runs or self.reports)
 
 
-def isolate(conn: Conn, failed: Scope, error: Exception, stop: threading.Event) -> Verdict:
+def isolate(conn: Conn, failed: Scope, error: Exception, stop: threading.Event) -> SetAsideCount:
     """Sets aside what made a transaction with the scope ``failed`` fail. ``conn`` is a fresh connection. Nothing is found when the
     fault does not come again, or comes without any run. Raises what is not about runs.
     """
-    verdict = Verdict()
+    verdict = SetAsideCount()
     suspects = failed.suspects()
     if not isinstance(error, UnreadableVersion) and _attempt(conn, Scope(frozenset())) is not None:
         return verdict
@@ -97,7 +97,7 @@ def _attempt(conn: Conn, scope: Scope) -> Exception | None:
     return None
 
 
-def _convict(conn: Conn, run_key: int, error: Exception, verdict: Verdict) -> None:
+def _convict(conn: Conn, run_key: int, error: Exception, verdict: SetAsideCount) -> None:
     """Of a run whose transaction fails alone: is it one of its reports?"""
     limit = Scope().reports
     while True:

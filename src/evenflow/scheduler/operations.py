@@ -37,79 +37,88 @@ from evenflow.core.operations import (
 )
 from evenflow.core.states import HOLDING, RUN_FINISHED, RunEvent, RunState, TaskEvent, TaskState, move_run, sources
 from evenflow.core.states import move as moved_to
-from evenflow.scheduler.batch import Batch, Item, Run
 from evenflow.scheduler.cancel import cancel_run
 from evenflow.scheduler.deferrals import awaits_clean_up, clean_up, stop_waiting
+from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.indexes import Indexes
+from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.dispatches import Dispatches
+from evenflow.scheduler.ledgers.mapped_tasks import MappedTasks
+from evenflow.scheduler.ledgers.moves import RunMoves
 from evenflow.scheduler.past import await_again
 from evenflow.scheduler.recount import count, judge, settle_run
-from evenflow.store import deferrals, runs
+from evenflow.store import deferrals as stored
 from evenflow.store import operations as store
+from evenflow.store import runs
 from evenflow.store.inbox import TakenReport
-from evenflow.store.operations import Change, Key
+from evenflow.store.operations import Key, StateChange
 
 OPERATE = "operate"
 
 
-def operate(batch: Batch, run: Run, state: RunState, report: TakenReport, expansions: list[Item], indexes: Indexes) -> None:
-    """Applies an operation. What is to be expanded because of it joins ``expansions`` and ``indexes``."""
+def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: TakenReport, indexes: Indexes) -> None:
+    """Applies an operation. Groups that are to be opened because of it join ``indexes``."""
     operation = msgspec.convert(report.payload, Operation)
     if _is_of_run(operation, TaskEvent.MARK_FAILED):
-        _fail_run(batch, run, state, operation)
+        _fail_run(facts, ledgers, run, state, operation)
         return
-    if _is_of_run(operation, TaskEvent.MARK_SUCCESS) and store.take_back_failure(batch.conn, run.run_key):
+    if _is_of_run(operation, TaskEvent.MARK_SUCCESS) and store.take_back_failure(facts.conn, run.run_key):
         after = move_run(state, RunEvent.MARK_SUCCESS)
-        store.record_operation(batch.conn, run.run_key, RunEvent.MARK_SUCCESS, after, operation.actor, {})
+        store.record_operation(facts.conn, run.run_key, RunEvent.MARK_SUCCESS, after, operation.actor, {})
         return
     detail = {key: value for key, value in msgspec.to_builtins(operation).items() if value and key not in ("event", "actor")}
-    if _begin_anew(batch, run, state, operation):
+    if _begin_anew(facts, run, state, operation):
         detail["instances"] = run.graph.n
-        store.record_operation(batch.conn, run.run_key, operation.event, RunState.QUEUED, operation.actor, detail)
+        store.record_operation(facts.conn, run.run_key, operation.event, RunState.QUEUED, operation.actor, detail)
         return
     why_not = _refusal(run, state, operation)
-    changed = 0 if why_not else _change(batch, run, operation)
+    changed = 0 if why_not else _change(facts, ledgers, run, operation)
     if why_not:
         detail["ignored"] = why_not
     if changed:
         detail["instances"] = changed
         run.clears += 1
         run.ready_at_s = report.at_s
-        counted = count(batch, run)
-        state = _changed(batch, run, state, counted.run)
-        await_again(batch, run)
+        counted = count(facts, run)
+        state = _changed(facts, ledgers.run_moves, run, state, counted.run)
+        await_again(facts, ledgers.messages, run)
         if state is RunState.RUNNING:
-            judge(batch, run, counted, expansions, indexes)
-    elif not why_not and _is_well_anyhow(batch, run, state, operation):
+            judge(facts, ledgers, run, counted, indexes)
+    elif not why_not and _is_well_anyhow(facts, run, state, operation):
         state = move_run(state, RunEvent.MARK_SUCCESS)
-    store.record_operation(batch.conn, run.run_key, operation.event, state, operation.actor, detail)
+    store.record_operation(facts.conn, run.run_key, operation.event, state, operation.actor, detail)
 
 
-def end_intended(batch: Batch, reports: Sequence[TakenReport], expansions: list[Item], indexes: Indexes) -> list[TakenReport]:
+def end_intended(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport], indexes: Indexes) -> list[TakenReport]:
     """Applies what operators want of tries that have ended; answers the other reports."""
+    dispatches, mapped = ledgers.dispatches, ledgers.mapped
     ended: dict[int, TakenReport] = {}
     for report in reports:
-        if report.kind in ("exit", "lost") and _intent(batch, report) is not None and not awaits_clean_up(batch, report):
+        if (
+            report.kind in ("exit", "lost")
+            and _intent(facts, dispatches, report) is not None
+            and not awaits_clean_up(facts, report)
+        ):
             ended.setdefault(report.epoch, report)
     if not ended:
         return list(reports)
     by_intent: dict[tuple[int, str, str], list[TakenReport]] = defaultdict(list)
     for report in ended.values():
-        intent = _intent(batch, report)
+        intent = _intent(facts, dispatches, report)
         assert intent is not None
         by_intent[report.run_key, intent["event"], intent["actor"]].append(report)
-        batch.ended_epochs.append(report.epoch)
-        batch.release(report.holds, report.pool_slots, report.at_s)
+        dispatches.end(report.epoch, report.holds, report.pool_slots, report.at_s)
         if report.returns and report.task_index is not None:
-            batch.ended_deferrals.append((report.run_key, report.task_index, report.map_index))
+            ledgers.deferrals.ended.append((report.run_key, report.task_index, report.map_index))
     for (run_key, event, actor), group in by_intent.items():
         change = _changing(TaskEvent(event), actor, HOLDING)
         keys: list[Key] = [(r.task_index, r.map_index) for r in group if r.task_index is not None]
-        store.move_instances(batch.conn, run_key, keys, change, live=())
-        _remove_ended(batch, batch.runs[run_key], keys, actor, ended)
+        store.move_instances(facts.conn, run_key, keys, change, live=())
+        _remove_ended(facts, dispatches, mapped, facts.runs[run_key], keys, actor, ended)
         if change.cleared:
-            store.delete_results(batch.conn, run_key, keys)
+            store.delete_results(facts.conn, run_key, keys)
     for run_key in {key[0] for key in by_intent}:
-        settle_run(batch, batch.runs[run_key], expansions, indexes)
+        settle_run(facts, ledgers, facts.runs[run_key], indexes)
     return [report for report in reports if report.epoch not in ended]
 
 
@@ -117,37 +126,37 @@ def _is_of_run(operation: Operation, event: TaskEvent) -> bool:
     return operation.tasks is None and operation.event is event
 
 
-def _is_well_anyhow(batch: Batch, run: Run, state: RunState, operation: Operation) -> bool:
+def _is_well_anyhow(facts: Facts, run: Run, state: RunState, operation: Operation) -> bool:
     """Whether a run that failed, and of which all tasks are a success, has become one."""
     wanted = state is RunState.FAILED and _is_of_run(operation, TaskEvent.MARK_SUCCESS)
-    return wanted and store.say_how_it_ended(batch.conn, run.run_key, RunState.SUCCESS, None)
+    return wanted and store.say_how_it_ended(facts.conn, run.run_key, RunState.SUCCESS, None)
 
 
-def _changed(batch: Batch, run: Run, state: RunState, counted: store.Recount) -> RunState:
+def _changed(facts: Facts, run_moves: RunMoves, run: Run, state: RunState, counted: store.Recount) -> RunState:
     """The state of a run of which instances were changed. One that had ended goes on, unless nothing of it is to do: then it has
     ended when it had, and only how is decided anew.
     """
     if state not in RUN_FINISHED:
-        store.change_run(batch.conn, run.run_key, state, revived=False)
+        store.change_run(facts.conn, run.run_key, state, revived=False)
         return state
     if counted.unfinished:
-        runs.delete_limits(batch.conn, [run.run_key])
+        runs.delete_limits(facts.conn, [run.run_key])
         after = move_run(state, RunEvent.CLEAR)
-        store.change_run(batch.conn, run.run_key, after, revived=True)
+        store.change_run(facts.conn, run.run_key, after, revived=True)
         return after
     after = RunState.FAILED if counted.failed_leaves or counted.interrupted else RunState.SUCCESS
     reason = INTERRUPTED if counted.interrupted else None
-    store.say_how_it_ended(batch.conn, run.run_key, after, reason)
+    store.say_how_it_ended(facts.conn, run.run_key, after, reason)
     if after is not state:
         after = move_run(state, RunEvent.MARK_SUCCESS if after is RunState.SUCCESS else RunEvent.MARK_FAILED)
-        batch.call_back_of_end(run.run_key, after, reason)
+        run_moves.call_back(run.run_key, after, reason)
     return after
 
 
-def _begin_anew(batch: Batch, run: Run, state: RunState, operation: Operation) -> bool:
+def _begin_anew(facts: Facts, run: Run, state: RunState, operation: Operation) -> bool:
     """A run that was cancelled before it began has no tasks yet: it begins as a new one does, whichever of them were named."""
     wanted = operation.event is TaskEvent.CLEAR and operation.only is not Only.RUNNING
-    return wanted and state is RunState.FAILED and not run.clears and store.revive_unbegun(batch.conn, run.run_key)
+    return wanted and state is RunState.FAILED and not run.clears and store.revive_unbegun(facts.conn, run.run_key)
 
 
 def _refusal(run: Run, state: RunState, operation: Operation) -> str | None:
@@ -158,68 +167,68 @@ def _refusal(run: Run, state: RunState, operation: Operation) -> str | None:
     return None
 
 
-def _fail_run(batch: Batch, run: Run, state: RunState, operation: Operation) -> None:
+def _fail_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, operation: Operation) -> None:
     """What runs of it is killed, the rest is skipped; a run that has succeeded is only said to have failed."""
     if state is RunState.SUCCESS:
         after = move_run(state, RunEvent.MARK_FAILED)
-        store.say_how_it_ended(batch.conn, run.run_key, after, f"{MARKED_FAILED}{operation.actor}")
-        store.record_operation(batch.conn, run.run_key, RunEvent.MARK_FAILED, after, operation.actor, {})
+        store.say_how_it_ended(facts.conn, run.run_key, after, f"{MARKED_FAILED}{operation.actor}")
+        store.record_operation(facts.conn, run.run_key, RunEvent.MARK_FAILED, after, operation.actor, {})
     elif state is not RunState.FAILED:
         run.cancelled = True
-        cancel_run(batch, run, state, operation.actor)
+        cancel_run(facts, ledgers, run, state, operation.actor)
 
 
 # -- changing states -----------------------------------------------------------------------------------------------------
 
 
-def _change(batch: Batch, run: Run, operation: Operation) -> int:
+def _change(facts: Facts, ledgers: Ledgers, run: Run, operation: Operation) -> int:
     """How many task instances it changes, or will when their process has ended."""
     graph = run.graph
     found = targets(graph, operation)
     states = touched_states(operation.event, operation.only)
     change = _changing(operation.event, operation.actor, states)
-    changed = _apply(batch, run, found, change, as_whole=operation.only is None)
+    changed = _apply(facts, ledgers, run, found, change, as_whole=operation.only is None)
     if operation.only is Only.FAILED:
-        left = among(found, store.find_left(batch.conn, run.run_key))
-        changed += _apply(batch, run, left, change._replace(states={TaskState.SKIPPED}), as_whole=False)
+        left = among(found, store.find_left(facts.conn, run.run_key))
+        changed += _apply(facts, ledgers, run, left, change._replace(states={TaskState.SKIPPED}), as_whole=False)
     if operation.event is not TaskEvent.CLEAR and changed:
         # As in Airflow: what failed because of it is to be tried again. So is what a cancel left.
         below = beyond(graph, graph.downstream, found)
         again = _changing(TaskEvent.CLEAR, operation.actor, FAILURES)
-        left = among(below, store.find_left(batch.conn, run.run_key))
-        changed += _apply(batch, run, below, again, as_whole=False)
-        changed += _apply(batch, run, left, again._replace(states={TaskState.SKIPPED}), as_whole=False)
+        left = among(below, store.find_left(facts.conn, run.run_key))
+        changed += _apply(facts, ledgers, run, below, again, as_whole=False)
+        changed += _apply(facts, ledgers, run, left, again._replace(states={TaskState.SKIPPED}), as_whole=False)
     return changed
 
 
-def _changing(event: TaskEvent, actor: str, states: Collection[TaskState]) -> Change:
+def _changing(event: TaskEvent, actor: str, states: Collection[TaskState]) -> StateChange:
     state = moved_to(next(iter(sources(event))), event)
     cleared = event is TaskEvent.CLEAR
-    return Change(event, state, states, cleared, None if cleared else f"marked {state} by {actor}", actor)
+    return StateChange(event, state, states, cleared, None if cleared else f"marked {state} by {actor}", actor)
 
 
-def _apply(batch: Batch, run: Run, found: Sequence[Target], change: Change, *, as_whole: bool) -> int:
+def _apply(facts: Facts, ledgers: Ledgers, run: Run, found: Sequence[Target], change: StateChange, *, as_whole: bool) -> int:
     if not found:
         return 0
-    conn, run_key = batch.conn, run.run_key
+    conn, run_key = facts.conn, run.run_key
     mapped = store.read_mapped(conn, run_key, [t.task_index for t in found])
     expanded = {m.task_index for m in mapped}
     anew = sorted(_whole_spans(run, found) & expanded) if change.cleared and as_whole else []
     keys = [key for t in found if t.task_index not in anew for key in _keys_of(t)]
-    held = _end_or_kill(batch, run, [*keys, *((index, None) for index in anew)], change)
+    held = _end_or_kill(facts, ledgers, run, [*keys, *((index, None) for index in anew)], change)
     live = [epoch for _, epoch in held]
     changed, timed = store.move_instances(conn, run_key, keys, change, live=live) if keys else (0, [])
     if rest := [key for key in keys if key[0] in expanded]:
-        changed += _change_rest(batch, run_key, rest, change)
+        changed += _change_rest(facts, run_key, rest, change)
     if anew:
         changed += sum(m.length for m in mapped if m.task_index in anew)
         store.withdraw_ranges(conn, run_key, anew)
-        timed += _remove(batch, run, anew, change.actor, live)
+        timed += _remove(facts, ledgers.mapped, run, anew, change.actor, live)
     if change.cleared:
         store.delete_results(conn, run_key, [*keys, *((index, None) for index in anew)])
     store.withdraw_ready(conn, run_key)
-    batch.wake(store.delete_empty_lanes(conn, run_key))
-    batch.voided.update((run_key, *key) for key in timed)
+    ledgers.holds.wake(store.delete_empty_lanes(conn, run_key))
+    ledgers.moves.voided.update((run_key, *key) for key in timed)
     return changed + sum(task_index not in anew for task_index, _ in held)
 
 
@@ -235,69 +244,72 @@ def _keys_of(target: Target) -> list[Key]:
     return [(target.task_index, map_index) for map_index in sorted(set(target.map_indexes))]
 
 
-def _end_or_kill(batch: Batch, run: Run, keys: Sequence[Key], change: Change) -> list[tuple[int, int]]:
+def _end_or_kill(facts: Facts, ledgers: Ledgers, run: Run, keys: Sequence[Key], change: StateChange) -> list[tuple[int, int]]:
     """Tries that no worker has are over at once, the processes of others are killed, and what has deferred and left something
     outside is cleaned up after; answers what is not over, as (task_index, epoch).
     """
+    dispatches = ledgers.dispatches
     holding = HOLDING & set(change.states)
-    live = store.find_live(batch.conn, run.run_key, keys, holding) if holding else []
+    live = store.find_live(facts.conn, run.run_key, keys, holding) if holding else []
     awaited: list[store.LiveTry] = []
-    unclaimed: dict[deferrals.Key, list[int]] = {}
+    unclaimed: dict[stored.Key, list[int]] = {}
     for row in live:
         if row.worker_id is not None or row.purpose == Purpose.CLEAN_UP:
             awaited.append(row)
         elif row.returns and run.graph.task(row.task_index).cleans_up:
             unclaimed[run.run_key, row.task_index, row.map_index] = row.holds
         else:
-            batch.ended_epochs.append(row.epoch)
-            batch.release(row.holds, row.pool_slots, batch.now_s)
+            dispatches.end(row.epoch, row.holds, row.pool_slots, facts.now_s)
             if row.returns:
-                batch.ended_deferrals.append((run.run_key, row.task_index, row.map_index))
+                ledgers.deferrals.ended.append((run.run_key, row.task_index, row.map_index))
     intent = {"event": str(change.event), "actor": change.actor}
     if awaited:
         epochs = [row.epoch for row in awaited]
-        store.set_intents(batch.conn, epochs, intent)
-        batch.kills += [row.epoch for row in awaited if row.purpose != Purpose.CLEAN_UP]
-        batch.intents.update(dict.fromkeys(epochs, intent))
-    cleaned = _end_waiting(batch, run, keys, change, unclaimed, intent)
+        store.set_intents(facts.conn, epochs, intent)
+        dispatches.kills += [row.epoch for row in awaited if row.purpose != Purpose.CLEAN_UP]
+        dispatches.intents.update(dict.fromkeys(epochs, intent))
+    cleaned = _end_waiting(facts, ledgers, run, keys, change, unclaimed, intent)
     return [*((row.task_index, row.epoch) for row in awaited), *cleaned]
 
 
 def _end_waiting(
-    batch: Batch,
+    facts: Facts,
+    ledgers: Ledgers,
     run: Run,
     keys: Sequence[Key],
-    change: Change,
-    unclaimed: Mapping[deferrals.Key, Sequence[int]],
+    change: StateChange,
+    unclaimed: Mapping[stored.Key, Sequence[int]],
     intent: Mapping[str, str],
 ) -> list[tuple[int, int]]:
     """What waits deferred, or has returned and waits in a lane, or for a worker (``unclaimed``, with what these hold); answers what
     is cleaned up after, as (task_index, epoch).
     """
+    dispatches, deferrals = ledgers.dispatches, ledgers.deferrals
     waits = {TaskState.DEFERRED, TaskState.SCHEDULED} & set(change.states)
-    found = store.find_deferred(batch.conn, run.run_key, keys, waits) if waits else []
+    found = store.find_deferred(facts.conn, run.run_key, keys, waits) if waits else []
     if not found and not unclaimed:
         return []
     cleaned: list[tuple[int, int]] = []
     in_lanes: list[tuple[int, int]] = []
-    for key, waiting in deferrals.read_some(batch.conn, [*found, *unclaimed]).items():
+    for key, waiting in stored.read_some(facts.conn, [*found, *unclaimed]).items():
         if not run.graph.task(waiting.task_index).cleans_up:
-            stop_waiting(batch, waiting)
+            stop_waiting(facts, ledgers.holds, deferrals, waiting)
             continue
         if waiting.state == TaskState.SCHEDULED:
             in_lanes.append(key[1:])
-        item = batch.item(*key, waiting.state, waiting.current_epoch, waiting.try_number)
-        clean_up(batch, item, waiting, f"{change.event} by {change.actor}", intent=intent, holds=unclaimed.get(key))
+        item = ledgers.moves.item(*key, waiting.state, waiting.current_epoch, waiting.try_number)
+        reason = f"{change.event} by {change.actor}"
+        clean_up(facts, dispatches, deferrals, item, waiting, reason, intent=intent, holds=unclaimed.get(key))
         cleaned.append((waiting.task_index, waiting.current_epoch))
-        batch.cleaned.add(waiting.current_epoch)
+        dispatches.cleaned.add(waiting.current_epoch)
     if in_lanes:
-        store.withdraw_some(batch.conn, run.run_key, in_lanes)
+        store.withdraw_some(facts.conn, run.run_key, in_lanes)
     return cleaned
 
 
-def _change_rest(batch: Batch, run_key: int, keys: Sequence[Key], change: Change) -> int:
+def _change_rest(facts: Facts, run_key: int, keys: Sequence[Key], change: StateChange) -> int:
     """Instances of mapped tasks that have no row. What is to run is in a lane already; what is named gets a row, exactly that."""
-    conn = batch.conn
+    conn = facts.conn
     wanted = change._replace(states=set(change.states) - ({TaskState.SCHEDULED, TaskState.REMOVED} if change.cleared else set()))
     whole = [task_index for task_index, map_index in keys if map_index is None]
     if whole and not change.cleared:
@@ -308,53 +320,63 @@ def _change_rest(batch: Batch, run_key: int, keys: Sequence[Key], change: Change
         changed = 0
     rows = store.insert_rest(conn, run_key, keys, wanted) if keys else []
     if rows and not change.cleared:
-        _take_from_lanes(batch, run_key, rows)
+        _take_from_lanes(facts, run_key, rows)
     return changed + len(rows)
 
 
-def _take_from_lanes(batch: Batch, run_key: int, rows: Iterable[tuple[int, int]]) -> None:
+def _take_from_lanes(facts: Facts, run_key: int, rows: Iterable[tuple[int, int]]) -> None:
     """These instances have rows now, so no lane stands for them any more: a range that loses one in its middle is parted."""
     taken: dict[int, list[int]] = defaultdict(list)
     for task_index, map_index in rows:
         taken[task_index].append(map_index)
     changed: list[tuple[int, int, int]] = []
     parts: list[tuple[int, int, int, int]] = []
-    for lane in store.read_ranges(batch.conn, run_key, taken):
+    for lane in store.read_ranges(facts.conn, run_key, taken):
         first, *others = without([(lane.first, lane.past)], taken[lane.task_index]) or [(lane.past, lane.past)]
         if first != (lane.first, lane.past):
             changed.append((lane.lane_id, *first))
-        parts += [(lane.lane_id, batch.catalog.lane_ids.take(batch.conn), *other) for other in others]
+        parts += [(lane.lane_id, facts.catalog.lane_ids.take(facts.conn), *other) for other in others]
     if parts:
-        store.split_lanes(batch.conn, parts)
+        store.split_lanes(facts.conn, parts)
     if changed:
-        store.change_ranges(batch.conn, changed)
+        store.change_ranges(facts.conn, changed)
 
 
-def _remove(batch: Batch, run: Run, tasks: Sequence[int], actor: str, live: Collection[int]) -> list[tuple[int, int]]:
+def _remove(
+    facts: Facts, mapped: MappedTasks, run: Run, tasks: Sequence[int], actor: str, live: Collection[int]
+) -> list[tuple[int, int]]:
     """Removes the instances of mapped tasks. Once no process runs of one or of what is expanded with it, it will expand anew."""
     run_key = run.run_key
     state = moved_to(TaskState.NONE, TaskEvent.REMOVE)
-    removal = Change(TaskEvent.REMOVE, state, (), False, None, actor)
-    timed = store.remove_instances(batch.conn, run_key, tasks, removal, live=live)
+    removal = StateChange(TaskEvent.REMOVE, state, (), False, None, actor)
+    timed = store.remove_instances(facts.conn, run_key, tasks, removal, live=live)
     spans = [(index, number) for number, span in enumerate(run.graph.spans) for index in span.tasks]
-    for task_index in store.collapse_mapped(batch.conn, run_key, TaskEvent.CLEAR, spans):
-        batch.mapped.pop((run_key, task_index), None)
+    for task_index in store.collapse_mapped(facts.conn, run_key, TaskEvent.CLEAR, spans):
+        mapped.known.pop((run_key, task_index), None)
     return timed
 
 
-def _remove_ended(batch: Batch, run: Run, keys: Iterable[Key], actor: str, ended: Collection[int]) -> None:
+def _remove_ended(
+    facts: Facts,
+    dispatches: Dispatches,
+    mapped: MappedTasks,
+    run: Run,
+    keys: Iterable[Key],
+    actor: str,
+    ended: Collection[int],
+) -> None:
     """Of mapped tasks that were cleared as a whole: these instances have ended."""
     run_key = run.run_key
-    mapped = {task_index for task_index, map_index in keys if map_index != UNMAPPED}
-    removed = [m.task_index for m in store.read_mapped(batch.conn, run_key, mapped) if m.rest == TaskState.REMOVED]
+    named = {task_index for task_index, map_index in keys if map_index != UNMAPPED}
+    removed = [m.task_index for m in store.read_mapped(facts.conn, run_key, named) if m.rest == TaskState.REMOVED]
     if removed:
-        others = store.find_live(batch.conn, run_key, [(index, None) for index in removed], HOLDING)
-        _remove(batch, run, removed, actor, [*(t.epoch for t in others if t.epoch not in ended), *batch.cleaned])
-        store.delete_results(batch.conn, run_key, [(index, None) for index in removed])
+        others = store.find_live(facts.conn, run_key, [(index, None) for index in removed], HOLDING)
+        _remove(facts, mapped, run, removed, actor, [*(t.epoch for t in others if t.epoch not in ended), *dispatches.cleaned])
+        store.delete_results(facts.conn, run_key, [(index, None) for index in removed])
 
 
-def _intent(batch: Batch, report: TakenReport) -> dict[str, Any] | None:
+def _intent(facts: Facts, dispatches: Dispatches, report: TakenReport) -> dict[str, Any] | None:
     """None too when the run is cancelled: that is what counts then."""
-    if report.task_index is None or report.state is None or batch.runs[report.run_key].cancelled:
+    if report.task_index is None or report.state is None or facts.runs[report.run_key].cancelled:
         return None
-    return batch.intents.get(report.epoch) or report.intent
+    return dispatches.intents.get(report.epoch) or report.intent

@@ -15,7 +15,10 @@ from collections.abc import Iterable
 
 from evenflow.core.graph import Graph
 from evenflow.core.states import TaskState
-from evenflow.scheduler.batch import Batch, Item, Run
+from evenflow.scheduler.facts import Facts, Run
+from evenflow.scheduler.ledgers.messages import Messages
+from evenflow.scheduler.ledgers.moves import Item, Moves
+from evenflow.scheduler.ledgers.offers import Offers
 from evenflow.store import past
 from evenflow.store.inbox import TakenReport
 
@@ -24,66 +27,66 @@ KINDS = frozenset({"follow", "past"})
 _WELL = (TaskState.SUCCESS, TaskState.SKIPPED)
 
 
-def await_previous(batch: Batch, runs: Iterable[Run]) -> bool:
+def await_previous(facts: Facts, messages: Messages, runs: Iterable[Run]) -> bool:
     """Sets the gates of new runs. Whether other runs may have got word of it."""
     needs = [(run.run_key, index, task_id) for run in runs for index, task_id in _needs(run.graph)]
     if needs:
-        past.await_runs(batch.conn, needs)
-        batch.others_have_word = True
+        past.await_runs(facts.conn, needs)
+        messages.others_have_word = True
     return bool(needs)
 
 
-def await_again(batch: Batch, run: Run) -> None:
+def await_again(facts: Facts, messages: Messages, run: Run) -> None:
     """An operator has changed the run: its gates are what the previous run says now. What they hold is judged anew."""
     if run.graph.past:
-        past.forget_gates(batch.conn, run.run_key)
-        await_previous(batch, [run])
+        past.forget_gates(facts.conn, run.run_key)
+        await_previous(facts, messages, [run])
 
 
-def apply_word(batch: Batch, reports: Iterable[TakenReport]) -> None:
+def apply_word(facts: Facts, moves: Moves, offers: Offers, messages: Messages, reports: Iterable[TakenReport]) -> None:
     """What other runs said: of ours that they watch, or of theirs that has ended well."""
     told: Counter[tuple[int, int]] = Counter()
     for report in reports:
         payload = report.payload or {}
         if report.kind == "follow":
-            batch.watched.update((report.run_key, index) for index in payload["tasks"])
-        elif report.epoch == batch.runs[report.run_key].clears:
+            messages.watched.update((report.run_key, index) for index in payload["tasks"])
+        elif report.epoch == facts.runs[report.run_key].clears:
             told[report.run_key, payload["task"]] += 1
     if told:
-        for row in past.open_gates(batch.conn, told).all():
-            item = batch.item(*row)
+        for row in past.open_gates(facts.conn, told).all():
+            item = moves.item(*row)
             if item.state is TaskState.NONE:
-                batch.gated.append(item)
+                offers.gated.append(item)
 
 
-def admitted(batch: Batch) -> list[Item]:
+def admitted(facts: Facts, offers: Offers) -> list[Item]:
     """Of the instances that are ready but for the past, those that may start."""
-    if not batch.gated:
+    if not offers.gated:
         return []
-    gated, batch.gated = batch.gated, []
-    closed = set(past.hold_instances(batch.conn, [item.key for item in gated]).all())
+    gated, offers.gated = offers.gated, []
+    closed = set(past.hold_instances(facts.conn, [item.key for item in gated]).all())
     return [item for item in gated if item.key not in closed]
 
 
-def look_again(batch: Batch, run: Run) -> None:
+def look_again(messages: Messages, run: Run) -> None:
     """An operator has changed the run: anything of it may have ended well."""
-    batch.watched.update((run.run_key, index) for index in range(run.graph.n))
+    messages.watched.update((run.run_key, index) for index in range(run.graph.n))
 
 
-def tell(batch: Batch, *, watches: bool) -> bool:
+def tell(facts: Facts, moves: Moves, messages: Messages, *, watches: bool) -> bool:
     """Tells runs that wait for what has ended well here. Comes when that is written. ``watches``: there are some at all. Whether
     some may have got word.
     """
     if watches:
-        batch.watched.update(
+        messages.watched.update(
             (item.run_key, item.task_index)
-            for item in batch.items.values()
+            for item in moves.items.values()
             if item.state in _WELL and item.was_state is not item.state
         )
-    if batch.watched:
-        past.tell_waiters(batch.conn, list(batch.watched))
-        batch.others_have_word = True
-    return bool(batch.watched)
+    if messages.watched:
+        past.tell_waiters(facts.conn, list(messages.watched))
+        messages.others_have_word = True
+    return bool(messages.watched)
 
 
 def _needs(graph: Graph) -> Iterable[tuple[int, str]]:

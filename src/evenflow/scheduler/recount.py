@@ -16,16 +16,20 @@ from evenflow.core.limits import SETTLED_PER_TURN
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, TaskState
 from evenflow.core.trigger_rules import UpstreamCounts, Verdict, contribution, counted_as, evaluate
-from evenflow.scheduler.batch import Batch, Expansion, Item, Run
 from evenflow.scheduler.branches import skip, standing_skips
+from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.indexes import Indexes, Opening
+from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.mapped_tasks import Expansion, MappedTasks
+from evenflow.scheduler.ledgers.moves import Item, Moves
 from evenflow.scheduler.readiness import settle
 from evenflow.store import operations as store
 from evenflow.store.inbox import TakenReport
+from evenflow.store.tasks import MappedTask
 
 SETTLE = "settle"  # kind of a report: what waits behind an instance is still to be judged
 
-Standing = dict[int, store.Standing]
+Standing = dict[int, UpstreamCounts]
 
 _FIRST = (-1, UNMAPPED)
 
@@ -36,14 +40,14 @@ class Counted(NamedTuple):
     inside: Inside
 
 
-def settle_run(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes) -> None:
-    """Counts, and judges. What is to be expanded joins ``expansions`` and ``indexes``."""
-    judge(batch, run, count(batch, run), expansions, indexes)
+def settle_run(facts: Facts, ledgers: Ledgers, run: Run, indexes: Indexes) -> None:
+    """Counts, and judges. Groups that are to be opened join ``indexes``."""
+    judge(facts, ledgers, run, count(facts, run), indexes)
 
 
-def count(batch: Batch, run: Run) -> Counted:
-    graph, conn = run.graph, batch.conn
-    standing, inside = _standing(batch, run), Inside.of(batch, run)
+def count(facts: Facts, run: Run) -> Counted:
+    graph, conn = run.graph, facts.conn
+    standing, inside = _standing(facts, run), Inside.of(facts, run)
     if graph.counters:
         store.set_counters(conn, run.run_key, [(i, *_counts(graph, i, standing)) for i, _ in graph.counters])
     if graph.spans:
@@ -53,28 +57,28 @@ def count(batch: Batch, run: Run) -> Counted:
     return Counted(counted, standing, inside)
 
 
-def judge(batch: Batch, run: Run, counted: Counted, expansions: list[Item], indexes: Indexes) -> None:
-    _judge(batch, run, expansions, indexes, counted.standing, counted.inside)
-    batch.count(run.run_key, 0)  # it may have nothing left to do
+def judge(facts: Facts, ledgers: Ledgers, run: Run, counted: Counted, indexes: Indexes) -> None:
+    _judge(facts, ledgers, run, indexes, counted.standing, counted.inside)
+    ledgers.run_moves.count(run.run_key, 0)  # it may have nothing left to do
 
 
-def resume(batch: Batch, run: Run, expansions: list[Item], indexes: Indexes) -> None:
+def resume(facts: Facts, ledgers: Ledgers, run: Run, indexes: Indexes) -> None:
     """A run that operators had touched after it had finished begins again: what waits is judged."""
-    _judge(batch, run, expansions, indexes, _standing(batch, run), Inside.of(batch, run))
-    batch.count(run.run_key, 0)
+    _judge(facts, ledgers, run, indexes, _standing(facts, run), Inside.of(facts, run))
+    ledgers.run_moves.count(run.run_key, 0)
 
 
-def settle_on(batch: Batch, run: Run, report: TakenReport, expansions: list[Item], indexes: Indexes) -> None:
+def settle_on(facts: Facts, ledgers: Ledgers, run: Run, report: TakenReport, indexes: Indexes) -> None:
     """Judges some more of what waits. Comes before other reports of the same transaction, like what has asked for it."""
     assert report.payload is not None
     task_index, map_index = report.payload["after"]
-    _judge(batch, run, expansions, indexes, _standing(batch, run), Inside.of(batch, run), after=(task_index, map_index))
+    _judge(facts, ledgers, run, indexes, _standing(facts, run), Inside.of(facts, run), after=(task_index, map_index))
 
 
 class Inside:
     """The instances of expanded spans of several tasks: those with a row, and what the others of a task are."""
 
-    def __init__(self, graph: Graph, mapped: dict[int, store.MappedTask], rows: Iterable[store.Indexed]) -> None:
+    def __init__(self, graph: Graph, mapped: dict[int, MappedTask], rows: Iterable[store.Indexed]) -> None:
         self.graph, self.mapped = graph, mapped
         self.states: dict[int, dict[int, TaskState]] = {task_index: {} for task_index in mapped}
         for row in rows:
@@ -82,12 +86,12 @@ class Inside:
                 self.states[row.task_index][row.map_index] = TaskState(row.state)
 
     @classmethod
-    def of(cls, batch: Batch, run: Run) -> Inside:
+    def of(cls, facts: Facts, run: Run) -> Inside:
         asked = [i for span in run.graph.spans if _by_index(span) for i in span.tasks]
         if not asked:
             return cls(run.graph, {}, ())
-        mapped = {row.task_index: row for row in store.read_mapped(batch.conn, run.run_key, asked)}
-        return cls(run.graph, mapped, store.read_indexed(batch.conn, run.run_key, mapped) if mapped else ())
+        mapped = {row.task_index: row for row in store.read_mapped(facts.conn, run.run_key, asked)}
+        return cls(run.graph, mapped, store.read_indexed(facts.conn, run.run_key, mapped) if mapped else ())
 
     def counts(self, task_index: int, map_index: int) -> UpstreamCounts:
         """How the upstreams of the same index stand."""
@@ -124,10 +128,10 @@ def _by_index(span: Span) -> bool:
     return span.head is None or len(span.tasks) > 1
 
 
-def _standing(batch: Batch, run: Run) -> Standing:
+def _standing(facts: Facts, run: Run) -> Standing:
     graph = run.graph
     upstreams = {u for upstream in graph.upstream for u in upstream} | graph.gates_of.keys()
-    return {row.task_index: row for row in store.read_standing(batch.conn, run.run_key, upstreams)} if upstreams else {}
+    return store.read_standing(facts.conn, run.run_key, upstreams) if upstreams else {}
 
 
 def _counts(graph: Graph, task_index: int, standing: Standing) -> UpstreamCounts:
@@ -148,32 +152,32 @@ def _counts(graph: Graph, task_index: int, standing: Standing) -> UpstreamCounts
 
 
 def _judge(
-    batch: Batch,
+    facts: Facts,
+    ledgers: Ledgers,
     run: Run,
-    expansions: list[Item],
     indexes: Indexes,
     standing: Standing,
     inside: Inside,
     after: tuple[int, int] = _FIRST,
 ) -> None:
-    graph = run.graph
-    skips = standing_skips(batch, run.run_key)
-    rows = store.read_waiting(batch.conn, run.run_key, after, limit=None if inside.mapped else SETTLED_PER_TURN)
+    graph, moves, messages = run.graph, ledgers.moves, ledgers.messages
+    skips = standing_skips(facts, run.run_key)
+    rows = store.read_waiting(facts.conn, run.run_key, after, limit=None if inside.mapped else SETTLED_PER_TURN)
     if len(rows) == SETTLED_PER_TURN and not inside.mapped:
         last = (rows[-1].task_index, rows[-1].map_index)
-        batch.unsettled[run.run_key] = min(last, batch.unsettled.get(run.run_key, last))
-    waiting = [batch.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number) for row in rows]
+        messages.unsettled[run.run_key] = min(last, messages.unsettled.get(run.run_key, last))
+    waiting = [moves.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number) for row in rows]
     unopened: set[int] = set()
-    for item in [*waiting, *_untouched(batch, run, inside, standing, skips.keys())]:
-        if item.state is not TaskState.NONE or item.key in batch.gone:
+    for item in [*waiting, *_untouched(moves, ledgers.mapped, run, inside, standing, skips.keys())]:
+        if item.state is not TaskState.NONE or item.key in moves.gone:
             continue
         branch = skips.get(item.key[1:], skips.get((item.task_index, UNMAPPED)))
         if branch is not None:
-            skip(batch, item, branch)
+            skip(facts, moves, item, branch)
         elif item.map_index == UNMAPPED and graph.grouped(item.task_index):
             unopened.add(graph.span_of[item.task_index])
         else:
-            settle(batch, item, _verdict(graph, item.task_index, item.map_index, standing, inside), expansions)
+            settle(facts, moves, ledgers.offers, item, _verdict(graph, item.task_index, item.map_index, standing, inside))
     for number in sorted(unopened):
         span = graph.spans[number]
         counts = UpstreamCounts(0) if span.gate is None else _counts(graph, span.gate, standing)
@@ -187,15 +191,17 @@ def _verdict(graph: Graph, task_index: int, map_index: int, standing: Standing, 
         counts = UpstreamCounts(*map(sum, zip(counts, inside.counts(task_index, map_index), strict=True)))
     elif graph.inner[task_index]:  # it follows a mapped task, and neither has been expanded
         (followed,) = graph.upstream[task_index]
-        counts = UpstreamCounts(*standing[followed][1:])
+        counts = standing[followed]
     return evaluate(graph.rules[task_index], counts)
 
 
-def _untouched(batch: Batch, run: Run, inside: Inside, standing: Standing, skips: Iterable[tuple[int, int]]) -> Iterator[Item]:
+def _untouched(
+    moves: Moves, mapped_tasks: MappedTasks, run: Run, inside: Inside, standing: Standing, skips: Iterable[tuple[int, int]]
+) -> Iterator[Item]:
     """Instances without a row that wait no more. Those of a task become a lane where they are all of it and are ready."""
     skipped = set(skips)
     for task_index, mapped in inside.mapped.items():
-        known = batch.mapped.get((run.run_key, task_index))
+        known = mapped_tasks.known.get((run.run_key, task_index))
         if (known.rest if known else mapped.rest) != TaskState.NONE:
             continue
         expansion = known or Expansion(run.run_key, task_index, mapped.length, TaskState.NONE)
@@ -205,13 +211,13 @@ def _untouched(batch: Batch, run: Run, inside: Inside, standing: Standing, skips
         alike = not graph.inner[task_index] and not begun and not named and not (task.empty or task.depends_on_past)
         verdict = _verdict(graph, task_index, 0, standing, inside)
         if alike and verdict is Verdict.READY:
-            batch.mapped[run.run_key, task_index] = expansion
-            batch.settle_rest(expansion, TaskState.SCHEDULED, lane=True)
+            mapped_tasks.known[run.run_key, task_index] = expansion
+            mapped_tasks.settle_rest(expansion, TaskState.SCHEDULED, lane=True)
             continue
         for map_index in range(mapped.length):
             key = (run.run_key, task_index, map_index)
-            if map_index in begun or key in batch.items:
+            if map_index in begun or key in moves.items:
                 continue
             stands = named and ((task_index, map_index) in skipped or (task_index, UNMAPPED) in skipped)
             if stands or _verdict(graph, task_index, map_index, standing, inside) is not Verdict.WAIT:
-                yield batch.new_item(*key)
+                yield moves.new_item(*key)

@@ -9,10 +9,15 @@ from typing import Any
 from evenflow.core.deferral import Purpose
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.assets import produce
-from evenflow.scheduler.batch import Batch, Item
 from evenflow.scheduler.branches import Skips, apply_skips
 from evenflow.scheduler.deferrals import TIMEOUTS, apply_events, awaits_clean_up, clean_up_instead, defer, end_waits
+from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
+from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.deferrals import Deferrals
+from evenflow.scheduler.ledgers.dispatches import Dispatches
+from evenflow.scheduler.ledgers.messages import Messages
+from evenflow.scheduler.ledgers.moves import Item, Moves
 from evenflow.store import tasks
 from evenflow.store.dispatch import FIRST_START, RETURN
 from evenflow.store.inbox import TakenReport, TakenTimer
@@ -22,7 +27,7 @@ _UNSTARTED = ("failed", "cannot_start", "lost")  # outcomes that a try can have 
 
 
 @dataclass(slots=True)
-class Verdict:
+class TryReports:
     """All reports of one try: the first one gives the try, an exit outweighs a loss, and the first exit counts."""
 
     first: TakenReport
@@ -31,9 +36,10 @@ class Verdict:
     lost: TakenReport | None = None
 
 
-def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
+def apply_reports(facts: Facts, ledgers: Ledgers, reports: Iterable[TakenReport]) -> int:
     """Applies the reports of current tries; answers how many were about past epochs and so changed nothing."""
-    verdicts: dict[int, Verdict] = {}
+    moves = ledgers.moves
+    verdicts: dict[int, TryReports] = {}
     events: list[TakenReport] = []
     stale = 0
     for report in reports:
@@ -43,12 +49,12 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
         if report.task_index is None or report.state is None:
             stale += 1
             continue
-        run = batch.runs[report.run_key]
+        run = facts.runs[report.run_key]
         if run.ready_at_s < report.at_s:
             run.ready_at_s = report.at_s
         verdict = verdicts.get(report.epoch)
         if verdict is None:
-            verdict = verdicts[report.epoch] = Verdict(report)
+            verdict = verdicts[report.epoch] = TryReports(report)
         match report.kind:
             case "started":
                 verdict.started_at = verdict.started_at or report.at
@@ -63,91 +69,91 @@ def apply_reports(batch: Batch, reports: Iterable[TakenReport]) -> int:
         first = verdict.first
         assert first.task_index is not None
         assert first.state is not None
-        item = batch.item(first.run_key, first.task_index, first.map_index, first.state, first.epoch, first.try_number)
+        item = moves.item(first.run_key, first.task_index, first.map_index, first.state, first.epoch, first.try_number)
         item.tries_before = first.tries_before
         if verdict.exit is not None:
-            if _defers(batch, item, verdict.exit):
+            if _defers(facts, item, verdict.exit):
                 item.started_at = verdict.started_at or (verdict.exit.began_at if item.state is TaskState.QUEUED else None)
                 deferring.append((item, verdict.exit))
                 continue
-            if verdict.started_at is None and _never_began(batch, item, verdict.exit):
-                _withdraw(batch, item, verdict.exit)
+            if verdict.started_at is None and _never_began(facts, item, verdict.exit):
+                _withdraw(moves, ledgers.dispatches, ledgers.deferrals, item, verdict.exit)
                 continue
-            _apply_exit(batch, item, verdict.exit)
+            _apply_exit(facts, ledgers, item, verdict.exit)
             if verdict.exit.outcome == "success" and verdict.exit.payload and (skipped := verdict.exit.payload.get("skip")):
                 skips.append((item, skipped))
         elif verdict.lost is not None:
             reason = str((verdict.lost.payload or {}).get("reason", "lost"))
-            _lose(batch, item, verdict.lost, reason, avoid=0)
+            _lose(facts, ledgers, item, verdict.lost, reason, avoid=0)
         elif item.state is TaskState.QUEUED:
             item.started_at = verdict.started_at
-            batch.apply(item, TaskEvent.START)
-    apply_skips(batch, skips)
+            moves.apply(item, TaskEvent.START)
+    apply_skips(facts, ledgers, skips)
     if deferring:
-        defer(batch, deferring)
-    return stale + (apply_events(batch, events) if events else 0)
+        defer(facts, ledgers, deferring)
+    return stale + (apply_events(facts, ledgers, events) if events else 0)
 
 
-def apply_timers(batch: Batch, timers: Iterable[TakenTimer]) -> None:
+def apply_timers(facts: Facts, ledgers: Ledgers, timers: Iterable[TakenTimer]) -> None:
     """Retries and reschedules that are due become ready, and deferred tasks wait no longer, unless their task has moved on."""
     waits: list[TakenTimer] = []
     for timer in timers:
         if timer.kind in TIMEOUTS:
             waits.append(timer)
         elif timer.state in (TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE):
-            item = batch.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
+            item = ledgers.moves.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
             if item.state != timer.state:
                 continue  # a cancel in this very transaction
-            run = batch.runs[timer.run_key]
+            run = facts.runs[timer.run_key]
             if run.ends(timer.task_index):
                 continue
             run.ready_at_s = max(run.ready_at_s, timer.due_at_s)
-            batch.ready.append(item)
+            ledgers.offers.ready.append(item)
     if waits:
-        end_waits(batch, waits)
+        end_waits(facts, ledgers, waits)
 
 
-def _defers(batch: Batch, item: Item, report: TakenReport) -> bool:
+def _defers(facts: Facts, item: Item, report: TakenReport) -> bool:
     """What is to end and has nothing to clean up does not."""
     is_wanted = report.outcome == "deferred" and report.purpose != Purpose.CLEAN_UP
-    return is_wanted and (spec_of(batch, item).cleans_up or not is_ending(batch, item))
+    return is_wanted and (spec_of(facts, item).cleans_up or not is_ending(facts, item))
 
 
-def _never_began(batch: Batch, item: Item, report: TakenReport) -> bool:
+def _never_began(facts: Facts, item: Item, report: TakenReport) -> bool:
     """Of a run that is being ended: whether no process of the task was ever started, not in an earlier try either."""
-    if item.state is not TaskState.QUEUED or report.returns or not is_ending(batch, item):
+    if item.state is not TaskState.QUEUED or report.returns or not is_ending(facts, item):
         return False
     unstarted = report.outcome in _UNSTARTED and (report.payload or {}).get("ran_s") is None
     return unstarted and item.try_number == item.tries_before + 1
 
 
-def _withdraw(batch: Batch, item: Item, report: TakenReport) -> None:
+def _withdraw(moves: Moves, dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport) -> None:
     item.ended_at = report.at
-    _end(batch, report)
-    batch.give_up(item, TaskEvent.WITHDRAW)
+    _end(dispatches, deferrals, report)
+    moves.give_up(item, TaskEvent.WITHDRAW)
 
 
-def _apply_exit(batch: Batch, item: Item, report: TakenReport) -> None:
+def _apply_exit(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport) -> None:
     """The report of an exit says by one clock when the try began, whatever the delay with which its start was told. One that has
     waited began long before.
     """
     payload = report.payload or {}
     if report.outcome in ("cannot_start", "lost"):
         avoid = report.worker_id or 0 if report.outcome == "cannot_start" else 0
-        _lose(batch, item, report, str(payload.get("reason", "it could not be started")), avoid=avoid)
+        _lose(facts, ledgers, item, report, str(payload.get("reason", "it could not be started")), avoid=avoid)
         return
     item.started_at = None if report.returns else report.began_at
     item.ended_at = report.at
-    _end(batch, report)
+    _end(ledgers.dispatches, ledgers.deferrals, report)
     match "failed" if report.purpose == Purpose.CLEAN_UP else report.outcome:
         case "success":
-            batch.apply(item, TaskEvent.SUCCEED)
-            spec = spec_of(batch, item)
+            ledgers.moves.apply(item, TaskEvent.SUCCEED)
+            spec = spec_of(facts, item)
             if spec.outlets or spec.outlet_aliases:
-                produce(batch, item, spec, payload)
+                produce(facts, ledgers.messages, item, spec, payload)
             return
         case "rescheduled":
-            _reschedule(batch, item, payload)
+            _reschedule(facts, ledgers.moves, ledgers.messages, item, payload)
             return
         case "deferred":  # of a run that is being ended
             payload, event = {}, TaskEvent.CANCEL
@@ -156,31 +162,31 @@ def _apply_exit(batch: Batch, item: Item, report: TakenReport) -> None:
         case "failed_for_good":
             event = TaskEvent.FAIL
         case _:
-            event = judge_failure(batch, item, payload.get("error_types", ()))
-    fail(batch, item, event, payload)
+            event = judge_failure(facts, item, payload.get("error_types", ()))
+    fail(facts, ledgers.moves, ledgers.messages, item, event, payload)
 
 
-def _reschedule(batch: Batch, item: Item, payload: dict[str, Any]) -> None:
+def _reschedule(facts: Facts, moves: Moves, messages: Messages, item: Item, payload: dict[str, Any]) -> None:
     """It looks again later. That uses up no try: the number is given back, and its next start takes the same one."""
-    if is_ending(batch, item):
-        batch.apply(item, TaskEvent.CANCEL)
+    if is_ending(facts, item):
+        moves.apply(item, TaskEvent.CANCEL)
         return
     delay_s = float(payload.get("delay_s") or 0.0)
-    batch.apply(item, TaskEvent.RESCHEDULE, {"delay_s": delay_s})
+    moves.apply(item, TaskEvent.RESCHEDULE, {"delay_s": delay_s})
     item.try_number -= 1
-    batch.reschedules.append(tasks.Retry(delay_s, *item.key, item.epoch))
+    messages.reschedules.append(tasks.Retry(item.epoch, *item.key, delay_s))
 
 
-def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
+def _lose(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
     """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often. Then
     the try counts as failed, and what its own retries allow follows. A return stays one; of what is to end it is for its clean-up.
     """
-    run, allowed = batch.runs[item.run_key], spec_of(batch, item).infrastructure_retries
+    run, allowed = facts.runs[item.run_key], spec_of(facts, item).infrastructure_retries
     item.losses += 1
-    if report.losses < allowed and (not is_ending(batch, item) or awaits_clean_up(batch, report)):
-        batch.ended_epochs.append(report.epoch)
-        place = batch.catalog.place(batch.conn, run.version, item.task_index)
-        batch.dispatch(
+    if report.losses < allowed and (not is_ending(facts, item) or awaits_clean_up(facts, report)):
+        ledgers.dispatches.pass_on(report.epoch)
+        place = facts.catalog.place(facts.conn, run.version, item.task_index)
+        ledgers.dispatches.send(
             item,
             TaskEvent.REQUEUE,
             place,
@@ -191,17 +197,16 @@ def _lose(batch: Batch, item: Item, report: TakenReport, reason: str, *, avoid: 
             detail={"reason": reason},
         )
         if report.returns:
-            clean_up_instead(batch, item, report)
+            clean_up_instead(facts, ledgers.dispatches, ledgers.deferrals, item, report)
         return
     item.ended_at = report.at
-    _end(batch, report)
+    _end(ledgers.dispatches, ledgers.deferrals, report)
     if report.losses >= allowed:
         reason = f"lost {report.losses + 1} times, and infrastructure_retries is {allowed}; the last time: {reason}"
-    fail(batch, item, judge_failure(batch, item), {"reason": reason})
+    fail(facts, ledgers.moves, ledgers.messages, item, judge_failure(facts, item), {"reason": reason})
 
 
-def _end(batch: Batch, report: TakenReport) -> None:
-    batch.ended_epochs.append(report.epoch)
-    batch.release(report.holds, report.pool_slots, report.at_s)
+def _end(dispatches: Dispatches, deferrals: Deferrals, report: TakenReport) -> None:
+    dispatches.end(report.epoch, report.holds, report.pool_slots, report.at_s)
     if report.returns and report.task_index is not None:
-        batch.ended_deferrals.append((report.run_key, report.task_index, report.map_index))
+        deferrals.ended.append((report.run_key, report.task_index, report.map_index))

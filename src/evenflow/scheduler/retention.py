@@ -29,6 +29,7 @@ RUNS_AT_ONCE = 200  # small runs: some ten milliseconds
 LOOKED_AT_ONCE = 5000  # runs among which old ones are looked for: some milliseconds
 LOOK_ANEW_S = 3600.0  # a run that ended long after others of its age goes so much later
 LIMITS_AT_ONCE = 100  # for each node that goes the lanes are looked through: with 100,000 of them a second
+ARCHIVES_AT_ONCE = 10  # of up to 32 MiB each: some tenths of a second
 ROWS_AT_ONCE = 1000  # rows of one small table: some milliseconds
 
 log = logging.getLogger(__name__)
@@ -103,10 +104,11 @@ def delete_unneeded(conn: Conn) -> float | None:
 
 
 def delete_superseded(conn: Conn, unused_limits: UnusedLimits) -> float | None:
-    """Old versions of DAGs, and limits that none has any more. Each look is at all that there are, so it comes seldom."""
+    """Old versions of DAGs, and code and limits that none has any more. Each look is at all that there are, so it comes seldom."""
     return _in_slices(
         [
             lambda: retention.delete_versions(conn, kept=VERSIONS_KEPT, limit=ROWS_AT_ONCE),
+            lambda: retention.delete_code(conn, limit=ARCHIVES_AT_ONCE),
             lambda: unused_limits.delete(conn),
         ]
     )

@@ -14,9 +14,10 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, Queue, Selection, Snapshot, saturated
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.scheduler import candidates as lanes_in_memory
-from evenflow.scheduler.batch import Batch
 from evenflow.scheduler.candidates import Candidates, LaneKey
-from evenflow.scheduler.catalog import Place
+from evenflow.scheduler.catalog import TaskPlace
+from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.starts import Starts
 from evenflow.store import selection
 from evenflow.store.rows import Rows
@@ -26,25 +27,26 @@ from evenflow.store.selection import OPEN_AHEAD, PARKED_AHEAD, LimitRoom, Stored
 class Round:
     """One round of one transaction. Making it sends what it reads first; :meth:`run` waits for that."""
 
-    def __init__(self, batch: Batch, starts: Starts) -> None:
-        self.batch, self.starts = batch, starts
-        self.candidates: dict[LaneKey, Candidates] = lanes_in_memory.group(batch)
+    def __init__(self, facts: Facts, ledgers: Ledgers, starts: Starts) -> None:
+        self.facts, self.starts = facts, starts
+        self.moves, self.holds, self.offers = ledgers.moves, ledgers.holds, ledgers.offers
+        self.candidates: dict[LaneKey, Candidates] = lanes_in_memory.group(facts, ledgers.offers, ledgers.mapped)
         self.in_memory = {c.lane.key: c for c in self.candidates.values()}
         self.stored: dict[int, StoredLane] = {}
         self.lanes: dict[int, Lane] = {}  # of what is stored, as the round changes them
-        self.snapshot = Snapshot({}, {}, defaultdict(list), closures=batch.closures)
+        self.snapshot = Snapshot({}, {}, defaultdict(list), closures=facts.closures)
         self.heads: dict[Queue, int] = defaultdict(int)  # lanes read of it
         self.room: dict[int, LimitRoom] = {}
         self.advanced: dict[int, int] = defaultdict(int)  # mapped instances started, by stored lane
         self.joined: list[tuple[int, int, int]] = []
-        conn = batch.conn
-        self.snapshot.released = {limit for limit in batch.released if limit}
+        conn, released = facts.conn, self.holds.released
+        self.snapshot.released = {limit for limit in released if limit}
         self._looked_at = set(self.snapshot.released)
         self._nodes = self._heads = self._parked = self._kin = self._exempt = None
-        if batch.lanes:
+        if facts.lanes:
             self._nodes = selection.count_open_nodes(conn)
-            self._heads = selection.read_heads(conn, batch.released, batch.closures)
-            self._exempt = selection.read_exempt(conn, self._looked_at, batch.closures) if batch.closures is not ALL_OPEN else None
+            self._heads = selection.read_heads(conn, released, facts.closures)
+            self._exempt = selection.read_exempt(conn, self._looked_at, facts.closures) if facts.closures is not ALL_OPEN else None
             self._parked = selection.read_parked(conn, self._looked_at) if self._looked_at else None
             # Only a run that existed before can have lanes that these tasks belong to.
             kin = {(c.run.run_key, c.lane.node_id, c.place.priority) for c in self.candidates.values() if _may_join(c)}
@@ -54,23 +56,23 @@ class Round:
 
     def run(self) -> bool:
         """Decide and write. Whether another round should follow at once."""
-        batch = self.batch
+        conn = self.facts.conn
         decision = self._decide() if self._load() else None
         for c in self.candidates.values():
             if c.lane.ready and c.lane.parked_on == OPEN and (witness := saturated(c.lane, c.place.node, self.snapshot.free)):
                 c.lane.parked_on = witness
         if self.joined:
-            selection.insert_ready(batch.conn, self.joined)
+            selection.insert_ready(conn, self.joined)
         if decision:
             self._grant(decision.grants)
         self._write_lanes()
-        lanes_in_memory.store(batch, self.candidates.values())
-        self._use_limits()
+        lanes_in_memory.store(self.facts, self.moves, self.offers, self.candidates.values())
+        self.holds.write_use(conn, self.starts.used, self.facts.now_s)
         if decision is None:
             return False
         self.starts.lanes_touched += decision.touched
         if decision.rewake:
-            selection.insert_wakes(batch.conn, dict.fromkeys(decision.rewake, 0), {}, batch.now_s)
+            selection.insert_wakes(conn, dict.fromkeys(decision.rewake, 0), {}, self.facts.now_s)
         return decision.again
 
     def limits(self) -> set[int]:
@@ -85,8 +87,8 @@ class Round:
         found = [self._adopt(row) for row in self._all(self._heads)]
         if self._nodes and self._nodes.all()[0][0] > MOST_NODES:
             snapshot.by_base = True
-            conn, batch = self.batch.conn, self.batch
-            found = [self._adopt(row) for row in self._all(selection.read_heads_of_bases(conn, batch.released, batch.closures))]
+            heads = selection.read_heads_of_bases(self.facts.conn, self.holds.released, self.facts.closures)
+            found = [self._adopt(row) for row in self._all(heads)]
         self._know(lane.node_id for lane in found)
         for lane in found:
             queue = snapshot.queue_of(lane)
@@ -114,7 +116,7 @@ class Round:
         """Selects, reading more of a queue where the round asks for it."""
         round_ = Selection(self.snapshot)
         while (queue := round_.run()) is not None:
-            rows = self._all(selection.read_more(self.batch.conn, queue, by_base=self.snapshot.by_base, seen=self.heads[queue]))
+            rows = self._all(selection.read_more(self.facts.conn, queue, by_base=self.snapshot.by_base, seen=self.heads[queue]))
             self.heads[queue] += len(rows)
             lanes = [self._adopt(row) for row in rows]
             self._learn(lanes)
@@ -123,7 +125,7 @@ class Round:
 
     def _learn(self, lanes: list[Lane]) -> None:
         """Completes the snapshot for these lanes: what is parked behind woken ones, nodes, and the room on all limits."""
-        snapshot, conn = self.snapshot, self.batch.conn
+        snapshot, conn = self.snapshot, self.facts.conn
         self._know(lane.node_id for lane in lanes)
         woken = [lane for lane in lanes if lane.parked_on == WOKEN]
         behind = {limit for lane in woken for limit in lane.locals}
@@ -135,7 +137,7 @@ class Round:
         limits.update(limit for lane in self.lanes.values() for limit in lane.locals)
         if missing := limits - self.room.keys():
             self.room.update((room.limit_id, room) for room in selection.read_limits(conn, missing).all())
-        released, fresh = self.batch.released, self.room.keys() - snapshot.free.keys()
+        released, fresh = self.holds.released, self.room.keys() - snapshot.free.keys()
         for limit in fresh:
             snapshot.free[limit] = self.room[limit].free + released.get(limit, 0)
             if (patience_s := self.room[limit].patience_s) is not None:
@@ -144,22 +146,22 @@ class Round:
 
     def _know(self, node_ids: Iterable[int]) -> None:
         """Nodes, and those that their bases are named by."""
-        snapshot, catalog = self.snapshot, self.batch.catalog
+        snapshot, catalog = self.snapshot, self.facts.catalog
         if missing := {*node_ids} - snapshot.nodes.keys():
-            snapshot.nodes.update(catalog.nodes(self.batch.conn, missing))
+            snapshot.nodes.update(catalog.nodes(self.facts.conn, missing))
             if bases := {snapshot.nodes[node_id].base_id for node_id in missing} - snapshot.nodes.keys():
-                snapshot.nodes.update(catalog.nodes(self.batch.conn, bases))
+                snapshot.nodes.update(catalog.nodes(self.facts.conn, bases))
 
     def _all(self, rows: Rows[StoredLane] | None) -> list[StoredLane]:
         found = rows.all() if rows else []
         self.starts.rows_read += len(found)
-        return self.batch.scope.within(found)
+        return self.facts.scope.within(found)
 
     def _adopt(self, row: StoredLane) -> Lane:
         lane = self.lanes.get(row.lane_id)
         if lane is None:
             order = (-row.run_priority, -row.priority, row.run_after_us, row.lane_id)
-            waited_s = self.batch.now_s - row.since_s
+            waited_s = self.facts.now_s - row.since_s
             lane = Lane(row.lane_id, row.node_id, order, row.locals, row.ready, row.parked_on, waited_s, row.exempt)
             self.lanes[row.lane_id], self.stored[row.lane_id] = lane, row
         return lane
@@ -195,17 +197,17 @@ class Round:
                 lane = self._adopt(row)
                 joining = self.candidates.pop(key)
                 lane.ready += joining.lane.ready
-                self.joined += lanes_in_memory.schedule(self.batch, row.lane_id, joining.items)
+                self.joined += lanes_in_memory.schedule(self.moves, row.lane_id, joining.items)
 
     # -- what it decided -------------------------------------------------------------------------------------------
 
     def _grant(self, grants: list[tuple[Lane, int]]) -> None:
-        batch = self.batch
+        moves = self.moves
         counts: dict[int, int] = defaultdict(int)
         for lane, count in grants:
             if lane.key in self.in_memory:
                 c = self.in_memory[lane.key]
-                self.starts.add(c.place, lane, c.take(batch, count), c.run.ready_at_s)
+                self.starts.add(c.place, lane, c.take(moves, count), c.run.ready_at_s)
                 continue
             row = self.stored[lane.key]
             if row.task_index is None:
@@ -213,24 +215,24 @@ class Round:
             else:
                 first = row.next_map_index + self.advanced[lane.key]
                 self.advanced[lane.key] += count
-                items = [batch.new_item(row.run_key, row.task_index, i, row.tries_before) for i in range(first, first + count)]
+                items = [moves.new_item(row.run_key, row.task_index, i, row.tries_before) for i in range(first, first + count)]
                 self.starts.add(self._place(row), lane, items, self._startable_at(lane))
         if counts:
-            taken = selection.take_ready(batch.conn, counts).all()
+            taken = selection.take_ready(self.facts.conn, counts).all()
             self.starts.rows_read += len(taken)
-            for ready in taken:
-                row, lane = self.stored[ready.lane_id], self.lanes[ready.lane_id]
-                item = batch.item(row.run_key, *ready[1:])
+            for lane_id, task_index, map_index, state, epoch, try_number in taken:
+                row, lane = self.stored[lane_id], self.lanes[lane_id]
+                item = moves.item(row.run_key, task_index, map_index, state, epoch, try_number)
                 self.starts.add(self._place(row), lane, [item], self._startable_at(lane))
 
-    def _place(self, row: StoredLane) -> Place:
-        return Place(self.snapshot.nodes[row.node_id], row.priority, None, row.exempt)
+    def _place(self, row: StoredLane) -> TaskPlace:
+        return TaskPlace(self.snapshot.nodes[row.node_id], row.priority, None, row.exempt)
 
     def _startable_at(self, lane: Lane) -> float:
         """When the last thing happened that lets the lane start: it became ready, or one of its limits got room."""
         since = self.stored[lane.key].since_s
         for limit in (*self.snapshot.nodes[lane.node_id].limits, *lane.locals):
-            since = max(since, self.batch.released_at.get(limit, 0.0), self.room[limit].released_at_s)
+            since = max(since, self.holds.released_at.get(limit, 0.0), self.room[limit].released_at_s)
         return since
 
     def _write_lanes(self) -> None:
@@ -243,16 +245,9 @@ class Round:
             elif lane.ready != row.ready or lane.parked_on != row.parked_on:
                 changed.append((lane_id, lane.parked_on, lane.ready, row.next_map_index + self.advanced[lane_id]))
         if changed:
-            selection.update_lanes(self.batch.conn, changed)
+            selection.update_lanes(self.facts.conn, changed)
         if emptied:
-            selection.delete_lanes(self.batch.conn, emptied)
-
-    def _use_limits(self) -> None:
-        """One update per limit, and none where starts and releases cancel out."""
-        used, released = self.starts.used, self.batch.released
-        deltas = {k: d for k in used.keys() | released.keys() if k and (d := used.get(k, 0) - released.get(k, 0))}
-        if deltas:
-            selection.use_limits(self.batch.conn, deltas, self.batch.released_at, self.batch.now_s)
+            selection.delete_lanes(self.facts.conn, emptied)
 
 
 def _may_join(c: Candidates) -> bool:

@@ -21,7 +21,7 @@ from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseUnavailable
 from evenflow.scheduler.agenda import Agenda, Duty
 from evenflow.scheduler.contention import Contention
-from evenflow.scheduler.duties import Presence, decisions, housekeeping, pulse
+from evenflow.scheduler.duties import SchedulerPresence, decisions, housekeeping, pulse
 from evenflow.scheduler.fitness import UNFIT, Fitness
 from evenflow.scheduler.outage import Outage
 from evenflow.scheduler.partitions import make_history_partitions
@@ -57,7 +57,7 @@ class SchedulerService:
         self._stop = threading.Event()
         self._tally = Tally(self.vitals.meter, self._turned)
         self._contention = Contention(self.vitals.meter)
-        self._presence = Presence(self.vitals)
+        self._presence = SchedulerPresence(self.vitals)
         self._fitness = Fitness(default_timezone)
         self._outage = Outage(RETRY_S)
         self._threads: list[threading.Thread] = []

@@ -6,25 +6,27 @@ from collections import defaultdict
 
 from evenflow.core.selection import Lane
 from evenflow.core.states import TaskEvent
-from evenflow.scheduler.batch import Batch, Item
 from evenflow.scheduler.candidates import is_of_returns
-from evenflow.scheduler.catalog import Place
+from evenflow.scheduler.catalog import TaskPlace
+from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.ledgers.dispatches import Dispatches
+from evenflow.scheduler.ledgers.moves import Item
 from evenflow.store.dispatch import FIRST_START, RETURN
 
 
 class Starts:
     """What one transaction starts, and at what cost. ``used`` is what the starts take of each limit."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
+    def __init__(self, facts: Facts, dispatches: Dispatches) -> None:
+        self.facts, self.dispatches = facts, dispatches
         self.used: dict[int, int] = defaultdict(int)
         self.count = 0
         self.delays: list[tuple[float, int]] = []  # seconds that so many were startable before they started
         self.lanes_touched = 0
         self.rows_read = 0  # by the round
 
-    def add(self, place: Place, lane: Lane, items: list[Item], startable_at_s: float) -> None:
-        batch, used, node, count = self.batch, self.used, place.node, len(items)
+    def add(self, place: TaskPlace, lane: Lane, items: list[Item], startable_at_s: float) -> None:
+        used, node, count = self.used, place.node, len(items)
         run_priority = -lane.order[0]
         holds = [*node.limits, *lane.locals]
         used[node.pool_limit] += count * node.weight
@@ -34,6 +36,6 @@ class Starts:
         dispatch_class = RETURN if returns else FIRST_START
         for item in items:
             item.try_number += not returns
-            batch.dispatch(item, TaskEvent.GRANT, place, holds, run_priority=run_priority, dispatch_class=dispatch_class)
+            self.dispatches.send(item, TaskEvent.GRANT, place, holds, run_priority=run_priority, dispatch_class=dispatch_class)
         self.count += count
-        self.delays.append((max(0.0, batch.now_s - startable_at_s), count))
+        self.delays.append((max(0.0, self.facts.now_s - startable_at_s), count))

@@ -12,51 +12,51 @@ from collections import defaultdict
 
 from evenflow.core.selection import OPEN, PAUSED, Lane, Snapshot, select
 from evenflow.scheduler import candidates as lanes_in_memory
-from evenflow.scheduler.batch import Batch
 from evenflow.scheduler.candidates import Candidates
+from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.holds import Holds
+from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.timeouts import failing
 from evenflow.store import runs, selection
 
 
-def swap(batch: Batch, starts: Starts) -> None:
+def swap(facts: Facts, ledgers: Ledgers, starts: Starts) -> None:
     """Starts what it may; the rest is left."""
-    found = list(lanes_in_memory.group(batch).values())
-    if any(released > 0 for released in batch.released.values()):
-        _start(batch, starts, [c for c in found if c.lane.parked_on == OPEN])
-    _leave(batch, starts, found)
+    found = list(lanes_in_memory.group(facts, ledgers.offers, ledgers.mapped).values())
+    if any(released > 0 for released in ledgers.holds.released.values()):
+        _start(facts, ledgers.moves, ledgers.holds, starts, [c for c in found if c.lane.parked_on == OPEN])
+    _leave(facts, ledgers, starts, found)
 
 
-def leave(batch: Batch, starts: Starts) -> None:
+def leave(facts: Facts, ledgers: Ledgers, starts: Starts) -> None:
     """Everything that is ready becomes a stored lane, everything released a wake, for the next round."""
-    _leave(batch, starts, list(lanes_in_memory.group(batch).values()))
+    _leave(facts, ledgers, starts, list(lanes_in_memory.group(facts, ledgers.offers, ledgers.mapped).values()))
 
 
-def _leave(batch: Batch, starts: Starts, found: list[Candidates]) -> None:
+def _leave(facts: Facts, ledgers: Ledgers, starts: Starts, found: list[Candidates]) -> None:
     if left_over := [c for c in found if c.lane.ready]:
         dag_ids = {c.run.dag_id for c in left_over}
-        if failed := failing(
-            batch
-        ):  # what is to be locked for a change is so at once: two that had shared it would wait for each other
-            runs.lock_dags(batch.conn, dag_ids.union(dag_id for dag_id, _ in failed))
-        paused = {dag_id for (dag_id,) in selection.keep_pauses(batch.conn, dag_ids).all()}
+        # What is to be locked for a change is so at once: two that had shared it would wait for each other.
+        if failed := failing(facts, ledgers.run_moves):
+            runs.lock_dags(facts.conn, dag_ids.union(dag_id for dag_id, _ in failed))
+        paused = {dag_id for (dag_id,) in selection.keep_pauses(facts.conn, dag_ids).all()}
         for c in left_over:
             c.lane.parked_on = PAUSED if c.run.dag_id in paused and not c.lane.exempt else OPEN
-        lanes_in_memory.store(batch, left_over)
-        batch.wake([0])
-    left = {k: r - starts.used.get(k, 0) for k, r in batch.released.items()}
-    if wakes := {k: n for k, n in left.items() if n or not batch.released[k]}:
-        selection.insert_wakes(batch.conn, wakes, batch.released_at, batch.now_s)
+        lanes_in_memory.store(facts, ledgers.moves, ledgers.offers, left_over)
+        ledgers.holds.wake([0])
+    ledgers.holds.write_wakes(facts.conn, starts.used, facts.now_s)
 
 
-def _start(batch: Batch, starts: Starts, candidates: list[Candidates]) -> None:
-    own = {limit: room for limit, room in batch.released.items() if room > 0}
+def _start(facts: Facts, moves: Moves, holds: Holds, starts: Starts, candidates: list[Candidates]) -> None:
+    own = {limit: room for limit, room in holds.released.items() if room > 0}
     candidates = [c for c in candidates if all(limit in own for limit in (*c.place.node.limits, *c.lane.locals))]
-    candidates = [c for c in candidates if c.lane.exempt or not batch.closes(c.place.node)]
+    candidates = [c for c in candidates if c.lane.exempt or not facts.closes(c.place.node)]
     if not candidates:
         return
     wanted = {limit for c in candidates for limit in (*c.place.node.limits, *c.lane.locals)}
-    waiting = {limit for (limit,) in selection.find_waiting(batch.conn, wanted).all()}
+    waiting = {limit for (limit,) in selection.find_waiting(facts.conn, wanted).all()}
     lanes: dict[int, list[Lane]] = defaultdict(list)
     for c in candidates:
         if waiting.isdisjoint((*c.place.node.limits, *c.lane.locals)):
@@ -65,4 +65,4 @@ def _start(batch: Batch, starts: Starts, candidates: list[Candidates]) -> None:
     by_key = {c.lane.key: c for c in candidates}
     for lane, count in select(Snapshot(own, nodes, lanes)).grants:
         c = by_key[lane.key]
-        starts.add(c.place, lane, c.take(batch, count), c.run.ready_at_s)
+        starts.add(c.place, lane, c.take(moves, count), c.run.ready_at_s)

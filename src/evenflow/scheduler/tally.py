@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from evenflow.core import metrics
 from evenflow.core.observation import Meter, Teller
-from evenflow.scheduler.advance import Progress
-from evenflow.scheduler.isolation import Verdict
+from evenflow.scheduler.advance import TurnOutcome
+from evenflow.scheduler.isolation import SetAsideCount
 
 
 class Tally:
@@ -17,7 +17,7 @@ class Tally:
         self.meter = meter or Meter(Teller.SCHEDULER, "", metrics.METRICS)
         self._turned = turned
 
-    def add(self, progress: Progress, took_s: float) -> None:
+    def add(self, progress: TurnOutcome, took_s: float) -> None:
         """A transaction that was committed."""
         count, started = self.meter.count, progress.started
         count(metrics.TURNS)
@@ -46,7 +46,7 @@ class Tally:
         """Nodes of which nothing started though something could; must stay 0."""
         self.meter.count(metrics.STALLS, count)
 
-    def isolated(self, found: Verdict) -> None:
+    def isolated(self, found: SetAsideCount) -> None:
         """After a transaction that failed."""
         self.meter.count(metrics.ISOLATIONS)
         self.meter.count(metrics.SET_ASIDE, found.runs, "run")

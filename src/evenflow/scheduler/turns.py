@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from evenflow.core.limits import STAND_BY_S, SWEEP_S
-from evenflow.scheduler.advance import Progress, advance
+from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.isolation import isolate
 from evenflow.scheduler.quarantine import may_be_poison
@@ -51,7 +51,7 @@ def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, 
 
 def take_turn(
     conn: Conn, catalog: Catalog, tally: Tally, stop: threading.Event, connect: Connect, *, sweep: bool
-) -> Progress | None:
+) -> TurnOutcome | None:
     """One transaction. ``None``: it failed, what made it fail is set aside or has passed, and the catalog is void. Any other
     failure is raised.
     """

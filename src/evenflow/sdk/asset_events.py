@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Protocol
 
+from evenflow.core.json_values import flaw_of
 from evenflow.errors import BadArgument
 from evenflow.sdk.assets import Asset, AssetAlias
 from evenflow.sdk.limits import MAX_ASSET_EVENTS, MAX_ASSET_EVENTS_BYTES, MAX_ASSET_EXTRA_BYTES
@@ -109,6 +110,8 @@ class OutletEvents(_ByName, Mapping[Any, OutletEvent]):
         if len(told) > MAX_ASSET_EVENTS:
             raise BadArgument(f"The task made {len(told):,} asset events; the limit is {MAX_ASSET_EVENTS:,} a try.")
         for each in told:
+            if (flaw := flaw_of(each["extra"])) is not None:
+                raise BadArgument(f"The extra of the event of asset {each['asset']!r} {flaw}.")
             try:
                 text = json.dumps(each["extra"], allow_nan=False, ensure_ascii=False)
                 size = len(text.encode())

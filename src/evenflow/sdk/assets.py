@@ -160,7 +160,7 @@ def _define(function: Callable[..., Any], options: dict[str, Any]) -> Asset:
     import inspect
 
     from evenflow.sdk.dag import DAG
-    from evenflow.sdk.operators import PythonOperator
+    from evenflow.sdk.operator import PythonOperator
 
     name = options.pop("name", None) or function.__name__
     made = Asset(name, options.pop("uri", None), group=options.pop("group", "asset"), extra=options.pop("extra", None))

@@ -6,16 +6,17 @@ Entries of the context reach a function as parameters of the same name, as ``**c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from evenflow.core.likeness import did_you_mean
 from evenflow.errors import ConnectionNotFound, NoContext, VariableNotFound, XComError
-from evenflow.sdk.connections import get_connection
 from evenflow.sdk.kept import Kept
 from evenflow.sdk.params import RunParams
+from evenflow.sdk.secrets.connections import get_connection
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
 if TYPE_CHECKING:
@@ -256,6 +257,12 @@ class Context(dict[str, Any]):
         raise KeyError(f"The context has no {key!r}; it has: {', '.join(sorted(self))}.{cure}")
 
 
+def meant_entry(name: str, known: Iterable[str]) -> str:
+    """What to write in the place of an entry that there is not: a sentence with a space behind it, or nothing."""
+    meant = MISSING_ENTRIES.get(name) or did_you_mean(name, known).lstrip()
+    return meant and f"{meant} "
+
+
 def make_context(
     dag: DAG,
     task: Task,
@@ -270,9 +277,9 @@ def make_context(
     from types import SimpleNamespace
 
     from evenflow.sdk.asset_events import InletEvents, OutletEvents, TriggeringAssetEvents
-    from evenflow.sdk.macros import MACROS, ds_nodash_of, ts_nodash_with_tz_of
-    from evenflow.sdk.templates import Accessor
-    from evenflow.sdk.variables import Variable
+    from evenflow.sdk.secrets.variables import Variable
+    from evenflow.sdk.templating.macros import MACROS, ds_nodash_of, ts_nodash_with_tz_of
+    from evenflow.sdk.templating.templates import Accessor
 
     # A run triggered by hand may have no logical date. Then ds and ts tell when it was to run, instead of failing as in Airflow.
     date = (run.logical_date or run.run_after).astimezone(UTC)

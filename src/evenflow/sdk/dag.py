@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from evenflow.core.model import DagSpec
     from evenflow.sdk.assets import AssetCondition, AssetOrTimeSchedule
     from evenflow.sdk.callbacks import Functions
-    from evenflow.sdk.testrun import RunOutcome
+    from evenflow.sdk.local.run import RunOutcome
+    from evenflow.sdk.partials import Begun
     from evenflow.sdk.timetables import Timetable
 
     Schedule = str | timedelta | Timetable | AssetCondition | Sequence[AssetCondition] | AssetOrTimeSchedule
@@ -43,7 +44,7 @@ class DagOptions(TypedDict, total=False):
     """What ``DAG(...)`` and ``@dag(...)`` take besides the id."""
 
     schedule: Schedule | None  # a cron expression, "@daily", "@once", a timetable, assets, ...; None: runs when triggered
-    start_date: datetime | None  # its time zone is that of the schedule; without one it is UTC
+    start_date: datetime | None  # its time zone is that of the schedule; without one it is the default one
     end_date: datetime | None
     catchup: bool
     params: Mapping[str, Any]  # defaults, or Param(...)
@@ -93,6 +94,7 @@ class DAG:
         self.file: Path | None = None  # that it was loaded from
         self.task_dict: dict[str, Task] = {}
         self.groups: dict[str, TaskGroup] = {}
+        self.partials: list[Begun] = []
         self.group_edges: list[tuple[Dependency, Dependency]] = []
         self._task_edges = 0
         self._next_suffix: dict[str, int] = {}
@@ -234,7 +236,7 @@ class DAG:
         Trigger rules, mapping, retries and XComs are as in production; limits, timeouts and schedules do not apply. Retries
         follow at once unless ``wait_for_retries``. Raises :class:`ParamError` for params that do not fit.
         """
-        from evenflow.sdk.testrun import run_dag
+        from evenflow.sdk.local.run import run_dag
 
         return run_dag(
             self,

@@ -15,7 +15,7 @@ from evenflow.sdk.limits import MAX_DEADLINES, MAX_ID_LENGTH, MAX_RUN_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class DeadlineStart:
     """The moment from which the interval of a deadline counts."""
 
     kind: str
@@ -26,17 +26,17 @@ class Reference:
 class DeadlineReference:
     """The references that there are. A run without a logical date has no deadline by it."""
 
-    DAGRUN_QUEUED_AT: ClassVar[Reference] = Reference("queued_at")
-    DAGRUN_LOGICAL_DATE: ClassVar[Reference] = Reference("logical_date")
+    DAGRUN_QUEUED_AT: ClassVar[DeadlineStart] = DeadlineStart("queued_at")
+    DAGRUN_LOGICAL_DATE: ClassVar[DeadlineStart] = DeadlineStart("logical_date")
 
     @staticmethod
-    def FIXED_DATETIME(moment: datetime) -> Reference:
+    def FIXED_DATETIME(moment: datetime) -> DeadlineStart:
         if not isinstance(moment, datetime) or moment.tzinfo is None:
             raise BadSetting(f"DeadlineReference.FIXED_DATETIME needs a datetime with a time zone, not {moment!r}.")
-        return Reference("fixed_datetime", moment.isoformat())
+        return DeadlineStart("fixed_datetime", moment.isoformat())
 
     @staticmethod
-    def TIME_OF_DAY(at: str | time, timezone: str | None = None) -> Reference:
+    def TIME_OF_DAY(at: str | time, timezone: str | None = None) -> DeadlineStart:
         """The first such time after the run was due, in the default time zone unless another is given."""
         from zoneinfo import ZoneInfo
 
@@ -49,7 +49,7 @@ class DeadlineReference:
             raise BadSetting(f"A deadline at {at!r} in {timezone!r}: {error}. Give a time such as '07:00' and a zone.") from None
         if moment.tzinfo is not None:
             raise BadSetting(f"A deadline at {at!r}: give the time zone by itself, e.g. timezone='Europe/Berlin'.")
-        return Reference("time_of_day", moment.isoformat(timespec="seconds"), timezone)
+        return DeadlineStart("time_of_day", moment.isoformat(timespec="seconds"), timezone)
 
 
 class DeadlineAlert:
@@ -59,13 +59,13 @@ class DeadlineAlert:
 
     def __init__(
         self,
-        reference: Reference,
+        reference: DeadlineStart,
         interval: timedelta = timedelta(0),
         callback: Functions = None,
         *,
         name: str | None = None,
     ) -> None:
-        if not isinstance(reference, Reference):
+        if not isinstance(reference, DeadlineStart):
             raise BadSetting(f"DeadlineAlert: reference must be one of DeadlineReference, not {reference!r}.")
         if not isinstance(interval, timedelta) or abs(interval.total_seconds()) > MAX_RUN_SECONDS:
             raise BadSetting(

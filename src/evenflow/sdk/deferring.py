@@ -4,40 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from evenflow.core.deferral import Resumed
 from evenflow.errors import BadDeferral, TaskDeferralTimeout, TaskDeferred, TriggerFailed, XComError
 from evenflow.sdk.limits import MAX_DEFERRED_BYTES, MAX_ID_LENGTH
 from evenflow.sdk.triggers import BaseTrigger, load
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
-    from evenflow.sdk.operators import BaseOperator
+    from evenflow.sdk.operator import BaseOperator
 
 EVENT, TIMEOUT, FAILED, CLEAN_UP = "event", "timeout", "failed", "clean_up"  # what a return is for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Returned:
-    """How a try that was deferred goes on: ``purpose`` says why it is back, ``event`` is the payload, ``deferred_s`` the time that
-    it waited, this last time.
-    """
-
-    purpose: str
-    method: str
-    trigger: str = ""  # the path of its class
-    trigger_kwargs: Mapping[str, Any] = field(default_factory=dict)  # as xcom.encode made them
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    event: Any = None
-    deferred_s: float = 0.0
-    began_s: float = 0.0  # since the try began first
-    reason: str | None = None  # why the trigger failed, or why the try is to be cleaned up
+class Returned(Resumed):
+    """In the process of the try: ``kwargs`` and ``event`` are the author's values again."""
 
     @classmethod
     def from_assignment(cls, resumed: Mapping[str, Any], task_id: str) -> Returned:
-        """From the fields of a ``wire.messages.Resumed``."""
+        """From the fields of a :class:`Resumed`."""
         from evenflow.sdk import xcom  # here and below: not on the way of `import evenflow`
 
         values = {name: resumed[name] for name in cls.__dataclass_fields__ if resumed.get(name) is not None}

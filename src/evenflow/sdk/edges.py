@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from evenflow.errors import BadArgument, WrongDag
 
@@ -74,6 +74,15 @@ class Label(Dependency):
         return f"Label({self.label!r})"
 
 
+class Uncalled:
+    """What becomes a task by being called: a function with ``@task``."""
+
+    def refuse(self, where: str = "") -> NoReturn:
+        """Raises :class:`BadArgument`: it stands in the place of a task or a result."""
+        name = getattr(self, "__name__", "it")
+        raise BadArgument(f"{where}{name} is a function with @task, and a task only where it is called. Call it: {name}(...)")
+
+
 def connect(upstream: Connectable, downstream: Connectable) -> None:
     """Every endpoint of ``downstream`` waits for every endpoint of ``upstream``; an edge that exists already is no error."""
     for first in _endpoints(upstream):
@@ -131,16 +140,10 @@ def _endpoints(side: Any) -> Iterator[Dependency]:
     elif isinstance(side, (list, tuple)):
         for item in side:
             yield from _endpoints(item)
-    elif hasattr(side, "function"):
-        raise BadArgument(uncalled(side))
+    elif isinstance(side, Uncalled):
+        side.refuse()
     else:
         raise BadArgument(
             f"{side!r} cannot be part of a dependency: only tasks, task groups, results of tasks and lists of these can. "
             "If it is a function with @task, call it first."
         )
-
-
-def uncalled(function: Any) -> str:
-    """What is wrong with a function with ``@task`` in the place of a task."""
-    name = function.function.__name__
-    return f"{name} is a function with @task, and a task only where it is called. Call it: {name}() >> ... (arguments included)"

@@ -18,7 +18,7 @@ from evenflow.sdk.xcomarg import RETURN_VALUE, XComArg
 UNPACKED = ""  # the name of the only input of expand_kwargs()
 
 
-class Expansion:
+class ExpandedInputs:
     """``inputs`` by argument: one instance for each combination. With ``unpack`` the only one, :data:`UNPACKED`, has dicts of
     arguments, one for each instance. ``owner`` begins messages; ``taken`` are the arguments that all instances share.
     """

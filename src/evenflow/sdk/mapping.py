@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.core import model
 from evenflow.errors import BadMapping
 from evenflow.sdk import scope
-from evenflow.sdk.expansion import Expansion
+from evenflow.sdk.expansion import ExpandedInputs
 from evenflow.sdk.sequences import Results
 from evenflow.sdk.task import Task
 from evenflow.sdk.taskgroup import TaskGroup
@@ -17,7 +17,7 @@ from evenflow.sdk.xcomarg import RETURN_VALUE, XComArg
 
 if TYPE_CHECKING:
     from evenflow.sdk.dag import DAG
-    from evenflow.sdk.operators import BaseOperator
+    from evenflow.sdk.operator import BaseOperator
 
 
 class MappedOperator(Task):
@@ -48,7 +48,7 @@ class MappedOperator(Task):
                 f"{self.qualified_name} is inside the mapped group {around.group_id!r} and cannot be mapped itself: it already has "
                 "an instance for each index of the group. Map over combinations in the group's expand(), or move the task outside."
             )
-        self.expansion = Expansion(self.qualified_name, inputs, unpack=unpack, taken=shared)
+        self.expansion = ExpandedInputs(self.qualified_name, inputs, unpack=unpack, taken=shared)
         self.shared, self.template_ext = shared, template_ext
         self._kind, self._is_async = kind, is_async
         self._build = build
@@ -70,7 +70,7 @@ class MappedOperator(Task):
         return super().cleans_up() or self._is_async
 
     def preloads(self) -> tuple[str, ...]:
-        from evenflow.sdk.operators import FOR_ASYNC
+        from evenflow.sdk.operator import FOR_ASYNC
 
         modules = self._kind.modules_of_tries(bool(self.shared.get("deferrable")))
         return (*modules, *(FOR_ASYNC if self._is_async else ()))

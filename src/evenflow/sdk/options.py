@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 from evenflow.core.callbacks import OF_TASKS
 from evenflow.core.likeness import did_you_mean, meant_or
 from evenflow.core.limits import MAX_LOSSES
-from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, WAITING_HOLDS, RetryRule
+from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, WAITING_HOLDS, RetryRuleSpec
 from evenflow.core.retry import MAX_DELAY_S
 from evenflow.core.spec_size import check_own
 from evenflow.core.trigger_rules import TriggerRule
@@ -68,7 +68,7 @@ class TaskOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class TaskSettings:
     """Checked :class:`TaskOptions`. The fields are those of ``TaskSpec``, but for what is only for the process of a try, and for
     the weight, whose rule is not applied yet.
     """
@@ -78,7 +78,7 @@ class Settings:
     retry_exponential_backoff: float = 0.0
     max_retry_delay: float | None = None
     retry_jitter: float = 0.0
-    retry_rules: tuple[RetryRule, ...] = ()
+    retry_rules: tuple[RetryRuleSpec, ...] = ()
     infrastructure_retries: int = MAX_LOSSES
     execution_timeout: float | None = None
     execution_timeout_counts_waiting: bool = True
@@ -115,7 +115,7 @@ OWN_OPTIONS = frozenset(TaskOptions.__annotations__)
 OPTION_NAMES = OWN_OPTIONS | TASK_SETTINGS.keys()
 
 
-def check_options(options: Mapping[str, Any], where: str, kind: type | None = None) -> Settings:
+def check_options(options: Mapping[str, Any], where: str, kind: type | None = None) -> TaskSettings:
     """Raises :class:`BadSetting`, its message beginning with ``where``, for a name that is no setting or a value that is not
     allowed. ``kind`` is that of the task, whose own arguments may be meant by a name.
     """
@@ -127,15 +127,15 @@ def check_options(options: Mapping[str, Any], where: str, kind: type | None = No
             continue
         elif not is_harmless(TASK_SETTINGS, name, value, where):
             raise BadSetting(f"{where}: there is no setting {name!r}. {_suggestion(name, kind)}")
-    return Settings(**values)
+    return TaskSettings(**values)
 
 
-def changed(settings: Settings, name: str, value: Any, where: str) -> Settings:
+def changed(settings: TaskSettings, name: str, value: Any, where: str) -> TaskSettings:
     """With one option given another value. Raises :class:`BadSetting` as :func:`check_options` does."""
     return replace(settings, **{_FIELDS.get(name, name): _checked(name, value, where)})
 
 
-def option_of(settings: Settings, name: str) -> Any:
+def option_of(settings: TaskSettings, name: str) -> Any:
     """What an option is, by its name for authors."""
     return getattr(settings, _FIELDS.get(name, name))
 
@@ -273,7 +273,7 @@ def _share(value: Any) -> float:
     return float(value)
 
 
-def _policy(value: Any) -> tuple[RetryRule, ...]:
+def _policy(value: Any) -> tuple[RetryRuleSpec, ...]:
     if value is None:
         return ()
     if not isinstance(value, ExceptionRetryPolicy):

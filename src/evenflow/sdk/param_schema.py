@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core.likeness import meant_or
-from evenflow.core.model import Param
+from evenflow.core.model import RunParamSpec
 from evenflow.core.params import resolve_params
 from evenflow.errors import BadSetting, ParamError
 
@@ -42,7 +42,7 @@ def check_schema(schema: Mapping[str, Any], where: str) -> None:
         raise BadSetting(f"{where}: {str(error).rstrip('.')}. This is no JSON Schema.") from None
 
 
-def checked_params(specs: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
+def checked_params(specs: Mapping[str, RunParamSpec], given: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every parameter. Raises :class:`ParamError` for the first that is unknown, missing, or does not fit."""
     values = resolve_params(specs, given)
     for name, spec in specs.items():
@@ -152,7 +152,7 @@ def _fits_several(error: ValidationError) -> bool:
     return any(not alternative for alternative in error.kind.value)
 
 
-def _example(name: str, spec: Param) -> str:
+def _example(name: str, spec: RunParamSpec) -> str:
     """What to type instead, where the schema shows it."""
     for candidate in (*spec.schema.get("examples", ()), *spec.schema.get("enum", ()), spec.default, spec.schema.get("minimum")):
         if candidate is not None and problem_of_value(candidate, spec.schema) is None:

@@ -25,11 +25,11 @@ class Param:
         self.description = description
         self.schema = schema
 
-    def to_spec(self, where: str) -> model.Param:
+    def to_spec(self, where: str) -> model.RunParamSpec:
         """Raises :class:`BadSetting`, its message beginning with ``where``, for a schema or a default that makes no sense."""
         check_schema(self.schema, where)
         if self.default is _MISSING:
-            return model.Param(schema=self.schema, required=True, description=self.description)
+            return model.RunParamSpec(schema=self.schema, required=True, description=self.description)
         try:
             default, schema = json.loads(json.dumps([self.default, self.schema], allow_nan=False))
         except (TypeError, ValueError) as error:
@@ -39,7 +39,7 @@ class Param:
         problem = problem_of_value(default, schema)
         if problem:
             raise BadSetting(f"{where}: the default {problem}")
-        return model.Param(default=default, schema=schema, description=self.description)
+        return model.RunParamSpec(default=default, schema=schema, description=self.description)
 
 
 class ParamRef(Reference):
@@ -65,7 +65,7 @@ class RunParams(dict[str, Any]):
         raise KeyError(_unknown(name, self))
 
 
-def params_to_spec(params: Mapping[str, Any], where: str) -> dict[str, model.Param]:
+def params_to_spec(params: Mapping[str, Any], where: str) -> dict[str, model.RunParamSpec]:
     """A plain value is a parameter with that default and no rule."""
     specs = {}
     for name, value in params.items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from evenflow.errors import BadArgument
 
 if TYPE_CHECKING:
     from evenflow.sdk.xcomarg import XComArg
@@ -15,6 +17,9 @@ else:
     _Anything = object
 
 
+T = TypeVar("T")
+
+
 class Reference(_Anything):  # type: ignore[misc]
     """Stands for a value that is known when the task runs."""
 
@@ -22,17 +27,44 @@ class Reference(_Anything):  # type: ignore[misc]
         """The results of tasks that it is made of: whoever uses it waits for them."""
         return iter(())
 
+    if not TYPE_CHECKING:  # to a type checker it is the value itself
+
+        def __str__(self) -> NoReturn:
+            """Raises :class:`BadArgument`: a text that is made while the file is loaded would have this object's name in it."""
+            raise BadArgument(
+                f"{self!r} cannot be part of a text here: its value is known only when the DAG runs. Give it to the task as an "
+                "argument and make the text there, or write a template: \"... {{ ti.xcom_pull('task') }}\", {{ params.name }}. "
+                "To see what it is, print(repr(...))."
+            )
+
+        def __format__(self, how: str) -> NoReturn:
+            str(self)
+
+        def _compute(self, *others: object) -> NoReturn:
+            """Raises :class:`BadArgument`."""
+            raise BadArgument(
+                f"{self!r} cannot be computed with here: its value is known only when the DAG runs. Do it in the task that uses it."
+            )
+
+        __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _compute
+        __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __contains__ = _compute
+
 
 def references(value: Any) -> Iterator[Reference]:
     """All references in ``value``, which may be nested in lists, tuples and dicts."""
-    if isinstance(value, Reference):
+    return found_in(value, Reference)
+
+
+def found_in(value: Any, kind: type[T]) -> Iterator[T]:
+    """All of this kind in ``value``, which may be nested in lists, tuples and dicts."""
+    if isinstance(value, kind):
         yield value
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from references(item)
+            yield from found_in(item, kind)
     elif isinstance(value, dict):
         for item in value.values():
-            yield from references(item)
+            yield from found_in(item, kind)
 
 
 def resolve(value: Any, pull: Callable[[Reference], Any]) -> Any:

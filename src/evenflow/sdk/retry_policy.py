@@ -37,7 +37,7 @@ class RetryRule:
     reason: str | None = None
     match_subclasses: bool = True
 
-    def to_spec(self) -> model.RetryRule:
+    def to_spec(self) -> model.RetryRuleSpec:
         """Raises :class:`BadSetting`."""
         given = [self.exception] if isinstance(self.exception, (str, type)) else self.exception
         delay = self.retry_delay.total_seconds() if isinstance(self.retry_delay, timedelta) else self.retry_delay
@@ -47,7 +47,7 @@ class RetryRule:
             raise BadSetting(f"retries of a RetryRule must be from 0 to {MAX_RETRIES}, not {self.retries!r}")
         if not isinstance(given, (list, tuple)) or not given:
             raise BadSetting(_WANTED.format(given))
-        return model.RetryRule(
+        return model.RetryRuleSpec(
             exceptions=tuple(map(_name, given)),
             action=_action(self.action).value,
             delay=None if delay is None else float(delay),
@@ -64,7 +64,7 @@ class ExceptionRetryPolicy:
     rules: Sequence[RetryRule]
     default: RetryAction | str = RetryAction.DEFAULT
 
-    def to_spec(self) -> tuple[model.RetryRule, ...]:
+    def to_spec(self) -> tuple[model.RetryRuleSpec, ...]:
         """Raises :class:`BadSetting`."""
         if len(self.rules) > MAX_RETRY_RULES:
             raise BadSetting(f"a retry policy may have {MAX_RETRY_RULES} rules, not {len(self.rules)}")
@@ -72,7 +72,7 @@ class ExceptionRetryPolicy:
             if not isinstance(rule, RetryRule):
                 raise BadSetting(f"rules of a retry policy must be RetryRule(...), not {rule!r}")
         default = _action(self.default)
-        last = () if default is RetryAction.DEFAULT else (model.RetryRule(action=default.value),)
+        last = () if default is RetryAction.DEFAULT else (model.RetryRuleSpec(action=default.value),)
         return (*(rule.to_spec() for rule in self.rules), *last)
 
 

@@ -1,29 +1,28 @@
-"""Setups make what other tasks need, teardowns remove it: ``@setup``, ``@teardown``, and ``with`` for what lies between."""
+"""Setups make what other tasks need, teardowns remove it, and ``with`` marks what lies between."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import BadArgument
 from evenflow.sdk.edges import Dependency
 
 if TYPE_CHECKING:
-    from evenflow.sdk.decorators import TaskFunction
     from evenflow.sdk.task import Task
 
 
 Role = Literal["setup", "teardown", "decisive_teardown"]  # the last fails the run when it fails
 
 
-class Scope:
+class SetupScope:
     """One ``with setup_or_teardown:``. What is defined inside comes after the setups and before the teardowns: edges are made for
     what has no upstream, or no downstream, inside.
     """
 
-    def __init__(self, task: Task, around: Scope | None) -> None:
+    def __init__(self, task: Task, around: SetupScope | None) -> None:
         if not task.is_setup and not task.is_teardown:
             raise BadArgument(
                 f"{task.qualified_name} is no setup and no teardown, so `with` has no meaning for it. Mark it: .as_setup() or "
@@ -51,18 +50,18 @@ class Scope:
             _nest(self, self.around)
 
 
-def _nest(inner: Scope, outer: Scope) -> None:
+def _nest(inner: SetupScope, outer: SetupScope) -> None:
     for setup_task in outer.setups:
         setup_task.set_downstream([task for task in inner.setups if task is not setup_task])
     for teardown_task in outer.teardowns:
         teardown_task.set_upstream([task for task in inner.teardowns if task is not teardown_task])
 
 
-_open: ContextVar[Scope | None] = ContextVar("evenflow_setup_scope", default=None)
+_open: ContextVar[SetupScope | None] = ContextVar("evenflow_setup_scope", default=None)
 
 
-def enter(task: Task) -> Scope:
-    scope = Scope(task, _open.get())
+def enter(task: Task) -> SetupScope:
+    scope = SetupScope(task, _open.get())
     _open.set(scope)
     return scope
 
@@ -116,35 +115,3 @@ def _tasks(setups: Any) -> Iterable[Task]:
         return
     for each in setups:
         yield from _tasks(each)
-
-
-@overload
-def setup(function: TaskFunction[..., Any]) -> TaskFunction[..., Any]: ...
-@overload
-def setup(function: Callable[..., Any]) -> TaskFunction[..., Any]: ...
-def setup(function: Any) -> TaskFunction[..., Any]:
-    """Makes each call of the function a setup; without ``@task`` below it is a Python task."""
-    return _task_function("setup", function).in_role("setup")
-
-
-@overload
-def teardown(function: Callable[..., Any], /) -> TaskFunction[..., Any]: ...
-@overload
-def teardown(*, on_failure_fail_dagrun: bool = False) -> Callable[[Callable[..., Any]], TaskFunction[..., Any]]: ...
-def teardown(function: Any = None, /, *, on_failure_fail_dagrun: bool = False) -> Any:
-    """Makes each call of the function a teardown. It runs once all upstream has ended, if a setup succeeded that is directly
-    upstream of it. With ``on_failure_fail_dagrun`` the run fails when it fails.
-    """
-    role: Role = "decisive_teardown" if on_failure_fail_dagrun else "teardown"
-    if function is None:
-        return lambda decorated: _task_function("teardown", decorated).in_role(role)
-    return _task_function("teardown", function).in_role(role)
-
-
-def _task_function(name: str, function: Any) -> TaskFunction[..., Any]:
-    from evenflow.sdk.decorators import TaskFunction, task
-    from evenflow.sdk.taskgroup import GroupFunction
-
-    if isinstance(function, GroupFunction):
-        raise BadArgument(f"@{name} cannot mark the task group {function.function.__name__}(). Mark the tasks inside it.")
-    return function if isinstance(function, TaskFunction) else task(function)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.core.callbacks import OF_DAGS
 from evenflow.core.likeness import meant_or
 from evenflow.core.limits import MAX_MAP_LENGTH
-from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, Param, Schedule, TaskSpec
+from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, RunParamSpec, Schedule, TaskSpec
 from evenflow.core.spec_size import LINKS, check_size
 from evenflow.core.timetable import TICKING
 from evenflow.core.trigger_rules import TriggerRule
@@ -23,11 +23,11 @@ from evenflow.sdk.airflow_settings import DAG_OPTIONS, is_harmless
 from evenflow.sdk.assets import Asset, AssetAlias, AssetOrTimeSchedule, condition_of, declared
 from evenflow.sdk.deadlines import checked_deadlines
 from evenflow.sdk.default_timezone import default_timezone, default_zone
-from evenflow.sdk.flow_rules import check_flow
-from evenflow.sdk.graph import topological_order, upstream_indexes
+from evenflow.sdk.graph import check_flow, topological_order, upstream_indexes
 from evenflow.sdk.limits import MAX_FAILED_RUNS, MAX_RUN_SECONDS
 from evenflow.sdk.options import DISPLAY_NAME, TaskOptions, check_options, is_display_name
 from evenflow.sdk.params import params_to_spec
+from evenflow.sdk.partials import check_partials
 from evenflow.sdk.timetables import schedule_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Header:
     default_args: dict[str, Any]
 
     @property
-    def params(self) -> dict[str, Param]:
+    def params(self) -> dict[str, RunParamSpec]:
         return self.spec.params
 
 
@@ -266,7 +266,7 @@ def _max_active_runs(given: Mapping[str, Any], schedule: Schedule, where: str) -
     return 1
 
 
-def _check_runnable(schedule: Schedule, params: Mapping[str, Param], where: str) -> None:
+def _check_runnable(schedule: Schedule, params: Mapping[str, RunParamSpec], where: str) -> None:
     """A run that nobody triggers has nobody to give it values."""
     missing = [name for name, param in params.items() if param.required]
     if schedule.kind != "manual" and missing:
@@ -279,6 +279,7 @@ def compile_spec(dag: DAG) -> DagSpec:
     """Raises a :class:`DagError` for a cycle, an empty group with edges, or more than the limits allow."""
     import dataclasses
 
+    check_partials(dag)
     upstream = upstream_indexes(dag)
     tasks = list(dag.task_dict.values())
     check_flow(dag, upstream)

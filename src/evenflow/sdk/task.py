@@ -10,9 +10,10 @@ from evenflow.errors import WrongDag
 from evenflow.sdk import scope, setup_teardown
 from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless
 from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
-from evenflow.sdk.edges import Dependency, connect
-from evenflow.sdk.options import OPTION_NAMES, OWN_OPTIONS, Settings, changed, check_id, check_options, option_of
-from evenflow.sdk.xcomarg import XComArg, references
+from evenflow.sdk.edges import Dependency, Uncalled, connect
+from evenflow.sdk.options import OPTION_NAMES, OWN_OPTIONS, TaskSettings, changed, check_id, check_options, option_of
+from evenflow.sdk.references import found_in, references
+from evenflow.sdk.xcomarg import XComArg
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from evenflow.core import model
     from evenflow.sdk.dag import DAG
-    from evenflow.sdk.operators import BaseOperator
+    from evenflow.sdk.operator import BaseOperator
     from evenflow.sdk.taskgroup import TaskGroup
 
 
@@ -37,7 +38,7 @@ class Task(Dependency):
     on_failure_fail_dagrun = False  # of a teardown: when it fails, the run does
     returns_dict = False  # as its function says, so that items of the result can be pulled by key
     is_made = False  # it has joined its DAG; a try's own copy is free again
-    task_settings: Settings
+    task_settings: TaskSettings
 
     def __init__(
         self, *, task_id: str, operator: str, dag: DAG | None, group: TaskGroup | None, options: Mapping[str, Any]
@@ -154,6 +155,10 @@ class Task(Dependency):
         return XComArg(self)
 
     @property
+    def dag_id(self) -> str:
+        return self.dag.dag_id
+
+    @property
     def qualified_name(self) -> str:
         """How messages name the task."""
         return f"DAG {self.dag.dag_id!r}, task {self.task_id!r}"
@@ -181,7 +186,7 @@ class Task(Dependency):
         setup_teardown.mark_teardown(self, setups, on_failure_fail_dagrun)
         return self
 
-    def __enter__(self) -> setup_teardown.Scope:
+    def __enter__(self) -> setup_teardown.SetupScope:
         return setup_teardown.enter(self)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -189,6 +194,8 @@ class Task(Dependency):
 
     def join_dag(self, *arguments: Any) -> None:
         """Adds the task to its DAG, downstream of every task that ``arguments`` refer to."""
+        for function in found_in(arguments, Uncalled):
+            function.refuse(f"{self.qualified_name}: ")
         self.dag.add_task(self)
         setup_teardown.defined(self)
         for reference in references(arguments):
@@ -208,7 +215,9 @@ class Task(Dependency):
         return f"<task {self.task_id!r}>"
 
 
-_FIXED = frozenset({"task_id", "dag", "task_group", "task_type", "task_settings", "upstream_tasks", "downstream_tasks", "is_made"})
+_FIXED = frozenset(
+    {"task_id", "dag_id", "dag", "task_group", "task_type", "task_settings", "upstream_tasks", "downstream_tasks", "is_made"}
+)
 
 
 def named(task: Task) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from evenflow.errors import BadArgument, BadMapping, BadSetting, WrongDag
 from evenflow.sdk import scope
 from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
 from evenflow.sdk.edges import Dependency, connect
-from evenflow.sdk.expansion import UNPACKED, Expansion
+from evenflow.sdk.expansion import UNPACKED, ExpandedInputs
 from evenflow.sdk.options import check_id, check_options
 from evenflow.sdk.references import Reference, references
 from evenflow.sdk.signature import Signature
@@ -44,7 +44,7 @@ class TaskGroup(Dependency):
         parent_group: TaskGroup | None = None,
         dag: DAG | None = None,
         add_suffix_on_collision: bool = False,
-        expansion: Expansion | None = None,
+        expansion: ExpandedInputs | None = None,
     ) -> None:
         dag = dag or (parent_group.dag if parent_group else scope.current_dag())
         if dag is None:
@@ -153,21 +153,23 @@ class GroupFunction(Generic[P, R]):
         """The arguments that are the same for every index; go on with ``.expand(...)``."""
         return GroupFunction(self.function, self.options, {**self.shared, **arguments})
 
-    def expand(self, **inputs: Any) -> R:
+    def expand(self, *unnamed: Never, **inputs: Any) -> R:
         """A mapped group: its tasks have one instance for each combination of the ``inputs``, the last of them varying fastest, and
         each index proceeds on its own. Inside the function an argument of ``inputs`` stands for its element.
         """
+        if unnamed:
+            raise BadMapping(f"{self._owner}: expand() takes what to map over by the name of its argument. Type: .expand(name=...)")
         for name in inputs:
             if name in self.shared:
                 raise BadMapping(f"{self._owner}: {name!r} is given to both partial() and expand(). Remove one.")
-        return self._expanded(Expansion(self._owner, inputs, unpack=False, taken=self.shared), list(inputs))
+        return self._expanded(ExpandedInputs(self._owner, inputs, unpack=False, taken=self.shared), list(inputs))
 
     def expand_kwargs(self, kwargs: Any) -> R:
         """As :meth:`expand`, over a list of dicts of arguments, or a result that is one: an index for each dict."""
         names = [name for name in inspect.signature(self.function).parameters if name not in self.shared]
-        return self._expanded(Expansion(self._owner, {UNPACKED: kwargs}, unpack=True, taken=self.shared), names)
+        return self._expanded(ExpandedInputs(self._owner, {UNPACKED: kwargs}, unpack=True, taken=self.shared), names)
 
-    def _expanded(self, expansion: Expansion, names: list[str]) -> R:
+    def _expanded(self, expansion: ExpandedInputs, names: list[str]) -> R:
         Signature.of(self.function).check((), {**self.shared, **dict.fromkeys(names)}, self._owner)
         arguments = {name: GroupArgument(expansion, name) for name in names}
         return self._make(expansion, lambda group: self.function(**{**self.shared, **arguments}))  # type: ignore[call-arg]
@@ -180,7 +182,7 @@ class GroupFunction(Generic[P, R]):
     def _group_id(self) -> str:
         return str(self.options.get("group_id") or getattr(self.function, "__name__", "group"))
 
-    def _make(self, expansion: Expansion | None, define: Callable[[TaskGroup], R]) -> R:
+    def _make(self, expansion: ExpandedInputs | None, define: Callable[[TaskGroup], R]) -> R:
         options = {name: value for name, value in self.options.items() if name != "group_id"}
         options.setdefault("tooltip", (self.function.__doc__ or "").strip())
         with TaskGroup(self._group_id, add_suffix_on_collision=True, expansion=expansion, **options) as group:
@@ -191,7 +193,7 @@ class GroupFunction(Generic[P, R]):
 class GroupArgument(Reference):
     """An argument of a mapped group's function: in each index another element of what the group is expanded over."""
 
-    def __init__(self, expansion: Expansion, name: str) -> None:
+    def __init__(self, expansion: ExpandedInputs, name: str) -> None:
         self.expansion, self.name = expansion, name
 
     def __iter__(self) -> NoReturn:
@@ -204,7 +206,7 @@ class GroupArgument(Reference):
         return f"<argument {self.name!r} of {self.expansion.owner[0].lower()}{self.expansion.owner[1:]}>"
 
 
-def references_of(expansion: Expansion | None) -> Iterator[Any]:
+def references_of(expansion: ExpandedInputs | None) -> Iterator[Any]:
     """The results that a group is expanded over, also inside a literal."""
     for reference in references(expansion.inputs) if expansion is not None else ():
         yield from reference.sources()

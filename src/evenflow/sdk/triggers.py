@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from evenflow.errors import BadDeferral, NoContext
 from evenflow.sdk.clock import clock
+from evenflow.sdk.logged import Logged
 
 _LOOK_AGAIN_S = 60.0  # at the clock of the host, which may have been set
 
@@ -33,7 +34,7 @@ class TriggerEvent:
     payload: Any = None
 
 
-class BaseTrigger:
+class BaseTrigger(Logged):
     """Subclass it and write ``run``, an async generator; its first :class:`TriggerEvent` ends it.
 
     ``run`` must not block: it shares its thread with other triggers. An exception means that the trigger failed: it is begun anew

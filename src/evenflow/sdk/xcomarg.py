@@ -14,7 +14,7 @@ from evenflow.sdk.sequences import Combinable
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from evenflow.sdk.setup_teardown import Scope
+    from evenflow.sdk.setup_teardown import SetupScope
     from evenflow.sdk.task import Task
 
 __all__ = ["RETURN_VALUE", "Reference", "XComArg", "item_key", "references", "resolve", "source_key"]
@@ -60,7 +60,7 @@ class XComArg(Dependency, Combinable):
         self.task.as_teardown(setups=setups, on_failure_fail_dagrun=on_failure_fail_dagrun)
         return self
 
-    def __enter__(self) -> Scope:
+    def __enter__(self) -> SetupScope:
         return self.task.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:

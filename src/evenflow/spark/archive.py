@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import SparkUnavailable
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark.java import Java, find_java
 from evenflow.spark.limits import ARCHIVE_WRITTEN
 

@@ -25,7 +25,7 @@ from evenflow.spark.java import find_java
 from evenflow.spark.limits import JVM_DEATH_SHOWS, JVM_ENDS
 from evenflow.spark.properties import SUBMIT_ARGUMENTS, submit_arguments
 from evenflow.spark.scratch import scratch_directory
-from evenflow.spark.target import Target
+from evenflow.spark.target import SparkTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def classic_session(target: Target, app_name: str) -> Iterator[SparkSession]:
+def classic_session(target: SparkTarget, app_name: str) -> Iterator[SparkSession]:
     """A session on a local master or a cluster. Raises :class:`SparkUnavailable` when its JVM dies or another session is active."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession

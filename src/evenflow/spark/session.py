@@ -10,13 +10,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import SparkNotInstalled, SparkUnavailable
-from evenflow.sdk.connections import Connection, env_name
+from evenflow.sdk.secrets.connections import Connection, env_name
 from evenflow.spark.classic import classic_session
 from evenflow.spark.environment import environment
 from evenflow.spark.limits import LISTENS
 from evenflow.spark.progress import Progress, classic_progress, connect_progress
 from evenflow.spark.shipping import ship_local_modules
-from evenflow.spark.target import Target, target_of
+from evenflow.spark.target import SparkTarget, target_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def session_for(conn: Connection, *, app_name: str, conf: Mapping[str, str], pro
 
 
 @contextmanager
-def _connect_session(target: Target, app_name: str) -> Iterator[SparkSession]:
+def _connect_session(target: SparkTarget, app_name: str) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     options: dict[str, Any] = dict(target.conf)
@@ -50,7 +50,7 @@ def _connect_session(target: Target, app_name: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _require_pyspark(target: Target) -> None:
+def _require_pyspark(target: SparkTarget) -> None:
     needed = ["pyspark", "grpc", "pandas", "pyarrow"] if target.connect else ["pyspark"]
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
@@ -60,7 +60,7 @@ def _require_pyspark(target: Target) -> None:
         )
 
 
-def _require_listener(target: Target, conn_id: str) -> None:
+def _require_listener(target: SparkTarget, conn_id: str) -> None:
     """Spark would retry for minutes before it says that nobody is there."""
     if target.address is None:
         return

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 from evenflow.errors import SettingsError
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark.limits import DRIVER_MEMORY, SHUFFLE_PARTITIONS
 
 CONNECT_PORT = 15002
@@ -36,7 +36,7 @@ _ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "1
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SparkTarget:
     """``url`` goes to ``builder.remote`` when ``connect``, else to ``builder.master``; ``address`` is where it must listen."""
 
     url: str
@@ -47,7 +47,7 @@ class Target:
     address: tuple[str, int] | None = None
 
 
-def target_of(conn: Connection, conf: Mapping[str, str], *, cpus: int) -> Target:
+def target_of(conn: Connection, conf: Mapping[str, str], *, cpus: int) -> SparkTarget:
     """The target that ``conn`` names, with a task's ``conf``; ``cpus`` is what this process may use.
 
     Raises :class:`SettingsError` on an unknown scheme or extra.
@@ -74,9 +74,9 @@ def target_of(conn: Connection, conf: Mapping[str, str], *, cpus: int) -> Target
             )
 
 
-def _local(cores: str, extra: Mapping[str, str], conf: Mapping[str, str], cpus: int) -> Target:
+def _local(cores: str, extra: Mapping[str, str], conf: Mapping[str, str], cpus: int) -> SparkTarget:
     partitions = max(SHUFFLE_PARTITIONS, 2 * (cpus if cores == "*" else int(cores)))
-    return Target(
+    return SparkTarget(
         url=f"local[{cores}]",
         local=True,
         conf={**_ON_LOOPBACK, "spark.sql.shuffle.partitions": str(partitions), **_driver(extra), **conf},
@@ -85,9 +85,9 @@ def _local(cores: str, extra: Mapping[str, str], conf: Mapping[str, str], cpus: 
     )
 
 
-def _cluster(conn: Connection, conf: Mapping[str, str]) -> Target:
+def _cluster(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
     host, port = _host(conn), conn.port or MASTER_PORT
-    return Target(
+    return SparkTarget(
         url=f"spark://{_bracketed(host)}:{port}",
         conf={**(_ON_LOOPBACK if _is_loopback(host) else {}), **_driver(conn.extra), **conf},
         environ={"PYSPARK_PYTHON": conn.extra["python"]} if "python" in conn.extra else {},
@@ -95,11 +95,11 @@ def _cluster(conn: Connection, conf: Mapping[str, str]) -> Target:
     )
 
 
-def _connect(conn: Connection, conf: Mapping[str, str]) -> Target:
+def _connect(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
     host, port = _host(conn), conn.port or CONNECT_PORT
     written = urlsplit(conn.uri).path.strip("/")  # ";token=..." where Spark itself wants it
     params = [f";{key}={quote(value)}" for key, value in conn.extra.items() if not key.startswith("spark.")]
-    return Target(
+    return SparkTarget(
         url=f"sc://{_bracketed(host)}:{port}/{written}{''.join(params)}",
         connect=True,
         conf={**_spark_conf(conn.extra), **conf},

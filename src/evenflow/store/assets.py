@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import AsyncConnection
-from psycopg.rows import args_row, dict_row
+from psycopg.rows import dict_row, kwargs_row
 
+from evenflow.contracts.rest.assets import Emitted
 from evenflow.core.assets import Leaf
 from evenflow.core.model import AssetSpec
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
 Row = dict[str, Any]
-
-
-class Emitted(NamedTuple):
-    """``dag_ids``: the DAGs in whose queues the event is."""
-
-    event_id: int
-    at: datetime
-    dag_ids: list[str]
 
 
 async def register(conn: Conn, assets: Sequence[AssetSpec]) -> None:
@@ -69,7 +61,7 @@ async def list_run_events(conn: Conn, run_key: int, *, limit: int) -> list[Row]:
 
 async def emit_event(conn: Conn, asset: str, *, extra: Mapping[str, Any], actor: str) -> Emitted | None:
     """An event by hand; None when there is no such asset."""
-    cursor = conn.cursor(row_factory=args_row(Emitted))
+    cursor = conn.cursor(row_factory=kwargs_row(Emitted))
     names = {"asset": asset, "extra": json.dumps(extra), "actor": actor}
     return await (await cursor.execute(sql("assets/emit_event"), names)).fetchone()
 

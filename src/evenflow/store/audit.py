@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection, IsolationLevel
 
 from evenflow.contracts.limits import FINDINGS
+from evenflow.contracts.rest.audit import Finding
 from evenflow.store.rows import Conn, Rows, execute, row_of
 from evenflow.store.sql import sql
 
@@ -31,15 +32,6 @@ _RULES = {
     "gate": "audit/find_wrong_gates",
     "forgotten": "audit/find_waiting_runs",
 }
-
-
-class Finding(NamedTuple):
-    """Something that is not as it should be. ``object`` names it as people do."""
-
-    kind: str  # limit, overdrawn, lane, stranded, task, dispatch, holds, deferral, run, counter, gate, forgotten
-    object: str
-    found: str
-    expected: str
 
 
 class LostWakeup(NamedTuple):
@@ -87,7 +79,7 @@ def audit(conn: Conn) -> list[Finding]:
             found = {kind: conn.execute(sql(rule), {"most": FINDINGS}).fetchall() for kind, rule in _RULES.items()}
     finally:
         conn.isolation_level, conn.read_only = before
-    return [Finding(kind, *row) for kind, rows in found.items() for row in rows]
+    return [Finding(kind=kind, object=row[0], found=row[1], expected=row[2]) for kind, rows in found.items() for row in rows]
 
 
 async def audit_async(conn: AsyncConnection[Any]) -> list[Finding]:
@@ -103,7 +95,7 @@ async def audit_async(conn: AsyncConnection[Any]) -> list[Finding]:
     finally:
         await conn.set_isolation_level(before[0])
         await conn.set_read_only(before[1])
-    return [Finding(kind, *row) for kind, rows in found.items() for row in rows]
+    return [Finding(kind=kind, object=row[0], found=row[1], expected=row[2]) for kind, rows in found.items() for row in rows]
 
 
 def find_lost_wakeups(conn: Conn, *, after: tuple[int, int], most: int) -> Rows[LostWakeup]:

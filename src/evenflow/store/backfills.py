@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
-from evenflow.core.timetable import Run
+from evenflow.core.timetable import TimetableRun
 from evenflow.store.columns import instants, texts
 from evenflow.store.instant import Row, read
 from evenflow.store.notify import INBOX
@@ -17,7 +17,7 @@ from evenflow.store.sql import sql
 Conn = AsyncConnection[Any]
 
 
-class Backfill(NamedTuple):
+class NewBackfill(NamedTuple):
     dag_id: str
     from_date: datetime
     to_date: datetime
@@ -35,7 +35,7 @@ async def find_existing(conn: Conn, *, dag_id: str, from_date: datetime, to_date
     return {row["logical_date"]: (row["run_id"], row["state"]) for row in rows}
 
 
-async def insert(conn: Conn, backfill: Backfill, runs: Sequence[tuple[Run, str | None]]) -> int | None:
+async def insert(conn: Conn, backfill: NewBackfill, runs: Sequence[tuple[TimetableRun, str | None]]) -> int | None:
     """The number of a new backfill; null when the DAG has one that is not over. ``runs`` in their order, each with the reason why
     it is passed over, or None.
     """

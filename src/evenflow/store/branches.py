@@ -9,7 +9,7 @@ from evenflow.store.columns import arrays, numbers
 from evenflow.store.rows import Conn, Rows, execute, row_of
 
 
-class Decision(NamedTuple):
+class BranchDecision(NamedTuple):
     task_index: int  # of the branch
     map_index: int
     skipped: list[int]  # task indexes
@@ -22,6 +22,6 @@ def keep(conn: Conn, decisions: Sequence[tuple[int, int, int, Sequence[int]]]) -
     execute(conn, "branches/keep", params)
 
 
-def read_standing(conn: Conn, run_key: int) -> Rows[Decision]:
+def read_standing(conn: Conn, run_key: int) -> Rows[BranchDecision]:
     """The decisions of a run whose branch is a success."""
-    return Rows(execute(conn, "branches/read_standing", {"run_key": run_key}), row_of(Decision))
+    return Rows(execute(conn, "branches/read_standing", {"run_key": run_key}), row_of(BranchDecision))

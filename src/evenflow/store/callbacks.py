@@ -10,7 +10,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, dict_row
 
-from evenflow.core.callbacks import CALLBACK_DAG, Call
+from evenflow.core.callbacks import CALLBACK_DAG, CallbackCall
 from evenflow.store.columns import floats, numbers, texts
 from evenflow.store.rows import Conn, execute
 from evenflow.store.sql import sql
@@ -42,7 +42,7 @@ class ClaimedCall(NamedTuple):
     ended_at: datetime | None
 
 
-def insert_runs(conn: Conn, calls: Sequence[Call]) -> None:
+def insert_runs(conn: Conn, calls: Sequence[CallbackCall]) -> None:
     """A queued run for each call."""
     run_keys, tasks, maps, tries, events, positions, states, reasons = zip(*calls, strict=True)
     params = {

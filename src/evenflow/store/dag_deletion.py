@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 
 from evenflow.core.limits import DELETED_AT_ONCE, INSTANCES_AT_ONCE
-from evenflow.store import operators
+from evenflow.store import events, operators
 from evenflow.store.columns import texts
 from evenflow.store.sql import sql
 
@@ -35,9 +35,9 @@ class LogGarbage(NamedTuple):
     in_use: bool
 
 
-async def delete_dag(conn: Conn, dag_id: str, *, dry_run: bool = False) -> Deletion:
-    """Deletes its runs in batches, each a transaction; when that is interrupted, the rest goes when it is asked for again. With
-    ``dry_run`` only says how many there are.
+async def delete_dag(conn: Conn, dag_id: str, *, actor: str, dry_run: bool = False) -> Deletion:
+    """Deletes its runs in batches, each a transaction; when that is interrupted, the rest goes when it is asked for again. That
+    ``actor`` does it is told with the first of them. With ``dry_run`` only says how many there are.
     """
     deleted = 0
     while True:
@@ -56,6 +56,8 @@ async def delete_dag(conn: Conn, dag_id: str, *, dry_run: bool = False) -> Delet
             if dry_run:
                 ((count,),) = await (await conn.execute(sql("retention/count_runs"), {"dag_id": dag_id})).fetchall()
                 return Deletion(True, count)
+            if not deleted:
+                await conn.execute(sql("events/insert_one"), events.names_of(actor, "dag.delete", dag_id, {}))
             if not runs:
                 await conn.execute(sql("retention/delete_dag"), {"dag_id": dag_id})
                 return Deletion(True, deleted)

@@ -25,9 +25,9 @@ UNBOUNDED = 2**31 - 1  # the largest capacity that the column takes
 
 
 class Difference(NamedTuple):
-    """What a limit is to be; ``limit_id`` is ``None`` when there is none yet."""
+    """What a limit is to be; one that ``is_new`` is not there yet."""
 
-    limit_id: int | None
+    is_new: bool
     kind: str
     name: str
     capacity: int
@@ -38,7 +38,7 @@ async def insert_limits(conn: Conn, specs: Collection[DagSpec]) -> bool:
     :func:`change_limits` is to follow. Comes before the DAGs are changed, in the same transaction, by one at a time for each DAG.
     """
     found = await _compare(conn, specs, change=False)
-    new = [difference for difference in found if difference.limit_id is None]
+    new = [difference for difference in found if difference.is_new]
     live = await _find_live(conn, [limit.name for limit in new if limit.kind == "dag_runs"])
     at_once = [limit for limit in new if limit.name not in live]
     await _insert(conn, at_once)
@@ -49,7 +49,7 @@ async def change_limits(conn: Conn, specs: Collection[DagSpec]) -> None:
     """Makes the limits of these DAGs what their specs say. The last of its transaction, which ends with the executor's lock."""
     await conn.execute(sql("dags/lock_executor"), {"executor": EXECUTOR_LOCK})
     found = await _compare(conn, specs, change=True)
-    await _insert(conn, [difference for difference in found if difference.limit_id is None])
+    await _insert(conn, [difference for difference in found if difference.is_new])
 
 
 def _capacities(spec: DagSpec) -> dict[tuple[str, str], int]:

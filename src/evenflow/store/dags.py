@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
-from psycopg.rows import args_row
+from psycopg.rows import args_row, kwargs_row
 
 from evenflow.core.limits import FRUITLESS_LEASES, LEASE_S
 from evenflow.core.model import TaskSpec
@@ -15,6 +15,7 @@ from evenflow.core.timetable import Past
 from evenflow.store.columns import numbers
 from evenflow.store.notify import DISPATCH, INBOX, RETURNS
 from evenflow.store.sql import sql
+from evenflow.wire.messages import FileSeen, LeasedFile
 
 Conn = AsyncConnection[Any]
 
@@ -26,17 +27,6 @@ class VersionRow(NamedTuple):
     code_hash: str
     file: str
     bundle: str
-
-
-class DagFile(NamedTuple):
-    file: str
-    fingerprint: str
-
-
-class LeasedFile(NamedTuple):
-    bundle: str
-    file: str
-    fingerprint: str
 
 
 class Owner(NamedTuple):
@@ -60,7 +50,7 @@ async def read_versions(conn: Conn, keys: Iterable[int]) -> list[VersionRow]:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-async def see_files(conn: Conn, bundle: str, files: Sequence[DagFile]) -> None:
+async def see_files(conn: Conn, bundle: str, files: Sequence[FileSeen]) -> None:
     """Makes the files of a bundle these; DAGs whose file is gone are retired."""
     names = {"bundle": bundle, "files": [f.file for f in files], "fingerprints": [f.fingerprint for f in files]}
     async with conn.transaction():
@@ -99,7 +89,7 @@ async def lease_files(
     async with conn.transaction():
         if lacking:
             await conn.execute(sql("dags/return_files"), {"service_id": service_id, **lacks})
-        cursor = conn.cursor(row_factory=args_row(LeasedFile))
+        cursor = conn.cursor(row_factory=kwargs_row(LeasedFile))
         return await (await cursor.execute(sql("dags/lease_files"), names)).fetchall()
 
 

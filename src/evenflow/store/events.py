@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Counted:
+class RepeatedEvent:
     """An event that comes often."""
 
     actor: str
@@ -42,7 +42,7 @@ class Origin:
     token_id: int | None = None
     refused: str = ""  # why
     asked_as: str | None = None  # the request's number, as the caller or a proxy says it
-    counted: list[Counted] = field(default_factory=list)  # what is to be told when it is answered
+    counted: list[RepeatedEvent] = field(default_factory=list)  # what is to be told when it is answered
 
     @property
     def request_id(self) -> str:
@@ -85,7 +85,7 @@ def names_of(actor: str, action: str, name: str, detail: dict[str, Any]) -> dict
     }
 
 
-async def count(conn: Conn, events: list[Counted]) -> None:
+async def count(conn: Conn, events: list[RepeatedEvent]) -> None:
     """Each of another ``counted_as``."""
     await conn.execute(sql("events/count"), {"events": json.dumps([asdict(event) for event in events])})
 

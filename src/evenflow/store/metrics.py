@@ -7,8 +7,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
-from psycopg.rows import args_row
+from psycopg.rows import args_row, kwargs_row
 
+from evenflow.contracts.rest.plan import LimitUse
 from evenflow.core.limits import MOST_COUNTED, PARTITIONS_AHEAD
 from evenflow.store.sql import sql
 
@@ -27,13 +28,6 @@ HOT_TABLES = (
     "upstream_counter",
     "wake",
 )
-
-
-class LimitUse(NamedTuple):
-    kind: str  # pool, executor
-    name: str
-    capacity: int
-    used: int
 
 
 class LaneCount(NamedTuple):
@@ -76,7 +70,8 @@ class TableRows(NamedTuple):
 
 
 async def read_limits(conn: Conn) -> list[LimitUse]:
-    cursor = conn.cursor(row_factory=args_row(LimitUse))
+    """Of pools and executors."""
+    cursor = conn.cursor(row_factory=kwargs_row(LimitUse))
     return await (await cursor.execute(sql("metrics/read_limits"))).fetchall()
 
 

@@ -11,19 +11,12 @@ import msgspec
 from psycopg.types.json import Json
 
 from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
+from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.columns import numbers, words
 from evenflow.store.rows import Conn, Rows, execute, row_of
-from evenflow.store.tasks import Instance
+from evenflow.store.tasks import Instance, MappedTask
 
 Key = tuple[int, int | None]  # (task_index, map_index), where None means all instances
-
-
-class MappedTask(NamedTuple):
-    """A task that has been expanded. ``rest`` is the state of its instances without a row."""
-
-    task_index: int
-    length: int
-    rest: str
 
 
 class LiveTry(NamedTuple):
@@ -46,16 +39,6 @@ class Range(NamedTuple):
     past: int
 
 
-class Standing(NamedTuple):
-    """How the instances of a task have ended, so far."""
-
-    task_index: int
-    total: int
-    success: int
-    failed: int
-    skipped: int
-
-
 class Recount(NamedTuple):
     """What a run counts, as its states have it."""
 
@@ -70,7 +53,7 @@ class Indexed(NamedTuple):
     state: str
 
 
-class Change(NamedTuple):
+class StateChange(NamedTuple):
     """To which state an operator's event leads, and from which."""
 
     event: str
@@ -119,7 +102,7 @@ def set_intents(conn: Conn, epochs: Sequence[int], intent: Mapping[str, str]) ->
 
 
 def move_instances(
-    conn: Conn, run_key: int, keys: Sequence[Key], change: Change, *, live: Collection[int]
+    conn: Conn, run_key: int, keys: Sequence[Key], change: StateChange, *, live: Collection[int]
 ) -> tuple[int, list[tuple[int, int]]]:
     """How many moved, and which of them a timer was about. ``live`` are epochs whose process still runs: they stay."""
     params = {"run_key": run_key, **key_columns(keys), **change.params, "live": numbers(live)}
@@ -128,20 +111,20 @@ def move_instances(
     return row[0], [(task_index, map_index) for task_index, map_index in row[1]]
 
 
-def insert_rest(conn: Conn, run_key: int, keys: Sequence[Key], change: Change) -> list[tuple[int, int]]:
+def insert_rest(conn: Conn, run_key: int, keys: Sequence[Key], change: StateChange) -> list[tuple[int, int]]:
     """Which instances without a row have one now."""
     params = {"run_key": run_key, **key_columns(keys), **change.params}
     return execute(conn, "operations/insert_rest", params).fetchall()
 
 
-def set_rest(conn: Conn, run_key: int, tasks: Iterable[int], change: Change) -> int:
+def set_rest(conn: Conn, run_key: int, tasks: Iterable[int], change: StateChange) -> int:
     """How many instances without a row have ended."""
     params = {"run_key": run_key, "tasks": numbers(tasks), **change.params}
     return sum(count for (count,) in execute(conn, "operations/set_rest", params).fetchall())
 
 
 def remove_instances(
-    conn: Conn, run_key: int, tasks: Iterable[int], change: Change, *, live: Collection[int]
+    conn: Conn, run_key: int, tasks: Iterable[int], change: StateChange, *, live: Collection[int]
 ) -> list[tuple[int, int]]:
     """Removes the instances of mapped tasks; answers which of them a timer was about."""
     params = {
@@ -202,9 +185,10 @@ def delete_results(conn: Conn, run_key: int, keys: Sequence[Key]) -> None:
     execute(conn, "operations/delete_results", {"run_key": run_key, **key_columns(keys)})
 
 
-def read_standing(conn: Conn, run_key: int, tasks: Iterable[int]) -> list[Standing]:
+def read_standing(conn: Conn, run_key: int, tasks: Iterable[int]) -> dict[int, UpstreamCounts]:
+    """How the instances of each of these tasks have ended, so far."""
     params = {"run_key": run_key, "tasks": numbers(tasks)}
-    return Rows(execute(conn, "operations/read_standing", params), row_of(Standing)).all()
+    return {task: UpstreamCounts(*counts) for task, *counts in execute(conn, "operations/read_standing", params).fetchall()}
 
 
 def set_counters(conn: Conn, run_key: int, counters: Sequence[tuple[int, int, int, int, int]]) -> None:

@@ -19,7 +19,7 @@ Conn = AsyncConnection[Any]
 Row = dict[str, Any]
 
 
-class FoundRun(NamedTuple):
+class OperatedRun(NamedTuple):
     run_key: int
     run_id: str
     state: str
@@ -30,10 +30,10 @@ class FoundRun(NamedTuple):
     marked_failed: bool  # an operator said so of a success
 
 
-async def find_runs(conn: Conn, dag_id: str, run_id: str, *, past: bool, future: bool, limit: int) -> list[FoundRun]:
+async def find_runs(conn: Conn, dag_id: str, run_id: str, *, past: bool, future: bool, limit: int) -> list[OperatedRun]:
     """The run first, then those before and after it; empty when there is none."""
     params = {"dag_id": dag_id, "run_id": run_id, "past": past, "future": future, "limit": limit, "marked": MARKED_FAILED}
-    return [FoundRun(*row) for row in await (await conn.execute(sql("operations/find_runs"), params)).fetchall()]
+    return [OperatedRun(*row) for row in await (await conn.execute(sql("operations/find_runs"), params)).fetchall()]
 
 
 async def read_specs(conn: Conn, version_keys: Iterable[int]) -> dict[int, str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
-from psycopg.rows import args_row
+from psycopg.rows import args_row, dict_row
 
 from evenflow.core.model import instance_name
 from evenflow.store.columns import numbers
@@ -15,20 +15,7 @@ from evenflow.store.notify import INBOX
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
-
-
-class RunRow(NamedTuple):
-    run_key: int
-    run_id: str
-    logical_date: datetime | None
-    state: str
-
-
-class StateCount(NamedTuple):
-    run_key: int
-    task_id: str
-    state: str
-    instances: int
+Row = dict[str, Any]
 
 
 class Asker(NamedTuple):
@@ -68,17 +55,17 @@ async def read_waited(conn: Conn, epoch: int) -> float | None:
     return None if row is None else float(row[0])
 
 
-async def list_runs(conn: Conn, dag_id: str, logical_dates: Collection[datetime], run_ids: Collection[str]) -> list[RunRow]:
+async def list_runs(conn: Conn, dag_id: str, logical_dates: Collection[datetime], run_ids: Collection[str]) -> list[Row]:
     """Those with one of these dates, and those with one of these names."""
-    cursor = conn.cursor(row_factory=args_row(RunRow))
+    cursor = conn.cursor(row_factory=dict_row)
     names = {"dag_id": dag_id, "logical_dates": list(logical_dates), "run_ids": list(run_ids)}
     return await (await cursor.execute(sql("others/list_runs"), names)).fetchall()
 
 
-async def count_states(conn: Conn, run_keys: Collection[int], task_ids: Collection[str]) -> list[StateCount]:
-    cursor = conn.cursor(row_factory=args_row(StateCount))
+async def count_states(conn: Conn, run_keys: Collection[int], task_ids: Collection[str]) -> list[tuple[int, str, str, int]]:
+    """How many instances of these tasks are in which state: (run_key, task_id, state, instances)."""
     names = {"run_keys": numbers(run_keys), "task_ids": list(task_ids)}
-    return await (await cursor.execute(sql("others/count_states"), names)).fetchall()
+    return await (await conn.execute(sql("others/count_states"), names)).fetchall()
 
 
 async def find_asker(conn: Conn, epoch: int) -> Asker | None:

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from evenflow.store.columns import numbers, texts
-from evenflow.store.rows import Conn, Rows, execute, row_of
-
-
-class Held(NamedTuple):
-    run_key: int
-    task_index: int
-    map_index: int
-    state: str
-    epoch: int
-    try_number: int
+from evenflow.store.rows import Conn, Rows, execute
 
 
 def await_runs(conn: Conn, needs: Sequence[tuple[int, int, str]]) -> None:
@@ -35,11 +25,13 @@ def tell_waiters(conn: Conn, ended: Sequence[tuple[int, int]]) -> None:
     execute(conn, "past/tell_waiters", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)})
 
 
-def open_gates(conn: Conn, told: Mapping[tuple[int, int], int]) -> Rows[Held]:
-    """By (run_key, task_index), how many of what it waits for have ended well. Answers what is held no more."""
+def open_gates(conn: Conn, told: Mapping[tuple[int, int], int]) -> Rows[tuple[int, int, int, str, int, int]]:
+    """By (run_key, task_index), how many of what it waits for have ended well. Answers what is held no more:
+    (run_key, task_index, map_index, state, epoch, try_number).
+    """
     run_keys, tasks = zip(*told, strict=True)
     params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "counts": numbers(told.values())}
-    rows = Rows(execute(conn, "past/open_gates", params), row_of(Held))
+    rows = Rows(execute(conn, "past/open_gates", params), tuple)
     execute(conn, "past/delete_gates", {"run_keys": numbers(run_keys)})
     return rows
 

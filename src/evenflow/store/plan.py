@@ -38,7 +38,9 @@ async def read_plan(conn: Conn, *, limit: int) -> Plan:
             blocked=blocked[:limit],
             counted=sum(row["lanes"] for row in groups) < LANES_COUNTED and len(groups) < GROUPS_COUNTED and len(blocked) <= limit,
             waiting=[
-                WaitingLane(lane=named, by=cause.by, kept=cause.kept, closed=cause.closed)
+                WaitingLane(
+                    lane=named, by=None if cause.limit is None else rest.use(cause.limit), kept=cause.kept, closed=cause.closed
+                )
                 for named, (_, _, cause) in zip(
                     await names.of([(row, count) for row, count, _ in waiting], rest=True), waiting, strict=True
                 )
@@ -55,12 +57,6 @@ class _Cause(NamedTuple):
     paused: bool = False
     kept: bool = False
     closed: str | None = None
-
-
-class _Blocked(NamedTuple):
-    by: LimitUse | None
-    kept: bool
-    closed: str | None
 
 
 @dataclass(slots=True)
@@ -135,9 +131,9 @@ class _Rest:
             return _Cause(node.pool_limit, kept=True)
         return _Cause(limit)
 
-    def waiting(self, next_: Sequence[StoredLane]) -> list[tuple[StoredLane, int, _Blocked]]:
+    def waiting(self, next_: Sequence[StoredLane]) -> list[tuple[StoredLane, int, _Cause]]:
         """Lanes with how many of their tasks are left, and what blocks them."""
-        out: list[tuple[StoredLane, int, _Blocked]] = []
+        out: list[tuple[StoredLane, int, _Cause]] = []
         for row in next_:
             lane = self.dry.lanes.get(row.lane_id) or as_lane(row, self.dry.now_s)
             if not lane.ready:
@@ -147,7 +143,7 @@ class _Rest:
             is_kept = not limits and kept(node, lane, self.dry.decision.reserved)
             limit = limits[0] if limits else node.pool_limit if is_kept else None
             closed = None if lane.exempt else self.closed(node)
-            out.append((row, lane.ready, _Blocked(None if limit is None else self.use(limit), is_kept, closed)))
+            out.append((row, lane.ready, _Cause(limit, kept=is_kept, closed=closed)))
         return out
 
 

@@ -12,7 +12,7 @@ from evenflow.store.sql import sql
 Conn = AsyncConnection[Any]
 
 
-class PreviousRun(NamedTuple):
+class PreviousRunTimes(NamedTuple):
     data_interval_start: datetime | None
     data_interval_end: datetime | None
     started_at: datetime | None
@@ -31,7 +31,7 @@ async def read(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_index:
     return None if row is None else dict(row[0])
 
 
-async def previous_run(conn: Conn, run_key: int) -> PreviousRun | None:
+async def previous_run(conn: Conn, run_key: int) -> PreviousRunTimes | None:
     """The last successful run of the same DAG before this one."""
     row = await (await conn.execute(sql("runs/read_previous"), {"run_key": run_key})).fetchone()
-    return None if row is None else PreviousRun(*row)
+    return None if row is None else PreviousRunTimes(*row)

@@ -17,20 +17,22 @@ def read_days(conn: Conn, name: str) -> tuple[datetime, Any]:
     return row[0], row[1]
 
 
-class OldRuns(NamedTuple):
+class OldRunKeys(NamedTuple):
     run_keys: list[int]
     after: int  # where the next look begins
     is_end: bool  # nothing older is left to be looked at
 
 
-def find_old_runs(conn: Conn, *, after: int, before: datetime, before_key: int, most: int, limit: int, instances: int) -> OldRuns:
+def find_old_runs(
+    conn: Conn, *, after: int, before: datetime, before_key: int, most: int, limit: int, instances: int
+) -> OldRunKeys:
     """Up to ``limit`` runs that ended before, with so many task instances together, among the next ``most`` runs. Those that
     another deletes are passed over. ``before_key`` is the smallest key of a run made later.
     """
     params = {"after": after, "before": before, "before_key": before_key, "most": most, "limit": limit, "instances": instances}
     row = execute(conn, "retention/find_old_runs", params | {"whole": DELETED_AT_ONCE}).fetchone()
     assert row is not None
-    return OldRuns(*row)
+    return OldRunKeys(*row)
 
 
 def delete_runs(conn: Conn, run_keys: list[int]) -> int:
@@ -53,6 +55,11 @@ def delete_versions(conn: Conn, *, kept: int, limit: int) -> int:
     row = execute(conn, "retention/delete_versions", {"kept": kept, "limit": limit}).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def delete_code(conn: Conn, *, limit: int) -> int:
+    """Deletes archives that no version has; answers how many."""
+    return len(execute(conn, "retention/delete_code", {"limit": limit}).fetchall())
 
 
 class LimitName(NamedTuple):

@@ -32,7 +32,7 @@ class ScheduledRun(NamedTuple):
     run_after: datetime
 
 
-class NextRun(NamedTuple):
+class ScheduleUpdate(NamedTuple):
     """How a schedule goes on, and up to where it has come: nothing said of that changes nothing."""
 
     dag_id: str
@@ -64,7 +64,7 @@ def insert_runs(conn: Conn, runs: Sequence[ScheduledRun]) -> int:
     return execute(conn, "schedules/insert_runs", columns).rowcount
 
 
-def set_next(conn: Conn, runs: Sequence[NextRun]) -> None:
+def set_next(conn: Conn, runs: Sequence[ScheduleUpdate]) -> None:
     dag_ids, run_ats, logical, last_logical, last_ends = zip(*runs, strict=True)
     columns = {
         "dag_ids": texts(dag_ids),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.rows import args_row
+from psycopg.rows import dict_row
 
 from evenflow.store.sql import sql
 from evenflow.store.views import SIMILAR
 
 Conn = AsyncConnection[Any]
+Row = dict[str, Any]
 Kind = Literal["connection", "variable"]
 LOOKS = 2  # at what waits while keys change
 RESEAL = {"deferral": "sealed/reseal_deferral", "once": "sealed/reseal_once", "report": "sealed/reseal_report"}
@@ -38,15 +38,6 @@ def name_of_once(run_key: int, name: str) -> str:
     return f"{run_key}/{name}"
 
 
-class SealedValue(NamedTuple):
-    name: str
-    sealed: bytes
-    description: str
-    dags: list[str]  # patterns; none: every DAG
-    changed_at: datetime
-    changed_by: str
-
-
 async def set_value(
     conn: Conn, kind: Kind, name: str, sealed: bytes, *, description: str | None, dags: Sequence[str] | None, actor: str
 ) -> None:
@@ -62,14 +53,15 @@ async def set_value(
     await conn.execute(sql("sealed/set_one"), names)
 
 
-async def read_value(conn: Conn, kind: Kind, name: str) -> SealedValue | None:
-    cursor = conn.cursor(row_factory=args_row(SealedValue))
+async def read_value(conn: Conn, kind: Kind, name: str) -> Row | None:
+    """With the patterns of the DAGs that may use it: none, and every DAG may."""
+    cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("sealed/read_one"), {"kind": kind, "name": name})).fetchone()
 
 
-async def list_values(conn: Conn, kind: Kind, *, limit: int, offset: int) -> list[SealedValue]:
+async def list_values(conn: Conn, kind: Kind, *, limit: int, offset: int) -> list[Row]:
     """By name."""
-    cursor = conn.cursor(row_factory=args_row(SealedValue))
+    cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("sealed/list_all"), {"kind": kind, "limit": limit, "offset": offset})).fetchall()
 
 
@@ -90,20 +82,18 @@ class Canary(NamedTuple):
 
 
 async def read_canary(conn: Conn) -> Canary | None:
-    row = await (await conn.execute(sql("sealed/read_one"), {"kind": "canary", "name": CANARY})).fetchone()
-    return _canary(row)
+    cursor = await conn.cursor(row_factory=dict_row).execute(sql("sealed/read_one"), {"kind": "canary", "name": CANARY})
+    return _canary(await cursor.fetchone())
 
 
 def find_canary(conn: psycopg.Connection[Any]) -> Canary | None:
     """The same for those who have no event loop."""
-    return _canary(conn.execute(sql("sealed/read_one"), {"kind": "canary", "name": CANARY}).fetchone())
+    cursor = conn.cursor(row_factory=dict_row).execute(sql("sealed/read_one"), {"kind": "canary", "name": CANARY})
+    return _canary(cursor.fetchone())
 
 
-def _canary(row: tuple[Any, ...] | None) -> Canary | None:
-    if row is None:
-        return None
-    value = SealedValue(*row)
-    return Canary(bytes(value.sealed), value.changed_by)
+def _canary(row: Row | None) -> Canary | None:
+    return None if row is None else Canary(bytes(row["sealed"]), row["changed_by"])
 
 
 async def make_canary(conn: Conn, sealed: bytes, *, host: str) -> None:

@@ -38,15 +38,6 @@ class LimitRoom(NamedTuple):
     released_at_s: float  # when it last had more room than before, seconds since 1970
 
 
-class ReadyTask(NamedTuple):
-    lane_id: int
-    task_index: int
-    map_index: int
-    state: str
-    epoch: int
-    try_number: int
-
-
 class Ahead(NamedTuple):
     """How many lanes of each queue a statement reads: fewer when there are many queues."""
 
@@ -232,10 +223,10 @@ def insert_ready(conn: Conn, ready: Sequence[tuple[int, int, int]]) -> None:
     execute(conn, "selection/insert_ready", {"lanes": numbers(lanes), "tasks": numbers(tasks), "maps": numbers(maps)})
 
 
-def take_ready(conn: Conn, counts: Mapping[int, int]) -> Rows[ReadyTask]:
-    """The first tasks of lanes, by lane how many."""
+def take_ready(conn: Conn, counts: Mapping[int, int]) -> Rows[tuple[int, int, int, str, int, int]]:
+    """The first tasks of lanes, by lane how many: (lane_id, task_index, map_index, state, epoch, try_number)."""
     params = {"lanes": numbers(counts), "counts": numbers(counts.values())}
-    return Rows(execute(conn, "selection/take_ready", params), row_of(ReadyTask))
+    return Rows(execute(conn, "selection/take_ready", params), tuple)
 
 
 def update_lanes(conn: Conn, lanes: Sequence[tuple[int, int, int, int]]) -> None:

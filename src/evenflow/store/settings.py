@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import AsyncConnection
-from psycopg.rows import args_row
+from psycopg.rows import dict_row
 
 from evenflow.core.settings import DAGS_ARE_PAUSED_AT_CREATION, DEFAULT_TIMEZONE, SETTINGS
 from evenflow.store.notify import INBOX
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
+Row = dict[str, Any]
 
 
-class SetValue(NamedTuple):
-    name: str
-    value: Any
-    changed_at: datetime
-    changed_by: str
-    version: int  # greater than that of any change before it, of whichever setting
-
-
-class Change(NamedTuple):
-    """``value`` None: the setting was unset, and its default held."""
-
-    version: int
-    value: Any
-    changed_at: datetime
-    changed_by: str
-
-
-async def read_settings(conn: Conn) -> dict[str, SetValue]:
-    """What was set, by name."""
-    rows = await (await conn.cursor(row_factory=args_row(SetValue)).execute(sql("settings/read_all"))).fetchall()
-    return {row.name: row for row in rows}
+async def read_settings(conn: Conn) -> dict[str, Row]:
+    """What was set, by name: its version, value, and who changed it when."""
+    rows = await (await conn.cursor(row_factory=dict_row).execute(sql("settings/read_all"))).fetchall()
+    return {row["name"]: row for row in rows}
 
 
 async def read_value(conn: Conn, name: str) -> Any:
@@ -75,7 +58,7 @@ async def unset_value(conn: Conn, name: str, *, actor: str) -> None:
         await conn.execute(sql("inbox/notify"), {"channel": INBOX})
 
 
-async def list_changes(conn: Conn, name: str, *, limit: int, offset: int = 0) -> list[Change]:
-    """The newest first."""
+async def list_changes(conn: Conn, name: str, *, limit: int, offset: int = 0) -> list[Row]:
+    """The newest first; a value that is None: the setting was unset, and its default held."""
     names = {"name": name, "limit": limit, "offset": offset}
-    return await (await conn.cursor(row_factory=args_row(Change)).execute(sql("settings/list_changes"), names)).fetchall()
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("settings/list_changes"), names)).fetchall()

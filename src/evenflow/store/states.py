@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import AsyncConnection
-from psycopg.rows import args_row, dict_row
+from psycopg.rows import dict_row
 
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.store.columns import texts
@@ -15,36 +14,14 @@ from evenflow.store.notify import DISPATCH, INBOX, RETURNS
 from evenflow.store.sql import sql
 
 Conn = AsyncConnection[Any]
-
-
-class Standing(NamedTuple):
-    """An object that is not active. ``actor`` and ``since`` are null of DAGs that are paused and no more."""
-
-    kind: str
-    name: str
-    state: str
-    since: datetime | None
-    actor: str | None
-    deadline: datetime | None
-    reason: str | None
-
-
-class Held(NamedTuple):
-    """What a task has in flight; ``tries`` is of all tasks together."""
-
-    dag_id: str
-    task_id: str
-    running: int
-    queued: int  # wait for a worker
-    deferred: int  # or on their way back
-    tries: int
+Row = dict[str, Any]
 
 
 async def list_standings(
     conn: Conn, *, kind: ServiceKind | None = None, name: str | None = None, paused_dags: bool = True, limit: int
-) -> list[Standing]:
+) -> list[Row]:
     """What is not active, without DAGs that are only paused unless ``paused_dags``."""
-    cursor = conn.cursor(row_factory=args_row(Standing))
+    cursor = conn.cursor(row_factory=dict_row)
     names = {"kind": kind, "name": name, "paused_dags": paused_dags, "limit": limit}
     return await (await cursor.execute(sql("states/list_all"), names, prepare=False)).fetchall()
 
@@ -67,9 +44,9 @@ async def set_state(
     await conn.execute(sql("states/notify"), {"channels": [INBOX, DISPATCH, RETURNS]})
 
 
-async def list_held(conn: Conn, kind: ServiceKind, name: str, *, limit: int) -> list[Held]:
-    """What is in flight in an object, by task, the most first."""
-    cursor = conn.cursor(row_factory=args_row(Held))
+async def list_held(conn: Conn, kind: ServiceKind, name: str, *, limit: int) -> list[Row]:
+    """What is in flight in an object, by task, the most first; ``tries`` is of all tasks together."""
+    cursor = conn.cursor(row_factory=dict_row)
     names = {"kind": kind, "name": name, "limit": limit}
     return await (await cursor.execute(sql("states/list_held"), names, prepare=False)).fetchall()
 
@@ -81,7 +58,7 @@ async def count_runs(conn: Conn, dag_id: str | None) -> int:
     return int(row[0])
 
 
-async def list_closing(conn: Conn, objects: Iterable[tuple[ServiceKind, str]]) -> list[dict[str, Any]]:
+async def list_closing(conn: Conn, objects: Iterable[tuple[ServiceKind, str]]) -> list[Row]:
     """Which of these objects are not active, and the system if it is not: kind, name, state, since, actor."""
     chosen = list(objects)
     params = {"kinds": texts(kind for kind, _ in chosen), "names": texts(name for _, name in chosen)}

@@ -5,11 +5,13 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.columns import arrays, floats, instants, numbers, texts, words
 from evenflow.store.rows import Conn, Guard, Rows, execute, row_of
 
@@ -37,7 +39,7 @@ class Counter(NamedTuple):
 
 
 class MappedTask(NamedTuple):
-    """A row of ``mapped_task``."""
+    """A row of ``mapped_task``: a task that has been expanded. ``rest`` is the state of its instances without a row."""
 
     run_key: int
     task_index: int
@@ -46,25 +48,19 @@ class MappedTask(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """An instance with a row (else ``state`` is None) or a counter (else its counts are 0)."""
+    """An instance (run_key, task_index, map_index) with a row (else ``state`` is None) or a counter."""
 
-    run_key: int
-    task_index: int
-    map_index: int
+    key: tuple[int, int, int]
     state: str | None
     epoch: int
     try_number: int
-    total: int | None
-    success: int
-    failed: int
-    skipped: int
+    counts: UpstreamCounts | None
 
-
-class ResultLength(NamedTuple):
-    run_key: int
-    task_index: int
-    key: str
-    length: int | None  # None: there is no result, or it has no length
+    @classmethod
+    def of(cls, row: Iterable[Any]) -> Touched:
+        run_key, task_index, map_index, state, epoch, try_number, total, *ended = row
+        counts = None if total is None else UpstreamCounts(total, *ended)
+        return cls((run_key, task_index, map_index), state, epoch, try_number, counts)
 
 
 class Unfinished(NamedTuple):
@@ -128,12 +124,17 @@ class Event(Struct, gc=False):
     detail: str | None  # JSON
 
 
-class Retry(NamedTuple):
-    delay_s: float
+@dataclass(frozen=True, slots=True)
+class TryKey:
+    epoch: int
     run_key: int
     task_index: int
     map_index: int
-    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retry(TryKey):
+    delay_s: float
 
 
 def count_upstreams(conn: Conn, deltas: Iterable[Counter]) -> Rows[Counter]:
@@ -172,7 +173,7 @@ def find_processes(conn: Conn, run_key: int, *, spared: Iterable[int]) -> list[i
     return [epoch for (epoch,) in execute(conn, "tasks/find_processes", params).fetchall()]
 
 
-def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Rows[ResultLength]:
+def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Rows[tuple[int, int, str, int | None]]:
     """Lengths of these results: (run_key, task_index, XCom key, whether the task is mapped)."""
     run_keys, tasks, names, mapped = zip(*keys, strict=True)
     params = {
@@ -181,7 +182,7 @@ def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Ro
         "keys": texts(names),
         "mapped": words("t" if m else "f" for m in mapped),
     }
-    return Rows(execute(conn, "tasks/result_lengths", params), row_of(ResultLength))
+    return Rows(execute(conn, "tasks/result_lengths", params), tuple)
 
 
 def move(conn: Conn, moves: Sequence[Move]) -> Guard:
@@ -262,7 +263,7 @@ def count_indexed(conn: Conn, deltas: Iterable[tuple[Counter, int]]) -> Rows[Cou
 def read_touched(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Touched]:
     """The instances of these (run_key, task_index) that have a row or a counter."""
     run_keys, tasks = zip(*keys, strict=True)
-    return Rows(execute(conn, "tasks/read_touched", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), row_of(Touched))
+    return Rows(execute(conn, "tasks/read_touched", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), Touched.of)
 
 
 def skip_rest(conn: Conn, run_key: int, *, reason: str, spared: Iterable[int] = ()) -> Rows[tuple[int, int]]:
@@ -327,13 +328,12 @@ def insert_reschedules(conn: Conn, reschedules: Sequence[Retry]) -> None:
 
 
 def _waits(waits: Sequence[Retry]) -> dict[str, str]:
-    delays, run_keys, tasks, maps, epochs = zip(*waits, strict=True)
     return {
-        "delays": floats(delays),
-        "run_keys": numbers(run_keys),
-        "tasks": numbers(tasks),
-        "maps": numbers(maps),
-        "epochs": numbers(epochs),
+        "delays": floats(wait.delay_s for wait in waits),
+        "run_keys": numbers(wait.run_key for wait in waits),
+        "tasks": numbers(wait.task_index for wait in waits),
+        "maps": numbers(wait.map_index for wait in waits),
+        "epochs": numbers(wait.epoch for wait in waits),
     }
 
 

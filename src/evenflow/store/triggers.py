@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
@@ -11,6 +12,7 @@ from psycopg.rows import dict_row
 from evenflow.store.columns import numbers
 from evenflow.store.notify import INBOX, wake_async
 from evenflow.store.sql import sql
+from evenflow.store.tasks import TryKey
 
 Conn = AsyncConnection[Any]
 Row = dict[str, Any]
@@ -40,13 +42,10 @@ class TriggerClaim(NamedTuple):
     triggers: list[ClaimedTrigger]
 
 
-class TriggerKey(NamedTuple):
-    """One claim of one trigger."""
+@dataclass(frozen=True, slots=True)
+class TriggerKey(TryKey):
+    """One claim of the trigger that a deferred try waits for."""
 
-    run_key: int
-    task_index: int
-    map_index: int
-    epoch: int
     claim: int
 
 
@@ -120,7 +119,7 @@ async def give_back(conn: Conn, keys: Sequence[TriggerKey]) -> None:
 
 async def is_claimed(conn: Conn, key: TriggerKey) -> bool:
     """Whether the trigger still waits, in this claim."""
-    return await (await conn.execute(sql("triggers/find_claimed"), key._asdict(), prepare=True)).fetchone() is not None
+    return await (await conn.execute(sql("triggers/find_claimed"), asdict(key), prepare=True)).fetchone() is not None
 
 
 async def list_waiting(conn: Conn, *, dag_id: str | None, run_id: str | None, limit: int, offset: int) -> list[Row]:
@@ -131,11 +130,10 @@ async def list_waiting(conn: Conn, *, dag_id: str | None, run_id: str | None, li
 
 
 def _columns(keys: Sequence[TriggerKey]) -> dict[str, str]:
-    run_keys, tasks, maps, epochs, claims = zip(*keys, strict=True)
     return {
-        "run_keys": numbers(run_keys),
-        "tasks": numbers(tasks),
-        "maps": numbers(maps),
-        "epochs": numbers(epochs),
-        "claims": numbers(claims),
+        "run_keys": numbers(key.run_key for key in keys),
+        "tasks": numbers(key.task_index for key in keys),
+        "maps": numbers(key.map_index for key in keys),
+        "epochs": numbers(key.epoch for key in keys),
+        "claims": numbers(key.claim for key in keys),
     }

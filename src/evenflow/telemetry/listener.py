@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HttpAnswer:
     status: int
     content_type: str
     body: bytes
@@ -43,7 +43,7 @@ class Listener:
         self,
         host: str,
         port: int,
-        pages: Mapping[str, Callable[[], Page]],
+        pages: Mapping[str, Callable[[], HttpAnswer]],
         tls: ssl.SSLContext | None = None,
         *,
         shown: Mapping[str, str] = NOTHING,
@@ -85,7 +85,7 @@ class _Server(ThreadingHTTPServer):
         self,
         host: str,
         port: int,
-        pages: Mapping[str, Callable[[], Page]],
+        pages: Mapping[str, Callable[[], HttpAnswer]],
         tls: ssl.SSLContext | None,
         shown: Mapping[str, str],
     ) -> None:
@@ -150,9 +150,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Requests are counted by nobody."""
 
 
-def _refused() -> Page:
-    return Page(401, "text/plain", b"Show EVENFLOW_METRICS_TOKEN of this service (header Authorization: Bearer ...).\n")
+def _refused() -> HttpAnswer:
+    return HttpAnswer(401, "text/plain", b"Show EVENFLOW_METRICS_TOKEN of this service (header Authorization: Bearer ...).\n")
 
 
-def _nothing() -> Page:
-    return Page(404, "text/plain", b"There are /health/live, /health/ready and /metrics.\n")
+def _nothing() -> HttpAnswer:
+    return HttpAnswer(404, "text/plain", b"There are /health/live, /health/ready and /metrics.\n")

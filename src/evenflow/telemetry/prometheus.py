@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from evenflow.core.observation import BOUNDS_S, Distribution, Kind, Metric, Reading
+from evenflow.core.observation import BOUNDS_S, Distribution, Metric, MetricKind, Reading
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -34,15 +34,15 @@ class _Readings(Collector):
 def _family(metric: Metric, readings: list[Reading]) -> Family:
     labels = (*metric.own_labels, *metric.labels)
     match metric.kind:
-        case Kind.COUNTER | Kind.GAUGE:
-            numbers = (CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily)(
+        case MetricKind.COUNTER | MetricKind.GAUGE:
+            numbers = (CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily)(
                 metric.name, metric.meaning, labels=labels
             )
             for reading in readings:
                 assert not isinstance(reading.value, Distribution)
                 numbers.add_metric(reading.labels, reading.value)
             return numbers
-        case Kind.HISTOGRAM:
+        case MetricKind.HISTOGRAM:
             histograms = HistogramMetricFamily(metric.name, metric.meaning, labels=labels)
             for reading in readings:
                 assert isinstance(reading.value, Distribution)

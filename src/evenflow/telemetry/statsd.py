@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from evenflow.core.observation import BOUNDS_S, Distribution, Kind, Labels, Metric, Reading
+from evenflow.core.observation import BOUNDS_S, Distribution, Labels, Metric, MetricKind, Reading
 from evenflow.errors import SettingsError
 
 Style = Literal["plain", "datadog"]
@@ -55,7 +55,7 @@ class StatsD:
     def _lines(self, readings: Iterable[Reading]) -> Iterator[bytes]:
         for reading in readings:
             value = reading.value
-            if reading.metric.kind is Kind.GAUGE:
+            if reading.metric.kind is MetricKind.GAUGE:
                 assert not isinstance(value, Distribution)
                 if math.isfinite(value):
                     yield self._line(reading, "", value, "g")

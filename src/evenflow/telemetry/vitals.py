@@ -20,7 +20,7 @@ LIVE_WITHIN_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class VitalSign:
     """About one loop or need of the service."""
 
     name: str
@@ -29,10 +29,10 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HealthVerdict:
     status: str  # live, ready; hung, not ready
     ok: bool
-    findings: list[Finding]
+    findings: list[VitalSign]
 
     def as_json(self) -> dict[str, object]:
         checks = {finding.name: {"ok": finding.ok, "reason": finding.reason} for finding in self.findings}
@@ -59,14 +59,14 @@ class Pulse:
     def age_s(self) -> float:
         return time.monotonic() - self._beaten
 
-    def look(self) -> Finding:
+    def look(self) -> VitalSign:
         age_s = self.age_s
         if self._stopped is not None:
-            return Finding(self.name, False, self._stopped)
+            return VitalSign(self.name, False, self._stopped)
         if math.isinf(age_s):
-            return Finding(self.name, False, f"{self._what}: not yet")
+            return VitalSign(self.name, False, f"{self._what}: not yet")
         ok = age_s <= self._within_s
-        return Finding(
+        return VitalSign(
             self.name, ok, f"{self._what}: {age_s:.1f} s ago" + ("" if ok else f", at most {self._within_s:g} s is right")
         )
 
@@ -110,15 +110,15 @@ class Vitals:
         self.meter.gauge(SERVICE_ANSWERED, lambda: pulse.age_s)
         return pulse
 
-    def live(self) -> Verdict:
+    def live(self) -> HealthVerdict:
         findings = [pulse.look() for pulse in self._loops]
         ok = all(finding.ok for finding in findings)
-        return Verdict("live" if ok else "hung", ok, findings)
+        return HealthVerdict("live" if ok else "hung", ok, findings)
 
-    def ready(self) -> Verdict:
+    def ready(self) -> HealthVerdict:
         """Nothing is needed of one that has not started: it is not ready either."""
         findings = [pulse.look() for pulse in (*self._needs, *self._loops)]
         if self.draining:
-            findings.insert(0, Finding("draining", False, "it finishes what it has and takes nothing new"))
+            findings.insert(0, VitalSign("draining", False, "it finishes what it has and takes nothing new"))
         ok = bool(self._needs) and all(finding.ok for finding in findings)
-        return Verdict("ready" if ok else "not ready", ok, findings)
+        return HealthVerdict("ready" if ok else "not ready", ok, findings)

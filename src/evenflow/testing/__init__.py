@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenflow.sdk.testengine import Moment
+    from evenflow.sdk.local.engine import Moment
     from evenflow.testing.dag_runner import DagRunner
     from evenflow.testing.outcome import Outcome
 
@@ -23,7 +23,7 @@ def __getattr__(name: str) -> Any:
 
             return DagRunner
         case "Moment":
-            from evenflow.sdk.testengine import Moment
+            from evenflow.sdk.local.engine import Moment
 
             return Moment
         case "Outcome":

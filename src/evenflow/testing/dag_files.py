@@ -7,11 +7,11 @@ import traceback
 from pathlib import Path
 
 from evenflow.errors import DagFileError, DagNotFound, DuplicateId
-from evenflow.processor.checking import Checked, DagFile, check_files
+from evenflow.processor.checking import Checked, CheckedFile, check_files
 from evenflow.processor.folder import DagFolder
 from evenflow.processor.parsing import ParseLimits
 from evenflow.sdk.dag import DAG
-from evenflow.sdk.loader import load_file
+from evenflow.sdk.loading.loader import load_file
 
 
 def find_files(folder: Path) -> list[str]:
@@ -45,7 +45,7 @@ def load_dags(path: Path, root: Path | None = None) -> dict[str, DAG]:
 
 def check_folder(folder: Path) -> Checked:
     """Loads each file twice, in processes of its own."""
-    files = [DagFile(folder.resolve(), file) for file in find_files(folder)]
+    files = [CheckedFile(folder.resolve(), file) for file in find_files(folder)]
     return asyncio.run(check_files(files, ParseLimits()))
 
 

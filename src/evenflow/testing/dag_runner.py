@@ -13,11 +13,11 @@ from evenflow.core.model import DagSpec
 from evenflow.errors import BadArgument
 from evenflow.sdk.clock import going_by
 from evenflow.sdk.dag import DAG
-from evenflow.sdk.lookup import CONNECTION, VARIABLE, env_name
-from evenflow.sdk.runner import Channel, TryContext
-from evenflow.sdk.testengine import Engine, Pace
-from evenflow.sdk.testrun import context_of_run
-from evenflow.sdk.testtries import Tried, Tries, run_for_real
+from evenflow.sdk.local.engine import Engine, Pace
+from evenflow.sdk.local.run import context_of_run
+from evenflow.sdk.local.tries import TestTries, Tried, run_for_real
+from evenflow.sdk.secrets.lookup import CONNECTION, VARIABLE, env_name
+from evenflow.sdk.trying.runner import Channel, TryContext
 from evenflow.testing.outcome import Outcome
 from evenflow.testing.standing_clock import StandingClock
 from evenflow.testing.standing_loop import StandingLoop
@@ -122,7 +122,7 @@ class DagRunner:
                 tried = dataclasses.replace(run_for_real(dag, context, channel), keeps_slot=clock.paused)
             return tried
 
-        tries = Tries(self.dag, base, execute, print_logs=self.print_logs, calls_back=False)
+        tries = TestTries(self.dag, base, execute, print_logs=self.print_logs, calls_back=False)
         pace = Pace(
             slots=spec.max_active_tasks,
             by_priority=True,

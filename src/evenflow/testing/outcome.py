@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 from evenflow.core.states import TaskState
 from evenflow.errors import BadArgument
-from evenflow.sdk.testcallbacks import Called
-from evenflow.sdk.testengine import Moment, TaskOutcome
-from evenflow.sdk.testrun import RunOutcome
+from evenflow.sdk.local.callbacks import Called
+from evenflow.sdk.local.engine import Moment, TaskOutcome
+from evenflow.sdk.local.run import RunOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ from typing import Any
 from evenflow.core.likeness import few, meant_or
 from evenflow.core.model import UNMAPPED, instance_name
 from evenflow.errors import BadArgument
-from evenflow.sdk.branching import cut_off, not_chosen, task_indexes
 from evenflow.sdk.dag import DAG
-from evenflow.sdk.runner import Channel, TryContext, TryResult, guarded, result_text
+from evenflow.sdk.local.tries import Tried
+from evenflow.sdk.operators.branching import cut_off, not_chosen, task_indexes
 from evenflow.sdk.task import Task
-from evenflow.sdk.testtries import Tried
+from evenflow.sdk.trying.runner import Channel, TryContext, TryResult, guarded, result_text
 
 BRANCHES = ("branch", "latest_only")  # kinds of operators
 SHORT_CIRCUIT = "short_circuit"

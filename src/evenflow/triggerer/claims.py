@@ -16,7 +16,7 @@ class TriggerClaimApi(Protocol):
     async def claim_triggers(self, message: ClaimTriggers) -> TriggersAnswer: ...
 
 
-class Claims:
+class TriggerPolls:
     """``answered`` hears every answer; the assignments in it are this triggerer's from then on."""
 
     def __init__(

@@ -17,11 +17,11 @@ from evenflow.process.frames import Header
 from evenflow.process.masked_log import MaskedLog
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.templates import DagFile
+from evenflow.process.templates import TemplateKey
 from evenflow.sdk.limits import MAX_DEFERRED_BYTES
 from evenflow.triggerer import limits
 from evenflow.triggerer.open_questions import OpenQuestions
-from evenflow.triggerer.said import Asked, Blocked, Failed, Fired, Logged, Stopped, read_head
+from evenflow.triggerer.said import Asked, Blocked, Failed, Fired, LogLines, Stopped, read_head
 from evenflow.triggerer.trigger import Trigger
 
 log = structlog.get_logger(__name__)
@@ -68,7 +68,7 @@ class _ServiceLog:
 class Host:
     """Implements :class:`evenflow.process.owned_child.ChildEvents`. ``open``: it takes more triggers."""
 
-    def __init__(self, file: DagFile, events: HostEvents, masker: Masker, *, open_: bool) -> None:
+    def __init__(self, file: TemplateKey, events: HostEvents, masker: Masker, *, open_: bool) -> None:
         self.file, self.open = file, open_
         self._log = MaskedLog(
             _ServiceLog(file.file or "built in"), masker
@@ -129,7 +129,7 @@ class Host:
     def frame(self, head: bytes, body: bytes) -> None:
         self.heard_at = self._loop.time()
         said = read_head(head)
-        if len(body) > (limits.LINES if isinstance(said, Logged) else MAX_DEFERRED_BYTES):
+        if len(body) > (limits.LINES if isinstance(said, LogLines) else MAX_DEFERRED_BYTES):
             raise ValueError(f"{len(body):,} bytes at once")
         match said:
             case Fired():
@@ -141,7 +141,7 @@ class Host:
             case Stopped():
                 if (trigger := self._over(said.key)) is not None:
                     self._events.stopped(trigger)
-            case Logged():
+            case LogLines():
                 if (trigger := self.triggers.get(said.key)) is not None:
                     trigger.write(body)
             case Asked():

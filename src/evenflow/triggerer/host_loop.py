@@ -13,8 +13,9 @@ from evenflow.core.limits import MAX_REASON
 from evenflow.errors import ApiRefused, TriggerEnded
 from evenflow.masker import Masker
 from evenflow.process.frames import Header, Link
-from evenflow.sdk import lookup, xcom
+from evenflow.sdk import xcom
 from evenflow.sdk.limits import MAX_DEFERRED_BYTES
+from evenflow.sdk.secrets import lookup
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
 from evenflow.triggerer import limits
 from evenflow.triggerer.capture import CURRENT, TriggerOutput

@@ -27,7 +27,7 @@ from evenflow.process.frames import Header, Link
 from evenflow.process.template import NotPrepared, serve_template
 from evenflow.process.tracebacks import describe_failure
 from evenflow.sdk.default_timezone import set_default_timezone
-from evenflow.sdk.loader import load_file
+from evenflow.sdk.loading.loader import load_file
 from evenflow.triggerer.capture import TriggerOutput
 from evenflow.triggerer.host_loop import HostLoop
 

@@ -23,7 +23,7 @@ from evenflow.core.observation import Meter
 from evenflow.masker import Masker
 from evenflow.process.exits import Exit, describe_exit
 from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.templates import CannotLoad, DagFile, TemplatePool
+from evenflow.process.templates import CannotLoad, TemplateKey, TemplatePool
 from evenflow.triggerer import limits
 from evenflow.triggerer.host import Host
 from evenflow.triggerer.questions import Questions
@@ -51,8 +51,8 @@ class Hosts:
         self._loop = asyncio.get_running_loop()
         self._hosts: dict[Host, None] = {}
         self._where: dict[Trigger, Host] = {}
-        self._open: dict[DagFile, Host] = {}
-        self._waiting: dict[DagFile, list[Host]] = {}  # for their template
+        self._open: dict[TemplateKey, Host] = {}
+        self._waiting: dict[TemplateKey, list[Host]] = {}  # for their template
         self._loading: set[asyncio.Task[None]] = set()
         self._blockers: dict[Host, list[Trigger]] = {}  # of hosts that are being killed: who is to begin in one of its own
         self._gone = asyncio.Event()
@@ -64,7 +64,7 @@ class Hosts:
 
     def start(self, triggers: Sequence[Trigger]) -> None:
         """Each in the open host of its file."""
-        by_file: dict[DagFile, list[Trigger]] = {}
+        by_file: dict[TemplateKey, list[Trigger]] = {}
         for trigger in triggers:
             by_file.setdefault(trigger.file, []).append(trigger)
         for file, some in by_file.items():
@@ -215,7 +215,7 @@ class Hosts:
         else:
             self._add(min(alone, key=lambda host: len(host.triggers)), [trigger])
 
-    def _new(self, file: DagFile, *, open_: bool) -> Host:
+    def _new(self, file: TemplateKey, *, open_: bool) -> Host:
         """A host whose process is there as soon as its template is."""
         host = Host(file, self, self._masker, open_=open_)
         template = self._templates.ready(file)
@@ -249,7 +249,7 @@ class Hosts:
         if waiting := list(host.triggers.values()):
             host.start(waiting)
 
-    async def _load(self, file: DagFile) -> None:
+    async def _load(self, file: TemplateKey) -> None:
         try:
             while (template := self._templates.ready(file)) is None:
                 await self._templates.load(file)

@@ -16,7 +16,7 @@ from evenflow.masker import Masker
 from evenflow.process.log_shipper import LogShipper
 from evenflow.triggerer import limits
 from evenflow.triggerer.hosts import Hosts, Outcomes
-from evenflow.triggerer.reporter import Reporter
+from evenflow.triggerer.reporter import TriggerReporter
 from evenflow.triggerer.trigger import Trigger
 from evenflow.wire.triggers import TriggerAssignment, TriggerReport
 
@@ -32,7 +32,7 @@ class TriggersInHand:
         self,
         capacity: int,
         hosts: Callable[[Outcomes], Hosts],
-        reporter: Reporter,
+        reporter: TriggerReporter,
         logs: LogShipper,
         masker: Masker,
         meter: Meter,

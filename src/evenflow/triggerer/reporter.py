@@ -14,7 +14,7 @@ class TriggerReportApi(Protocol):
     async def report_triggers(self, message: TriggerReports) -> TriggerReportsAnswer: ...
 
 
-class Reporter(Courier[TriggerReport]):
+class TriggerReporter(Courier[TriggerReport]):
     """``acknowledged`` is told how long each event took, in seconds."""
 
     def __init__(self, api: TriggerReportApi, acknowledged: Callable[[float], None]) -> None:

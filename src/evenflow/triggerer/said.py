@@ -25,7 +25,7 @@ class Stopped(_OfTrigger, tag="stopped"):
     pass
 
 
-class Logged(_OfTrigger, tag="log"):
+class LogLines(_OfTrigger, tag="log"):
     """The body is whole lines."""
 
 
@@ -51,6 +51,6 @@ class Ended(_Said, tag="ended"):
     pass
 
 
-_SAID = msgspec.json.Decoder(Fired | Failed | Stopped | Logged | Asked | Blocked | Alive | Ended)
+_SAID = msgspec.json.Decoder(Fired | Failed | Stopped | LogLines | Asked | Blocked | Alive | Ended)
 
 read_head = _SAID.decode  # raises ValueError for what no host of this version sends, and RecursionError for what has no end

@@ -30,11 +30,11 @@ from evenflow.process.sandbox import Sandbox
 from evenflow.process.templates import TemplatePool
 from evenflow.telemetry.vitals import Vitals
 from evenflow.triggerer import limits
-from evenflow.triggerer.claims import Claims
+from evenflow.triggerer.claims import TriggerPolls
 from evenflow.triggerer.hosts import Hosts
 from evenflow.triggerer.in_hand import TriggersInHand
 from evenflow.triggerer.questions import Questions
-from evenflow.triggerer.reporter import Reporter
+from evenflow.triggerer.reporter import TriggerReporter
 from evenflow.wire.messages import Beat, BeatAnswer
 from evenflow.wire.tls import Tls
 from evenflow.wire.triggers import TriggersAnswer
@@ -86,7 +86,7 @@ class TriggererService:
         self._templates = templates = TemplatePool(HOST_PROCESS, code, user_environment(os.environ), self._sandbox)
         self._questions = questions = Questions(self._client)
         masker = masker_of(os.environ)
-        self._reporter = Reporter(self._client, lambda seconds: meter.observe(metrics.EVENT_SECONDS, seconds))
+        self._reporter = TriggerReporter(self._client, lambda seconds: meter.observe(metrics.EVENT_SECONDS, seconds))
         self._logs = LogShipper(self._client)
         self._in_hand = TriggersInHand(
             self._capacity,
@@ -96,7 +96,7 @@ class TriggererService:
             masker,
             meter,
         )
-        self._claims = Claims(self._client, self._queues, self._in_hand, self._claim_answered)
+        self._claims = TriggerPolls(self._client, self._queues, self._in_hand, self._claim_answered)
         self._presence = Presence(
             self._lifeline,
             identity("triggerer", self.name, self._detail()),

@@ -9,7 +9,7 @@ from evenflow.masker import Masker
 from evenflow.process.log_shipper import LogShipper
 from evenflow.process.log_stream import LogStream
 from evenflow.process.masked_log import MaskedLog
-from evenflow.process.templates import NO_FILE, DagFile
+from evenflow.process.templates import NO_FILE, TemplateKey
 from evenflow.sdk.triggers import is_built_in
 from evenflow.wire.triggers import TriggerAssignment
 
@@ -47,11 +47,11 @@ class Trigger:
         return self.assignment.epoch
 
     @property
-    def file(self) -> DagFile:
+    def file(self) -> TemplateKey:
         """What its host must have loaded."""
         if is_built_in(self.assignment.path):
             return NO_FILE
-        return DagFile(self.assignment.code_hash, self.assignment.file, self.assignment.default_timezone)
+        return TemplateKey(self.assignment.code_hash, self.assignment.file, self.assignment.default_timezone)
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evenflow.errors import ApiRefused, ApiUnavailable, BadArgument, LookRefused, LookUnanswered
-from evenflow.sdk.other_runs import Awaited
+from evenflow.sdk.operators.other_runs import Awaited
 from evenflow.triggers import limits
 from evenflow.triggers.polling import Event, PollingTrigger
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from evenflow.errors import BadArgument, LookRefused
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.sdk.triggers import TriggerEvent
 from evenflow.triggers import limits, web
 from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
@@ -87,10 +87,10 @@ class HttpTrigger(PollingTrigger):
         there = value in self.values if self.values else bool(value)
         return event if there else None
 
-    def _request(self, conn: Connection) -> web.Request:
+    def _request(self, conn: Connection) -> web.WebRequest:
         base = web.base_url(conn)
         path = self.endpoint.partition("?")[0].lstrip("/")
-        return web.Request(
+        return web.WebRequest(
             url=web.join(base, self.endpoint),
             who=f"{web.host_of(base)} (connection {self.http_conn_id!r}, {self.method} /{path})",
             method=self.method,

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from evenflow.errors import LookRefused
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.sdk.triggers import TriggerEvent
 from evenflow.triggers import limits, web
 from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
@@ -65,7 +65,7 @@ class KubernetesPodTrigger(PollingTrigger):
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(self.pod_name, safe='')}"
         # Version 0: from the API server's cache, whose age is at most seconds; the store behind it is spared.
         answer = await web.fetch(
-            web.Request(
+            web.WebRequest(
                 url=cluster.url + path,
                 who=cluster.who,
                 params={"resourceVersion": "0"},

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from evenflow.errors import BadArgument, LookRefused, LookUnanswered
-from evenflow.sdk.built_in_triggers import SHORTEST_PAUSE_S
+from evenflow.sdk.operators.built_in_triggers import SHORTEST_PAUSE_S
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
 from evenflow.triggers import limits
 

@@ -8,8 +8,8 @@ that is changed while tasks wait is the new one in the next.
 from __future__ import annotations
 
 from evenflow.errors import ApiRefused, ApiUnavailable, ConnectionNotFound, LookRefused, LookUnanswered
-from evenflow.sdk import lookup
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets import lookup
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.sdk.triggers import BaseTrigger
 
 

@@ -50,7 +50,7 @@ class SparkDriverTrigger(PollingTrigger):
     async def look(self) -> Event | None:
         who = f"The Spark master's REST server at {web.host_of(self.rest_url)}"
         path = f"{REST_VERSION}/submissions/status/{quote(self.submission_id, safe='')}"
-        answer = await web.fetch(web.Request(url=web.join(self.rest_url, path), who=who))
+        answer = await web.fetch(web.WebRequest(url=web.join(self.rest_url, path), who=who))
         told = answer.json()
         if not answer.ok or not isinstance(told, dict) or told.get("action") != "SubmissionStatusResponse":
             said = told.get("message") if isinstance(told, dict) else None
@@ -110,7 +110,7 @@ class SparkApplicationTrigger(PollingTrigger):
         who = f"The Spark UI at {web.host_of(url)}"
         path = f"api/v1/applications/{quote(self.application_id, safe='')}"
         try:
-            answer = await web.fetch(web.Request(url=web.join(url, path), who=who))
+            answer = await web.fetch(web.WebRequest(url=web.join(url, path), who=who))
         except LookUnanswered:
             return False  # it ends with the application
         if not answer.ok:
@@ -121,7 +121,7 @@ class SparkApplicationTrigger(PollingTrigger):
 
     async def _ended_by_master(self, url: str) -> Event | None:
         who = f"The Spark master at {web.host_of(url)}"
-        answer = await web.fetch(web.Request(url=web.join(url, "json/"), who=who))
+        answer = await web.fetch(web.WebRequest(url=web.join(url, "json/"), who=who))
         told = answer.json()
         if not answer.ok or not isinstance(told, dict) or "activeapps" not in told:
             raise LookRefused(

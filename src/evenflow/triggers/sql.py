@@ -15,8 +15,8 @@ from typing import Any
 
 from evenflow.errors import LookRefused, LookUnanswered
 from evenflow.masker import Masker
-from evenflow.sdk.connections import Connection
-from evenflow.sdk.masking import secrets_in
+from evenflow.sdk.secrets.connections import Connection
+from evenflow.sdk.secrets.masking import secrets_in
 from evenflow.triggers import limits
 from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
 from evenflow.triggers.reached import connection_of

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from evenflow.errors import LookRefused, LookUnanswered
-from evenflow.sdk.connections import Connection
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.triggers import limits
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ BUSY = frozenset({408, 425, 429})  # statuses below 500 that say: not now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class WebRequest:
     url: str
     who: str  # what messages call the other side
     method: str = "GET"
@@ -69,7 +69,7 @@ class Answer:
             ) from None
 
 
-async def fetch(request: Request) -> Answer:
+async def fetch(request: WebRequest) -> Answer:
     """The answer, but for statuses that say that nobody answers. Raises :class:`LookUnanswered` and :class:`LookRefused`."""
     import aiohttp
 

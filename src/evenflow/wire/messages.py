@@ -11,6 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from evenflow.core.callbacks import CallbackOf
+from evenflow.core.deferral import Resumed
+
 SCHEMA = "/execution/v1"
 CONTENT_TYPE = "application/msgpack"
 
@@ -113,39 +116,8 @@ class Assignment(Message):
     version_number: int = 1
     map_length: int | None = None
     default_timezone: str = "UTC"  # with which the version was made
-    callback: CallbackOf | None = None  # set: not the task is to run, but a function that is called because of it
+    callback: CallbackOf | None = None  # set: a function is called, of the task, or of the DAG when ``task_id`` is empty
     resumed: Resumed | None = None  # set: the try has begun before, and returns from waiting
-
-
-class Resumed(Message):
-    """How a try that was deferred goes on. Values are in JSON's own types, as ``sdk.xcom.encode`` makes them."""
-
-    purpose: Purpose
-    trigger: str  # the path of its class
-    method: str  # that is called when there is an event
-    kwargs: dict[str, Any] = {}
-    trigger_kwargs: dict[str, Any] = {}
-    event: Any = None
-    deferred_s: float = 0.0  # since it was deferred the last time
-    began_s: float = 0.0  # since the try began for the first time
-    spent_s: float = 0.0  # of its execution_timeout
-    reason: str | None = None  # why the trigger failed, or why the try is to be cleaned up
-    secrets: list[str] = []  # texts in it that are masked in the log
-
-
-class CallbackOf(Message):
-    """The function at ``position`` among those of ``event``; ``task_id`` of the assignment is empty when it is one of the DAG."""
-
-    event: str
-    position: int
-    state: str  # that it is about
-    reason: str | None = None
-    started_at: str | None = None  # of the try that it is about; ISO 8601 with offset
-    ended_at: str | None = None
-
-
-# What the return of a deferred try is for: its event, its timeout, its trigger that failed for good, or only to run on_kill.
-Purpose = Literal["event", "timeout", "failed", "clean_up"]
 
 
 class ClaimAnswer(Message):
@@ -177,6 +149,17 @@ class Defer(Message):
     timeout_s: float | None = None
     queue: str | None = None  # of triggerers; null: the default one
     secrets: list[str] = []  # texts in it that are masked in logs: the worker's to say, for who goes on with it
+
+
+class Ending(Message):
+    """What became of a try, as its process says it, its worker reports it and the scheduler decides from it."""
+
+    outcome: Outcome
+    reason: str | None = None  # for people; required when the outcome is not success
+    error_types: list[str] = []  # qualified class names of the exception, most derived first
+    delay_s: float | None = None  # of a rescheduled try: until it is to be started again
+    produced: list[AssetChange] = []  # of a success
+    skip: list[int] = []  # of a success: task indexes that it decided against
 
 
 class Report(Message):
@@ -269,11 +252,14 @@ class Progress(Message):
     detail: dict[str, Any] = {}
 
 
-class XComPull(Message):
-    """POST /xcom/pull with the try token as bearer. ``map_index`` null: all instances of a mapped task, as a list in map order."""
-
+class XComName(Message):
     task_id: str
     key: str = "return_value"
+
+
+class XComPull(XComName):
+    """POST /xcom/pull with the try token as bearer. ``map_index`` null: all instances of a mapped task, as a list in map order."""
+
     map_index: int | None = None
     run_id: str | None = None  # of another run of the same DAG
 

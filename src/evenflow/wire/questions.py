@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import field
 
-from evenflow.wire.messages import Message
+from evenflow.wire.messages import Message, XComName
 
 
 class AskWaited(Message):
@@ -28,7 +28,7 @@ class AskInletEvents(Message):
     is_alias: bool = False
 
 
-class AssetEvent(Message, omit_defaults=False):
+class AssetEventMessage(Message, omit_defaults=False):
     """By a task, or by hand: then it has no task."""
 
     asset: str
@@ -44,7 +44,7 @@ class AssetEvent(Message, omit_defaults=False):
 class AssetEvents(Message):
     """The oldest first."""
 
-    events: list[AssetEvent]
+    events: list[AssetEventMessage]
 
 
 class AskStates(Message):
@@ -57,7 +57,7 @@ class AskStates(Message):
     run_ids: list[str] = field(default_factory=list)
 
 
-class RunStanding(Message, omit_defaults=False):
+class OtherRunState(Message, omit_defaults=False):
     run_id: str
     logical_date: str | None
     state: str
@@ -67,7 +67,7 @@ class RunStanding(Message, omit_defaults=False):
 class States(Message, omit_defaults=False):
     """``missing``: those task ids, or the group, that the newest version of the DAG has not. Null when there is no such DAG."""
 
-    runs: list[RunStanding] = field(default_factory=list)
+    runs: list[OtherRunState] = field(default_factory=list)
     missing: list[str] | None = None
 
 
@@ -110,11 +110,9 @@ class SetVariable(Message):
     description: str | None = None
 
 
-class AskPriorRun(Message):
+class AskPriorRun(XComName, kw_only=True, omit_defaults=False):
     """Which run has the newest value of this task under this key, of this run and those of the DAG with earlier logical dates?"""
 
-    task_id: str
-    key: str
     map_index: int
 
 
@@ -153,7 +151,8 @@ class AskOnce(Message):
 
 
 class Once(Message, omit_defaults=False):
-    key: str  # the same each time until it is forgotten: for systems outside that shall do a thing once
+    # The same each time until it is forgotten: for systems outside that shall do a thing once.
+    idempotency_key: str = field(name="key")
     found: bool
     value: Any = None  # in JSON's own types
     secret: bool = False  # it holds a secret: the texts in it are masked in the log of the try that asks

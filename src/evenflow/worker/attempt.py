@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import structlog
@@ -20,7 +21,7 @@ from evenflow.process.masked_log import MaskedLog
 from evenflow.process.owned_child import OwnedChild
 from evenflow.process.owned_template import OwnedTemplate
 from evenflow.process.remains import Outrun, end_remains, named, still_running
-from evenflow.process.templates import CannotLoad, DagFile, TemplatePool
+from evenflow.process.templates import CannotLoad, TemplateKey, TemplatePool
 from evenflow.sdk.xcomarg import RETURN_VALUE
 from evenflow.wire.messages import AssetChange, Assignment, Defer, Outcome, Report, StoredObject
 from evenflow.worker import limits
@@ -29,8 +30,8 @@ from evenflow.worker.proxy import TryApi, TryProxy
 from evenflow.worker.reporter import Reporter
 from evenflow.worker.said import CleaningUp, Progressed, Result, read_head
 from evenflow.worker.timers import Timers
-from evenflow.worker.values import TryValues, Values
-from evenflow.worker.verdict import Verdict, judge, verdict_of
+from evenflow.worker.values import LargeValues, TryValues
+from evenflow.worker.verdict import TryVerdict, judge, verdict_of
 
 # After these ends its task does not begin again by itself, and what it has left in sessions of its own is meant to stay.
 _LEAVES = frozenset({"success", "skipped", "deferred"})
@@ -50,7 +51,7 @@ class Tools:
     reporter: Reporter
     logs: LogShipper
     memory: MemoryWatch
-    values: Values
+    values: LargeValues
     masker: Masker  # knows the secrets of the worker's environment
     api_url: str
     going: asyncio.Event = field(default_factory=asyncio.Event)  # set while the lease holds, so that tries may start
@@ -68,7 +69,7 @@ class Attempt:
         self._masker = tools.masker.copy()
         self._values = TryValues(tools.values, assignment.epoch)
         self._settling: asyncio.Task[None] | None = None  # what is to be done between its end and the report of it
-        self._storing: Verdict | None = None  # a success whose large result is not in object storage yet
+        self._storing: TryVerdict | None = None  # a success whose large result is not in object storage yet
         self._log = MaskedLog(tools.logs.open(assignment.token, self._log_is_full), self._masker)
         self._proxy: TryProxy | None = None
         self._child: OwnedChild | None = None
@@ -77,7 +78,7 @@ class Attempt:
         self._started_at: float | None = None
         self._timers = Timers()
         self._frozen_at: float | None = None
-        self._said: Verdict | None = None
+        self._said: TryVerdict | None = None
         self._ended_for: str | None = None
         self._cleans_up = False  # its process said that it stops what it has started outside
         self._spoke = False  # its process has said what became of it
@@ -99,7 +100,7 @@ class Attempt:
         return bool(self._left_by)
 
     def begin(self) -> None:
-        file = DagFile(self.assignment.code_hash, self.assignment.file, self.assignment.default_timezone)
+        file = TemplateKey(self.assignment.code_hash, self.assignment.file, self.assignment.default_timezone)
         template = self._tools.templates.ready(file)
         if template is not None and self._tools.going.is_set():
             self._fork(template)
@@ -119,7 +120,7 @@ class Attempt:
                 self._timers.after(limits.CLEAN_UP_GRACE, self._kill)
             elif self._loading is not None and not self._owes_clean_up:
                 self._loading.cancel()
-                self._conclude(Verdict("failed", f"{reason}, before it was started"))
+                self._conclude(TryVerdict(outcome="failed", reason=f"{reason}, before it was started"))
 
     def freeze(self, since: float) -> None:
         """Its template has stopped it; that time counts for nothing."""
@@ -144,7 +145,7 @@ class Attempt:
             self._kill()
         elif self._loading is not None:
             self._loading.cancel()
-            self._conclude(Verdict("lost", reason))
+            self._conclude(TryVerdict(outcome="lost", reason=reason))
 
     def abandon(self) -> None:
         """The try is not this worker's any more: kill it at once and say nothing."""
@@ -195,19 +196,19 @@ class Attempt:
         if self._child is not None and not end.alone:
             self._left_by.append(self._child)
         if self._started_at is None and (self._ended_for is None or self._owes_clean_up):
-            self._conclude(Verdict("cannot_start", end.lost))
+            self._conclude(TryVerdict(outcome="cannot_start", reason=end.lost))
             return
         if self._owes_clean_up and self._ended_first is None:
             self._ended_first = end
             self._clean_up()
             return
         if self._owes_clean_up and end.lost:
-            self._conclude(Verdict("lost", end.lost))
+            self._conclude(TryVerdict(outcome="lost", reason=end.lost))
             return
         end = self._ended_first or end
         evidence = self._tools.memory.evidence() if end.status == -signal.SIGKILL else None
         verdict = judge(self._said, end, ended_for=self._ended_for, out_of_memory=evidence)
-        self._conclude(replace(verdict, outcome="lost") if self._given_up and self._said is None else verdict)
+        self._conclude(msgspec.structs.replace(verdict, outcome="lost") if self._given_up and self._said is None else verdict)
 
     # -- inside
 
@@ -232,7 +233,7 @@ class Attempt:
         self._child, self._proxy, self._timers = None, None, Timers()
         self.begin()
 
-    async def _begin_cold(self, file: DagFile) -> None:
+    async def _begin_cold(self, file: TemplateKey) -> None:
         try:
             await self._tools.going.wait()
             while (template := self._tools.templates.ready(file)) is None:
@@ -240,7 +241,7 @@ class Attempt:
                 await self._tools.going.wait()
         except CannotLoad as error:
             self._log.write(error.output.encode())
-            self._conclude(Verdict("cannot_start", str(error)))
+            self._conclude(TryVerdict(outcome="cannot_start", reason=str(error)))
         else:
             self._fork(template)
 
@@ -255,7 +256,7 @@ class Attempt:
         try:
             self._child = template.begin(job, self, decides=True)
         except OSError as error:
-            self._conclude(Verdict("cannot_start", f"the worker's host could not start a process: {error}"))
+            self._conclude(TryVerdict(outcome="cannot_start", reason=f"the worker's host could not start a process: {error}"))
         else:
             reached(KillPoint.TRY_FORKED)
 
@@ -277,19 +278,32 @@ class Attempt:
     def _come_too_late(self) -> None:
         if self._child is None and self._loading is not None and (self._ended_for is None or self._owes_clean_up):
             self._loading.cancel()
-            self._conclude(Verdict("cannot_start", f"it was not started within {limits.START_WITHIN:g} s of its assignment"))
+            self._conclude(
+                TryVerdict(outcome="cannot_start", reason=f"it was not started within {limits.START_WITHIN:g} s of its assignment")
+            )
 
     def _note(self, what: str) -> None:
         """Into the log of the try."""
         self._log.write(f"\n-- {what} --\n".encode())
 
-    def _conclude(self, verdict: Verdict) -> None:
+    def _conclude(self, verdict: TryVerdict) -> None:
         if self._left_by:
-            self._settling = self._loop.create_task(self._settle_remains(verdict))
+            self._settle_by(self._settle_remains(verdict))
         else:
             self._settle(verdict)
 
-    async def _settle_remains(self, verdict: Verdict) -> None:
+    def _settle_by(self, work: Coroutine[Any, Any, None]) -> None:
+        self._settling = self._loop.create_task(self._settled_by(work))
+
+    async def _settled_by(self, work: Coroutine[Any, Any, None]) -> None:
+        """A defect of ours ends the try, too: one of which nobody hears would be waited for."""
+        try:
+            await work
+        except Exception as error:
+            log.exception("the end of a try could not be told", task=self.assignment.task_id, epoch=self.epoch)
+            self._report(TryVerdict(outcome="failed", reason=f"its end could not be told, by a defect of Evenflow: {error!r}"))
+
+    async def _settle_remains(self, verdict: TryVerdict) -> None:
         """R-CS9: upon the report of its exit its task may begin again, unless it has ended in the ordinary way."""
         if self._ends_ordinarily(verdict):
             await self._tell_left()
@@ -297,7 +311,7 @@ class Attempt:
             await self.end_left()
         self._settle(verdict)
 
-    def _ends_ordinarily(self, verdict: Verdict) -> bool:
+    def _ends_ordinarily(self, verdict: TryVerdict) -> bool:
         return verdict.outcome in _LEAVES and self._ended_for is None and not self._abandoned
 
     async def _tell_left(self) -> None:
@@ -347,33 +361,33 @@ class Attempt:
             child.let_go()
         self._left_by.clear()
 
-    def _settle(self, verdict: Verdict) -> None:
+    def _settle(self, verdict: TryVerdict) -> None:
         if verdict.result is not None and self._tools.values.takes_time(verdict.result) and not self._abandoned:
             self._storing = verdict
-            self._settling = self._loop.create_task(self._store_result(verdict, verdict.result))
+            self._settle_by(self._store_result(verdict, verdict.result))
         elif verdict.defer is not None and not self._abandoned:
-            self._settling = self._loop.create_task(self._store_log(verdict, verdict.defer))
+            self._settle_by(self._store_log(verdict, verdict.defer))
         else:
             self._report(verdict)
 
-    async def _store_result(self, verdict: Verdict, result: bytes) -> None:
+    async def _store_result(self, verdict: TryVerdict, result: bytes) -> None:
         """The exit is reported when its large result is looked through, and in object storage or cannot be put there."""
         try:
             push = await self._values.prepared(RETURN_VALUE, result, self._masker)
         except XComError as error:
-            self._report(replace(verdict, outcome="failed", reason=str(error), result=None))
+            self._report(msgspec.structs.replace(verdict, outcome="failed", reason=str(error), result=None))
         else:
             reached(KillPoint.RESULT_STORED)
-            self._report(replace(verdict, result=push.value), push.stored, secret=push.secret)
+            self._report(msgspec.structs.replace(verdict, result=push.value), push.stored, secret=push.secret)
 
     def _store_no_more(self, outcome: Outcome, reason: str | None) -> None:
         """Nobody waits for object storage, which may never answer."""
         assert self._settling is not None
         assert self._storing is not None
         self._settling.cancel()
-        self._report(Verdict(outcome, reason, exit_code=self._storing.exit_code))
+        self._report(TryVerdict(outcome=outcome, reason=reason, exit_code=self._storing.exit_code))
 
-    async def _store_log(self, verdict: Verdict, defer: Defer) -> None:
+    async def _store_log(self, verdict: TryVerdict, defer: Defer) -> None:
         """A deferral is reported when its log is stored: what its trigger and its return log comes after that, and once it has
         returned, its first part is taken no more.
         """
@@ -384,7 +398,7 @@ class Attempt:
         defer.secrets = self._masker.found_in(msgspec.json.encode([defer.trigger_kwargs, defer.kwargs]))
         self._report(verdict)
 
-    def _report(self, verdict: Verdict, stored: StoredObject | None = None, *, secret: bool | None = None) -> None:
+    def _report(self, verdict: TryVerdict, stored: StoredObject | None = None, *, secret: bool | None = None) -> None:
         """``secret``: whether the result holds one, where that is known."""
         if secret is None:
             secret = verdict.result is not None and self._masker.finds_in(verdict.result)

@@ -20,7 +20,7 @@ class ClaimApi(Protocol):
     async def claim(self, message: Claim) -> ClaimAnswer: ...
 
 
-class Claims:
+class TryPolls:
     """``answered`` hears every answer; the assignments in it are this worker's from then on."""
 
     def __init__(self, api: ClaimApi, queues: list[str], tries: Tries, answered: Callable[[ClaimAnswer], None]) -> None:

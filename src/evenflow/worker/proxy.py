@@ -17,7 +17,7 @@ from evenflow.process.asking import QuestionApi, ask_patiently, read_question
 from evenflow.process.frames import Header
 from evenflow.process.off_loop import off_loop
 from evenflow.process.patience import Patience
-from evenflow.sdk.masking import texts_in
+from evenflow.sdk.secrets.masking import texts_in
 from evenflow.wire.messages import Message, Progress, XComPull, XComPush, XComValue
 from evenflow.wire.questions import QUESTIONS, Once, Rendered, SetOnce, SetVariable
 from evenflow.worker import limits
@@ -42,7 +42,7 @@ class TryApi(QuestionApi, Protocol):
     async def send_progress(self, token: str, message: Progress) -> None: ...
 
 
-class Asker(Protocol):
+class TryProcess(Protocol):
     """The process of a try."""
 
     def send(self, header: Header, body: bytes = b"") -> None: ...
@@ -62,7 +62,7 @@ class TryProxy:
         self,
         api: TryApi,
         token: str,
-        asker: Asker,
+        asker: TryProcess,
         masker: Masker,
         values: TryValues,
         note: Callable[[str], None],
@@ -108,7 +108,7 @@ class TryProxy:
     def _work(self, question: Question, body: bytes) -> Coroutine[Any, Any, None]:
         match question:
             case Pull():
-                return self._pull(XComPull(question.task_id, question.key, question.map_index, question.run_id))
+                return self._pull(XComPull(**msgspec.structs.asdict(question)))
             case Push():
                 return self._push(question.key, body)
             case Ask(question="mask"):
@@ -211,7 +211,7 @@ class TryProxy:
             try:
                 progress = read_progress(said)
                 shown = self._masker.mask_value({"label": progress.label, "detail": progress.detail})
-                await self._api.send_progress(self._token, Progress(**shown, done=progress.done, total=progress.total))
+                await self._api.send_progress(self._token, msgspec.structs.replace(progress, **shown))
             except (ApiUnavailable, ApiRefused, StaleEpoch) as error:
                 log.debug("progress dropped", reason=str(error))
             except Exception as error:  # user code may say anything, and JSON has numbers that no message can carry

@@ -38,11 +38,11 @@ from evenflow.wire.tls import Tls
 from evenflow.wire.versions import RETURNS_WIRE
 from evenflow.worker import limits
 from evenflow.worker.attempt import Tools
-from evenflow.worker.claims import Claims
+from evenflow.worker.claims import TryPolls
 from evenflow.worker.memory import MemoryWatch, kernel_counters
 from evenflow.worker.reporter import Reporter
 from evenflow.worker.tries import Tries
-from evenflow.worker.values import Values
+from evenflow.worker.values import LargeValues
 
 TASK_PROCESS = "evenflow.worker.task_process"
 _KILLED = "ended on request"  # the scheduler says whose
@@ -66,7 +66,7 @@ class WorkerService:
         resume_slots: int,
         queues: list[str],
         home: Path,
-        values: Values,
+        values: LargeValues,
         template_memory: int = TEMPLATE_MEMORY,
         sandbox: Sandbox | None = None,
         tls: Tls = PLAIN,
@@ -110,7 +110,7 @@ class WorkerService:
             self._api_url.partition(",")[0].rstrip("/"),
         )
         self._tries = Tries(self._slots, self._resume_slots, tools)
-        self._claims = Claims(self._client, self._queues, self._tries, self._claim_answered)
+        self._claims = TryPolls(self._client, self._queues, self._tries, self._claim_answered)
         self._presence = Presence(
             self._lifeline,
             identity("worker", self.name, self._detail()),

@@ -25,16 +25,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from evenflow.core.callbacks import CallbackOf
 from evenflow.errors import ApiRefused, XComError
 from evenflow.process.frames import Header, Link
 from evenflow.process.template import NotPrepared, serve_template
 from evenflow.process.tracebacks import describe_failure
-from evenflow.sdk import killing
-from evenflow.sdk.callback_run import CallbackContext, run_callback
 from evenflow.sdk.default_timezone import set_default_timezone
-from evenflow.sdk.loader import LoadedFile, load_file
-from evenflow.sdk.preloading import preload, preload_ahead
-from evenflow.sdk.runner import TryContext, run_try
+from evenflow.sdk.loading.loader import LoadedFile, load_file
+from evenflow.sdk.loading.preloading import preload, preload_ahead
+from evenflow.sdk.trying import killing
+from evenflow.sdk.trying.callback_run import run_callback
+from evenflow.sdk.trying.runner import TryContext, run_try
 
 # What user code logs with Python's logging goes to its log, from INFO on; a DAG file may configure it otherwise.
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -67,7 +68,7 @@ def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
     if callback is None:
         result = run_try(dag, context, channel)
     else:
-        result = run_callback(dag, context, CallbackContext.from_assignment(callback), channel)
+        result = run_callback(dag, context, CallbackOf(**callback), channel)
     header: Header = {"say": "result", "outcome": result.outcome, "reason": result.reason, "error_types": result.error_types}
     if result.delay_s is not None:
         header["delay_s"] = result.delay_s

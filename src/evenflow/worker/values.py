@@ -20,7 +20,7 @@ from evenflow.worker.storage_threads import StorageThreads
 NULL = b"null"
 
 
-class Values:
+class LargeValues:
     """Values of more than ``inline`` bytes of JSON are stored in ``storage``."""
 
     def __init__(self, storage: ObjectStorage, inline: int) -> None:
@@ -81,7 +81,7 @@ class Values:
 class TryValues:
     """Values of one try."""
 
-    def __init__(self, values: Values, epoch: int) -> None:
+    def __init__(self, values: LargeValues, epoch: int) -> None:
         self._values, self._epoch = values, epoch
         self.fetch, self.discard = values.fetch, values.discard
 

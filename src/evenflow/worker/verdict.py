@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from signal import SIGKILL
 
+from msgspec.structs import asdict, replace
+
 from evenflow.process.exits import Exit, describe_exit
-from evenflow.wire.messages import AssetChange, Defer, Outcome
+from evenflow.wire.messages import Defer, Ending
 from evenflow.worker.said import Result
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    outcome: Outcome
-    reason: str | None = None
-    error_types: list[str] = field(default_factory=list)
+class TryVerdict(Ending):
     exit_code: int | None = None
     result: bytes | None = None  # JSON
-    delay_s: float | None = None
-    produced: list[AssetChange] = field(default_factory=list)
-    skip: list[int] = field(default_factory=list)
     defer: Defer | None = None
 
 
-def verdict_of(said: Result, body: bytes) -> Verdict:
+def verdict_of(said: Result, body: bytes) -> TryVerdict:
     """What the process says became of its try. Raises :class:`ValueError` for what user code must have forged."""
     if (said.outcome == "deferred") != (said.defer is not None):
         raise ValueError("only a deferred try says what it waits for")
-    return Verdict(
-        said.outcome,
-        said.reason,
-        said.error_types,
-        result=body or None,
-        delay_s=said.delay_s,
-        produced=said.produced,
-        skip=said.skip,
-        defer=said.defer,
-    )
+    return TryVerdict(**asdict(said), result=body or None)
 
 
-def judge(said: Verdict | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None) -> Verdict:
+def judge(said: TryVerdict | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None) -> TryVerdict:
     """``ended_for`` is why this worker ended the process, ``out_of_memory`` the kernel's evidence, each if any."""
     exit_code = None if end.lost else end.status
     if said is not None:
@@ -50,4 +35,4 @@ def judge(said: Verdict | None, end: Exit, *, ended_for: str | None, out_of_memo
         reason = f"killed by SIGKILL because memory ran out: {out_of_memory}"
     else:
         reason = describe_exit(end)
-    return Verdict("failed", reason, exit_code=exit_code)
+    return TryVerdict(outcome="failed", reason=reason, exit_code=exit_code)

@@ -116,7 +116,7 @@ class Endpoint:
             body = await read_body(scope, receive, self._limit)
             try:
                 message = self._decode(body)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, RecursionError) as error:
                 raise Refused(400, "bad_message", f"The message cannot be read: {error}.") from None
             answer = await self._handler(Call(token, text, message, scope["path_params"], receive))
         except Exception as error:

@@ -16,7 +16,7 @@ from evenflow.killpoints import KillPoint, reached
 from evenflow.store import dags, settings
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.code import check_archive
-from evenflow.wire.messages import FilesLease, FilesLeased, FilesSeen, LeasedFile, ParsedAnswer, ParsedFile
+from evenflow.wire.messages import FilesLease, FilesLeased, FilesSeen, ParsedAnswer, ParsedFile
 
 
 class FileRoutes:
@@ -30,7 +30,7 @@ class FileRoutes:
         call.within_scope([message.bundle])
         if message.bundle == OWN_BUNDLE:
             raise Refused(422, "bad_value", f"No bundle is called {OWN_BUNDLE!r}: what is in that one is Evenflow's own.")
-        files = {seen.file: dags.DagFile(seen.file, seen.fingerprint) for seen in message.files}
+        files = {seen.file: seen for seen in message.files}
         async with self._pool.connection() as conn:
             await dags.see_files(conn, message.bundle, list(files.values()))
 
@@ -48,8 +48,7 @@ class FileRoutes:
                 lacking=[(lacking.bundle, lacking.file) for lacking in message.lacking],
             )
             zone = await settings.read_default_timezone(conn)
-        files = [LeasedFile(bundle=f.bundle, file=f.file, fingerprint=f.fingerprint) for f in leased]
-        return FilesLeased(files=files, default_timezone=zone)
+        return FilesLeased(files=leased, default_timezone=zone)
 
     async def parsed(self, call: Call) -> ParsedAnswer:
         message: ParsedFile = call.message

@@ -64,5 +64,5 @@ class OnceRoutes:
             place = (ONCE, name_of_once(call.of_try.run_key, name))
             text = self._vault.open(*place, found.sealed, what=f"What was stored once as {name!r}")
         if text is None:
-            return Once(key=found.key, found=False)
-        return Once(key=found.key, found=True, value=msgspec.json.decode(text), secret=found.sealed is not None)
+            return Once(idempotency_key=found.key, found=False)
+        return Once(idempotency_key=found.key, found=True, value=msgspec.json.decode(text), secret=found.sealed is not None)

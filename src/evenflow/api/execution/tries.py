@@ -6,7 +6,7 @@ import msgspec
 
 from evenflow.api import limits
 from evenflow.api.claims import Claims
-from evenflow.api.elements import Elements
+from evenflow.api.elements import ElementCache
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.logs import Chunk, LogDirectory, LogName, writer_of
 from evenflow.api.refusals import CannotStore, Refused, too_large
@@ -14,6 +14,7 @@ from evenflow.api.reports import checked_object, json_text, store
 from evenflow.api.tokens import Tokens, TriggerToken, TryToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
+from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_MAP_LENGTH
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import NotAllowed, StaleEpoch, XComTooLarge
@@ -43,7 +44,7 @@ class TryRoutes:
     ) -> None:
         self._pool, self._hot, self._tokens, self._versions, self._claims, self._logs = pool, hot, tokens, versions, claims, logs
         self._vault = vault
-        self._elements = Elements()
+        self._elements = ElementCache()
 
     async def claim(self, call: Call) -> ClaimAnswer:
         message: Claim = call.message
@@ -174,6 +175,8 @@ class TryRoutes:
         payload = msgspec.json.encode(message)
         if len(payload) > limits.PROGRESS:
             raise too_large("The progress", limits.PROGRESS)
+        if (flaw := flaw_of(message.detail)) is not None:
+            raise Refused(422, "bad_value", f"The detail of the progress {flaw}.")
         async with self._pool.connection() as conn:
             if not await dispatch.write_progress(conn, epoch=call.of_try.epoch, payload=payload.decode()):
                 raise _over()

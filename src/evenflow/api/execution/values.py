@@ -81,16 +81,16 @@ class ValueRoutes:
                 return Found(similar=await self._similar(conn, kind, message.name, dag_id, bundle) if message.similar else [])
             of_try = f"{task_id}, try {call.asker.try_number} of run {call.asker.run_key}"
             await self._asked.tell(conn, kind, message.name, dag_id, of_try)
-        return Found(text=self._vault.open(kind, message.name, value.sealed))
+        return Found(text=self._vault.open(kind, message.name, value["sealed"]))
 
     async def _similar(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str, bundle: str) -> list[str]:
         """No more than the DAG may use. Which of them was meant is found where it costs nobody else: by who asks."""
         found = await sealed.list_similar(conn, kind, name)
         return [name for name, patterns in found if may_use(patterns, dag_id, bundle)]
 
-    async def _usable(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str, bundle: str) -> sealed.SealedValue | None:
+    async def _usable(self, conn: sealed.Conn, kind: sealed.Kind, name: str, dag_id: str, bundle: str) -> sealed.Row | None:
         value = await sealed.read_value(conn, kind, name)
-        if value is not None and not may_use(value.dags, dag_id, bundle):
+        if value is not None and not may_use(value["dags"], dag_id, bundle):
             raise Refused(
                 403,
                 "forbidden",
@@ -109,8 +109,7 @@ class ValueRoutes:
 async def check_held(conn: sealed.Conn, token: TryToken | TriggerToken) -> None:
     """Raises :class:`StaleEpoch` for a try that is over, and for a trigger that fired, is others' or was cancelled."""
     if isinstance(token, TriggerToken):
-        key = triggers.TriggerKey(token.run_key, token.task_index, token.map_index, token.epoch, token.claim)
-        if not await triggers.is_claimed(conn, key):
+        if not await triggers.is_claimed(conn, token):
             raise StaleEpoch("This trigger is over: its task has returned or ended, or another triggerer runs it.")
     elif not await dispatch.is_held(
         conn, epoch=token.epoch, run_key=token.run_key, task_index=token.task_index, map_index=token.map_index

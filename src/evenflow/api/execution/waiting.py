@@ -32,9 +32,9 @@ from evenflow.wire.questions import (
     AskInletEvents,
     AskStates,
     AskTrigger,
-    AssetEvent,
+    AssetEventMessage,
     AssetEvents,
-    RunStanding,
+    OtherRunState,
     States,
     Triggered,
     Waited,
@@ -83,17 +83,17 @@ class WaitingRoutes:
             wanted, missing = _wanted(DagSpec.from_json(current.spec), message)
             dates = [_instant(text) for text in message.logical_dates]
             runs = await other_runs.list_runs(conn, message.dag_id, dates, message.run_ids)
-            counts = await other_runs.count_states(conn, [run.run_key for run in runs], wanted) if wanted and runs else []
+            counts = await other_runs.count_states(conn, [run["run_key"] for run in runs], wanted) if wanted and runs else []
         tasks: dict[int, dict[str, dict[str, int]]] = defaultdict(lambda: {task_id: {} for task_id in wanted})
-        for row in counts:
-            tasks[row.run_key][row.task_id][row.state] = row.instances
+        for run_key, task_id, state, instances in counts:
+            tasks[run_key][task_id][state] = instances
         return States(
             runs=[
-                RunStanding(
-                    run_id=run.run_id,
-                    logical_date=None if run.logical_date is None else run.logical_date.isoformat(),
-                    state=run.state,
-                    tasks=tasks[run.run_key],
+                OtherRunState(
+                    run_id=run["run_id"],
+                    logical_date=None if run["logical_date"] is None else run["logical_date"].isoformat(),
+                    state=run["state"],
+                    tasks=tasks[run["run_key"]],
                 )
                 for run in runs
             ],
@@ -185,7 +185,7 @@ def _wanted(spec: DagSpec, message: AskStates) -> tuple[list[str], list[str]]:
 def _events(rows: list[assets.Row]) -> AssetEvents:
     return AssetEvents(
         events=[
-            AssetEvent(
+            AssetEventMessage(
                 asset=row["asset"],
                 uri=row["uri"],
                 at=row["at"].isoformat(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -41,7 +42,7 @@ from evenflow.api.rest import (
     versions,
     xcoms,
 )
-from evenflow.api.rest.context import Context, checked_operator, operator
+from evenflow.api.rest.context import ApiContext, checked_operator, operator
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.watching import WATCHED, Watchers
@@ -76,7 +77,21 @@ def rest_application(
     vitals: Vitals,
     probes: Probes,
     metrics_token: str = "",
-) -> FastAPI:
+) -> ASGIApp:
+    context = ApiContext(pool, tokens, log_directory, vault, judge, vitals, probes)
+    watchers = Watchers(tokens, metrics_token)
+    app = described_rest()
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"] = {"context": context, "watchers": watchers}
+        await app(scope, receive, send)
+
+    return application
+
+
+@cache
+def described_rest() -> FastAPI:
+    """What REST is, for every server of this process: to work out what routes take and answer costs some 0.3 s."""
     app = FastAPI(
         title="Evenflow",
         version=version("evenflow"),
@@ -85,7 +100,6 @@ def rest_application(
         redoc_url=None,
         generate_unique_id_function=_operation_id,
     )
-    app.state.context = Context(pool, tokens, log_directory, vault, judge, vitals, probes)
     guarded = APIRouter(
         prefix=PREFIX,
         dependencies=[Depends(operator)],
@@ -117,15 +131,15 @@ def rest_application(
     app.include_router(metrics.routes)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_middleware(_Refusals, tokens=tokens, watchers=Watchers(tokens, metrics_token))
+    app.add_middleware(_Refusals)
     return app
 
 
 class _Refusals:
     """Refuses who has no token, and bodies that are too large, before a body is read; and answers what a route raises."""
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, watchers: Watchers) -> None:
-        self._app, self._tokens, self._watchers = app, tokens, watchers
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
@@ -137,9 +151,9 @@ class _Refusals:
 
         try:
             if _is_guarded(scope["path"]):
-                await checked_operator(self._tokens, bearer(scope))
+                await checked_operator(scope["state"]["context"].tokens, bearer(scope))
             elif scope["path"] in WATCHED:
-                await self._watchers.check(scope)
+                await scope["state"]["watchers"].check(scope)
             _check_length(scope)
             await self._app(scope, receive, watched)
         except Exception as error:

@@ -10,29 +10,32 @@ from fastapi import APIRouter, Query
 from evenflow.api import limits
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.rest.context import Connection, InSlice, Operator
-from evenflow.contracts.rest.assets import Asset, AssetEvent, Emitted, EventRequest
+from evenflow.contracts.rest.assets import AssetSummary, Emitted, EventRequest, RecordedAssetEvent
 from evenflow.contracts.rest.record import Page
+from evenflow.core.json_values import flaw_of
 from evenflow.store import assets, events
 
 routes = APIRouter(tags=["Assets"])
 
 
 @routes.get("/assets")
-async def list_assets(conn: Connection, part: InSlice) -> Page[Asset]:
+async def list_assets(conn: Connection, part: InSlice) -> Page[AssetSummary]:
     """Assets by name, with their last event and the DAGs that wait for them."""
-    return part.page(Page[Asset], await assets.list_assets(conn, limit=part.read_limit, offset=part.offset))
+    return part.page(Page[AssetSummary], await assets.list_assets(conn, limit=part.read_limit, offset=part.offset))
 
 
 @routes.get("/assets/events")
-async def list_events(conn: Connection, part: InSlice, asset: Annotated[str | None, Query()] = None) -> Page[AssetEvent]:
+async def list_events(conn: Connection, part: InSlice, asset: Annotated[str | None, Query()] = None) -> Page[RecordedAssetEvent]:
     """Events, the newest first: of all assets, or of one."""
     rows = await assets.list_events(conn, asset=asset, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[AssetEvent], rows)
+    return part.page(Page[RecordedAssetEvent], rows)
 
 
 @routes.post("/assets/events", status_code=201)
 async def emit_event(conn: Connection, operator: Operator, request: EventRequest) -> Emitted:
     """Says that an asset has changed, as the success of a task does. Your name stands in its history."""
+    if (flaw := flaw_of(request.extra)) is not None:
+        raise Refused(422, "bad_value", f"The extra of the event {flaw}.")
     if len(msgspec.json.encode(request.extra)) > limits.ASSET_EXTRA:
         raise too_large("The extra of the event", limits.ASSET_EXTRA)
     async with events.recorded(conn, operator, "asset.emit", request.asset) as detail:
@@ -40,4 +43,4 @@ async def emit_event(conn: Connection, operator: Operator, request: EventRequest
         if emitted is None:
             raise Refused(404, "not_found", f"There is no asset {request.asset!r}. To see all, type: evenflow assets list")
         detail["event_id"] = emitted.event_id
-    return Emitted(event_id=emitted.event_id, at=emitted.at, dag_ids=emitted.dag_ids)
+    return emitted

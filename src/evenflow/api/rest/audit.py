@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from evenflow.api.rest.context import Connection
-from evenflow.contracts.rest.system import Audit, Finding
+from evenflow.contracts.rest.audit import Audit
 from evenflow.store import audit as auditor
 
 routes = APIRouter(tags=["System"])
@@ -14,4 +14,4 @@ routes = APIRouter(tags=["System"])
 @routes.get("/audit")
 async def get_audit(conn: Connection) -> Audit:
     """Recomputes every counter and lane from task instances and holds. Reads all task instances of running runs."""
-    return Audit(findings=[Finding(**finding._asdict()) for finding in await auditor.audit_async(conn)])
+    return Audit(findings=await auditor.audit_async(conn))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
+from itertools import islice, takewhile
 from typing import Annotated
 
 import msgspec
@@ -15,7 +17,7 @@ from evenflow.contracts.limits import BACKFILL_RUNS
 from evenflow.contracts.rest.backfills import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
 from evenflow.contracts.rest.record import Page
 from evenflow.core.model import DagSpec
-from evenflow.core.timetable import TICKING, Run, describe, runs_between
+from evenflow.core.timetable import TICKING, TimetableRun, describe, runs_between
 from evenflow.errors import DagNotFound
 from evenflow.store import backfills, dags, events
 from evenflow.store.views import Row
@@ -45,7 +47,7 @@ async def create_backfill(
     if request.dry_run:
         response.status_code = 200
         return plan
-    backfill = backfills.Backfill(
+    backfill = backfills.NewBackfill(
         dag_id,
         request.from_date,
         request.to_date,
@@ -67,20 +69,15 @@ async def create_backfill(
     return plan
 
 
-async def _planned(conn: dags.Conn, spec: DagSpec, request: BackfillRequest) -> list[tuple[Run, str | None]]:
+async def _planned(conn: dags.Conn, spec: DagSpec, request: BackfillRequest) -> list[tuple[TimetableRun, str | None]]:
     """The runs in their order, each with the reason why it is passed over, if it is."""
     if spec.schedule.kind not in TICKING:
         raise Refused(
             422, "bad_value", f"The schedule of the DAG {spec.dag_id!r} ({describe(spec.schedule) or 'by hand'}) names no times."
         )
-    anchor = None if spec.start_date is None else datetime.fromisoformat(spec.start_date)
-    now, runs = datetime.now(UTC), list[Run]()
-    for run in runs_between(spec.schedule, anchor, request.from_date, request.to_date):
-        if run.run_after > now:
-            break
-        if len(runs) == BACKFILL_RUNS:
-            raise Refused(422, "too_large", f"There are more than {BACKFILL_RUNS:,} dates in this range. Take a part of it.")
-        runs.append(run)
+    runs = await asyncio.to_thread(_past_runs, spec, request)  # a hundred expressions have as many dates to be found each time
+    if len(runs) > BACKFILL_RUNS:
+        raise Refused(422, "too_large", f"There are more than {BACKFILL_RUNS:,} dates in this range. Take a part of it.")
     if not runs:
         raise Refused(422, "bad_value", f"The schedule of the DAG {spec.dag_id!r} has no date in this range that has passed.")
     existing = await backfills.find_existing(
@@ -88,6 +85,13 @@ async def _planned(conn: dags.Conn, spec: DagSpec, request: BackfillRequest) -> 
     )
     found = [(run, _reason(existing.get(run.logical_date), request.reprocess)) for run in runs]
     return found[::-1] if request.reverse else found
+
+
+def _past_runs(spec: DagSpec, request: BackfillRequest) -> list[TimetableRun]:
+    """Those of the range that have passed, and one more than there may be at most."""
+    anchor = None if spec.start_date is None else datetime.fromisoformat(spec.start_date)
+    now, found = datetime.now(UTC), runs_between(spec.schedule, anchor, request.from_date, request.to_date)
+    return list(islice(takewhile(lambda run: run.run_after <= now, found), BACKFILL_RUNS + 1))
 
 
 def _reason(existing: tuple[str, str] | None, reprocess: Reprocess) -> str | None:

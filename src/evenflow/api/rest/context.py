@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ApiContext:
     pool: AsyncPool
     tokens: Tokens
     logs: LogDirectory
@@ -36,11 +36,11 @@ class Context:
     probes: Probes
 
 
-def context(request: Request) -> Context:
-    return cast(Context, request.app.state.context)
+def context(request: Request) -> ApiContext:
+    return cast(ApiContext, request.state.context)
 
 
-InContext = Annotated[Context, Depends(context)]
+InContext = Annotated[ApiContext, Depends(context)]
 
 _bearer = HTTPBearer(auto_error=False, description="An operator token, as in the file operator.token of EVENFLOW_HOME.")
 

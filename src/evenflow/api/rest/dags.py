@@ -66,7 +66,7 @@ async def delete_dag(conn: Connection, operator: Operator, dag_id: str, dry_run:
     """Deletes a DAG whose file is gone, with its versions and all that there is of its runs; the logs follow soon. With `dry_run`
     it only says how many runs that would be.
     """
-    done = await dag_deletion.delete_dag(conn, dag_id, dry_run=dry_run)
+    done = await dag_deletion.delete_dag(conn, dag_id, actor=operator, dry_run=dry_run)
     if not done.known:
         raise await unknown_dag(conn, dag_id)
     if done.file is not None:
@@ -81,10 +81,7 @@ async def delete_dag(conn: Connection, operator: Operator, dag_id: str, dry_run:
             "run_not_finished",
             f"The run {done.live!r} of DAG {dag_id!r} has not ended. To end it first: evenflow runs cancel {dag_id} {done.live}",
         )
-    if dry_run:
-        return DeletedDag(dag_id=dag_id, runs=done.runs)
-    async with events.recorded(conn, operator, "dag.delete", dag_id):
-        return DeletedDag(dag_id=dag_id, runs=done.runs)
+    return DeletedDag(dag_id=dag_id, runs=done.runs)
 
 
 @routes.get("/parse-errors")

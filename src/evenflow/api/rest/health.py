@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 
 from evenflow.api.rest.context import InContext
 from evenflow.contracts.rest.system import Health, SystemHealth
-from evenflow.telemetry.vitals import Finding, Verdict
+from evenflow.telemetry.vitals import HealthVerdict, VitalSign
 
 routes = APIRouter(tags=["Health"], prefix="/health")
 
@@ -40,14 +40,14 @@ async def ready(within: InContext, response: Response) -> Health:
     verdict = within.vitals.ready()
     try:
         await within.probes.look()
-        found = Finding("database", True, "it answers")
+        found = VitalSign("database", True, "it answers")
     except Exception as error:
-        found = Finding("database", False, f"it cannot be asked: {error or type(error).__name__}")
+        found = VitalSign("database", False, f"it cannot be asked: {error or type(error).__name__}")
     ok = verdict.ok and found.ok
-    return _answer(Verdict("ready" if ok else "not ready", ok, [*verdict.findings, found]), response)
+    return _answer(HealthVerdict("ready" if ok else "not ready", ok, [*verdict.findings, found]), response)
 
 
-def _answer(verdict: Verdict, response: Response) -> Health:
+def _answer(verdict: HealthVerdict, response: Response) -> Health:
     if not verdict.ok:
         response.status_code = 503
     return Health.model_validate(verdict.as_json())

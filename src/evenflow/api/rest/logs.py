@@ -66,6 +66,9 @@ async def _find_try(
         where = f"in a run {run_id!r} of DAG {dag_id!r}"
         raise DagNotFound(f"There is no task {task_id!r} {where}.{hint} See: evenflow runs list {dag_id}")
     newest = instance.try_number or 1
+    if try_number is not None and try_number > newest:
+        tries = f"has had {newest} of them" if instance.try_number else "has not begun"
+        raise DagNotFound(f"There is no try {try_number} of the task {task_id!r}: it {tries}.")
     shown = try_number or newest
     return shown, shown < newest or (instance.state is not None and instance.state in LOG_ENDED)
 

@@ -14,8 +14,8 @@ from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.runs import found_run
 from evenflow.contracts.rest.record import Page
-from evenflow.contracts.rest.runs import ClearRequest, MarkRequest, Operated, Run, RunEvent, Scope
-from evenflow.contracts.rest.tasks import TaskEvent
+from evenflow.contracts.rest.runs import ClearRequest, MarkRequest, Operated, RunHistoryEntry, RunSummary, ScopeRequest
+from evenflow.contracts.rest.tasks import TaskHistoryEntry
 from evenflow.core.graph import Graph
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import UNMAPPED, DagSpec
@@ -46,7 +46,7 @@ async def mark_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: 
 
 
 @routes.delete("/dags/{dag_id}/runs/{run_id}")
-async def delete_run(within: InContext, operator: Operator, dag_id: str, run_id: str) -> Run:
+async def delete_run(within: InContext, operator: Operator, dag_id: str, run_id: str) -> RunSummary:
     """Deletes a run that has ended: its tasks, results, history and logs."""
     async with within.pool.connection() as conn:
         run = await found_run(conn, dag_id, run_id)
@@ -59,15 +59,15 @@ async def delete_run(within: InContext, operator: Operator, dag_id: str, run_id:
                     f"To end it first: evenflow runs cancel {dag_id} {run_id}",
                 )
     await within.logs.delete_run(dag_id, run_id)
-    return Run.model_validate(run)
+    return RunSummary.model_validate(run)
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/events")
-async def list_run_events(conn: Connection, part: InSlice, dag_id: str, run_id: str) -> Page[RunEvent]:
+async def list_run_events(conn: Connection, part: InSlice, dag_id: str, run_id: str) -> Page[RunHistoryEntry]:
     """What happened to a run, the oldest first, and who did it."""
     run = await found_run(conn, dag_id, run_id)
     rows = await operators.list_run_events(conn, run["run_key"], limit=part.read_limit, offset=part.offset)
-    return part.page(Page[RunEvent], rows)
+    return part.page(Page[RunHistoryEntry], rows)
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/events")
@@ -78,16 +78,16 @@ async def list_task_events(
     run_id: str,
     task_id: str,
     map_index: Annotated[int | None, Query(ge=-1, description="Only of this instance of a mapped task.")] = None,
-) -> Page[TaskEvent]:
+) -> Page[TaskHistoryEntry]:
     """Every move of a task, the oldest first: its cause, the state that it led to, and who did it when it was a person."""
     run = await found_run(conn, dag_id, run_id)
     rows = await operators.list_task_events(
         conn, run["run_key"], task_id=task_id, map_index=map_index, limit=part.read_limit, offset=part.offset
     )
-    return part.page(Page[TaskEvent], rows)
+    return part.page(Page[TaskHistoryEntry], rows)
 
 
-def _operation(event: Event, actor: str, scope: Scope, only: Only | None) -> Operation:
+def _operation(event: Event, actor: str, scope: ScopeRequest, only: Only | None) -> Operation:
     return Operation(
         event=event,
         actor=actor,
@@ -99,7 +99,7 @@ def _operation(event: Event, actor: str, scope: Scope, only: Only | None) -> Ope
     )
 
 
-async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope, operation: Operation) -> Operated:
+async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation) -> Operated:
     runs = await _runs(conn, dag_id, run_id, scope, operation)
     specs = await operators.read_specs(conn, {run.version_key for run in runs})
     graphs = {version_key: Graph.of(DagSpec.from_json(spec)) for version_key, spec in specs.items()}
@@ -133,7 +133,7 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope,
 
 
 async def _touched(
-    conn: operators.Conn, runs: Sequence[operators.FoundRun], graphs: Mapping[int, Graph], operation: Operation
+    conn: operators.Conn, runs: Sequence[operators.OperatedRun], graphs: Mapping[int, Graph], operation: Operation
 ) -> tuple[list[operators.Row], int]:
     """What the operation would touch, as the schedulers find it: the instances that are listed, and how many there are, counted
     until they are more than the limit. A question for each version of the DAG, not for each run.
@@ -166,7 +166,7 @@ async def _touched(
 
 
 async def _is_so(
-    conn: operators.Conn, runs: Sequence[operators.FoundRun], graphs: Mapping[int, Graph], operation: Operation
+    conn: operators.Conn, runs: Sequence[operators.OperatedRun], graphs: Mapping[int, Graph], operation: Operation
 ) -> bool:
     """Of a mark that touches no task instance: whether what is meant exists, and is so already."""
     wanted = _MARKED[operation.event]
@@ -184,7 +184,9 @@ def _keys(found: Iterable[Target]) -> list[Key]:
     return [(target.task_index, index) for target in found for index in (target.map_indexes or (None,))]
 
 
-async def _runs(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope, operation: Operation) -> list[operators.FoundRun]:
+async def _runs(
+    conn: operators.Conn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation
+) -> list[operators.OperatedRun]:
     """The run that is named, then the others that are meant; those that have not begun or are being cancelled are left out."""
     await found_run(conn, dag_id, run_id)
     first, *others = await operators.find_runs(
@@ -219,7 +221,7 @@ async def _runs(conn: operators.Conn, dag_id: str, run_id: str, scope: Scope, op
     return [first, *(run for run in others if not run.unbegun and not run.being_cancelled)]
 
 
-def _check(graph: Graph, dag_id: str, run_id: str, scope: Scope) -> None:
+def _check(graph: Graph, dag_id: str, run_id: str, scope: ScopeRequest) -> None:
     """Raises :class:`DagNotFound` for a task that the run has not, and refuses map indexes of tasks that are not mapped."""
     index_of = {task.task_id: index for index, task in enumerate(graph.spec.tasks)}
     for task_id in scope.tasks or ():

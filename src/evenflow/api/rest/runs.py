@@ -14,8 +14,8 @@ from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
 from evenflow.contracts.rest.record import Page
-from evenflow.contracts.rest.runs import CancelledRuns, CancelRequest, Run, RunChange, RunDetail, RunRequest
-from evenflow.contracts.rest.tasks import TaskInstance
+from evenflow.contracts.rest.runs import CancelledRuns, CancelRequest, RunChange, RunDetail, RunRequest, RunSummary
+from evenflow.contracts.rest.tasks import InstanceSummary
 from evenflow.core.model import DagSpec
 from evenflow.core.states import RUN_FINISHED, RunState, TaskState
 from evenflow.core.timetable import manual_interval
@@ -28,7 +28,7 @@ routes = APIRouter(tags=["Runs"])
 @routes.post("/dags/{dag_id}/runs", status_code=201)
 async def trigger_run(
     conn: Connection, within: InContext, operator: Operator, dag_id: str, request: RunRequest, response: Response
-) -> Run:
+) -> RunSummary:
     """Asks for a run of the DAG's newest version. The run of a paused DAG waits until it is unpaused."""
     check_dag(dag_id)
     current = await current_version(conn, dag_id)
@@ -53,7 +53,7 @@ async def trigger_run(
         if run_key is None:
             raise await _exists(conn, dag_id, run_id, request.logical_date)
     response.headers["Location"] = f"/api/v1/dags/{dag_id}/runs/{run_id}"
-    return Run.model_validate(await found_run(conn, dag_id, run_id))
+    return RunSummary.model_validate(await found_run(conn, dag_id, run_id))
 
 
 async def _exists(conn: views.Conn, dag_id: str, run_id: str, logical_date: datetime | None) -> Refused:
@@ -69,21 +69,21 @@ async def _exists(conn: views.Conn, dag_id: str, run_id: str, logical_date: date
 
 
 @routes.patch("/dags/{dag_id}/runs/{run_id}")
-async def change_run(conn: Connection, operator: Operator, dag_id: str, run_id: str, change: RunChange) -> Run:
+async def change_run(conn: Connection, operator: Operator, dag_id: str, run_id: str, change: RunChange) -> RunSummary:
     """Writes a run's note."""
     run = await found_run(conn, dag_id, run_id)
     async with events.recorded(conn, operator, "run.note", f"{dag_id}/{run_id}"):
         await dags.set_note(conn, run["run_key"], change.note)
-    return Run.model_validate({**run, "note": change.note})
+    return RunSummary.model_validate({**run, "note": change.note})
 
 
 @routes.get("/runs")
 async def list_runs(
     conn: Connection, part: InSlice, dag_id: Annotated[str | None, Query()] = None, state: RunState | None = None
-) -> Page[Run]:
+) -> Page[RunSummary]:
     """Runs, the newest first."""
     rows = await views.list_runs(conn, dag_id=dag_id, state=state, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[Run], rows)
+    return part.page(Page[RunSummary], rows)
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}")
@@ -100,14 +100,14 @@ async def get_run(conn: Connection, dag_id: str, run_id: str) -> RunDetail:
 
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/cancel", status_code=202)
-async def cancel_run(conn: Connection, operator: Operator, dag_id: str, run_id: str) -> Run:
+async def cancel_run(conn: Connection, operator: Operator, dag_id: str, run_id: str) -> RunSummary:
     """Asks for the end of a run: nothing of it starts any more, running tries are killed, then it fails."""
     run = await found_run(conn, dag_id, run_id)
     if run["state"] in RUN_FINISHED:
         raise Refused(409, "run_finished", f"The run {run_id!r} of DAG {dag_id!r} has ended already: {run['state']}.")
     async with events.recorded(conn, operator, "run.cancel", f"{dag_id}/{run_id}"):
         await dags.request_cancel(conn, [run["run_key"]], actor=operator)
-    return Run.model_validate(run)
+    return RunSummary.model_validate(run)
 
 
 @routes.post("/dags/{dag_id}/runs/cancel", status_code=202)
@@ -131,11 +131,11 @@ async def list_tasks(
     run_id: str,
     task_id: Annotated[str | None, Query()] = None,
     state: TaskState | None = None,
-) -> Page[TaskInstance]:
+) -> Page[InstanceSummary]:
     """Task instances in the order of the DAG, those that wait included."""
     run = await found_run(conn, dag_id, run_id)
     rows = await views.list_tasks(conn, run["run_key"], task_id=task_id, state=state, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[TaskInstance], rows)
+    return part.page(Page[InstanceSummary], rows)
 
 
 async def found_run(conn: views.Conn, dag_id: str, run_id: str) -> views.Row:

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import ApiContext as Within
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
-from evenflow.api.rest.context import Context as Within
 from evenflow.api.sealing import check_patterns, check_value
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.sealed import (
@@ -26,10 +26,10 @@ from evenflow.contracts.rest.sealed import (
 from evenflow.core.likeness import did_you_mean
 from evenflow.errors import SecretsError
 from evenflow.masker import Masker
-from evenflow.sdk import connections
-from evenflow.sdk.masking import MASK, is_secret_name, secrets_in
+from evenflow.sdk.secrets import connections
+from evenflow.sdk.secrets.masking import MASK, is_secret_name, secrets_in
 from evenflow.store import events, sealed, tokens
-from evenflow.store.sealed import Conn, Kind, SealedValue
+from evenflow.store.sealed import Conn, Kind, Row
 
 routes = APIRouter(tags=["Connections and variables"])
 
@@ -133,7 +133,7 @@ async def _store(conn: Conn, within: Within, actor: str, kind: Kind, name: str, 
         check_patterns(change.dags)
     detail = {"value": "kept" if text is None else "set", "dags": change.dags, "description": change.description}
     if text is None:
-        text = within.vault.open(kind, name, (await _found(conn, kind, name)).sealed)
+        text = within.vault.open(kind, name, (await _found(conn, kind, name))["sealed"])
     check_value(kind, name, text)
     told = {name: value for name, value in detail.items() if value is not None}
     async with events.recorded(conn, actor, f"{kind}.set", name, **told):
@@ -148,24 +148,23 @@ async def _tell_read(conn: Conn, operator: str, kind: Kind, name: str) -> None:
         pass
 
 
-async def _found(conn: Conn, kind: Kind, name: str) -> SealedValue:
+async def _found(conn: Conn, kind: Kind, name: str) -> Row:
     """Raises :class:`Refused`."""
     found = await sealed.read_value(conn, kind, name)
     if found is None:
         listed = await sealed.list_values(conn, kind, limit=limits.PAGE, offset=0)
-        hint = did_you_mean(name, (each.name for each in listed))
+        hint = did_you_mean(name, (each["name"] for each in listed))
         raise Refused(
             404, "not_found", f"There is no {kind} {name!r} in the database.{hint} To see all, type: evenflow {kind}s list"
         )
     return found
 
 
-def _connection(within: Within, row: SealedValue, *, reveal: bool) -> StoredConnection:
+def _connection(within: Within, row: Row, *, reveal: bool) -> StoredConnection:
     text, problem = _opened(within, "connection", row)
-    shown = text if reveal else _masked("connection", row.name, text)
-    parts = connections.Connection.parse(row.name, shown)
+    shown = text if reveal else _masked("connection", row["name"], text)
+    parts = connections.Connection.parse(row["name"], shown)
     return StoredConnection(
-        name=row.name,
         conn_type=parts.conn_type,
         uri=parts.uri,
         login=parts.login,
@@ -177,20 +176,20 @@ def _connection(within: Within, row: SealedValue, *, reveal: bool) -> StoredConn
     )
 
 
-def _variable(within: Within, row: SealedValue, *, reveal: bool) -> StoredVariable:
+def _variable(within: Within, row: Row, *, reveal: bool) -> StoredVariable:
     text, problem = _opened(within, "variable", row)
-    shown = text if reveal else MASK if is_secret_name(row.name) else _masked("variable", row.name, text)
-    return StoredVariable(name=row.name, value=shown, problem=problem, **_common(row))
+    shown = text if reveal else MASK if is_secret_name(row["name"]) else _masked("variable", row["name"], text)
+    return StoredVariable(value=shown, problem=problem, **_common(row))
 
 
-def _common(row: SealedValue) -> dict[str, Any]:
-    return {"description": row.description, "dags": row.dags, "changed_at": row.changed_at, "changed_by": row.changed_by}
+def _common(row: Row) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "sealed"}
 
 
-def _opened(within: Within, kind: Kind, row: SealedValue) -> tuple[str, str | None]:
+def _opened(within: Within, kind: Kind, row: Row) -> tuple[str, str | None]:
     """The text, or none and why it cannot be had: one that is lost must not hide the others."""
     try:
-        return within.vault.open(kind, row.name, row.sealed), None
+        return within.vault.open(kind, row["name"], row["sealed"]), None
     except SecretsError as error:
         return "", str(error)
 

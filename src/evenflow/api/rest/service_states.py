@@ -40,7 +40,7 @@ async def list_service_states(
 ) -> Page[StandingObject]:
     """What is not active."""
     found = await states.list_standings(conn, paused_dags=paused_dags, limit=limits.PAGE + 1)
-    items = [StandingObject.model_validate(row._asdict()) for row in found[: limits.PAGE]]
+    items = [StandingObject.model_validate(row) for row in found[: limits.PAGE]]
     return Page[StandingObject](items=items, limit=limits.PAGE, offset=0, more=len(found) > limits.PAGE)
 
 
@@ -77,14 +77,14 @@ async def _check(conn: Conn, kind: ServiceKind, name: str) -> None:
 async def _standing(conn: Conn, kind: ServiceKind, name: str) -> ObjectStanding:
     found = await states.list_standings(conn, kind=kind, name=name, limit=1)
     none = dict.fromkeys(("since", "actor", "deadline", "reason"))
-    about: dict[str, Any] = found[0]._asdict() if found else {"kind": kind, "name": name, "state": "active", **none}
+    about = found[0] if found else {"kind": kind, "name": name, "state": "active", **none}
     held = await states.list_held(conn, kind, name, limit=limits.HELD_TASKS)
     of_dag = {ServiceKind.DAG: name, ServiceKind.SYSTEM: None}
     return ObjectStanding.model_validate(
         {
             **about,
-            "tries": held[0].tries if held else 0,
-            "tasks": [task._asdict() for task in held],
+            "tries": held[0]["tries"] if held else 0,
+            "tasks": held,
             "runs": await states.count_runs(conn, of_dag[kind]) if kind in of_dag else None,
         }
     )

@@ -12,7 +12,6 @@ from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import SettingRequest, SettingValue, SettingVersion
 from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, Setting, find_setting
 from evenflow.store import dags, events, settings
-from evenflow.store.settings import SetValue
 
 routes = APIRouter(tags=["Settings"])
 
@@ -54,7 +53,8 @@ async def list_setting_history(conn: Connection, part: InSlice, name: str) -> Pa
     """What the setting was set to, and by whom, the newest first."""
     setting = find_setting(name)
     changes = await settings.list_changes(conn, name, limit=part.read_limit, offset=part.offset)
-    rows = [{**c._asdict(), "value": setting.default if c.value is None else c.value, "unset": c.value is None} for c in changes]
+    rows = [{**row, "unset": row["value"] is None} for row in changes]
+    rows = [{**row, "value": setting.default} if row["unset"] else row for row in rows]
     return part.page(Page[SettingVersion], rows)
 
 
@@ -72,14 +72,7 @@ async def _read(conn: settings.Conn, setting: Setting) -> SettingValue:
     return _shown(setting, (await settings.read_settings(conn)).get(setting.name))
 
 
-def _shown(setting: Setting, stored: SetValue | None) -> SettingValue:
-    return SettingValue(
-        name=setting.name,
-        value=setting.default if stored is None else stored.value,
-        default=setting.default,
-        kind=setting.kind,
-        meaning=setting.meaning,
-        changed_at=None if stored is None else stored.changed_at,
-        changed_by=None if stored is None else stored.changed_by,
-        version=None if stored is None else stored.version,
-    )
+def _shown(setting: Setting, stored: settings.Row | None) -> SettingValue:
+    unset = {"value": setting.default, "changed_at": None, "changed_by": None, "version": None}
+    told = {"name": setting.name, "default": setting.default, "kind": setting.kind, "meaning": setting.meaning}
+    return SettingValue.model_validate({**(stored or unset), **told})

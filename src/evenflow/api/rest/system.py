@@ -35,6 +35,6 @@ async def get_status(conn: Connection) -> Status:
             "triggers_waiting": triggers.waiting,
             "triggers_running": triggers.running,
             "history_days_ahead": await metrics.read_history_days(conn),
-            "not_active": [row._asdict() for row in standings],
+            "not_active": standings,
         }
     )

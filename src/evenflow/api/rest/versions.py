@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 
 from fastapi import APIRouter
 
@@ -40,7 +39,7 @@ async def diff_versions(conn: Connection, dag_id: str, before: int = -1, after: 
             "after": new.version_number,
             "added": spec.added,
             "removed": spec.removed,
-            "changes": [asdict(change) for change in spec.changes],
+            "changes": spec.changes,
             "files": await _diff_files(conn, old, new),
         }
     )

@@ -11,7 +11,7 @@ from evenflow.contracts import limits
 from evenflow.contracts.rest.record import Record, Request
 
 
-class Asset(Record):
+class AssetSummary(Record):
     name: str
     uri: str
     group: str
@@ -20,7 +20,7 @@ class Asset(Record):
     consumers: list[str] = Field(description="DAGs that wait for it.")
 
 
-class AssetEvent(Record):
+class RecordedAssetEvent(Record):
     event_id: int
     asset: str
     uri: str

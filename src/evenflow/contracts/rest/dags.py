@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from evenflow.contracts.rest.record import Record, Request, RunWord, ServiceWord
+from evenflow.core.spec_diff import SettingChange
 
 
 class DagSummary(Record):
@@ -123,13 +124,6 @@ class DagVersion(Record):
     is_newest: bool
     runs: int
     live_runs: int = Field(description="Runs of this version that wait or run.")
-
-
-class SettingChange(Record):
-    task_id: str | None = Field(description="Null: of the DAG itself.")
-    setting: str
-    before: Any = Field(description="Null: at its default.")
-    after: Any
 
 
 class FileChange(Record):

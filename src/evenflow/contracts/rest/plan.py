@@ -28,7 +28,7 @@ class PlannedLane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitUse:
-    """A limit as it is once everything has started that the plan starts. ``limit`` is its kind, as in :class:`why.FullLimit`."""
+    """How full a limit is. ``limit`` is its kind, as in :class:`why.FullLimit`."""
 
     limit: str
     name: str
@@ -63,9 +63,10 @@ class WaitingLane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``starts`` are the first of ``starting`` tasks, in the order in which they start. ``complete``: one round is enough to
-    start all that can start. ``blocked``: what waits by what for, all of it if ``counted``. ``waiting``: who is next as room
-    appears. ``unapplied``: what is applied before a round and may change it, by kind.
+    """Limits are as they are once everything has started that it starts. ``starts`` are the first of ``starting`` tasks, in the
+    order in which they start. ``complete``: one round is enough to start all that can start. ``blocked``: what waits by what for,
+    all of it if ``counted``. ``waiting``: who is next as room appears. ``unapplied``: what is applied before a round and may change
+    it, by kind.
     """
 
     starting: int

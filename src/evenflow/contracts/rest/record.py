@@ -7,7 +7,7 @@ as it is. Requests are read the other way round: what is not known in them is re
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
@@ -58,6 +58,12 @@ class ErrorDetail(Record):
 
 class ErrorAnswer(Record):
     error: ErrorDetail
+
+
+class HistoryEntry(Record):
+    at: datetime
+    event: str
+    detail: dict[str, Any] | None
 
 
 class Page(Record, Generic[T]):

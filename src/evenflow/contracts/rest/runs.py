@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from evenflow.contracts import limits
-from evenflow.contracts.rest.record import INT32, Instant, Name, Record, Request, RunWord, TaskWord
+from evenflow.contracts.rest.record import INT32, HistoryEntry, Instant, Name, Record, Request, RunWord, TaskWord
 from evenflow.core.operations import Only
 
 Note = Annotated[str, StringConstraints(min_length=1, max_length=limits.NOTE)]
@@ -36,7 +36,7 @@ class CancelledRuns(Record):
     more: bool = Field(description="Whether there are more than one request cancels: ask again.")
 
 
-class Run(Record):
+class RunSummary(Record):
     dag_id: str
     run_id: str
     state: RunWord
@@ -88,7 +88,7 @@ class MissedDeadline(Record):
     due_at: datetime
 
 
-class RunDetail(Run):
+class RunDetail(RunSummary):
     tasks_by_state: dict[TaskWord, int] = Field(description="Task instances, those of mapped tasks that wait included.")
     progress: list[TryProgress] = Field(description="What running tries say of themselves.")
     callbacks: list[CallbackRun] = Field(description="Functions that were called because of it, at most 100 of them.")
@@ -101,15 +101,12 @@ class RunName(Record):
     state: RunWord
 
 
-class RunEvent(Record):
-    at: datetime
-    event: str
+class RunHistoryEntry(HistoryEntry):
     state: RunWord
     actor: str
-    detail: dict[str, Any] | None
 
 
-class Scope(Request):
+class ScopeRequest(Request):
     """Which tasks of which runs."""
 
     tasks: list[Name] | None = Field(
@@ -125,11 +122,11 @@ class Scope(Request):
     dry_run: bool = Field(default=False, description="Only say what would be touched.")
 
 
-class ClearRequest(Scope):
+class ClearRequest(ScopeRequest):
     only: Only | None = Field(default=None, description="Only what failed (or could not start because of that), or what runs.")
 
 
-class MarkRequest(Scope):
+class MarkRequest(ScopeRequest):
     state: Literal["success", "failed", "skipped"]
 
 

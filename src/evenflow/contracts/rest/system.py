@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from evenflow.contracts import limits
 from evenflow.contracts.rest.record import Record, Request, Word
 from evenflow.contracts.rest.steering import StandingObject
 
@@ -94,17 +93,6 @@ class SystemHealth(Record):
 class ScrapeTarget(Record):
     targets: list[str]
     labels: dict[str, str]
-
-
-class Finding(Record):
-    kind: str = Field(description="What is wrong: a limit, lane, task, dispatch, run, counter, ...")
-    object: str = Field(description="Which one.")
-    found: str
-    expected: str
-
-
-class Audit(Record):
-    findings: list[Finding] = Field(description=f"At most {limits.FINDINGS} of each kind; none when all is well.")
 
 
 class ChangeEvent(Record):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import Record, TaskWord
+from evenflow.contracts.rest.record import HistoryEntry, Record, TaskWord
 
 
-class TaskInstance(Record):
+class InstanceSummary(Record):
     task_id: str
     operator: str
     map_index: int
@@ -25,14 +24,11 @@ class TaskInstance(Record):
     losses: int = Field(description="How often infrastructure lost it: a worker died, or could not start it. They use up no try.")
 
 
-class TaskEvent(Record):
-    at: datetime
+class TaskHistoryEntry(HistoryEntry):
     map_index: int
     try_number: int
-    event: str
     state: TaskWord
     actor: str | None = Field(description="Who did it, when it was a person.")
-    detail: dict[str, Any] | None
 
 
 class WaitingTrigger(Record):

@@ -47,23 +47,24 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """It has run, or was skipped: it waits for nothing."""
-
-    kind: Literal["finished"] = "finished"
+class _Ended:
     state: str
     at: datetime | None
     explanation: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnded:
+class Finished(_Ended):
+    """It has run, or was skipped: it waits for nothing."""
+
+    kind: Literal["finished"] = "finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded(_Ended):
     """Its run ended before it began."""
 
     kind: Literal["run_ended"] = "run_ended"
-    state: str
-    at: datetime | None
-    explanation: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ home holds a symbolic link to them.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import secrets
@@ -92,12 +93,18 @@ def reachable_by_others(directory: Path) -> bool:
     return all(path.stat().st_mode & stat.S_IXOTH for path in (resolved, *resolved.parents))
 
 
-def _system_account() -> Account:
-    try:
-        entry = pwd.getpwnam(SYSTEM_ACCOUNT)
-    except KeyError:
-        _create_system_account()
-        entry = pwd.getpwnam(SYSTEM_ACCOUNT)
+def _system_account(system_dir: Path = SYSTEM_DIR) -> Account:
+    """One process at a time looks for it and makes it. Of two ``useradd`` at once the later puts its entry in the place of the
+    other's, with another number, and the files of the first belong to nobody.
+    """
+    system_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with (system_dir / "account.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            entry = pwd.getpwnam(SYSTEM_ACCOUNT)
+        except KeyError:
+            _create_system_account()
+            entry = pwd.getpwnam(SYSTEM_ACCOUNT)
     return Account(entry.pw_uid, entry.pw_gid)
 
 

@@ -30,9 +30,9 @@ with wanted as materialized (
 ), woken as (
     insert into wake (limit_id, released) select limit_id, 0 from different where capacity > before and %(change)s::boolean
 )
-select limit_id, kind::text, name, capacity from different
+select false as is_new, kind::text, name, capacity from different
 union all
-select null, w.kind::text, w.name, w.capacity
+select true, w.kind::text, w.name, w.capacity
 from wanted w
 where w.kind in ('dag_runs', 'dag_task')
   and not exists (select from stored s where s.dag_id = w.dag_id and s.kind = w.kind and s.name = w.name)

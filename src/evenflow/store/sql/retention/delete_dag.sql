@@ -1,13 +1,8 @@
--- A DAG without runs goes, with its versions, backfills, and code that no other version has. Its logs are for the API to delete.
+-- A DAG without runs goes, with its versions and backfills. Its logs are for the API to delete.
 with dags as (
     delete from dag where dag_id = %(dag_id)s
 ), versions as (
-    delete from dag_version where dag_id = %(dag_id)s returning code_hash
-), codes as (
-    delete from code c
-    using (select distinct code_hash from versions) as v
-    where c.code_hash = v.code_hash
-      and not exists (select from dag_version o where o.code_hash = c.code_hash and o.dag_id <> %(dag_id)s)
+    delete from dag_version where dag_id = %(dag_id)s
 ), fills as (
     delete from backfill where dag_id = %(dag_id)s
 ), consumed as (

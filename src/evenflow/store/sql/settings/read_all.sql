@@ -1,2 +1,2 @@
 -- The settings that somebody has set.
-select name, value, changed_at, changed_by, version from setting order by name
+select name, version, value, changed_at, changed_by from setting order by name

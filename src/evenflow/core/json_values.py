@@ -1,0 +1,47 @@
+"""Which values can be kept as JSON, and be read again by everybody.
+
+What reads JSON goes down level by level, and each reader's stack ends somewhere else: a value that one has stored could keep a list
+from being shown, or a worker from being answered. So how deep a value may be is said here, far above what people write and far
+below any stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+from typing import Any
+
+from evenflow.core.limits import MAX_JSON_DEPTH
+
+
+def flaw_of(value: Any, levels: int = MAX_JSON_DEPTH) -> str | None:
+    """Why it cannot be kept, as the end of a sentence about it. None: it can. Breadth first, so that no depth is too deep here."""
+    level: list[Any] = [value]
+    for _ in range(levels):
+        if (flaw := next(filter(None, map(_flaw_of_one, level)), None)) is not None:
+            return flaw
+        level = [part for item in level for part in _parts(item)]
+        if not level:
+            return None
+    return f"is nested more than {levels} levels deep"
+
+
+def _flaw_of_one(item: Any) -> str | None:
+    if isinstance(item, float) and not isfinite(item):
+        return f"holds {item}, which is no number of JSON"
+    if isinstance(item, str) and not item.isascii():
+        try:
+            item.encode()
+        except UnicodeEncodeError:
+            return "holds half a character (a lone surrogate)"
+    return None
+
+
+def _parts(item: Any) -> Iterable[Any]:
+    match item:
+        case dict():
+            return (*item, *item.values())
+        case list() | tuple():
+            return item
+        case _:
+            return ()

@@ -1,0 +1,52 @@
+"""What one transaction has decided so far, in memory, and how it is written.
+
+Each ledger is about one thing and knows the statements that write it; a function takes those that it may touch, and all of them
+only where it hands them on. Where one thing never comes without the other, a ledger writes into another by itself: what is sent
+to workers moves, and what moves may call authors' functions.
+"""
+
+from __future__ import annotations
+
+from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.ledgers.deferrals import Deferrals
+from evenflow.scheduler.ledgers.dispatches import Dispatches
+from evenflow.scheduler.ledgers.holds import Holds
+from evenflow.scheduler.ledgers.mapped_tasks import MappedTasks
+from evenflow.scheduler.ledgers.messages import Messages
+from evenflow.scheduler.ledgers.moves import Moves, RunMoves
+from evenflow.scheduler.ledgers.offers import Offers
+from evenflow.store.rows import Guard
+
+
+class Ledgers:
+    """Those of one transaction. ``guards`` are the guarded writes that are to be checked when all answers are here."""
+
+    __slots__ = ("_facts", "deferrals", "dispatches", "guards", "holds", "mapped", "messages", "moves", "offers", "run_moves")
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self.messages = Messages()
+        self.moves = Moves(facts, self.messages)
+        self.run_moves = RunMoves(facts, self.messages)
+        self.mapped = MappedTasks(self.moves, self.run_moves)
+        self.holds = Holds()
+        self.dispatches = Dispatches(facts, self.moves, self.holds)
+        self.deferrals = Deferrals()
+        self.offers = Offers()
+        self.guards: list[Guard] = []
+
+    def write_ends(self) -> None:
+        """Delete what has ended, and say what returns. Comes before new dispatches are written."""
+        conn = self._facts.conn
+        self.guards += self.dispatches.write_ends(conn)
+        self.guards += self.deferrals.write_returns(conn)
+
+    def write(self) -> None:
+        """Write everything but lanes and limits, which are the round's."""
+        conn = self._facts.conn
+        self.mapped.write(conn)
+        self.guards += self.moves.write(conn)
+        self.guards += self.deferrals.write(conn)
+        self.dispatches.write(conn)
+        self.messages.write(conn)
+        self.run_moves.write(conn)

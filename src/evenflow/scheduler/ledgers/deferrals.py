@@ -1,0 +1,35 @@
+"""What waits deferred from now on, what returns, and what waits no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evenflow.scheduler.ledgers.moves import Key
+from evenflow.store import deferrals
+from evenflow.store.rows import Conn, Guard
+
+
+@dataclass(slots=True)
+class Deferrals:
+    begun: list[deferrals.Deferral] = field(default_factory=list)
+    returns: list[deferrals.Return] = field(default_factory=list)  # of those that were deferred before
+    doomed: list[deferrals.Return] = field(default_factory=list)  # of those in ``begun`` that are to be cleaned up at once
+    ended: list[Key] = field(default_factory=list)
+    directly: list[float] = field(default_factory=list)  # of returns straight to workers: seconds since their events
+
+    @property
+    def has_news(self) -> bool:
+        """For triggerers."""
+        return bool(self.begun or self.returns or self.ended)
+
+    def write_returns(self, conn: Conn) -> Sequence[Guard]:
+        guards = [deferrals.return_all(conn, self.returns)] if self.returns else []
+        if self.ended:
+            deferrals.delete_all(conn, self.ended)
+        return guards
+
+    def write(self, conn: Conn) -> Sequence[Guard]:
+        if self.begun:
+            deferrals.insert_all(conn, self.begun)
+        return [deferrals.return_all(conn, self.doomed)] if self.doomed else []

@@ -1,0 +1,86 @@
+"""What goes to workers, what has come back from them, and which processes are to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenflow.core.states import TaskEvent
+from evenflow.scheduler.catalog import TaskPlace
+from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.ledgers.holds import Holds
+from evenflow.scheduler.ledgers.moves import Item, Key, Moves
+from evenflow.store import tasks
+from evenflow.store.dispatch import FIRST_START, RETURN
+from evenflow.store.rows import Conn, Guard
+
+
+@dataclass(slots=True)
+class Dispatches:
+    facts: Facts
+    moves: Moves
+    holds: Holds
+    sent: list[tasks.Dispatch] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)  # epochs
+    kills: list[int] = field(default_factory=list)
+    intents: dict[int, dict[str, str]] = field(default_factory=dict)  # by epoch: what operators wanted in this transaction
+    cleaned: set[int] = field(default_factory=set)  # epochs, before this transaction, of what operators end and is cleaned up first
+    _carried: dict[Key, tuple[int, int]] = field(default_factory=dict)  # from one epoch to another: returns keep their results
+
+    def send(
+        self,
+        item: Item,
+        event: TaskEvent,
+        place: TaskPlace,
+        holds: Sequence[int],
+        *,
+        run_priority: int,
+        avoid: int = 0,
+        dispatch_class: int = FIRST_START,
+        detail: dict[str, Any] | None = None,
+    ) -> None:
+        """Move a task instance to the workers under a fresh epoch. Its history is written with its dispatch."""
+        was, item.epoch = item.epoch, self.facts.catalog.epochs.take(self.facts.conn)
+        if dispatch_class == RETURN:
+            self._carried[item.key] = (self._carried.get(item.key, (was,))[0], item.epoch)
+        self.moves.apply(item, event, detail)
+        last, item.last = item.last, None
+        assert last is not None
+        self.sent.append(
+            tasks.Dispatch(
+                item.epoch,
+                item.run_key,
+                item.task_index,
+                item.map_index,
+                item.try_number,
+                dispatch_class,
+                (run_priority << 32) + place.priority,
+                place.node.queue,
+                holds,
+                place.node.weight,
+                avoid,
+                event,
+                last.detail,
+            )
+        )
+
+    def end(self, epoch: int, holds: list[int], pool_slots: int, at_s: float) -> None:
+        """It is over, and what it held is given back."""
+        self.pass_on(epoch)
+        self.holds.release(holds, pool_slots, at_s)
+
+    def pass_on(self, epoch: int) -> None:
+        """It is over, but what it held goes on to what comes after it."""
+        self.ended.append(epoch)
+
+    def write_ends(self, conn: Conn) -> Sequence[Guard]:
+        return [tasks.delete_dispatches(conn, self.ended)] if self.ended else []
+
+    def write(self, conn: Conn) -> None:
+        if self.sent:
+            tasks.insert_dispatches(conn, self.sent)
+        if self._carried:
+            tasks.carry_values(conn, self._carried)
+        if self.kills:
+            tasks.kill_dispatches(conn, self.kills)

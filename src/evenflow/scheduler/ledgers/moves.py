@@ -1,0 +1,199 @@
+"""How task instances and runs move: each row is written once, however often it moved, and each move goes into history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct
+
+from evenflow.core import callbacks
+from evenflow.core.limits import MAX_REASON
+from evenflow.core.model import UNMAPPED
+from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
+from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.ledgers.messages import Messages
+from evenflow.store import runs, tasks
+from evenflow.store.rows import Conn, Guard, Rows
+
+Key = tuple[int, int, int]  # run_key, task_index, map_index
+
+_STATES = {state.value: state for state in TaskState}
+
+
+class Item(Struct):
+    """A task instance that this transaction changes. ``was_state`` is None for one that it creates."""
+
+    run_key: int
+    task_index: int
+    map_index: int
+    was_state: TaskState | None
+    was_epoch: int
+    state: TaskState
+    epoch: int
+    try_number: int
+    losses: int = 0
+    tries_before: int = 0  # tries begun before an operator cleared it
+    started_at: str | None = None  # instants, as the database writes them
+    ended_at: str | None = None
+    last: tasks.Event | None = None  # its last move, which is written together with it
+
+    @property
+    def key(self) -> Key:
+        return (self.run_key, self.task_index, self.map_index)
+
+
+@dataclass(slots=True)
+class Moves:
+    """Of task instances."""
+
+    facts: Facts
+    messages: Messages
+    items: dict[Key, Item] = field(default_factory=dict)
+    wave: list[Item] = field(default_factory=list)  # finished, not yet counted downstream
+    gone: set[Key] = field(default_factory=set)  # rows of mapped tasks that have been expanded
+    voided: set[Key] = field(default_factory=set)  # operators moved them, so their timers mean nothing any more
+    count: int = 0
+    _events: list[tasks.Event] = field(default_factory=list)
+    _reasons: list[tuple[int, int, int, str]] = field(default_factory=list)
+
+    def item(self, run_key: int, task_index: int, map_index: int, state: str, epoch: int, try_number: int) -> Item:
+        """The task instance, as this transaction has it; the arguments say how the database has it."""
+        key = (run_key, task_index, map_index)
+        found = self.items.get(key)
+        if found is None:
+            now = _STATES[state]
+            found = self.items[key] = Item(run_key, task_index, map_index, now, epoch, now, epoch, try_number)
+        return found
+
+    def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED, tries_before: int = 0) -> Item:
+        item = Item(run_key, task_index, map_index, None, 0, TaskState.NONE, 0, tries_before, tries_before=tries_before)
+        self.items[run_key, task_index, map_index] = item
+        return item
+
+    def apply(self, item: Item, event: TaskEvent, detail: dict[str, Any] | None = None) -> None:
+        """Move a task instance, and write it into history. A finished one joins the wave."""
+        was = item.state
+        state = item.state = move(was, event)
+        if item.last is not None:
+            self._events.append(item.last)
+        text = json.dumps(detail) if detail else None
+        item.last = tasks.Event(item.run_key, item.task_index, item.map_index, item.epoch, item.try_number, event, state, text)
+        self.count += 1
+        if state in FINISHED:
+            self.wave.append(item)
+        run = self.facts.runs.get(item.run_key)  # None: a stored lane of another run is granted
+        if run is not None and (calls := run.version.graph.calls):
+            self._call_back(item, calls.get(item.task_index, {}), callbacks.of_move(was, event, state), detail)
+
+    def _call_back(
+        self, item: Item, calls: dict[callbacks.Callback, int], event: callbacks.Callback | None, detail: dict[str, Any] | None
+    ) -> None:
+        if event is not None:
+            reason = (detail or {}).get("reason")
+            for position in range(calls.get(event, 0)):
+                self.messages.calls.append(callbacks.CallbackCall(*item.key, item.try_number, event, position, item.state, reason))
+
+    def give_up(self, item: Item, event: TaskEvent) -> None:
+        """What a trigger rule skips, or a cancel ends: by the reason it is known later."""
+        self.apply(item, event)
+        if why := self.facts.runs[item.run_key].why_skipped:
+            self.explain(item, why)
+
+    def explain(self, item: Item, reason: str) -> None:
+        self._reasons.append((*item.key, reason[:MAX_REASON]))
+
+    def write(self, conn: Conn) -> Sequence[Guard]:
+        born: list[tasks.Instance] = []
+        moved: list[tasks.Move] = []
+        for (run_key, task_index, map_index), item in self.items.items():
+            last = item.last
+            if (run_key, task_index, map_index) in self.gone:
+                if last is not None:
+                    self._events.append(last)
+                continue
+            if item.was_state is None:
+                born.append(
+                    tasks.Instance(run_key, task_index, map_index, item.state, item.epoch, item.try_number, item.tries_before)
+                )
+                if last is not None:
+                    self._events.append(last)
+            elif item.state is not item.was_state or item.epoch != item.was_epoch:
+                moved.append(
+                    tasks.Move(
+                        run_key,
+                        task_index,
+                        map_index,
+                        item.was_state,
+                        item.was_epoch,
+                        item.state,
+                        item.epoch,
+                        item.try_number,
+                        item.losses,
+                        item.started_at,
+                        item.ended_at,
+                        last.event if last else None,
+                        last.detail if last else None,
+                    )
+                )
+        if self._events:
+            tasks.append_events(conn, self._events)
+        if born:
+            tasks.insert_instances(conn, born)
+        guards = [tasks.move(conn, moved)] if moved else []
+        if self._reasons:
+            tasks.set_reasons(conn, self._reasons)
+        return guards
+
+
+@dataclass(slots=True)
+class RunMoves:
+    """Of runs, and how much of each is left to do."""
+
+    facts: Facts
+    messages: Messages
+    ended: list[tuple[int, str, str | None]] = field(default_factory=list)  # run_key, state, reason
+    _finished: dict[int, list[int]] = field(default_factory=dict)  # run_key: [instances, failed leaves]
+    _events: list[tuple[int, str, str, str]] = field(default_factory=list)
+
+    def count(self, run_key: int, finished: int, failed_leaves: int = 0) -> None:
+        """Take instances off what is unfinished of a run; a negative number adds them."""
+        entry = self._finished.setdefault(run_key, [0, 0])
+        entry[0] += finished
+        entry[1] += failed_leaves
+
+    def apply(self, run_key: int, state: RunState, event: RunEvent, actor: str) -> RunState:
+        after = move_run(state, event)
+        self._events.append((run_key, event, after, actor))
+        return after
+
+    def request_cancel(self, run_key: int, actor: str) -> None:
+        """It runs on until all of it has ended."""
+        self._events.append((run_key, "cancel_requested", RunState.RUNNING, actor))
+
+    def end(self, run_key: int, state: RunState, event: RunEvent, actor: str, reason: str | None) -> None:
+        after = self.apply(run_key, state, event, actor)
+        self.ended.append((run_key, after, reason))
+        self.call_back(run_key, after, reason)
+
+    def call_back(self, run_key: int, after: RunState, reason: str | None) -> None:
+        called = callbacks.of_run(after)
+        why = reason or ("success" if after is RunState.SUCCESS else "task_failure")  # as in Airflow
+        for position in range(self.facts.runs[run_key].graph.spec.callbacks.count(called)):
+            self.messages.call_of_run(run_key, called, position, after, why)
+
+    def count_down(self, conn: Conn) -> Rows[runs.RunStanding] | None:
+        """Takes what has finished off its runs, and asks what is left of them."""
+        counts = [(run_key, n, leaves) for run_key, (n, leaves) in self._finished.items()]
+        return runs.count_down(conn, counts) if counts else None
+
+    def write(self, conn: Conn) -> None:
+        if self._events:
+            runs.append_events(conn, self._events)
+
+    def write_ends(self, conn: Conn) -> None:
+        """Comes when all else is written."""
+        if self.ended:
+            runs.finish(conn, self.ended)

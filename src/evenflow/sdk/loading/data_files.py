@@ -1,0 +1,138 @@
+"""The files beside a DAG file that its tasks read: they travel with its code, and a change of one makes a new version.
+
+These are the templates that the fields of its tasks name, what those include, and the ``data_files`` of its DAGs. Only what lies
+below the root of the bundle travels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenflow.errors import DagError
+from evenflow.sdk.limits import MAX_DATA_BYTES, MAX_DATA_FILES
+from evenflow.sdk.templating.templates import is_template, texts
+
+if TYPE_CHECKING:
+    from evenflow.sdk.dag import DAG
+
+
+def watched_paths(dags: Iterable[DAG], root: Path) -> list[str]:
+    """The paths below ``root`` that say which data files there are: files, folders, and what is not there, but would count."""
+    found: set[str] = set()
+    for dag in dags:
+        if dag.folder is not None:
+            found.update(_templates(dag, root))
+            found.update(path for name in dag.data_files if (path := _below(root, dag.folder / name)))
+    return sorted(found)
+
+
+def check_data_files(dags: Iterable[DAG], root: Path) -> None:
+    """Raises :class:`DagError` for ``data_files`` that cannot travel, and for too many or too large ones."""
+    for dag in dags:
+        for name in dag.data_files:
+            path = None if dag.folder is None else _below(root, dag.folder / name)
+            if path is None:
+                raise DagError(
+                    f"DAG {dag.dag_id!r}: {name!r} of data_files is not below {root}. Move it there; what lies elsewhere does "
+                    "not travel with the code."
+                )
+            if not (root / path).exists():
+                raise DagError(f"DAG {dag.dag_id!r}: {name!r} of data_files is not there. It is looked for as {root / path}.")
+
+
+def files_of(watched: Iterable[str], root: Path) -> list[str]:
+    """The data files at these paths below ``root``: of a folder all that are not Python, hidden or in a cache.
+
+    Raises :class:`DagError` when they are more than :data:`MAX_DATA_FILES` or have more than :data:`MAX_DATA_BYTES`.
+    """
+    sizes: dict[str, int] = {}
+    for path in watched:
+        for file in _walk(root, path):
+            sizes[file] = (root / file).stat().st_size
+            if len(sizes) > MAX_DATA_FILES:
+                raise DagError(
+                    f"This file's DAGs have more than {MAX_DATA_FILES:,} data files (of {path!r}, for one). Name fewer in "
+                    "data_files, or put them where tasks can fetch them."
+                )
+    if sum(sizes.values()) > MAX_DATA_BYTES:
+        largest = max(sizes, key=sizes.__getitem__)
+        raise DagError(
+            f"The data files of this file's DAGs have {sum(sizes.values()):,} bytes (limit {MAX_DATA_BYTES:,}), {largest} alone "
+            f"{sizes[largest]:,}. Put large data where tasks can fetch it."
+        )
+    return sorted(sizes)
+
+
+def _walk(root: Path, path: str) -> Iterator[str]:
+    place = root / path
+    if place.is_file():
+        yield path
+    elif place.is_dir() and not place.is_symlink():
+        with os.scandir(place) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+        for entry in entries:
+            if not entry.name.startswith(".") and entry.name != "__pycache__" and not entry.name.endswith((".py", ".pyc")):
+                yield from _walk(root, f"{path}/{entry.name}" if path != "." else entry.name)
+
+
+def _templates(dag: DAG, root: Path) -> set[str]:
+    """What the template fields of the tasks name, found as it will be found when they are rendered."""
+    search = _Search(dag, root)
+    for task in dag.task_dict.values():
+        values, endings = task.templates()
+        search.look(texts(values), endings)
+    return search.paths
+
+
+class _Search:
+    """``paths`` are those at which the named files are looked for, up to the first that is there."""
+
+    def __init__(self, dag: DAG, root: Path) -> None:
+        assert dag.folder is not None
+        self._root = root
+        self._folders = [*(dag.folder / each for each in dag.template_searchpath), dag.folder]
+        self.paths: set[str] = set()
+
+    def look(self, texts: Iterable[str], endings: tuple[str, ...]) -> None:
+        for text in texts:
+            if endings and text.endswith(endings):
+                self._find(text.strip())
+            elif "{%" in text:
+                self._follow(text)
+
+    def _find(self, name: str) -> None:
+        if is_template(name):
+            return  # its name is known only when it is rendered
+        for folder in self._folders:
+            path = _below(self._root, folder / name)
+            known = path is None or path in self.paths
+            if path is not None:
+                self.paths.add(path)
+            if (folder / name).is_file():
+                if not known:
+                    self._follow((folder / name).read_text(encoding="utf-8", errors="replace"))
+                return
+
+    def _follow(self, text: str) -> None:
+        """What a template includes, extends or imports by a name that stands in it."""
+        if "{%" not in text:
+            return
+        from jinja2 import Environment, TemplateSyntaxError
+        from jinja2.meta import find_referenced_templates
+
+        try:
+            names = list(find_referenced_templates(Environment().parse(text)))
+        except TemplateSyntaxError:
+            return  # rendering it will say so
+        for name in names:
+            if name is not None:
+                self._find(name)
+
+
+def _below(root: Path, path: Path) -> str | None:
+    """The path below ``root``, however it is written; None for what is not there."""
+    relative = os.path.relpath(os.path.normpath(path), root)
+    return None if relative.startswith("..") else Path(relative).as_posix()

@@ -1,0 +1,338 @@
+"""Operators: what a task does. Subclass ``BaseOperator`` and write ``execute`` for one of your own."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Never, NoReturn, Unpack
+
+from evenflow.core.likeness import did_you_mean
+from evenflow.errors import BadArgument, TaskDeferred
+from evenflow.sdk import scope
+from evenflow.sdk.deferring import Returned, go_on
+from evenflow.sdk.edges import connect
+from evenflow.sdk.logged import Logged
+from evenflow.sdk.options import OPTION_NAMES, TaskOptions
+from evenflow.sdk.partials import Begun, begun
+from evenflow.sdk.references import references
+from evenflow.sdk.signature import Signature, keywords_of
+from evenflow.sdk.task import Task
+
+if TYPE_CHECKING:
+    from evenflow.sdk.context import Context
+    from evenflow.sdk.dag import DAG
+    from evenflow.sdk.mapping import MappedOperator
+    from evenflow.sdk.taskgroup import TaskGroup
+    from evenflow.sdk.triggers import BaseTrigger
+
+    _Registering = type
+else:
+
+    class _Registering(type):
+        """Adds an operator to its DAG when its whole ``__init__`` has run, so that none is added half made."""
+
+        def __call__(cls, *args, **kwargs):
+            try:
+                operator = super().__call__(*args, **kwargs)
+            except TypeError as error:
+                if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # no constructor has begun
+                    _refuse_arguments(cls, args, kwargs)
+                raise
+            if not scope.is_detached():
+                _check_made(operator)
+                operator.join_dag(*(getattr(operator, name) for name in cls.template_fields))
+            return operator
+
+
+FOR_ASYNC = ("asyncio", "concurrent.futures.thread", "hashlib", "evenflow.sdk.awaiting")  # what running an async function imports
+
+
+class BaseOperator(Logged, Task, metaclass=_Registering):
+    """A task that runs ``execute``.
+
+    ``template_fields`` names the attributes that may hold results of other tasks, and templates, also deep inside lists, tuples and
+    dicts: they are replaced by their values before ``execute`` runs. A string there that ends with one of ``template_ext`` names a
+    file, whose text is the template. A subclass passes its ``**options`` on to ``super().__init__``.
+    """
+
+    operator_name: ClassVar[str] = ""  # what people see as the kind of the task; the class name if empty
+    template_fields: ClassVar[Sequence[str]] = ()
+    template_ext: ClassVar[Sequence[str]] = ()  # of files, e.g. (".sql",)
+    template_ext_in_dicts: ClassVar[bool] = False  # whether values of dicts may be such names, too
+    preloaded: ClassVar[tuple[str, ...]] = ()  # modules that its tries import
+    preloaded_to_defer: ClassVar[tuple[str, ...]] = ()  # and those of a deferrable one
+    releases_while_deferred: ClassVar[Mapping[str, str] | None] = None  # where the task says nothing
+
+    def __init__(
+        self, *, task_id: str, dag: DAG | None = None, task_group: TaskGroup | None = None, **options: Unpack[TaskOptions]
+    ) -> None:
+        super().__init__(
+            task_id=task_id, operator=self.operator_name or type(self).__name__, dag=dag, group=task_group, options=options
+        )
+
+    def execute(self, context: Context) -> Any:
+        """Does the work. What it returns is the result of the task."""
+        raise NotImplementedError(f"{type(self).__name__} has no execute(self, context)")
+
+    def defer(
+        self,
+        *,
+        trigger: BaseTrigger,
+        method_name: str,
+        kwargs: dict[str, Any] | None = None,
+        timeout: timedelta | float | None = None,
+        queue: str | None = None,
+    ) -> NoReturn:
+        """Ends the process, without ending the try: ``method_name(context, event=..., **kwargs)`` is called with the payload of the
+        trigger's event, in a new process, where nothing is left of what was set on ``self``.
+
+        After ``timeout`` the try fails with :class:`TaskDeferralTimeout`. ``queue`` chooses triggerers.
+        """
+        raise TaskDeferred(trigger=trigger, method_name=method_name, kwargs=kwargs, timeout=timeout, queue=queue)
+
+    def resume_execution(self, context: Context, returned: Returned) -> Any:
+        """The result of a try that is back from being deferred."""
+        return go_on(self, context, returned)
+
+    def on_kill(self) -> None:
+        """Stops what a try has started outside, when the try is ended early: by people, by a timeout, or with its run.
+
+        While the try is deferred it is called in a process of its own: what is to be stopped is known there from
+        ``get_current_context()``, e.g. by ``once_value``. An operator that has work in other processes or systems overrides it.
+        """
+
+    @classmethod
+    def overrides_on_kill(cls) -> bool:
+        return cls.on_kill is not BaseOperator.on_kill
+
+    def stops_work(self) -> bool:
+        return super().stops_work() or self.overrides_on_kill()
+
+    @classmethod
+    def modules_of_tries(cls, deferrable: bool) -> tuple[str, ...]:
+        return cls.preloaded + (cls.preloaded_to_defer if deferrable else ())
+
+    def preloads(self) -> tuple[str, ...]:
+        return self.modules_of_tries(getattr(self, "deferrable", False))
+
+    def templates(self) -> tuple[Any, tuple[str, ...]]:
+        return [getattr(self, field, None) for field in self.template_fields], tuple(self.template_ext)
+
+    def templates_by_field(self) -> Iterable[tuple[str, Any]]:
+        return [(field, getattr(self, field, None)) for field in self.template_fields]
+
+    def held_while_deferred(self) -> dict[str, str] | None:
+        return super().held_while_deferred() or self.released_by_default(getattr(self, "deferrable", False))
+
+    @classmethod
+    def released_by_default(cls, deferrable: bool) -> dict[str, str] | None:
+        """What the kind of operator says of its holds; None of one that is not to be deferred."""
+        return dict(cls.releases_while_deferred) if deferrable and cls.releases_while_deferred else None
+
+    def make_instance(self, arguments: Mapping[str, Any]) -> BaseOperator:
+        instance = copy.copy(self)
+        instance.__dict__.pop("is_made", None)
+        return instance
+
+    def _check_assigned(self, name: str, value: Any) -> None:
+        super()._check_assigned(name, value)
+        if name in self.template_fields:
+            for reference in references([value]):
+                for source in reference.sources():
+                    connect(source, self)
+
+    @classmethod
+    def partial(cls, *, task_id: str, **arguments: Any) -> Partial:
+        """The arguments that all instances of a mapped task share; go on with ``.expand(...)``."""
+        _check_class(cls, f"Task {task_id!r}")
+        return begun(Partial(cls, task_id, arguments), arguments.get("dag") or scope.current_dag())
+
+
+class Partial(Begun):
+    """An operator with some of its arguments, to be mapped over others."""
+
+    def __init__(self, operator: type[BaseOperator], task_id: str, arguments: dict[str, Any]) -> None:
+        self.operator, self.task_id, self.arguments = operator, task_id, arguments
+
+    def __repr__(self) -> str:
+        return f"{self.operator.__name__}.partial(task_id={self.task_id!r})"
+
+    def expand(self, *unnamed: Never, **inputs: Any) -> MappedOperator:
+        """One instance of the task for each combination of the ``inputs``, the last of them varying fastest.
+
+        An input is a list, a dict (its items are (key, value) tuples), or the result of a task.
+        """
+        self.refuse_unnamed(unnamed)
+        for name in inputs:
+            if name in self.arguments and name not in OPTION_NAMES:
+                raise BadArgument(f"Task {self.task_id!r}: {name!r} is given to both partial() and expand(). Remove one.")
+        return self._mapped(inputs, inputs, unpack=False)
+
+    def expand_kwargs(self, kwargs: Any) -> MappedOperator:
+        """One instance of the task for each of ``kwargs``, a list of dicts of arguments or the result of a task that is one."""
+        from evenflow.sdk.expansion import UNPACKED
+
+        first = kwargs[0] if isinstance(kwargs, (list, tuple)) and kwargs and isinstance(kwargs[0], dict) else None
+        return self._mapped({UNPACKED: kwargs}, first, unpack=True)
+
+    def _mapped(self, inputs: Mapping[str, Any], example: Mapping[str, Any] | None, *, unpack: bool) -> MappedOperator:
+        """``example`` has the names of what an instance is given, None where they are known only when the DAG runs."""
+        from evenflow.sdk.mapping import MappedOperator
+
+        self.is_expanded = True
+        options = {name: value for name, value in self.arguments.items() if name in OPTION_NAMES}
+        dag, group = self.arguments.get("dag"), self.arguments.get("task_group")
+        shared = {
+            name: value for name, value in self.arguments.items() if name not in options and name not in ("dag", "task_group")
+        }
+        if example is not None:
+            _check_constructor(self.operator, self.task_id, shared, example)
+
+        def build(mapped: Mapping[str, Any]) -> BaseOperator:
+            return self.operator(task_id=self.task_id, **shared, **mapped)
+
+        return MappedOperator(
+            task_id=self.task_id,
+            operator=self.operator.operator_name or self.operator.__name__,
+            dag=dag,
+            group=group,
+            options=options,
+            shared=shared,
+            inputs=inputs,
+            build=build,
+            unpack=unpack,
+            template_ext=self.operator.template_ext,
+            kind=self.operator,
+        )
+
+
+def _refuse_arguments(operator: type[BaseOperator], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raises :class:`BadArgument` for what the constructor cannot be called with: first for a name that nothing knows."""
+    where = f"Task {kwargs['task_id']!r}" if "task_id" in kwargs else f"A task of {operator.__name__}"
+    known = keywords_of(operator)
+    for name in kwargs:
+        if name not in known and name not in OPTION_NAMES and (close := did_you_mean(name, [*known, *OPTION_NAMES])):
+            raise BadArgument(f"{where}: {operator.__name__}() has no argument {name!r}.{close}")
+    own = inspect.signature(operator.__init__)
+    taken = own.replace(parameters=list(own.parameters.values())[1:])  # without self
+    Signature(operator.__name__, taken).check(args, kwargs, where)
+
+
+def _check_made(operator: BaseOperator) -> None:
+    """Raises :class:`BadArgument` for a class that makes no task, or one that can do nothing."""
+    kind, name = type(operator), type(operator).__name__
+    if "task_settings" not in vars(operator):
+        raise BadArgument(
+            f"{name}.__init__() does not call super().__init__(**options), so it makes no task. Write that into "
+            "it, with the options that it is given."
+        )
+    _check_class(kind, operator.qualified_name)
+    for field in kind.template_fields:
+        if not hasattr(operator, field):
+            hint = did_you_mean(field, vars(operator)) or f" Say self.{field} = ... in its __init__."
+            raise BadArgument(
+                f"{operator.qualified_name}: template_fields of {name} has {field!r}, and the operator no such attribute.{hint}"
+            )
+
+
+def _check_class(kind: type[BaseOperator], where: str) -> None:
+    if kind.execute is BaseOperator.execute:
+        hint = did_you_mean("execute", [each for base in kind.__mro__ for each in vars(base) if each != "execute"])
+        raise BadArgument(f"{where}: {kind.__name__} has no execute(self, context), so it has nothing to do.{hint}")
+
+
+def _check_constructor(operator: type[BaseOperator], task_id: str, shared: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+    for name in inputs:
+        if name in OPTION_NAMES or name in ("task_id", "dag", "task_group"):
+            raise BadArgument(f"Task {task_id!r}: {name!r} is the same for all instances of a task. Give it to partial().")
+    Signature.of(operator).check((), {"task_id": task_id, **shared, **inputs}, f"Task {task_id!r}")
+
+
+class EmptyOperator(BaseOperator):
+    """Does nothing, for edges to meet. The scheduler finishes it itself, no worker sees it."""
+
+    operator_name = "empty"
+    is_empty = True
+
+    def execute(self, context: Context) -> None:
+        return None
+
+
+class PythonOperator(BaseOperator):
+    """Calls ``python_callable(*op_args, **op_kwargs)``.
+
+    A parameter of the function that is named after an entry of the context (``ds``, ``ti``, ``params``, ...) and is not given gets
+    that entry; a function with ``**kwargs`` gets them all. ``templates_dict`` is rendered and is an entry of the context. Strings
+    that end with one of ``templates_exts`` name files of templates.
+    """
+
+    operator_name = "python"
+    template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs")
+    template_ext_in_dicts = True
+    injected: ClassVar[frozenset[str]] = frozenset()  # parameters that the operator itself fills in
+    takes_async: ClassVar[bool] = True  # functions that are `async def`
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        python_callable: Callable[..., Any],
+        op_args: Sequence[Any] = (),
+        op_kwargs: Mapping[str, Any] | None = None,
+        templates_dict: Mapping[str, Any] | None = None,
+        templates_exts: Sequence[str] | None = None,
+        dag: DAG | None = None,
+        task_group: TaskGroup | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> None:
+        super().__init__(task_id=task_id, dag=dag, task_group=task_group, **options)
+        if not callable(python_callable):
+            raise BadArgument(f"{self.qualified_name}: python_callable must be a function, not {python_callable!r}.")
+        self.python_callable = python_callable
+        self.templates_dict = None if templates_dict is None else dict(templates_dict)
+        if templates_exts:
+            self.template_ext = tuple(templates_exts)  # type: ignore[misc]  # of this task alone
+        self.signature = Signature.of(python_callable, self.injected)
+        if scope.is_detached():
+            self.op_args, self.op_kwargs = tuple(op_args), dict(op_kwargs or {})
+        else:
+            self.op_args, self.op_kwargs = self.signature.check(op_args, op_kwargs or {}, self.qualified_name)
+
+    def execute(self, context: Context) -> Any:
+        return self.call(context)
+
+    def call(self, context: Context, **injected: Any) -> Any:
+        """The function's result, ``injected`` being what the operator fills in. An ``async def`` is run to its end, or until it
+        waits.
+        """
+        result = self.python_callable(*self.op_args, **self.signature.fill(self.op_args, {**self.op_kwargs, **injected}, context))
+        if inspect.iscoroutine(result):
+            from evenflow.sdk.awaiting import run_async
+
+            return run_async(result)
+        return result
+
+    def resume_execution(self, context: Context, returned: Returned) -> Any:
+        if returned.method != self.begin_again.__name__:
+            return super().resume_execution(context, returned)
+        return self.begin_again(context, returned)
+
+    def begin_again(self, context: Context, returned: Returned) -> Any:
+        """A function that has waited begins again."""
+        from evenflow.sdk.awaiting import waiting
+
+        with waiting(returned):
+            return self.execute(context)
+
+    def cleans_up(self) -> bool:
+        return super().cleans_up() or is_async(self.python_callable)
+
+    def preloads(self) -> tuple[str, ...]:
+        return (*super().preloads(), *(FOR_ASYNC if is_async(self.python_callable) else ()))
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether it can wait; what it waits for, and what of that is to be stopped, is known only when it runs."""
+    return inspect.iscoroutinefunction(inspect.unwrap(function))

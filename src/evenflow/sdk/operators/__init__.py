@@ -1,0 +1,1 @@
+"""What a task may be: the operators and sensors that come with Evenflow, and their decorators."""

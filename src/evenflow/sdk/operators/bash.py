@@ -1,0 +1,182 @@
+"""Shell commands as tasks: ``BashOperator``, and ``@task.bash`` for a function that returns the command."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+
+from evenflow.errors import BadArgument, CommandFailed, TaskSkipped, XComTooLarge
+from evenflow.sdk.limits import MAX_INLINE_XCOM
+from evenflow.sdk.operator import BaseOperator, PythonOperator
+from evenflow.sdk.options import TaskOptions
+from evenflow.sdk.references import Reference
+
+if TYPE_CHECKING:
+    from evenflow.sdk.context import Context
+    from evenflow.sdk.dag import DAG
+    from evenflow.sdk.taskgroup import TaskGroup
+
+SKIP_EXIT_CODE = 99  # as in Airflow
+_CHUNK = 64 * 1024  # a pipe holds no more at once
+
+
+class BashOperator(BaseOperator):
+    """Runs ``bash -c bash_command`` and streams its output into the task's log. The last line of stdout is the result.
+
+    ``env`` replaces the environment, or adds to it with ``append_env``; ``EVENFLOW_DAG_ID``, ``EVENFLOW_RUN_ID``,
+    ``EVENFLOW_TASK_ID``, ``EVENFLOW_MAP_INDEX``, ``EVENFLOW_TRY_NUMBER`` and ``EVENFLOW_DS`` are always in it. An exit code of
+    ``skip_on_exit_code`` (one or several) skips the task, any other but 0 fails it. A command that ends with ``.sh`` or ``.bash``
+    names a file with the command; to run a script of that name, end it with a space. Pass what is not yours through ``env``, not
+    into the command. ``output_processor`` makes the result of the last line, as ``json.loads`` does.
+    """
+
+    operator_name = "bash"
+    template_fields: ClassVar[Sequence[str]] = ("bash_command", "env", "cwd")
+    template_ext: ClassVar[Sequence[str]] = (".sh", ".bash")
+    preloaded = ("subprocess",)
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        bash_command: str,
+        env: Mapping[str, str] | None = None,
+        append_env: bool = False,
+        cwd: str | os.PathLike[str] | None = None,
+        skip_on_exit_code: int | Sequence[int] | None = SKIP_EXIT_CODE,
+        output_processor: Callable[[str], Any] | None = None,
+        dag: DAG | None = None,
+        task_group: TaskGroup | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> None:
+        super().__init__(task_id=task_id, dag=dag, task_group=task_group, **options)
+        if not isinstance(bash_command, Reference):
+            _check_command(bash_command, task_id)
+        self.bash_command, self.env, self.append_env, self.cwd = bash_command, env, append_env, cwd
+        self.skip_on_exit_code, self.output_processor = skip_on_exit_code, output_processor
+
+    def execute(self, context: Context) -> Any:
+        line = run_command(self.bash_command, context, self.env, self.append_env, self.cwd, self.skip_on_exit_code)
+        return self.output_processor(line) if self.output_processor is not None else line
+
+
+class BashFunctionOperator(PythonOperator):
+    """Runs the command that the function returns."""
+
+    operator_name = "bash"
+    template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs", "env", "cwd")
+    preloaded = ("subprocess",)
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        python_callable: Callable[..., str],
+        op_args: Sequence[Any] = (),
+        op_kwargs: Mapping[str, Any] | None = None,
+        templates_dict: Mapping[str, Any] | None = None,
+        templates_exts: Sequence[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        append_env: bool = False,
+        cwd: str | os.PathLike[str] | None = None,
+        skip_on_exit_code: int | Sequence[int] | None = SKIP_EXIT_CODE,
+        output_processor: Callable[[str], Any] | None = None,
+        dag: DAG | None = None,
+        task_group: TaskGroup | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> None:
+        super().__init__(
+            task_id=task_id,
+            python_callable=python_callable,
+            op_args=op_args,
+            op_kwargs=op_kwargs,
+            templates_dict=templates_dict,
+            templates_exts=templates_exts,
+            dag=dag,
+            task_group=task_group,
+            **options,
+        )
+        self.env, self.append_env, self.cwd = env, append_env, cwd
+        self.skip_on_exit_code, self.output_processor = skip_on_exit_code, output_processor
+
+    def execute(self, context: Context) -> Any:
+        line = run_command(self.call(context), context, self.env, self.append_env, self.cwd, self.skip_on_exit_code)
+        return self.output_processor(line) if self.output_processor is not None else line
+
+
+def run_command(
+    command: Any,
+    context: Context,
+    env: Mapping[str, str] | None,
+    append_env: bool,
+    cwd: str | os.PathLike[str] | None,
+    skip_on_exit_code: int | Sequence[int] | None,
+) -> str:
+    """The last line that the command prints. Raises :class:`TaskSkipped` or :class:`CommandFailed` as its exit code says.
+
+    The command stays in the process group of the task, so whatever ends the task ends it too.
+    """
+    import subprocess
+
+    task_id = context["ti"].task_id
+    _check_command(command, task_id)
+    with subprocess.Popen(
+        ["bash", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        cwd=cwd,
+        env={**(os.environ if env is None or append_env else {}), **_describe(context), **(env or {})},
+    ) as process:
+        try:
+            assert process.stdout is not None
+            last_line = _stream(process.stdout.fileno())
+            exit_code = process.wait()
+        except BaseException:
+            process.kill()
+            raise
+    skip_codes = [skip_on_exit_code] if isinstance(skip_on_exit_code, int) else list(skip_on_exit_code or ())
+    if exit_code in skip_codes:
+        raise TaskSkipped(f"The command of task {task_id!r} ended with exit code {exit_code}, which means: skip.")
+    if exit_code:
+        how = f"was ended by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
+        raise CommandFailed(f"The command of task {task_id!r} {how}. Its output is in the task's log.", exit_code)
+    return last_line
+
+
+def _check_command(command: Any, task_id: str) -> None:
+    if not isinstance(command, str) or not command.strip():
+        raise BadArgument(f"Task {task_id!r}: bash_command must be a string that is not empty, not {command!r:.80}.")
+
+
+def _stream(descriptor: int) -> str:
+    """Copies all that comes to stdout as it comes, and returns the last line."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    last_line = line = ""
+    while chunk := os.read(descriptor, _CHUNK):
+        text = decoder.decode(chunk)
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        *complete, line = (line + text).split("\n")
+        # One more than a line may have, so that a longer one is refused as too large and not cut silently.
+        line = line[: MAX_INLINE_XCOM + 1]
+        if complete:
+            last_line = complete[-1]
+    last_line = line or last_line
+    if len(last_line) > MAX_INLINE_XCOM:
+        raise XComTooLarge("The last line of the command's output, which is the result,", len(last_line), MAX_INLINE_XCOM)
+    return last_line
+
+
+def _describe(context: Context) -> dict[str, str]:
+    instance = context["ti"]
+    return {
+        "EVENFLOW_DAG_ID": instance.dag_id,
+        "EVENFLOW_RUN_ID": instance.run_id,
+        "EVENFLOW_TASK_ID": instance.task_id,
+        "EVENFLOW_MAP_INDEX": str(instance.map_index),
+        "EVENFLOW_TRY_NUMBER": str(instance.try_number),
+        "EVENFLOW_DS": context["ds"],
+    }

@@ -1,0 +1,63 @@
+"""``@task.run_if`` and ``@task.skip_if``: whether a task runs is asked when its turn has come."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import BadArgument, TaskSkipped
+
+if TYPE_CHECKING:
+    from evenflow.sdk.context import Context
+
+Condition = Callable[["Context"], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunCondition:
+    """Lets a task run if ``condition(context)`` is as ``wanted``."""
+
+    condition: Condition
+    wanted: bool
+    skip_message: str | None
+
+    def check(self, context: Context) -> None:
+        if bool(self.condition(context)) is not self.wanted:
+            what = "run_if" if self.wanted else "skip_if"
+            raise TaskSkipped(self.skip_message or f"Skipped by @task.{what}({getattr(self.condition, '__name__', 'condition')}).")
+
+
+def guard_all(function: Callable[..., Any], guards: tuple[RunCondition, ...]) -> Callable[..., Any]:
+    """The function, called only if all guards let it."""
+    if not guards:
+        return function
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        from evenflow.sdk.awaiting import has_waited
+        from evenflow.sdk.context import get_current_context
+
+        if not has_waited():  # else they have let it run
+            context = get_current_context()
+            for guard in guards:
+                guard.check(context)
+        return function(*args, **kwargs)
+
+    guarded.__dict__["guards"] = guards  # for who calls the function in another process
+    return guarded
+
+
+def guarding(condition: Condition, wanted: bool, skip_message: str | None) -> Callable[[Any], Any]:
+    """The decorator that adds such a guard to a function with ``@task``."""
+    what = "run_if" if wanted else "skip_if"
+    if not callable(condition):
+        raise BadArgument(f"@task.{what} needs a function of the context that says whether, not {condition!r}.")
+
+    def decorate(task_function: Any) -> Any:
+        if not hasattr(task_function, "guarded_by"):
+            raise BadArgument(f"@task.{what}(...) stands above @task, and decorates what that makes, not {task_function!r}.")
+        return task_function.guarded_by(RunCondition(condition, wanted, skip_message))
+
+    return decorate

@@ -1,0 +1,126 @@
+"""Notifiers: callbacks with templates. ``EmailNotifier`` sends mail, ``WebhookNotifier`` posts JSON."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from evenflow.errors import BadArgument, NotificationFailed
+from evenflow.sdk.logged import Logged
+from evenflow.sdk.operators.mail import DEFAULT_CONNECTION, send_email
+
+if TYPE_CHECKING:
+    from evenflow.sdk.context import Context
+    from evenflow.sdk.templating.templates import Renderer
+
+ATTEMPTS = 3  # of a webhook: a server that restarts is back; then the callback has tries of its own
+PAUSE_S = 1.0  # before the second attempt, twice that before the third
+TIMEOUT_S = 10.0  # of one attempt: a chat server that takes longer is down
+
+
+class BaseNotifier(Logged):
+    """A callback. Subclass it and write ``notify``; the attributes that ``template_fields`` names are rendered before."""
+
+    template_fields: ClassVar[Sequence[str]] = ()
+
+    def notify(self, context: Context) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no notify(self, context)")
+
+    def rendered(self, renderer: Renderer) -> BaseNotifier:
+        """A copy with its templates rendered."""
+        made = copy.copy(self)
+        for name in self.template_fields:
+            setattr(made, name, renderer.render(getattr(made, name), name))
+        return made
+
+    def __call__(self, context: Context) -> Any:
+        return self.notify(context)
+
+
+class EmailNotifier(BaseNotifier):
+    """Sends a mail through the SMTP server of the connection ``smtp_conn_id``. The arguments are those of Airflow's SmtpNotifier.
+
+    Without ``subject`` and ``html_content`` it says which task or run it is about, its state and the reason.
+    """
+
+    template_fields: ClassVar[Sequence[str]] = ("to", "from_email", "cc", "bcc", "subject", "html_content")
+
+    def __init__(
+        self,
+        to: str | Sequence[str],
+        *,
+        from_email: str | None = None,
+        subject: str = "{{ dag.dag_id }}{{ '.' + ti.task_id if ti is defined else '' }}: {{ state }}",
+        html_content: str = "<p>{{ dag.dag_id }}{{ '.' + ti.task_id if ti is defined else '' }} of run {{ run_id }} is {{ state }}."
+        "</p><p>{{ reason | e }}</p>",
+        cc: str | Sequence[str] = (),
+        bcc: str | Sequence[str] = (),
+        smtp_conn_id: str = DEFAULT_CONNECTION,
+    ) -> None:
+        self.to, self.from_email, self.cc, self.bcc = to, from_email, cc, bcc
+        self.subject, self.html_content, self.smtp_conn_id = subject, html_content, smtp_conn_id
+
+    def notify(self, context: Context) -> None:
+        send_email(
+            self.to,
+            self.subject,
+            self.html_content,
+            cc=self.cc,
+            bcc=self.bcc,
+            from_email=self.from_email,
+            conn_id=self.smtp_conn_id,
+        )
+
+
+class WebhookNotifier(BaseNotifier):
+    """Posts JSON to a URL: ``url``, or that of the connection ``conn_id`` (whose ``extra`` are headers), so that a secret URL
+    stands in no DAG file. Without a ``payload`` it tells dag_id, run_id, task_id, state and reason.
+    """
+
+    template_fields: ClassVar[Sequence[str]] = ("url", "payload", "headers")
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        conn_id: str | None = None,
+        payload: Any = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = TIMEOUT_S,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        if (url is None) == (conn_id is None):
+            raise BadArgument("WebhookNotifier needs either a url or a conn_id.")
+        self.url, self.conn_id, self.payload, self.headers = url, conn_id, payload, dict(headers or {})
+        self.timeout, self.attempts = timeout, attempts
+
+    def notify(self, context: Context) -> None:
+        from evenflow.sdk.operators.webhook import post_json
+
+        url, headers = self._address()
+        post_json(url, self._payload(context), headers, timeout_s=self.timeout, attempts=self.attempts, pause_s=PAUSE_S)
+
+    def _address(self) -> tuple[str, dict[str, str]]:
+        if self.conn_id is None:
+            return str(self.url), dict(self.headers)
+        from evenflow.sdk.secrets.connections import get_connection
+
+        connection = get_connection(self.conn_id)
+        if connection.scheme not in ("http", "https"):
+            raise NotificationFailed(f"Connection {self.conn_id!r} is no http or https URL, so nothing can be posted to it.")
+        url = connection.uri.partition("?")[0]
+        return url, {**{name: str(value) for name, value in connection.extra_dejson.items()}, **self.headers}
+
+    def _payload(self, context: Context) -> Any:
+        if self.payload is not None:
+            return self.payload
+        instance = context.get("ti")
+        return {
+            "dag_id": context["dag"].dag_id,
+            "run_id": context["run_id"],
+            "task_id": instance.task_id if instance else None,
+            "map_index": instance.map_index if instance else None,
+            "state": context.get("state"),
+            "reason": context.get("reason"),
+        }

@@ -1,0 +1,147 @@
+"""Where connections and variables are found: the environment, then the directory of secret files, then the database.
+
+The environment and the files are those of the worker's host. The database is asked through the worker, with the token of the try,
+and answers with what the DAG of that try may use. While a DAG file is loaded there is no try, and so no database.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol
+
+from evenflow.core.likeness import did_you_mean, few
+
+Kind = Literal["connection", "variable"]
+CONNECTION: Kind = "connection"
+VARIABLE: Kind = "variable"
+
+ENV_PREFIXES: dict[Kind, str] = {CONNECTION: "EVENFLOW_CONN_", VARIABLE: "EVENFLOW_VAR_"}
+DIRECTORY = "EVENFLOW_SECRETS_DIR"  # holds connections/<id> and variables/<key>, as Kubernetes mounts secrets
+FOLDERS: dict[Kind, str] = {CONNECTION: "connections", VARIABLE: "variables"}
+MAX_FILE_BYTES = 64 * 1024  # as a value in the database
+
+
+class Outside(Protocol):
+    """The way of a running try to its worker."""
+
+    def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]: ...
+
+
+_outside: Outside | None = None  # of the one try that this process runs; its threads use it too
+_secrets: set[str] = set()  # that the worker has been told of, or will be when there is a try
+
+
+def env_name(kind: Kind, name: str) -> str:
+    return ENV_PREFIXES[kind] + re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+def find(kind: Kind, name: str) -> str | None:
+    """The text of a connection or variable; None when it is defined nowhere. Raises :class:`ApiRefused` when the DAG may not use
+    it.
+    """
+    text = find_here(kind, name)
+    if text is not None:
+        _note(kind, name, text)
+        return text
+    if _outside is None:
+        return None
+    answer = _outside.ask(kind, {"name": name})
+    found: str | None = answer.get("text")
+    return found
+
+
+def find_here(kind: Kind, name: str, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The same without the database."""
+    return environ.get(env_name(kind, name)) or _in_file(kind, name, environ)
+
+
+def not_defined(kind: Kind, name: str) -> str:
+    """The beginning of a message: what this host defines, and what was probably meant. The database tells of no more than the DAG
+    may use.
+    """
+    there = [] if _outside is None else _outside.ask(kind, {"name": name, "similar": True}).get("similar", [])
+    here = _known_names(kind)
+    shown = f" (this host defines: {few(here)})" if here else ""
+    return f"{kind.capitalize()} {name!r} is not defined{shown}.{meant(kind, name, there)}"
+
+
+def meant(kind: Kind, name: str, there: Sequence[str]) -> str:
+    """`` Did you mean ...?`` of what this host defines, and of what is ``there``: in the database, for this DAG; or nothing."""
+    return did_you_mean(name, [*there, *_known_names(kind)])
+
+
+def _known_names(kind: Kind) -> list[str]:
+    """What the environment and the files define."""
+    prefix = ENV_PREFIXES[kind]
+    names = {name.removeprefix(prefix).lower() for name in os.environ if name.startswith(prefix)}
+    folder = _folder(kind, os.environ)
+    if folder is not None and os.path.isdir(folder):
+        names |= {name for name in os.listdir(folder) if not name.startswith(".")}
+    return sorted(names)
+
+
+def where_else(kind: Kind, name: str) -> str:
+    """The end of a message about what was not found: the database, or why that was not asked."""
+    if _outside is not None:
+        return f". For all workers, type: evenflow {FOLDERS[kind]} set {name}"
+    return (
+        f". The database was not asked, for no task is running: use it inside a task, or in a template as "
+        f"{{{{ {'conn' if kind == CONNECTION else 'var.value'}.{name} }}}}"
+    )
+
+
+def outside() -> Outside | None:
+    """The running try's way to the control plane; None while a file is loaded."""
+    return _outside
+
+
+@contextmanager
+def reaching(way: Outside) -> Iterator[None]:
+    """While it lasts, what is not found here is asked for there."""
+    global _outside
+    before, _outside = _outside, way
+    try:
+        if _secrets:
+            way.ask("mask", {"values": sorted(_secrets)})
+        yield
+    finally:
+        _outside = before
+
+
+def hide(values: Iterable[str]) -> None:
+    """Tells the worker to mask these in all that the try shows; before there is a try, when it begins."""
+    new = set(values) - _secrets
+    _secrets.update(new)
+    if new and _outside is not None:
+        _outside.ask("mask", {"values": sorted(new)})
+
+
+def hidden() -> frozenset[str]:
+    """What :func:`hide` was told in this process."""
+    return frozenset(_secrets)
+
+
+def _note(kind: Kind, name: str, text: str) -> None:
+    from evenflow.sdk.secrets.masking import mask_values, secrets_in
+
+    mask_values(secrets_in(kind, name, text))
+
+
+def _folder(kind: Kind, environ: Mapping[str, str]) -> str | None:
+    directory = environ.get(DIRECTORY)
+    return os.path.join(directory, FOLDERS[kind]) if directory else None
+
+
+def _in_file(kind: Kind, name: str, environ: Mapping[str, str]) -> str | None:
+    """The content of the file of that name, without the newline at its end."""
+    folder = _folder(kind, environ)
+    if folder is None or not re.fullmatch(r"[\w-][\w.-]*", name):
+        return None
+    try:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            return file.read(MAX_FILE_BYTES).removesuffix("\n")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return None

@@ -1,0 +1,67 @@
+"""Variables: values that people give to DAGs from outside, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenflow.errors import BadArgument, VariableNotFound
+from evenflow.sdk.secrets.lookup import VARIABLE, env_name, find, not_defined, outside, where_else
+
+_NO_DEFAULT: Any = object()
+
+
+class Variable:
+    """``Variable.get("name")``: from the environment (``EVENFLOW_VAR_NAME``), the directory of secret files, or the database."""
+
+    @classmethod
+    def get(cls, key: str, default: Any = _NO_DEFAULT, *, deserialize_json: bool = False, default_var: Any = _NO_DEFAULT) -> Any:
+        """The text of a variable, or what it is as JSON; ``default`` when it is not defined.
+
+        Raises :class:`VariableNotFound` without a default, and when the text is not JSON but was to be. ``default_var`` is what
+        Airflow 2 called it: it is refused, as by Airflow 3.
+        """
+        if default_var is not _NO_DEFAULT:
+            raise BadArgument(
+                f"Variable.get() takes default, as in Airflow 3. Type: Variable.get({key!r}, default={default_var!r})"
+            )
+        text = find(VARIABLE, key)
+        if text is None:
+            if default is not _NO_DEFAULT:
+                return default
+            raise VariableNotFound(
+                f"{not_defined(VARIABLE, key)} Give a default, or type: export "
+                f"{env_name(VARIABLE, key)}=VALUE{where_else(VARIABLE, key)}"
+            )
+        if not deserialize_json:
+            return text
+        import json
+
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise VariableNotFound(
+                f"Variable {key!r} is not JSON. Write JSON into it, or get it without deserialize_json (in a template: var.value)."
+            ) from None
+
+    @classmethod
+    def set(cls, key: str, value: Any, description: str | None = None, *, serialize_json: bool = False) -> None:
+        """Stores a variable in the database, from a running task. Who may use an existing one stays as it is."""
+        import json
+
+        text = json.dumps(value) if serialize_json else str(value)
+        _ask("set_variable", {"name": key, "text": text, "description": description})
+
+    @classmethod
+    def delete(cls, key: str) -> None:
+        """Deletes a variable of the database, from a running task."""
+        _ask("delete_variable", {"name": key})
+
+
+def _ask(question: str, arguments: dict[str, Any]) -> None:
+    way = outside()
+    if way is None:
+        raise VariableNotFound(
+            f"Variable {arguments['name']!r} cannot be changed here, for no task is running. Do it inside a task, or type: "
+            f"evenflow variables set {arguments['name']}"
+        )
+    way.ask(question, arguments)

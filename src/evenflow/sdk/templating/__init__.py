@@ -1,0 +1,1 @@
+"""Templates, and what they may use."""

@@ -1,0 +1,34 @@
+"""The Jinja environment of a DAG's templates. Imported only when there is a template."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.nativetypes import NativeEnvironment
+from jinja2.sandbox import SandboxedEnvironment, is_internal_attribute
+
+from evenflow.sdk.templating.macros import FILTERS
+
+if TYPE_CHECKING:
+    from evenflow.sdk.dag import DAG
+
+
+class _Sandbox(SandboxedEnvironment):
+    """Names with one underscore are the author's own; those of the interpreter stay out of reach."""
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return not (attr.startswith("__") or is_internal_attribute(obj, attr))
+
+
+class _NativeSandbox(_Sandbox, NativeEnvironment):
+    """What a template renders to is read as Python's literal where it is one: a list, a number, a dict."""
+
+
+def make_environment(dag: DAG, folders: list[str]) -> Environment:
+    kind = _NativeSandbox if dag.render_template_as_native_obj else _Sandbox
+    environment = kind(undefined=StrictUndefined, loader=FileSystemLoader(folders))
+    environment.filters.update(FILTERS)
+    environment.filters.update(dag.user_defined_filters)
+    environment.globals.update(dag.user_defined_macros)
+    return environment

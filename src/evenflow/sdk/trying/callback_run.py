@@ -1,0 +1,57 @@
+"""One callback, run: an author's function called with the context of the task or run that it is about."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from evenflow.core.callbacks import Callback, CallbackOf
+from evenflow.errors import BadArgument
+from evenflow.sdk.callbacks import call, functions_of
+from evenflow.sdk.context import Context, current
+from evenflow.sdk.dag import DAG
+from evenflow.sdk.operators.notifiers import BaseNotifier
+from evenflow.sdk.secrets import lookup
+from evenflow.sdk.templating.templates import Renderer
+from evenflow.sdk.trying.runner import Channel, TryContext, TryResult, Values, context_of, guarded
+
+OF_A_TASK = ("expanded_ti_count", "task", "task_instance", "task_instance_key_str", "templates_dict", "ti")
+
+
+def run_callback(dag: DAG, ctx: TryContext, called: CallbackOf, channel: Channel) -> TryResult:
+    """Never raises: an exception makes it failed, its traceback on stderr. ``ctx.task_id`` is empty for one of the DAG."""
+
+    def execute() -> TryResult:
+        functions = functions_of(dag, ctx.task_id or None, called.event)
+        if called.position >= len(functions):
+            raise BadArgument(f"DAG {dag.dag_id!r} has no {called.event} number {called.position + 1} on this worker.")
+        with lookup.reaching(channel):
+            _call(dag, ctx, called, channel, functions[called.position])
+        return TryResult(outcome="success")
+
+    return guarded(execute)
+
+
+def _call(dag: DAG, ctx: TryContext, called: CallbackOf, channel: Channel, function: Any) -> None:
+    task = dag.get_task(ctx.task_id) if ctx.task_id else next(iter(dag.task_dict.values()))
+    values = Values(task, ctx, channel)
+    times = {
+        name: None if moment is None else datetime.fromisoformat(moment)
+        for name, moment in (("started_at", called.started_at), ("ended_at", called.ended_at))
+    }
+    context: Context = context_of(dag, task, ctx, values, channel, **times)
+    if not ctx.task_id:
+        for name in OF_A_TASK:
+            context.pop(name, None)
+    context["reason"] = called.reason or called.state
+    context["state"] = called.state
+    if called.event in (Callback.FAILURE, Callback.RETRY):
+        context["exception"] = called.reason
+    if isinstance(function, BaseNotifier):
+        renderer = Renderer(dag, ctx.task_id or dag.dag_id, context, values.of, lambda: ((), ()))
+        function = function.rendered(renderer)
+    token = current.set(context)
+    try:
+        call(function, context)
+    finally:
+        current.reset(token)

@@ -1,0 +1,113 @@
+"""``on_kill``: stops what a try has started outside, when the try is ended early. Called in the process of the try while it runs,
+else, while it is deferred, in one that is made for it.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evenflow.errors import TaskDeferred
+from evenflow.sdk.callbacks import call
+from evenflow.sdk.context import current
+from evenflow.sdk.deferring import Returned
+from evenflow.sdk.loops import where_no_loop_runs
+from evenflow.sdk.secrets import lookup
+from evenflow.sdk.triggers import BaseTrigger, load
+
+if TYPE_CHECKING:
+    from evenflow.sdk.context import Context
+    from evenflow.sdk.operator import BaseOperator
+
+
+def _nobody_listens(armed: bool) -> None:
+    return None
+
+
+on_armed: Callable[[bool], None] = _nobody_listens
+"""Set by the process of a worker: told when :func:`kill_current` begins to have something to do, and when it no longer has."""
+
+_executing: Callable[[], None] | None = None  # stops what executes in this process
+
+
+@contextmanager
+def executing(operator: BaseOperator, context: Context) -> Iterator[None]:
+    """Inside, :func:`kill_current` means this operator; afterwards too when it has deferred, which is no end of its work."""
+    global _executing
+    if not operator.stops_work():
+        yield
+        return
+    _executing = partial(stop, operator, context)
+    on_armed(True)
+    try:
+        yield
+    except TaskDeferred as deferred:
+        _executing = partial(stop, operator, context, partial(_itself, deferred.trigger))
+        raise
+    except BaseException:
+        disarm()
+        raise
+    disarm()
+
+
+def disarm() -> None:
+    """What has executed has ended."""
+    global _executing
+    _executing = None
+    on_armed(False)
+
+
+def kill_current() -> None:
+    """Runs ``on_kill`` of the operator that is executing in this process, at most once: nothing when none is. Never raises."""
+    global _executing
+    stopping, _executing = _executing, None
+    if stopping is not None:
+        stopping()
+
+
+def clean_up(operator: BaseOperator, context: Context, returned: Returned, render: Callable[[BaseOperator], None]) -> None:
+    """Stops what a deferred try has started, without going on with it, also where its fields cannot be rendered any more. Never
+    raises.
+    """
+    _tried(lambda: render(operator))
+    stop(operator, context, lambda: load(returned.trigger, returned.trigger_kwargs))
+
+
+def stop(operator: BaseOperator, context: Context, trigger: Callable[[], BaseTrigger] | None = None) -> None:
+    """All that is to be done at its early end, each whatever became of the others; errors go to stderr, into the task's log.
+    ``trigger`` is what it waits for when it is deferred, which may know what to stop, too.
+    """
+    token = current.set(context)
+    try:
+        with lookup.reaching(context["ti"].control):
+            _tried(operator.on_kill)
+            for function in operator.task_settings.on_kill_callback:
+                _tried(partial(where_no_loop_runs, partial(call, function, context)))
+            if trigger is not None:
+                _tried(lambda: _stop_trigger(trigger()))
+    finally:
+        current.reset(token)
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def _itself(trigger: BaseTrigger) -> BaseTrigger:
+    return trigger
+
+
+def _stop_trigger(trigger: BaseTrigger) -> None:
+    if type(trigger).on_kill is not BaseTrigger.on_kill:
+        import asyncio
+
+        where_no_loop_runs(lambda: asyncio.run(trigger.on_kill()))
+
+
+def _tried(function: Callable[[], object]) -> None:
+    try:
+        function()
+    except Exception:
+        traceback.print_exc()
