@@ -11,6 +11,7 @@ from types import ModuleType
 import evenflow.api.limits
 import evenflow.contracts.limits
 import evenflow.core.limits
+import evenflow.fleet.limits
 import evenflow.processor.limits
 import evenflow.sdk.limits
 import evenflow.triggers.limits
@@ -22,6 +23,7 @@ _MODULES = (
     ("In the control plane", evenflow.core.limits),
     ("On requests and answers of REST", evenflow.contracts.limits),
     ("At the API", evenflow.api.limits),
+    ("In every service of a fleet", evenflow.fleet.limits),
     ("In a processor", evenflow.processor.limits),
     ("In a worker", evenflow.worker.limits),
     ("In built-in triggers", evenflow.triggers.limits),

@@ -20,7 +20,7 @@ from evenflow.api.http_heads import BoundedHeads
 from evenflow.api.specs import checked_spec
 from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, RunParamSpec, TaskSpec
 from evenflow.errors import DagError
-from evenflow.process.frames import FrameBuffer, FrameTooLarge, pack_frame
+from evenflow.forking.frames import FrameBuffer, FrameTooLarge, pack_frame
 from evenflow.triggerer import said as triggerer_said
 from evenflow.worker import said as worker_said
 from tests.watchdog import within

@@ -13,7 +13,7 @@ from evenflow.api import tokens as t
 from evenflow.client.execution import ExecutionClient
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import ApiRefused
-from evenflow.process.presence import identity
+from evenflow.fleet.presence import identity
 from evenflow.wire import messages as m
 from evenflow.wire.code import archive_hash, pack
 from evenflow.wire.triggers import ClaimTriggers

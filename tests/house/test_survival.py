@@ -89,7 +89,8 @@ def test_no_scheduler_starts_another_process() -> None:
         "evenflow.sdk.trying.runner",
         "evenflow.processor",
         "evenflow.worker",
-        "evenflow.process.",
+        "evenflow.forking",
+        "evenflow.fleet",
     )
     assert [module for module in loaded if module.startswith(able)] == []
 

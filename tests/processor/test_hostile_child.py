@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ApiUnavailable, CodeArchiveError
-from evenflow.process.environment import user_environment
-from evenflow.process.owned_template import OwnedTemplate
+from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.sandbox import user_environment
 from evenflow.processor import limits
 from evenflow.processor.delivery import _packed, deliver
 from evenflow.processor.parsing import Parsed, ParseLimits, parse_file
@@ -21,7 +21,7 @@ from tests.processor.bundle import a_dag
 
 LINK = """
 import gc, json, os, struct, sys
-from evenflow.process.frames import Link
+from evenflow.forking.frames import Link
 link = next(o for o in gc.get_objects() if isinstance(o, Link))
 def raw(head, body=b"", sizes=None):
     link._control.sendall(struct.pack(">II", *(sizes or (len(head), len(body)))) + head + body)
@@ -127,8 +127,8 @@ def test_only_regular_files_of_some_size_travel(tmp_path: Path) -> None:
 
 async def test_what_silences_an_api_is_sent_three_times_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SE2. Each server that it is sent to might fall silent. One that is away is another matter: that is waited for."""
-    monkeypatch.setattr("evenflow.process.patience.FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr("evenflow.process.patience.LAST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.fleet.patience.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.fleet.patience.LAST_PAUSE_S", 0.0)
     (tmp_path / "a.py").write_text("x = 1\n")
     sent: list[ParsedFile] = []
 

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from evenflow.process import landlock
+from evenflow.forking import landlock
 from tests.running import RunningEvenflow, running_evenflow
 
 pytestmark = pytest.mark.system

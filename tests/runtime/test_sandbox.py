@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import SettingsError
-from evenflow.process import landlock
-from evenflow.process.sandbox import Sandbox, make_sandbox
+from evenflow.forking import landlock
+from evenflow.forking.sandbox import Sandbox, make_sandbox
 
 INSIDE = """
 import json, os, sys
 from pathlib import Path
-from evenflow.process import sandbox
+from evenflow.forking import sandbox
 base = Path(sys.argv[1])
 sandbox.enter({"sandbox": json.loads(sys.argv[2])})
 def tried(what):

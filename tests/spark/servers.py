@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyspark
 
-from evenflow.process import prctl
+from evenflow.forking import prctl
 from evenflow.spark.java import find_java
 
 SPARK_HOME = Path(pyspark.__file__).parent

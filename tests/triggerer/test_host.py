@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.process.frames import FrameBuffer, Header, Link, pack_frame
+from evenflow.forking.frames import FrameBuffer, Header, Link, pack_frame
 from evenflow.triggerer import limits
 from evenflow.triggerer.capture import TriggerOutput
 from evenflow.triggerer.host_loop import HostLoop

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.api import limits as api_limits
-from evenflow.process.frames import FRAME_LIMIT, HEAD_LIMIT
+from evenflow.forking.frames import FRAME_LIMIT, HEAD_LIMIT
 from evenflow.sdk.limits import MAX_DEFERRED_BYTES
 from evenflow.triggerer import host as host_module
 from evenflow.triggerer import limits
@@ -22,7 +22,7 @@ HOSTILE = (
     + """
 def raw(head, body=b"", sizes=None):
     import gc, struct
-    from evenflow.process.frames import Link
+    from evenflow.forking.frames import Link
     link = next(found for found in gc.get_objects() if isinstance(found, Link))
     link._control.sendall(struct.pack(">II", *(sizes or (len(head), len(body)))) + head + body)
 
@@ -91,7 +91,7 @@ async def test_whatever_it_says_it_fails_and_the_one_beside_it_fires(
     [
         "os._exit(0)",
         "os.kill(os.getpid(), 9)",
-        "import gc\nfrom evenflow.process.frames import Link\n"
+        "import gc\nfrom evenflow.forking.frames import Link\n"
         "[link._control.close() for link in gc.get_objects() if isinstance(link, Link)]\n"
         "os._exit(0)",
     ],

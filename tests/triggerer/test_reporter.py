@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.process import limits, patience
+from evenflow.fleet import limits, patience
 from evenflow.triggerer.reporter import TriggerReporter
 from evenflow.wire.triggers import TriggerReport, TriggerReports, TriggerReportsAnswer
 from tests.worker.world import until

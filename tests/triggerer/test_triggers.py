@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from evenflow.api import limits as api_limits
-from evenflow.process.log_shipper import LogStream
+from evenflow.fleet.log_shipper import LogStream
 from evenflow.sdk import xcom
 from evenflow.triggerer import host
 from evenflow.triggerer.service import TriggererService

@@ -16,10 +16,10 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.process.exits import Exit
-from evenflow.process.limits import TEMPLATE_MEMORY
-from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.remains import Outrun, end_remains
+from evenflow.fleet.limits import TEMPLATE_MEMORY
+from evenflow.forking.exits import Exit
+from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.remains import Outrun, end_remains
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
@@ -31,7 +31,7 @@ from tests.worker.world import World
 
 StartWorker = Callable[..., Awaitable[WorkerService]]
 MODULE = """
-from evenflow.process.template import serve_template
+from evenflow.forking.template import serve_template
 
 def run(prepared, job, link):
     exec(job["do"])

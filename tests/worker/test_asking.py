@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.process.asking import ask_patiently
+from evenflow.fleet.asking import ask_patiently
 from evenflow.wire.messages import Message
 
 
@@ -28,8 +28,8 @@ class Api:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenflow.process.patience.FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr("evenflow.process.patience.LAST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.fleet.patience.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.fleet.patience.LAST_PAUSE_S", 0.0)
 
 
 async def test_what_silences_an_api_is_asked_three_times_and_no_more() -> None:

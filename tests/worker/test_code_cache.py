@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import CodeArchiveError
-from evenflow.process import limits
-from evenflow.process.code_cache import CodeCache
+from evenflow.fleet import limits
+from evenflow.fleet.code_cache import CodeCache
 from evenflow.wire.code import archive_hash, pack
 
 FILES = {"dag.py": b"x = 1\n", "lib/a.py": b""}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from evenflow.process.frames import pack_frame
-from evenflow.process.owned_child import OwnedChild
+from evenflow.forking.frames import pack_frame
+from evenflow.forking.owned_child import OwnedChild
 from tests.worker.conftest import Heard, StartTemplate
 from tests.worker.world import until
 

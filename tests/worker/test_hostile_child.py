@@ -6,13 +6,13 @@ import textwrap
 
 import pytest
 
-from evenflow.process.frames import FRAME_LIMIT, HEAD_LIMIT
+from evenflow.forking.frames import FRAME_LIMIT, HEAD_LIMIT
 from tests.worker.conftest import StartWorker
 from tests.worker.world import World
 
 FORGE = """
 import gc, json, socket, struct, time
-from evenflow.process.frames import Link
+from evenflow.forking.frames import Link
 (link,) = [found for found in gc.get_objects() if isinstance(found, Link)]
 def say(head, body=b"", size=None):
     link._control.sendall(struct.pack(">II", len(head) if size is None else size, len(body)) + head + body)

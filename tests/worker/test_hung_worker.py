@@ -20,7 +20,7 @@ from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
 from evenflow.core.lease import STRETCH
 from evenflow.core.limits import ENDING_S, LEASE_S, STARTS_WITHIN_S
-from evenflow.process.remains import DEAD_WITHIN_S
+from evenflow.forking.remains import DEAD_WITHIN_S
 from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
 from evenflow.scheduler.leases import give_up_hung, watch_leases

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.process.environment import user_environment
+from evenflow.forking.sandbox import user_environment
 from tests.worker.conftest import StartWorker
 from tests.worker.world import World, wait_for
 

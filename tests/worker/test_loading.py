@@ -13,10 +13,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.process import limits
-from evenflow.process.code_cache import CodeCache
-from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.templates import TemplateKey, TemplatePool
+from evenflow.fleet import limits
+from evenflow.fleet.code_cache import CodeCache
+from evenflow.fleet.templates import TemplateKey, TemplatePool
+from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.wire.code import archive_hash, pack
 from evenflow.worker import limits as worker_limits
 from evenflow.worker.service import TASK_PROCESS, WorkerService

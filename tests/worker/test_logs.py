@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.process import limits, patience
-from evenflow.process.log_shipper import LogShipper
+from evenflow.fleet import limits, patience
+from evenflow.fleet.log_shipper import LogShipper
 from evenflow.wire.messages import REFUSED_LOG, Logs, LogsAnswer
 from evenflow.worker.service import WorkerService
 from tests.worker.world import World, until, wait_for

@@ -17,9 +17,9 @@ from evenflow.api.logs import Chunk, LogDirectory, LogName
 from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored
-from evenflow.process import limits, patience
-from evenflow.process.log_shipper import LogShipper
-from evenflow.process.log_stream import LogStream
+from evenflow.fleet import limits, patience
+from evenflow.fleet.log_shipper import LogShipper
+from evenflow.fleet.log_stream import LogStream
 from evenflow.wire.messages import Logs, LogsAnswer
 from evenflow.worker.service import WorkerService
 from tests.disks import SmallDisk, needs_mount, small_disk

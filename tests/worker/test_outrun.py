@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evenflow.process import freezing, prctl, remains
-from evenflow.process.census import census, listed, threads_of
-from evenflow.process.exits import UNFROZEN
-from evenflow.process.freezing import Freezer
-from evenflow.process.marks import bear, mark_of, new_mark
-from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.remains import Outrun, end_remains
+from evenflow.forking import freezing, prctl, remains
+from evenflow.forking.census import census, listed, threads_of
+from evenflow.forking.exits import UNFROZEN
+from evenflow.forking.freezing import Freezer
+from evenflow.forking.marks import bear, mark_of, new_mark
+from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.remains import Outrun, end_remains
 from evenflow.worker.service import WorkerService
 from tests.worker.conftest import MODULE, Heard
 from tests.worker.world import World, number_in, until
@@ -29,7 +29,7 @@ from tests.worker.world import World, number_in, until
 LINES = 12
 SOURCE = Path(__file__).with_name("lines.c")
 STUBBORN = """
-from evenflow.process import freezing
+from evenflow.forking import freezing
 freezing.STANDS_WITHIN_S = 0.1
 freezing._Freeze._stop = lambda *_: None
 """
@@ -188,7 +188,7 @@ def test_what_is_never_caught_is_told(a_try: Try, monkeypatch: pytest.MonkeyPatc
         return listed()
 
     monkeypatch.setattr(remains, "DEAD_WITHIN_S", 0.2)
-    monkeypatch.setattr("evenflow.process.remains.listed", begun_first)
+    monkeypatch.setattr("evenflow.forking.remains.listed", begun_first)
     with pytest.raises(Outrun):
         end_remains({a_try.mark})
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from evenflow.process import prctl
-from evenflow.process.freezing import Freezer
-from evenflow.process.marks import bear, new_mark
-from evenflow.process.orphans import end_orphans
-from evenflow.process.remains import end_remains
+from evenflow.forking import prctl
+from evenflow.forking.freezing import Freezer
+from evenflow.forking.marks import bear, new_mark
+from evenflow.forking.orphans import end_orphans
+from evenflow.forking.remains import end_remains
 
 LISTED = os.listdir
 

@@ -15,8 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from evenflow.api.service import ApiService
-from evenflow.process.limits import PROCESSES_NAMED
-from evenflow.process.remains import named, still_running
+from evenflow.forking.remains import PROCESSES_NAMED, named, still_running
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from tests.worker.conftest import Heard, StartTemplate, StartWorker, worker_process
@@ -202,9 +201,9 @@ async def test_what_cannot_be_killed_is_told(
     world: World, worker: WorkerService, strays: Strays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that hangs in the kernel does nothing any more, and may hang for ever: after a while the try's end is told."""
-    monkeypatch.setattr("evenflow.process.remains.DEAD_WITHIN_S", 0.2)
+    monkeypatch.setattr("evenflow.forking.remains.DEAD_WITHIN_S", 0.2)
     monkeypatch.setattr(signal, "pidfd_send_signal", lambda *_: None)
-    monkeypatch.setattr("evenflow.process.remains.strike_group", lambda *_: None)
+    monkeypatch.setattr("evenflow.forking.remains.strike_group", lambda *_: None)
     epoch = world.task(strays.task + "raise RuntimeError")
     assert (await world.exit_of(epoch))["outcome"] == "failed"
     pids = await strays.pids()

@@ -13,7 +13,7 @@ from aiohttp import web
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import Response
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.process import limits, patience
+from evenflow.fleet import limits, patience
 from evenflow.wire.messages import AssetChange, Defer, Report, Reports, ReportsAnswer
 from evenflow.worker import limits as worker_limits
 from evenflow.worker.reporter import Reporter

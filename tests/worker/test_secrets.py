@@ -12,7 +12,7 @@ import pytest
 from evenflow.api.vault import Vault
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.masker import Masker
-from evenflow.process.limits import AT_ONCE
+from evenflow.worker.limits import AT_ONCE
 from tests.worker.world import World, until
 
 Store = Callable[..., None]

@@ -14,14 +14,14 @@ from typing import Any
 import psutil
 import pytest
 
-from evenflow.process import limits
-from evenflow.process.boot_clock import boot_time
-from evenflow.process.exits import Exit
-from evenflow.process.orphans import reap_adopted
-from evenflow.process.owned_child import OwnedChild
-from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.owned_trunk import OwnedProcess
-from evenflow.process.template import MESSAGE_LIMIT, SUMMARY_LIMIT, _failure
+from evenflow.fleet import limits
+from evenflow.forking.boot_clock import boot_time
+from evenflow.forking.exits import Exit
+from evenflow.forking.orphans import reap_adopted
+from evenflow.forking.owned_child import LAST_OUTPUT, OwnedChild
+from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.owned_trunk import OwnedProcess
+from evenflow.forking.template import MESSAGE_LIMIT, SUMMARY_LIMIT, _failure
 from evenflow.worker.service import WorkerService
 from tests.worker.conftest import Heard, StartTemplate
 from tests.worker.world import World, number_in, runs, until, wait_for
@@ -175,7 +175,7 @@ async def test_what_a_try_left_may_write_for_ever() -> None:
     class Endless(Heard):
         def output(self, data: bytes) -> None:
             super().output(data)
-            assert len(self.printed) < 4 * limits.LAST_OUTPUT
+            assert len(self.printed) < 4 * LAST_OUTPUT
             os.write(their_output, data)
 
     heard = Endless()
@@ -185,7 +185,7 @@ async def test_what_a_try_left_may_write_for_ever() -> None:
         os.write(their_output, b"y\n" * 20_000)
         child.on_exited(Exit(0))
         assert heard.end == Exit(0)
-        assert len(heard.printed) >= limits.LAST_OUTPUT
+        assert len(heard.printed) >= LAST_OUTPUT
     finally:
         os.close(their_output)
         their_control.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.process.exits import Exit, describe_exit
+from evenflow.forking.exits import Exit, describe_exit
 from evenflow.worker.memory import KillCounter, MemoryWatch, kernel_counters
 from evenflow.worker.said import Result, read_head
 from evenflow.worker.verdict import TryVerdict, judge, verdict_of

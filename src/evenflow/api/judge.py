@@ -20,11 +20,11 @@ from evenflow.core.json_values import flaw_of
 from evenflow.core.model import RunParamSpec
 from evenflow.core.params import resolve_params
 from evenflow.errors import EvenflowError, ParamError
-from evenflow.process.environment import own_environment
-from evenflow.process.exits import Exit, describe_exit
-from evenflow.process.frames import FRAME_LIMIT
-from evenflow.process.owned_child import OwnedChild
-from evenflow.process.owned_template import OwnedTemplate
+from evenflow.forking.exits import Exit, describe_exit
+from evenflow.forking.frames import FRAME_LIMIT
+from evenflow.forking.owned_child import OwnedChild
+from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.sandbox import own_environment
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class _Told(msgspec.Struct):
 
 
 class _Judging:
-    """Implements :class:`evenflow.process.owned_child.ChildEvents`."""
+    """Implements :class:`evenflow.forking.owned_child.ChildEvents`."""
 
     child: OwnedChild
 

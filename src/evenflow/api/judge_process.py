@@ -13,8 +13,8 @@ import msgspec
 from evenflow.api.specs import checked_spec
 from evenflow.core.model import RunParamSpec
 from evenflow.errors import DagError, ParamError
-from evenflow.process.frames import Header, Link
-from evenflow.process.template import serve_template
+from evenflow.forking.frames import Header, Link
+from evenflow.forking.template import serve_template
 from evenflow.sdk.param_schema import checked_params
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Literal
 
 from evenflow.core.spec_diff import diff_specs
-from evenflow.process.environment import user_environment
-from evenflow.process.owned_template import OwnedTemplate
+from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.sandbox import user_environment
 from evenflow.processor import limits
 from evenflow.processor.parsing import NEVER_CALLED, Parsed, ParseLimits, parse_file
 from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT

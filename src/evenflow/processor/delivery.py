@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError
-from evenflow.process.patience import ApiSilent, Patience, Silences
+from evenflow.fleet.patience import ApiSilent, Patience, Silences
 from evenflow.processor import limits
 from evenflow.processor.parsing import Parsed
 from evenflow.wire.code import MAX_UNPACKED_BYTES, archive_hash, checked_path, pack

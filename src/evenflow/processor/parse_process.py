@@ -17,9 +17,9 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from evenflow.errors import DagError, DagFileError
-from evenflow.process.frames import Header, Link
-from evenflow.process.template import serve_template
-from evenflow.process.tracebacks import describe_failure
+from evenflow.forking.frames import Header, Link
+from evenflow.forking.template import serve_template
+from evenflow.forking.tracebacks import describe_failure
 from evenflow.processor import limits
 from evenflow.processor.parsing import NEVER_CALLED
 from evenflow.sdk.dag import DAG

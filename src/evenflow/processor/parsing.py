@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from evenflow.core.settings import UTC
+from evenflow.forking.exits import Exit, describe_exit
+from evenflow.forking.owned_child import OwnedChild
+from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import masker_of
-from evenflow.process.exits import Exit, describe_exit
-from evenflow.process.owned_child import OwnedChild
-from evenflow.process.owned_template import OwnedTemplate
 from evenflow.processor import limits
 from evenflow.sdk.loading import loader
 from evenflow.wire.code import checked_path
@@ -91,7 +91,7 @@ def _as_told_by_handler(printed: str) -> str:
 
 
 class _Parsing:
-    """Implements :class:`evenflow.process.owned_child.ChildEvents`."""
+    """Implements :class:`evenflow.forking.owned_child.ChildEvents`."""
 
     child: OwnedChild
 

@@ -23,13 +23,12 @@ from evenflow.core.metrics import FILES
 from evenflow.core.observation import Teller
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.fleet.loops import Loops
+from evenflow.fleet.patience import ApiSilent, Patience
+from evenflow.fleet.presence import Presence, identity
+from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.sandbox import Sandbox, user_environment
 from evenflow.killpoints import KillPoint, reached
-from evenflow.process.environment import user_environment
-from evenflow.process.loops import Loops
-from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.patience import ApiSilent, Patience
-from evenflow.process.presence import Presence, identity
-from evenflow.process.sandbox import Sandbox
 from evenflow.processor import limits
 from evenflow.processor.delivery import deliver
 from evenflow.processor.git import GitRepository

@@ -6,8 +6,7 @@ import os
 
 from evenflow.core.service import Service
 from evenflow.errors import SettingsError
-from evenflow.process.environment import FOLDERS
-from evenflow.process.sandbox import Sandbox, make_sandbox
+from evenflow.forking.sandbox import FOLDERS, Sandbox, make_sandbox
 from evenflow.runtime.service_settings import Kind, ServiceSettings
 from evenflow.telemetry.vitals import Vitals
 

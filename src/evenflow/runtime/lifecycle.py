@@ -12,7 +12,7 @@ import structlog
 
 from evenflow.core.service import Service
 from evenflow.errors import DatabaseSetBack, EvenflowError
-from evenflow.process.prctl import die_with_parent
+from evenflow.forking.prctl import die_with_parent
 from evenflow.runtime.readiness import LIVE, READY, STOPPING, Notifier
 
 STOP_TIMEOUT_S = 10.0  # stopping waits for nothing but a few short statements and requests

@@ -12,7 +12,7 @@ from typing import Any
 
 from evenflow.client.rest import RestClient
 from evenflow.errors import AlreadyRunning, ApiNotTrusted, ApiUnavailable, SettingsError
-from evenflow.process import prctl
+from evenflow.forking import prctl
 from evenflow.runtime import presence, tokens
 from evenflow.runtime.child import Child, LogScreen, longest_end
 from evenflow.runtime.database import open_database, reach_database

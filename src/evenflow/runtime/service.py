@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseSetBack, DatabaseUnavailable, EvenflowError
-from evenflow.process import prctl
+from evenflow.forking import prctl
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.exits import ExitCode, exit_code
 from evenflow.runtime.home import prepare_home

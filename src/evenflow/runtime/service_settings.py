@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import cast
 
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
-from evenflow.process.environment import OURS as PREFIX
-from evenflow.process.environment import own_environment, user_environment
-from evenflow.process.sandbox import Mode
+from evenflow.forking.sandbox import OURS as PREFIX
+from evenflow.forking.sandbox import Mode, own_environment, user_environment
 from evenflow.runtime.logging import Format, Level
 from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.telemetry.statsd import Style

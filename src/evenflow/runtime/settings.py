@@ -20,7 +20,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from evenflow.core.bundle import OWN_BUNDLE, BundleSource
 from evenflow.core.likeness import closest
 from evenflow.errors import SettingsError
-from evenflow.process.limits import TEMPLATE_MEMORY
+from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import NAME, BundleSettings

@@ -26,7 +26,7 @@ from evenflow.api.tokens import (
 )
 from evenflow.api.vault import Vault
 from evenflow.errors import EvenflowError
-from evenflow.process.boot_clock import boot_time
+from evenflow.forking.boot_clock import boot_time
 from evenflow.store import tokens as stored
 from evenflow.store.connect import connect_async
 from evenflow.store.tokens import Conn, GivenToken, KeyState

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from evenflow.process.claiming import Polls
-from evenflow.process.limits import CLAIM_WAIT
+from evenflow.fleet.claiming import Polls
+from evenflow.fleet.limits import CLAIM_WAIT
 from evenflow.triggerer import limits
 from evenflow.triggerer.in_hand import TriggersInHand
 from evenflow.wire.triggers import ClaimTriggers, TriggersAnswer

@@ -11,13 +11,13 @@ from typing import Protocol
 import structlog
 
 from evenflow.core.limits import MAX_REASON
+from evenflow.fleet.masked_log import MaskedLog
+from evenflow.fleet.templates import TemplateKey
+from evenflow.forking.exits import Exit
+from evenflow.forking.frames import Header
+from evenflow.forking.owned_child import OwnedChild
+from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import Masker
-from evenflow.process.exits import Exit
-from evenflow.process.frames import Header
-from evenflow.process.masked_log import MaskedLog
-from evenflow.process.owned_child import OwnedChild
-from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.templates import TemplateKey
 from evenflow.sdk.limits import MAX_DEFERRED_BYTES
 from evenflow.triggerer import limits
 from evenflow.triggerer.open_questions import OpenQuestions
@@ -66,7 +66,7 @@ class _ServiceLog:
 
 
 class Host:
-    """Implements :class:`evenflow.process.owned_child.ChildEvents`. ``open``: it takes more triggers."""
+    """Implements :class:`evenflow.forking.owned_child.ChildEvents`. ``open``: it takes more triggers."""
 
     def __init__(self, file: TemplateKey, events: HostEvents, masker: Masker, *, open_: bool) -> None:
         self.file, self.open = file, open_

@@ -11,8 +11,8 @@ from typing import Any
 
 from evenflow.core.limits import MAX_REASON
 from evenflow.errors import ApiRefused, TriggerEnded
+from evenflow.forking.frames import Header, Link
 from evenflow.masker import Masker
-from evenflow.process.frames import Header, Link
 from evenflow.sdk import xcom
 from evenflow.sdk.limits import MAX_DEFERRED_BYTES
 from evenflow.sdk.secrets import lookup

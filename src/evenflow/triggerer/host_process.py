@@ -23,9 +23,9 @@ import logging
 import sys
 from pathlib import Path
 
-from evenflow.process.frames import Header, Link
-from evenflow.process.template import NotPrepared, serve_template
-from evenflow.process.tracebacks import describe_failure
+from evenflow.forking.frames import Header, Link
+from evenflow.forking.template import NotPrepared, serve_template
+from evenflow.forking.tracebacks import describe_failure
 from evenflow.sdk.default_timezone import set_default_timezone
 from evenflow.sdk.loading.loader import load_file
 from evenflow.triggerer.capture import TriggerOutput

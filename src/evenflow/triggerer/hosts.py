@@ -20,10 +20,10 @@ import structlog
 
 from evenflow.core import metrics
 from evenflow.core.observation import Meter
+from evenflow.fleet.templates import CannotLoad, TemplateKey, TemplatePool
+from evenflow.forking.exits import Exit, describe_exit
+from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import Masker
-from evenflow.process.exits import Exit, describe_exit
-from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.templates import CannotLoad, TemplateKey, TemplatePool
 from evenflow.triggerer import limits
 from evenflow.triggerer.host import Host
 from evenflow.triggerer.questions import Questions

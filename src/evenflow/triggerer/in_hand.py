@@ -11,9 +11,9 @@ import structlog
 
 from evenflow.core import metrics
 from evenflow.core.observation import Meter
+from evenflow.fleet.log_shipper import LogShipper
 from evenflow.killpoints import KillPoint, reached
 from evenflow.masker import Masker
-from evenflow.process.log_shipper import LogShipper
 from evenflow.triggerer import limits
 from evenflow.triggerer.hosts import Hosts, Outcomes
 from evenflow.triggerer.reporter import TriggerReporter

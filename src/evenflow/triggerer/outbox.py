@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-from evenflow.process.frames import Header, Link
+from evenflow.forking.frames import Header, Link
 from evenflow.triggerer import limits
 
 

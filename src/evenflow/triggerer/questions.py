@@ -8,9 +8,8 @@ from collections.abc import Callable
 import msgspec
 
 from evenflow.errors import ApiRefused
-from evenflow.process.answered_secrets import secrets_of
-from evenflow.process.asking import QuestionApi, ask_patiently, read_question
-from evenflow.process.frames import Header
+from evenflow.fleet.asking import QuestionApi, ask_patiently, read_question, secrets_of
+from evenflow.forking.frames import Header
 from evenflow.triggerer import limits
 from evenflow.triggerer.trigger import Trigger
 from evenflow.wire.messages import Message

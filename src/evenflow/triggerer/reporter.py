@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from evenflow.fleet.courier import Courier, Entry
 from evenflow.killpoints import KillPoint, reached
-from evenflow.process.courier import Courier, Entry
 from evenflow.wire.triggers import TriggerReport, TriggerReports, TriggerReportsAnswer
 
 

@@ -16,18 +16,17 @@ from evenflow.core import metrics
 from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
+from evenflow.fleet.claiming import Claiming
+from evenflow.fleet.code_cache import CodeCache
+from evenflow.fleet.log_shipper import LogShipper
+from evenflow.fleet.loops import Loops
+from evenflow.fleet.presence import Presence, identity
+from evenflow.fleet.templates import TemplatePool
+from evenflow.forking import prctl
+from evenflow.forking.orphans import reap_adopted
+from evenflow.forking.owned_trunk import OwnedProcess
+from evenflow.forking.sandbox import Sandbox, user_environment
 from evenflow.masker import masker_of
-from evenflow.process import prctl
-from evenflow.process.claiming import Claiming
-from evenflow.process.code_cache import CodeCache
-from evenflow.process.environment import user_environment
-from evenflow.process.log_shipper import LogShipper
-from evenflow.process.loops import Loops
-from evenflow.process.orphans import reap_adopted
-from evenflow.process.owned_trunk import OwnedProcess
-from evenflow.process.presence import Presence, identity
-from evenflow.process.sandbox import Sandbox
-from evenflow.process.templates import TemplatePool
 from evenflow.telemetry.vitals import Vitals
 from evenflow.triggerer import limits
 from evenflow.triggerer.claims import TriggerPolls

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from evenflow.fleet.log_shipper import LogShipper
+from evenflow.fleet.log_stream import LogStream
+from evenflow.fleet.masked_log import MaskedLog
+from evenflow.fleet.templates import NO_FILE, TemplateKey
 from evenflow.masker import Masker
-from evenflow.process.log_shipper import LogShipper
-from evenflow.process.log_stream import LogStream
-from evenflow.process.masked_log import MaskedLog
-from evenflow.process.templates import NO_FILE, TemplateKey
 from evenflow.sdk.triggers import is_built_in
 from evenflow.wire.triggers import TriggerAssignment
 

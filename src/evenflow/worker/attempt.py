@@ -13,15 +13,15 @@ import msgspec
 import structlog
 
 from evenflow.errors import XComError
+from evenflow.fleet.log_shipper import LogShipper
+from evenflow.fleet.masked_log import MaskedLog
+from evenflow.fleet.templates import CannotLoad, TemplateKey, TemplatePool
+from evenflow.forking.exits import Exit
+from evenflow.forking.owned_child import OwnedChild
+from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.remains import Outrun, end_remains, named, still_running
 from evenflow.killpoints import KillPoint, reached
 from evenflow.masker import Masker
-from evenflow.process.exits import Exit
-from evenflow.process.log_shipper import LogShipper
-from evenflow.process.masked_log import MaskedLog
-from evenflow.process.owned_child import OwnedChild
-from evenflow.process.owned_template import OwnedTemplate
-from evenflow.process.remains import Outrun, end_remains, named, still_running
-from evenflow.process.templates import CannotLoad, TemplateKey, TemplatePool
 from evenflow.sdk.xcomarg import RETURN_VALUE
 from evenflow.wire.messages import AssetChange, Assignment, Defer, Outcome, Report, StoredObject
 from evenflow.worker import limits
@@ -60,7 +60,7 @@ class Tools:
 
 
 class Attempt:
-    """Implements :class:`evenflow.process.owned_child.ChildEvents`. ``on_end`` is called once, when its process is gone."""
+    """Implements :class:`evenflow.forking.owned_child.ChildEvents`. ``on_end`` is called once, when its process is gone."""
 
     def __init__(self, assignment: Assignment, tools: Tools, on_end: Callable[[Attempt], None]) -> None:
         self.assignment = assignment

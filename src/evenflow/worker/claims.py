@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from evenflow.process.claiming import Polls
-from evenflow.process.limits import CLAIM_WAIT
+from evenflow.fleet.claiming import Polls
+from evenflow.fleet.limits import CLAIM_WAIT
 from evenflow.wire.messages import Claim, ClaimAnswer
 from evenflow.worker.tries import Tries
 

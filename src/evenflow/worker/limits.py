@@ -17,6 +17,10 @@ STORAGE_CALLS = 8  # at once: on a network that is slow they wait, and each has 
 STARTED_DELAY = 0.1  # "running" shows within 1 s; most short tasks end before and need no report of their start
 START_PAUSE = 60.0  # at most, until a start that the API does not take is sent again; it is awaited for 600 s
 
+# -- values ------------------------------------------------------------------------------------------------------------
+
+AT_ONCE = 2**20  # of a value is looked through on the event loop, some milliseconds; more is a thread's
+
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 QUESTION = 2**20  # with its arguments: as much as the API reads; results, which are larger, are no arguments

@@ -11,18 +11,16 @@ import msgspec
 import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
+from evenflow.fleet.asking import QuestionApi, ask_patiently, read_question, secrets_of
+from evenflow.fleet.patience import Patience
+from evenflow.forking.frames import Header
 from evenflow.masker import LEFT_OUT, Masker
-from evenflow.process.answered_secrets import secrets_of
-from evenflow.process.asking import QuestionApi, ask_patiently, read_question
-from evenflow.process.frames import Header
-from evenflow.process.off_loop import off_loop
-from evenflow.process.patience import Patience
 from evenflow.sdk.secrets.masking import texts_in
 from evenflow.wire.messages import Message, Progress, XComPull, XComPush, XComValue
 from evenflow.wire.questions import QUESTIONS, Once, Rendered, SetOnce, SetVariable
 from evenflow.worker import limits
 from evenflow.worker.said import Ask, Pull, Push, Question, read_progress
-from evenflow.worker.values import TryValues
+from evenflow.worker.values import TryValues, off_loop
 
 log = structlog.get_logger(__name__)
 

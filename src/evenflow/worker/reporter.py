@@ -11,9 +11,9 @@ from typing import Protocol
 
 import structlog
 
+from evenflow.fleet import limits as process_limits
+from evenflow.fleet.courier import Courier, Entry
 from evenflow.killpoints import KillPoint, reached
-from evenflow.process import limits as process_limits
-from evenflow.process.courier import Courier, Entry
 from evenflow.wire.messages import Report, Reports, ReportsAnswer
 from evenflow.worker import limits
 

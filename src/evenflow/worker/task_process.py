@@ -27,9 +27,9 @@ from typing import Any
 
 from evenflow.core.callbacks import CallbackOf
 from evenflow.errors import ApiRefused, XComError
-from evenflow.process.frames import Header, Link
-from evenflow.process.template import NotPrepared, serve_template
-from evenflow.process.tracebacks import describe_failure
+from evenflow.forking.frames import Header, Link
+from evenflow.forking.template import NotPrepared, serve_template
+from evenflow.forking.tracebacks import describe_failure
 from evenflow.sdk.default_timezone import set_default_timezone
 from evenflow.sdk.loading.loader import LoadedFile, load_file
 from evenflow.sdk.loading.preloading import preload, preload_ahead

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from evenflow.process.remains import still_running
+from evenflow.forking.remains import still_running
 from evenflow.wire.messages import Assignment
 from evenflow.worker import limits
 from evenflow.worker.attempt import Attempt, Tools

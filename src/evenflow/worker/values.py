@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TypeVar
 
 from evenflow.errors import XComError
 from evenflow.masker import Masker
-from evenflow.process.limits import AT_ONCE
-from evenflow.process.off_loop import off_loop
 from evenflow.sdk.limits import MAX_XCOM_BYTES
 from evenflow.sdk.xcom import mapped_length
 from evenflow.wire.messages import StoredObject, XComPush, XComValue
 from evenflow.wire.objects import ObjectStorage, new_name
+from evenflow.worker.limits import AT_ONCE
 from evenflow.worker.storage_threads import StorageThreads
 
 NULL = b"null"
+
+T = TypeVar("T")
+
+
+async def off_loop(size: int, work: Callable[[], T]) -> T:
+    """What ``work`` on so many bytes answers or raises. Much is a thread's: the event loop beats for all tries of a worker."""
+    return work() if size <= AT_ONCE else await asyncio.to_thread(work)
 
 
 class LargeValues:

@@ -6,7 +6,7 @@ from signal import SIGKILL
 
 from msgspec.structs import asdict, replace
 
-from evenflow.process.exits import Exit, describe_exit
+from evenflow.forking.exits import Exit, describe_exit
 from evenflow.wire.messages import Defer, Ending
 from evenflow.worker.said import Result
 

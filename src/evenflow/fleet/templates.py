@@ -11,14 +11,14 @@ import structlog
 
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
-from evenflow.process import limits
-from evenflow.process.boot_clock import boot_time
-from evenflow.process.code_cache import CodeCache
-from evenflow.process.frames import Header
-from evenflow.process.owned_template import OwnedTemplate, TemplateFailed
-from evenflow.process.owned_trunk import OwnedTrunk
-from evenflow.process.patience import Patience
-from evenflow.process.sandbox import Sandbox
+from evenflow.fleet import limits
+from evenflow.fleet.code_cache import CodeCache
+from evenflow.fleet.patience import Patience
+from evenflow.forking.boot_clock import boot_time
+from evenflow.forking.frames import Header
+from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
+from evenflow.forking.owned_trunk import OwnedTrunk
+from evenflow.forking.sandbox import Sandbox
 
 log = structlog.get_logger(__name__)
 

@@ -14,8 +14,8 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.process import limits
-from evenflow.process.patience import Patience
+from evenflow.fleet import limits
+from evenflow.fleet.patience import Patience
 
 log = structlog.get_logger(__name__)
 

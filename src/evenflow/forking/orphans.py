@@ -8,10 +8,10 @@ import os
 import signal
 from collections.abc import Collection, Iterable
 
-from evenflow.process.census import census
-from evenflow.process.marks import mark_of
-from evenflow.process.prctl import children
-from evenflow.process.striking import strike_group
+from evenflow.forking.census import census
+from evenflow.forking.marks import mark_of
+from evenflow.forking.prctl import children
+from evenflow.forking.striking import strike_group
 
 LOOKS = 10  # at all processes, which takes milliseconds in which nothing else is done: three are enough almost always
 REAP_EVERY_S = 0.1

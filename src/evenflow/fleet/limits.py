@@ -1,4 +1,4 @@
-"""Every limit of what worker and triggerer share, each with its reason. Sizes are bytes, times seconds."""
+"""Every limit of what the services of a fleet share, each with its reason. Sizes are bytes, times seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ LOG_DELAY = 0.2  # a line shows at once to a person, and a chatty task is not a 
 MASK_WAIT = 2.0  # for the rest of what may be a secret: programs flush a line at once, and a prompt still shows soon
 LOG_EAGER = 64 * 2**10  # so much is sent without delay
 LOG_HELD = 256 * 2**10  # unsent of one try; above it the pipe is not read, so the task waits for its log
-LAST_OUTPUT = 2**20  # read after the end of a process: a pipe holds no more, and what was left running may write for ever
 LOG_CHUNK = 256 * 2**10  # of one try in one request
 LOG_REQUEST = 4 * 2**20  # of all tries in one request; the API reads 16 MiB
 LOG_CHUNKS = 1_000  # tries in one request: each is looked up
@@ -25,18 +24,10 @@ LOG_PATIENCE = 60.0  # that a task waits for its log when no API can store it: a
 LOG_SPOOL = 64 * 2**20  # unsent of all tries while no API can store it, then the oldest goes; what the output of a busy hour takes
 LOG_STREAMS = 10_000  # tries of which something is unsent, be it only how much was lost; a kB each
 
-# -- processes ---------------------------------------------------------------------------------------------------------
-
-PROCESSES_NAMED = 10  # of those that tasks have left: who started them knows them by a few, and a line stays a line
-
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 CLAIM_WAIT = 25.0  # below the 30 s that the API grants; proxies commonly cut a silent request after 60
 CLAIM_GRACE = 0.2  # an answer under way when a drain begins arrives within a round trip
-
-# -- values ------------------------------------------------------------------------------------------------------------
-
-AT_ONCE = 2**20  # of a value is looked through on the event loop, some milliseconds; more is a thread's
 
 # -- reports -----------------------------------------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from evenflow.errors import EvenflowError
-from evenflow.process import prctl
-from evenflow.process.trunk import TRUNK
+from evenflow.forking import prctl
+from evenflow.forking.trunk import TRUNK
 
 _FIRST = 64  # bytes: {"pid": n}
 

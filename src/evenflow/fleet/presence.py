@@ -18,8 +18,8 @@ import structlog
 
 from evenflow.core.lease import Lease
 from evenflow.errors import ApiNotTrusted, ApiRefused, ApiUnavailable
-from evenflow.process.boot_clock import boot_time
-from evenflow.process.patience import Patience
+from evenflow.fleet.patience import Patience
+from evenflow.forking.boot_clock import boot_time
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered, ServiceKind
 
 RETRY_S = 0.5  # after a beat without an answer: some twenty tries before a lease lapses

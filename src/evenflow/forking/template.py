@@ -22,7 +22,7 @@ does not stand within a second is killed. A later lease lets them go on, but for
 
 It adopts its orphans: what a task started and left behind is killed with the task's process group or, if it only changed its
 group, found here as an orphan of the task's session. A process that left by ``setsid`` is let go when its task ends by itself: the
-owner decides whether it may stay (:mod:`evenflow.process.remains`). Until it has, that is frozen
+owner decides whether it may stay (:mod:`evenflow.forking.remains`). Until it has, that is frozen
 at the end of a lease and ends with this process, as a child does.
 """
 
@@ -44,13 +44,13 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from evenflow.errors import EvenflowError
-from evenflow.process import prctl, sandbox
-from evenflow.process.boot_clock import boot_time
-from evenflow.process.child import BLOCKED_IN_TEMPLATE, FAILED_OUTSIDE_USER_CODE, Run, run_child
-from evenflow.process.frames import Header, Link
-from evenflow.process.freezing import Freezer
-from evenflow.process.marks import MarksRefused, check_marks
-from evenflow.process.trunk import TRUNK, bear_templates
+from evenflow.forking import prctl, sandbox
+from evenflow.forking.boot_clock import boot_time
+from evenflow.forking.child import BLOCKED_IN_TEMPLATE, FAILED_OUTSIDE_USER_CODE, Run, run_child
+from evenflow.forking.frames import Header, Link
+from evenflow.forking.freezing import Freezer
+from evenflow.forking.marks import MarksRefused, check_marks
+from evenflow.forking.trunk import TRUNK, bear_templates
 
 T = TypeVar("T")
 

@@ -16,10 +16,10 @@ import signal
 import time
 from collections.abc import Iterable, Mapping
 
-from evenflow.process.census import Census, Process, census, look_at, newest, threads_of
-from evenflow.process.marks import mark_of
-from evenflow.process.prctl import signal_thread
-from evenflow.process.striking import hunt, strike_group
+from evenflow.forking.census import Census, Process, census, look_at, newest, threads_of
+from evenflow.forking.marks import mark_of
+from evenflow.forking.prctl import signal_thread
+from evenflow.forking.striking import hunt, strike_group
 
 STANDS_WITHIN_S = 1.0  # milliseconds do unless something forks all the time, or nothing gets a processor; a third of MARGIN_S
 DEAD_WITHIN_S = 1.0  # another third, for what did not stand

@@ -14,9 +14,9 @@ from typing import Protocol
 import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored
-from evenflow.process import limits
-from evenflow.process.log_stream import LogStream
-from evenflow.process.patience import Patience
+from evenflow.fleet import limits
+from evenflow.fleet.log_stream import LogStream
+from evenflow.fleet.patience import Patience
 from evenflow.wire.messages import LogChunk, Logs, LogsAnswer
 
 log = structlog.get_logger(__name__)

@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenflow.errors import EvenflowError
-from evenflow.process.exits import UNFROZEN, Exit, describe_exit
-from evenflow.process.frames import Header
-from evenflow.process.marks import new_mark
-from evenflow.process.orphans import end_orphans
-from evenflow.process.owned_child import ChildEvents, OwnedChild
-from evenflow.process.owned_trunk import NotBorn, OwnedProcess, OwnedTrunk, SpawnedProcess
-from evenflow.process.template import MESSAGE_LIMIT
+from evenflow.forking.exits import UNFROZEN, Exit, describe_exit
+from evenflow.forking.frames import Header
+from evenflow.forking.marks import new_mark
+from evenflow.forking.orphans import end_orphans
+from evenflow.forking.owned_child import ChildEvents, OwnedChild
+from evenflow.forking.owned_trunk import NotBorn, OwnedProcess, OwnedTrunk, SpawnedProcess
+from evenflow.forking.template import MESSAGE_LIMIT
 
 OUTPUT_KEPT = 65536  # of what is printed while a template loads: its end, which says why it failed
 CLOSE_TIMEOUT_S = 5.0  # a template that was told to end does so in milliseconds; after this it is killed

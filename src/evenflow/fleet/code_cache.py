@@ -12,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from evenflow.process import limits
+from evenflow.fleet import limits
 from evenflow.wire.code import is_unpacked, unpack
 
 log = structlog.get_logger(__name__)

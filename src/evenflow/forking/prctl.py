@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-from evenflow.process.census import census
+from evenflow.forking.census import census
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4

@@ -7,9 +7,11 @@ from typing import Protocol
 import msgspec
 
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
-from evenflow.process.patience import ApiSilent, Patience, Silences
+from evenflow.fleet.patience import ApiSilent, Patience, Silences
+from evenflow.sdk.secrets.lookup import CONNECTION, VARIABLE
+from evenflow.sdk.secrets.masking import secrets_in
 from evenflow.wire.messages import Message
-from evenflow.wire.questions import QUESTIONS
+from evenflow.wire.questions import QUESTIONS, AskNamed, Found
 
 
 class QuestionApi(Protocol):
@@ -38,6 +40,13 @@ async def ask_patiently(api: QuestionApi, token: str, question: str, message: Me
             await patience.wait()
         except StaleEpoch as error:
             raise ApiRefused(409, str(error)) from None
+
+
+def secrets_of(question: str, message: Message, answer: Message) -> list[str]:
+    """What of the answer to one of ``QUESTIONS`` must not be shown: whoever brings it to user code knows it before that has it."""
+    if question in (CONNECTION, VARIABLE) and isinstance(message, AskNamed) and isinstance(answer, Found) and answer.text:
+        return secrets_in(CONNECTION if question == CONNECTION else VARIABLE, message.name, answer.text)
+    return []
 
 
 def _end_of_silence(silences: Silences, question: str, error: ApiUnavailable) -> None:

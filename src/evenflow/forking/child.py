@@ -11,9 +11,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from evenflow.process import prctl
-from evenflow.process.frames import Header, Link
-from evenflow.process.marks import bear
+from evenflow.forking import prctl
+from evenflow.forking.frames import Header, Link
+from evenflow.forking.marks import bear
 
 Run = Callable[[Header, Link], tuple[Header, bytes]]  # a job and the way to its owner; the answer is the last frame
 

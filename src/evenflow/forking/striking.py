@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable
 
-from evenflow.process.census import Process, newest
+from evenflow.forking.census import Process, newest
 
 _FEW = 2_000  # pids in one hunt: with more a look at all processes is quicker
 

@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.process import limits
-from evenflow.process.patience import Patience
-from evenflow.process.presence import Presence
+from evenflow.fleet import limits
+from evenflow.fleet.patience import Patience
+from evenflow.fleet.presence import Presence
 
 Q = TypeVar("Q")  # a claim
 A = TypeVar("A")  # its answer

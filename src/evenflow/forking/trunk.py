@@ -18,7 +18,7 @@ import signal
 import socket
 from collections.abc import Callable
 
-from evenflow.process import prctl
+from evenflow.forking import prctl
 
 TRUNK = "trunk"  # the argument that says what a module is run as
 

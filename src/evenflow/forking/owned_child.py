@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from evenflow.process import limits
-from evenflow.process.exits import Exit
-from evenflow.process.frames import FRAME_LIMIT, FrameBuffer, Header, pack_frame
+from evenflow.forking.exits import Exit
+from evenflow.forking.frames import FRAME_LIMIT, FrameBuffer, Header, pack_frame
 
+LAST_OUTPUT = 2**20  # read after the end of a process: a pipe holds no more, and what was left running may write for ever
 _READ_SIZE = 65536  # what a pipe holds
 
 
@@ -34,7 +34,7 @@ class ChildEvents(Protocol):
 
 class OwnedChild:
     """Made by an :class:`OwnedTemplate`; ``pid`` is known once it has started. It waits until it is told to ``begin``. It and all
-    that it starts bear ``mark`` (see :mod:`evenflow.process.marks`).
+    that it starts bear ``mark`` (see :mod:`evenflow.forking.marks`).
     """
 
     def __init__(self, control: socket.socket, output: int, mark: int, post: Callable[[Header], None], key: int) -> None:
@@ -121,7 +121,7 @@ class OwnedChild:
         """
         try:
             _exhaust(self._read_control, FRAME_LIMIT)
-            _exhaust(self._read_output, limits.LAST_OUTPUT)
+            _exhaust(self._read_output, LAST_OUTPUT)
         finally:
             self._close_control()
             self._close_output()

@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 
 from evenflow.core.likeness import few
 from evenflow.errors import EvenflowError
-from evenflow.process import limits
-from evenflow.process.census import Process, listed, look_at, name_of, newest
-from evenflow.process.marks import mark_of
-from evenflow.process.striking import hunt, strike_group
+from evenflow.forking.census import Process, listed, look_at, name_of, newest
+from evenflow.forking.marks import mark_of
+from evenflow.forking.striking import hunt, strike_group
 
+PROCESSES_NAMED = 10  # of those that tasks have left: who started them knows them by a few, and a line stays a line
 DEAD_WITHIN_S = (
     10.0  # a process that was killed and still is there hangs in the kernel: it does nothing more, and may stay for days
 )
@@ -47,7 +47,7 @@ def still_running(marks: Collection[int], sessions: Collection[int] = ()) -> dic
 
 def named(pids: Sequence[int]) -> str:
     """``sleep (pid 12), python3 (pid 13)``, the first ones of many."""
-    most = limits.PROCESSES_NAMED
+    most = PROCESSES_NAMED
     return few((f"{name_of(pid)} (pid {pid})" for pid in pids[: most + 1]), most)
 
 
