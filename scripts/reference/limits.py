@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import io
+import re
 import tokenize
-from types import ModuleType
+from collections import defaultdict
 
-import evenflow.api.limits
-import evenflow.contracts.limits
-import evenflow.core.limits
-import evenflow.fleet.limits
-import evenflow.processor.limits
-import evenflow.sdk.limits
-import evenflow.triggers.limits
-import evenflow.worker.limits
 from scripts.reference.markdown import prose, sentence, table
 
-_MODULES = (
-    ("On what an author writes", evenflow.sdk.limits),
-    ("In the control plane", evenflow.core.limits),
-    ("On requests and answers of REST", evenflow.contracts.limits),
-    ("At the API", evenflow.api.limits),
-    ("In every service of a fleet", evenflow.fleet.limits),
-    ("In a processor", evenflow.processor.limits),
-    ("In a worker", evenflow.worker.limits),
-    ("In built-in triggers", evenflow.triggers.limits),
-)
+MODULES = {
+    "evenflow.core.limits": "",  # its own sections
+    "evenflow.api.limits": "At the API",
+    "evenflow.processor.limits": "In a processor",
+    "evenflow.fleet.limits": "In every service of a fleet",
+    "evenflow.worker.limits": "In a worker",
+    "evenflow.triggerer.limits": "In a triggerer",
+    "evenflow.triggers.limits": "In built-in triggers",
+    "evenflow.spark.limits": "In a Spark session",
+}
+_SECTION = re.compile(r"(?m)^# -- (.*?) -+$")
 
 
 def page() -> str:
@@ -35,25 +30,33 @@ def page() -> str:
         "# Limits",
         "Everything that could grow without end has a number, and each number a reason. Sizes are in bytes, times in seconds.",
     ]
-    for title, module in _MODULES:
-        parts += [f"## {title}", table(("limit", "value", "because"), _limits(module))]
+    for name, title in MODULES.items():
+        for section, rows in read(name, title).items():
+            parts += [f"## {section}", table(("limit", "value", "because"), rows)]
     return "\n\n".join(parts)
 
 
-def _limits(module: ModuleType) -> list[tuple[str, str, str]]:
+def read(name: str, title: str) -> dict[str, list[tuple[str, str, str]]]:
+    """The rows of a module by section: ``title``, or its own."""
+    module = importlib.import_module(name)
     source = inspect.getsource(module)
     comments = _comments(source)
-    rows = []
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-            reasons = [comments[line] for line in range(node.lineno, (node.end_lineno or node.lineno) + 1) if line in comments]
-            rows.append((f"`{name}`", _number(getattr(module, name)), sentence(" ".join(reasons))))
-    return rows
+    found: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    section = title
+    by_line = {node.lineno: node for node in ast.parse(source).body if isinstance(node, ast.Assign)}
+    for number, line in enumerate(source.splitlines(), 1):
+        if not title and (match := _SECTION.match(line)):
+            section = sentence(match[1]).removesuffix(".")
+        if (node := by_line.get(number)) is not None:
+            names = [each.id for each in ast.walk(node.targets[0]) if isinstance(each, ast.Name)]
+            reason = " ".join(comments[at] for at in range(node.lineno, (node.end_lineno or node.lineno) + 1) if at in comments)
+            values = ", ".join(_number(getattr(module, each)) for each in names)
+            found[section].append((", ".join(f"`{each}`" for each in names), values, sentence(reason)))
+    return found
 
 
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:,g}"
 
 
 def _comments(source: str) -> dict[int, str]:

@@ -57,7 +57,7 @@ class WrongDag(DagError):
 
 
 class DagTooLarge(DagError):
-    """A DAG is above one of the limits of ``sdk.limits``."""
+    """A DAG is above one of the limits of ``core.limits``."""
 
 
 class DagFileError(DagError):

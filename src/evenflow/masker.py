@@ -12,12 +12,12 @@ from typing import Any
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
+from evenflow.core.limits import MAX_SECRET_BYTES
 from evenflow.sdk.secrets.lookup import ENV_PREFIXES
 from evenflow.sdk.secrets.masking import (
     MASK,
     MAX_FORM_BYTES,
     MAX_FORMS,
-    MAX_SECRET_CHARS,
     MAX_SECRETS,
     MAX_TAIL,
     MIN_LENGTH,
@@ -49,7 +49,7 @@ class Masker:
     def _take(self, secret: str) -> bool:
         if secret in self._secrets:
             return True
-        if len(secret) > MAX_SECRET_CHARS:
+        if len(secret) > MAX_SECRET_BYTES:
             return False
         new = {form.encode("utf-8", "surrogatepass") for form in forms(secret)} - self._forms
         size = sum(map(len, new))

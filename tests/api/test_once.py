@@ -6,6 +6,7 @@ import pytest
 
 from evenflow.api import limits
 from evenflow.client.execution import ExecutionClient
+from evenflow.core.limits import MAX_ONCE_BYTES
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.wire import questions as q
 from tests.api.world import World
@@ -98,6 +99,6 @@ async def test_limits(client: ExecutionClient, world: World, token: str, monkeyp
         await ask(client, token, "c")
     await ask(client, token, "b")
     with pytest.raises(ApiRefused, match="limit"):
-        await put(client, token, "x" * limits.ONCE_VALUE, "a")
+        await put(client, token, "x" * MAX_ONCE_BYTES, "a")
     with pytest.raises(ApiRefused, match="printable"):
         await ask(client, token, "")

@@ -11,11 +11,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from evenflow.api import limits
 from evenflow.api.limits import REPORT_AGE
 from evenflow.api.tokens import TryToken, mint
 from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
+from evenflow.core.limits import MAX_DEFERRED_BYTES
 from evenflow.store.sealed import WAITING
 from evenflow.wire import messages as m
 from tests.api.world import World, new_worker
@@ -236,8 +236,8 @@ async def test_what_a_deferred_try_waits_for_is_sealed(client: ExecutionClient, 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"trigger_kwargs": {"x": "y" * limits.DEFERRED}}, "the arguments of trigger x.Waits"),
-        ({"kwargs": {"x": "y" * limits.DEFERRED}}, "the arguments of method go"),
+        ({"trigger_kwargs": {"x": "y" * MAX_DEFERRED_BYTES}}, "the arguments of trigger x.Waits"),
+        ({"kwargs": {"x": "y" * MAX_DEFERRED_BYTES}}, "the arguments of method go"),
         ({"kwargs": {"x": nested(200)}}, "the arguments of method go is nested more than 128 levels deep"),
         ({"trigger_kwargs": {"x": nested(900)}}, "the arguments of trigger x.Waits is nested more than 128 levels deep"),
         ({"trigger": ""}, "class path of the trigger"),

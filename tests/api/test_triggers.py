@@ -14,6 +14,7 @@ from evenflow.api import limits
 from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
+from evenflow.core.limits import MAX_DEFERRED_BYTES
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.store.sql import sql
 from evenflow.wire import messages as m
@@ -189,7 +190,7 @@ async def test_an_event_is_sealed_and_a_copy_of_it_is_stored_too(waiting: World,
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        (b"x" * (limits.DEFERRED + 1), "The event of a trigger is above the limit of 65,536 bytes"),
+        (b"x" * (MAX_DEFERRED_BYTES + 1), "The event of a trigger is above the limit of 65,536 bytes"),
         (b"{", "The event of a trigger is not JSON"),
         (b"[" * 30_000 + b"]" * 30_000, "The event of a trigger is not JSON"),
         (b"[" * 200 + b"]" * 200, "The event of a trigger is nested more than 128 levels deep"),

@@ -8,6 +8,7 @@ import pytest
 
 from evenflow.api import limits
 from evenflow.client.execution import ExecutionClient
+from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
@@ -80,7 +81,7 @@ async def test_pulling_from_a_task_that_does_not_exist(client: ExecutionClient, 
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("k", b'"' + b"x" * limits.XCOM_VALUE + b'"', "The XCom 'k' is 262,146 bytes as JSON, above the limit of 262,144"),
+        ("k", b'"' + b"x" * MAX_INLINE_XCOM + b'"', "The XCom 'k' is 262,146 bytes as JSON, above the limit of 262,144"),
         ("k", b"{", "The XCom 'k' cannot be stored"),
         ("k", b'"\\u0000"', "The XCom 'k' cannot be stored"),
         ("k", b"\xff", "The XCom 'k' is not JSON"),

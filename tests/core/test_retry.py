@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from evenflow.core.limits import MAX_RETRY_DELAY_S
 from evenflow.core.model import RetryRuleSpec, TaskSpec
-from evenflow.core.retry import MAX_DELAY_S, matching_rule, may_retry, next_delay
+from evenflow.core.retry import matching_rule, may_retry, next_delay
 
 
 def spec(**settings: Any) -> TaskSpec:
@@ -23,7 +24,7 @@ def test_the_delay_grows_by_the_factor_up_to_its_limit() -> None:
 
 @pytest.mark.parametrize("try_number", [20, 1000, 32_000])
 def test_no_delay_is_above_a_day(try_number: int) -> None:
-    assert next_delay(spec(retry_delay=300.0, retry_exponential_backoff=2.0), try_number) == MAX_DELAY_S
+    assert next_delay(spec(retry_delay=300.0, retry_exponential_backoff=2.0), try_number) == MAX_RETRY_DELAY_S
 
 
 def test_no_delay_at_all() -> None:

@@ -7,7 +7,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.core.weights import INT32_MAX, INT32_MIN, WeightRule, effective_weights
+from evenflow.core.limits import INT32_MAX, INT32_MIN
+from evenflow.core.weights import WeightRule, effective_weights
 
 
 @st.composite

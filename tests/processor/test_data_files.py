@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 
 from evenflow.api.service import ApiService
-from evenflow.sdk import limits
-from evenflow.sdk.limits import MAX_INLINE_XCOM
+from evenflow.core import limits
+from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.wire.code import read_archive
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker.service import WorkerService

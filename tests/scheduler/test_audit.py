@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from evenflow.contracts.limits import FINDINGS
 from evenflow.contracts.rest.audit import Finding
+from evenflow.core.limits import FINDINGS
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.audit import QUEUES_PER_SWEEP, START, Sweep

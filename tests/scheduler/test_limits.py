@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from evenflow.core.limits import INT32_MAX
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.pool_policy import PoolPolicy
 from evenflow.store import pools
 from evenflow.store.connect import connect_async
-from evenflow.store.dag_limits import UNBOUNDED, change_limits, insert_limits
+from evenflow.store.dag_limits import change_limits, insert_limits
 
 Reload = Callable[[DagSpec], None]
 
@@ -129,7 +130,7 @@ def test_a_limit_that_is_gone_binds_no_more_and_comes_back(world: Any, reload: R
     world.advance()
     reload(with_limit(None))
     world.advance()
-    assert (started(world), limit(world, kind)) == (6, (UNBOUNDED, 6))
+    assert (started(world), limit(world, kind)) == (6, (INT32_MAX, 6))
     reload(with_limit(3))
     assert limit(world, kind) == (3, 6)
 
@@ -195,7 +196,7 @@ def test_a_max_active_runs_that_goes_and_comes_back_is_still_held(world: Any, re
     world.advance()
     reload(spec(*tasks(1)))
     world.advance()
-    assert limit(world, "dag_runs") == (UNBOUNDED, 3)
+    assert limit(world, "dag_runs") == (INT32_MAX, 3)
     reload(spec(*tasks(1), max_active_runs=3))
     assert limit(world, "dag_runs") == (3, 3)
     world.audit()

@@ -21,9 +21,9 @@ from evenflow import (
     chain,
     task,
 )
+from evenflow.core import limits
 from evenflow.core.model import TaskSpec
 from evenflow.errors import BadArgument, BadId, BadSetting, DagError, DagTooLarge, DuplicateId, WrongDag
-from evenflow.sdk import limits
 
 
 def test_every_setting_is_in_the_spec(dag: DAG) -> None:

@@ -21,9 +21,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evenflow.core.limits import MAX_XCOM_BYTES
 from evenflow.errors import XComError, XComTooLarge
 from evenflow.sdk import xcom
-from evenflow.sdk.limits import MAX_XCOM_BYTES
 
 
 class Colour(Enum):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.api import limits as api_limits
+from evenflow.core.limits import MAX_DEFERRED_BYTES
 from evenflow.forking.frames import FRAME_LIMIT, HEAD_LIMIT
-from evenflow.sdk.limits import MAX_DEFERRED_BYTES
 from evenflow.triggerer import host as host_module
 from evenflow.triggerer import limits
 from evenflow.triggerer.open_questions import OpenQuestions

@@ -16,11 +16,11 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
+from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.forking.exits import Exit
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.remains import Outrun, end_remains
-from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.sdk.limits import MAX_INLINE_XCOM
+from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService

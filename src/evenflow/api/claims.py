@@ -23,13 +23,13 @@ from typing import Any
 import msgspec
 
 from evenflow.api import deferrals
-from evenflow.api.limits import CLAIM_SLOTS, CLAIM_WAIT
+from evenflow.api.limits import CLAIM_WAIT
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import ServedVersion, Versions
 from evenflow.core.callbacks import CALLBACK_DAG, CallbackOf
 from evenflow.core.deferral import Resumed
-from evenflow.core.limits import LEASE_S, SWEEP_S
+from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, SWEEP_S
 from evenflow.core.metrics import CLAIM_WAIT as CLAIM_WAIT_SECONDS
 from evenflow.core.model import TaskSpec
 from evenflow.core.observation import Meter

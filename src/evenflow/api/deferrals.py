@@ -15,7 +15,7 @@ from evenflow.api.refusals import too_large
 from evenflow.api.vault import Vault
 from evenflow.core.deferral import Purpose, Resumed
 from evenflow.core.json_values import flaw_of
-from evenflow.core.limits import MAX_KEPT_DEPTH
+from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_KEPT_DEPTH
 from evenflow.core.model import DEFAULT_QUEUE
 from evenflow.errors import SecretsError, XComError
 from evenflow.store.dispatch import ClaimedReturn
@@ -51,8 +51,8 @@ def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> SealedDefer:
     for what, values in ((f"trigger {defer.trigger}", defer.trigger_kwargs), (f"method {defer.method}", defer.kwargs)):
         text = f"The text of the arguments of {what:.300}"
         check_kept(text, values)
-        if len(msgspec.json.encode(values)) > limits.DEFERRED:
-            raise too_large(text, limits.DEFERRED)
+        if len(msgspec.json.encode(values)) > MAX_DEFERRED_BYTES:
+            raise too_large(text, MAX_DEFERRED_BYTES)
     timeout = None if defer.timeout_s is None else min(max(defer.timeout_s, 0.0), limits.RESCHEDULE)
     return SealedDefer(trigger=defer.trigger, queue=queue, sealed=sealed_text(vault, run_key, defer), timeout_s=timeout)
 

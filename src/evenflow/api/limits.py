@@ -7,19 +7,16 @@ from evenflow.wire.code import MAX_ARCHIVE_BYTES
 # -- bodies ------------------------------------------------------------------------------------------------------------
 
 REST_BODY = 1 * 2**20  # run parameters written by people
-SMALL_BODY = 1 * 2**20  # messages whose parts are limited below
 EXECUTION_BODY = 16 * 2**20  # a batch of reports with results, or of log chunks; workers split above it
 PARSED_BODY = 64 * 2**20  # the specs of one DAG file: 100,000 tasks at some 300 bytes, with room
-CODE_BODY = MAX_ARCHIVE_BYTES
+CODE_BODY = MAX_ARCHIVE_BYTES  # one archive of the code of a DAG file
 CODE_VERSIONS = 100  # of one archive that are looked at for who may read it: all DAGs of a file, several times over
 
 # -- tries -------------------------------------------------------------------------------------------------------------
 
-CLAIM_SLOTS = 1_000  # one claim's rows are one transaction's locks
 CLAIM_WAIT = 30.0  # proxies on the way commonly cut a silent request after 60
 RESEND_AFTER = 2.0  # a claim's answer has arrived by then, or never will
 START_MARKED = 60.0  # from its claim until a try that runs is marked as started: most are over by then
-SERVICE_NAME = 250  # characters: it is shown, and names files of its host
 HOST_NAME = 253  # characters, as DNS has it
 VERSION_NAME = 100  # characters
 LISTED_EPOCHS = 100_000  # triggers of one triggerer, ten times what it has by default; a worker has hundreds of tries
@@ -28,38 +25,29 @@ REPORTS = 5_000  # one transaction; at 40 us each about 0.2 s
 ERROR_TYPES = 32  # depth of an exception's class hierarchy, with room
 REPORT_AGE = 30 * 86_400.0  # a worker that comes back after a longer outage says so through its clock, not through us
 
-XCOM_VALUE = 256 * 2**10  # JSON; what is larger belongs into storage, with its path as the result
 XCOM_LIST = 16 * 2**20  # JSON of all results of a mapped task, as one pull returns them
-ASSET_EXTRA = 16 * 2**10  # JSON of one event, as in the SDK
-ASSET_EVENTS = 1_000  # of one try, as in the SDK
-SKIPS = 10_000  # tasks that a branch decides against: as many as a DAG may have
 INLET_EVENTS = 1_000  # one answer: the newest
 TRIGGER_NAME = 150  # characters of the DAG in the name of a run that it triggered; NAME holds the whole
 STATES_RUNS = 1_000  # runs whose states one question asks for
 RESCHEDULE = 366 * 86_400.0  # until the next look; who waits for longer wants a schedule
-XCOM_KEY = 250  # characters
 GARBAGE = 1_000  # objects deleted in one go, some seconds of requests to a remote storage
 GARBAGE_AT_ONCE = 16  # of them at the same time: 300 a second where each takes 50 ms
 GARBAGE_PAUSE = 30.0  # nobody waits for it, and an empty look is one short statement
 PROGRESS = 8 * 2**10  # JSON
-DEFERRED = 64 * 2**10  # JSON of a trigger's arguments, of its method's, of its event: rows that wait by the thousand; as in the SDK
 TRIGGER_PATH = 500  # characters: modules in packages, and a class
 ONCE_VALUES = 100  # of one task instance: ids of what it made outside
-ONCE_VALUE = 64 * 2**10  # JSON: an id, not a result
-ONCE_NAME = 250  # characters
 RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
 
 # -- triggers ----------------------------------------------------------------------------------------------------------
 
 TRIGGER_FAILURES = 5  # in a row: what fails for two minutes is not cured by looking again, and its task has retries of its own
 TRIGGER_PAUSE = 2.0  # after the first failure; twice as long after each further one
-TRIGGER_LONGEST_PAUSE = 60.0
+TRIGGER_LONGEST_PAUSE = 60.0  # what works again is noticed within a minute
 TRIGGER_WORKED = 600.0  # a trigger that ran for so long had worked: its failure is the first of a new row
 TRIGGER_LOST = 10.0  # a claim's answer has arrived by then, or never will; a triggerer lists what it has every few seconds
 
 # -- connections and variables -----------------------------------------------------------------------------------------
 
-SEALED = 64 * 2**10  # a private key or a JSON document written by people; larger things belong into files
 PATTERNS = 100  # of DAG ids that may use one: each is compared whenever one is asked for
 
 # -- logs --------------------------------------------------------------------------------------------------------------
@@ -77,7 +65,7 @@ LOG_OPEN_FILES = 256  # a fourth of the usual limit of a process
 # -- DAG files ---------------------------------------------------------------------------------------------------------
 
 FILES = 100_000  # of one bundle
-FILES_LEASED = 1_000
+FILES_LEASED = 1_000  # in one answer: their rows are one transaction's locks
 LEASE = 1_200.0  # of a file: twice the longest parse_timeout, and its delivery
 SPECS = 1_000  # DAGs of one file
 JUDGED_AT_ONCE = 4  # processes that look at what authors have written: one that takes its whole time must not hold up the others
@@ -93,7 +81,7 @@ WARNINGS = 16 * 2**10  # characters, of one file
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 PAGE = 1_000  # rows of one answer
-PAGE_DEFAULT = 100
+PAGE_DEFAULT = 100  # what a person looks through
 OPERATED_COUNTED = (
     100_000  # task instances that are counted before somebody says yes: some tenths of a second; of more it is told that they are
 )
@@ -101,7 +89,7 @@ OPERATED_RUNS = (
     10_000  # runs that one request clears, marks or cancels: a year of hours; their reports are written in one statement
 )
 OFFSET = 10_000_000  # whoever pages that far wants a filter
-STATUS_SERVICES = 500
+STATUS_SERVICES = 500  # more than anyone reads
 STATUS_STANDINGS = 100  # objects that are not in full service: more than anyone reads; all of them: GET /service-states
 HELD_TASKS = 100  # of one object, what they have in flight: the most first
 CALLBACKS_SHOWN = 100  # of one run; all of them: those of the DAG evenflow_callbacks

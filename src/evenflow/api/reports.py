@@ -12,12 +12,20 @@ from evenflow.api.deferrals import SealedDefer, sealed_deferral
 from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
-from evenflow.contracts.limits import ASSET_NAME, NAME
 from evenflow.core.json_values import flaw_of
-from evenflow.core.limits import MAX_REASON, MAX_URI_CHARS
+from evenflow.core.limits import (
+    MAX_ASSET_EVENTS,
+    MAX_ASSET_EXTRA_BYTES,
+    MAX_ASSET_NAME,
+    MAX_INLINE_XCOM,
+    MAX_NAME_CHARS,
+    MAX_REASON,
+    MAX_TASKS,
+    MAX_URI_CHARS,
+    MAX_XCOM_BYTES,
+)
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, XComError, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
-from evenflow.sdk.limits import MAX_XCOM_BYTES
 from evenflow.store import dispatch
 from evenflow.store.connect import AsyncPool
 from evenflow.wire.messages import AssetChange, Ending, Report, ReportsAnswer, StoredObject
@@ -106,22 +114,22 @@ def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:
             outcome=report.outcome,
             exit_code=report.exit_code,
             reason=None if report.reason is None else _plain(report.reason)[:MAX_REASON],
-            error_types=[_plain(name)[:NAME] for name in report.error_types[: limits.ERROR_TYPES]],
+            error_types=[_plain(name)[:MAX_NAME_CHARS] for name in report.error_types[: limits.ERROR_TYPES]],
             ran_s=None if report.ran_s is None else min(max(report.ran_s, 0.0), limits.REPORT_AGE),
             delay_s=None if report.delay_s is None else min(max(report.delay_s, 0.0), limits.RESCHEDULE),
             produced=report.produced,
             skip=report.skip,
             defer=None if report.defer is None else sealed_deferral(vault, token.run_key, report.defer),
         )
-        if len(report.produced) > limits.ASSET_EVENTS:
-            raise too_large(f"The list of {len(report.produced):,} asset events", limits.ASSET_EVENTS)
+        if len(report.produced) > MAX_ASSET_EVENTS:
+            raise too_large(f"The list of {len(report.produced):,} asset events", MAX_ASSET_EVENTS)
         for change in report.produced:
             _check_event(change)
-        if len(report.skip) > limits.SKIPS:
-            raise too_large(f"The list of {len(report.skip):,} tasks to skip", limits.SKIPS)
+        if len(report.skip) > MAX_TASKS:
+            raise too_large(f"The list of {len(report.skip):,} tasks to skip", MAX_TASKS)
         if report.result is not None:
-            if len(report.result) > limits.XCOM_VALUE:
-                raise XComTooLarge("The result", len(report.result), limits.XCOM_VALUE)
+            if len(report.result) > MAX_INLINE_XCOM:
+                raise XComTooLarge("The result", len(report.result), MAX_INLINE_XCOM)
             row.result = json_text(report.result, "The result")
             row.secret = report.secret
             if (stored := checked_object(report.stored, token.epoch, "The result")) is not None:
@@ -131,15 +139,15 @@ def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:
 
 def _check_event(change: AssetChange) -> None:
     """Many of them are read at once, by who waits for the asset and by who looks at it. Raises an :class:`EvenflowError`."""
-    if len(change.asset.encode()) > ASSET_NAME:
-        raise too_large(f"The name of the asset {change.asset!r:.80}", ASSET_NAME)
+    if len(change.asset.encode()) > MAX_ASSET_NAME:
+        raise too_large(f"The name of the asset {change.asset!r:.80}", MAX_ASSET_NAME)
     if len(change.uri) > MAX_URI_CHARS:
         raise too_large(f"The URI of the asset {change.asset!r:.80}", MAX_URI_CHARS)
     what = f"The extra of the event of asset {change.asset!r:.80}"
     if (flaw := flaw_of(change.extra)) is not None:
         raise XComError(f"{what} {flaw}.")
-    if len(msgspec.json.encode(change.extra)) > limits.ASSET_EXTRA:
-        raise too_large(what, limits.ASSET_EXTRA)
+    if len(msgspec.json.encode(change.extra)) > MAX_ASSET_EXTRA_BYTES:
+        raise too_large(what, MAX_ASSET_EXTRA_BYTES)
 
 
 def checked_object(stored: StoredObject | None, epoch: int, what: str) -> tuple[str, int, int | None] | None:

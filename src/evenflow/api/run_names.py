@@ -6,9 +6,9 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from evenflow.api.refusals import Refused
-from evenflow.contracts.limits import NAME
 from evenflow.contracts.rest.record import NAME_RULE, PATTERN
 from evenflow.core.callbacks import CALLBACK_DAG
+from evenflow.core.limits import MAX_NAME_CHARS
 
 RESERVED = (
     "scheduled__",
@@ -26,7 +26,7 @@ def check_run_id(run_id: str) -> None:
             "bad_value",
             f"Names that begin with {', '.join(RESERVED)} are for runs that Evenflow makes. Choose another run_id.",
         )
-    if len(run_id) > NAME or re.fullmatch(PATTERN, run_id) is None:
+    if len(run_id) > MAX_NAME_CHARS or re.fullmatch(PATTERN, run_id) is None:
         raise Refused(
             422,
             "bad_value",

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused, too_large
-from evenflow.contracts.limits import NAME
 from evenflow.core.json_values import flaw_of
+from evenflow.core.limits import MAX_NAME_CHARS, MAX_SECRET_BYTES
 from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.store.sealed import Kind
@@ -34,12 +34,12 @@ def check_value(kind: Kind, name: str, text: str) -> None:
         fits, allowed = _CONNECTION.fullmatch(name) is not None, "characters: letters, digits and any of _ - . : # ! ( )"
     else:
         fits, allowed = name.isprintable() and "/" not in name and name == name.strip(), "printable characters without a slash"
-    if not fits or not 1 <= len(name) <= NAME:
-        raise Refused(422, "bad_value", f"The name of a {kind} has 1 to {NAME} {allowed}; {name!r:.300} is none.")
+    if not fits or not 1 <= len(name) <= MAX_NAME_CHARS:
+        raise Refused(422, "bad_value", f"The name of a {kind} has 1 to {MAX_NAME_CHARS} {allowed}; {name!r:.300} is none.")
     if (flaw := flaw_of(text)) is not None:
         raise Refused(422, "bad_value", f"The {kind} {name!r} {flaw}.")
-    if len(text.encode()) > limits.SEALED:
-        raise too_large(f"The {kind} {name!r}", limits.SEALED)
+    if len(text.encode()) > MAX_SECRET_BYTES:
+        raise too_large(f"The {kind} {name!r}", MAX_SECRET_BYTES)
     if kind == "connection":
         if not text:
             raise Refused(
@@ -57,5 +57,5 @@ def check_value(kind: Kind, name: str, text: str) -> None:
 
 def check_patterns(patterns: Sequence[str]) -> None:
     """Raises :class:`Refused`."""
-    if len(patterns) > limits.PATTERNS or any(not 1 <= len(pattern) <= NAME for pattern in patterns):
-        raise Refused(422, "bad_value", f"At most {limits.PATTERNS} patterns of DAG ids, each of 1 to {NAME} characters.")
+    if len(patterns) > limits.PATTERNS or any(not 1 <= len(pattern) <= MAX_NAME_CHARS for pattern in patterns):
+        raise Refused(422, "bad_value", f"At most {limits.PATTERNS} patterns of DAG ids, each of 1 to {MAX_NAME_CHARS} characters.")

@@ -11,15 +11,14 @@ from datetime import UTC, datetime
 import msgspec
 
 from evenflow.api import limits
-from evenflow.contracts.limits import ASSET_NAME, NAME
 from evenflow.core.graph import Graph
 from evenflow.core.likeness import did_you_mean
+from evenflow.core.limits import MAX_ASSET_NAME, MAX_CALLBACKS, MAX_DEADLINES, MAX_NAME_CHARS, MAX_RUN_SECONDS
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.spec_shape import check_shape
 from evenflow.core.spec_size import check_size
 from evenflow.core.timetable import Past, TimetableRun, check_schedule, next_of
 from evenflow.errors import BadSchedule, DagError
-from evenflow.sdk.limits import MAX_CALLBACKS, MAX_DEADLINES, MAX_RUN_SECONDS
 from evenflow.sdk.param_schema import check_schema
 
 INT32 = 2**31 - 1
@@ -83,8 +82,8 @@ def _decoded(text: str) -> DagSpec:
 
 def _check_names(spec: DagSpec) -> None:
     for what, name in (("dag_id", spec.dag_id), *(("task_id", task.task_id) for task in spec.tasks)):
-        if not name or len(name) > NAME or "/" in name or not name.isprintable():
-            raise DagError(f"The {what} {name!r:.300} must have 1 to {NAME} printable characters, and no slash.")
+        if not name or len(name) > MAX_NAME_CHARS or "/" in name or not name.isprintable():
+            raise DagError(f"The {what} {name!r:.300} must have 1 to {MAX_NAME_CHARS} printable characters, and no slash.")
     if len({task.task_id for task in spec.tasks}) != len(spec.tasks):
         raise DagError(f"DAG {spec.dag_id!r} has two tasks with one task_id.")
 
@@ -135,5 +134,5 @@ def _check_numbers(where: str, numbers: Numbers) -> None:
 
 def _check_asset_names(where: str, names: Iterable[str]) -> None:
     for name in names:
-        if len(name.encode()) > ASSET_NAME:
-            raise DagError(f"{where}: the name of the asset {name!r:.80} has more than {ASSET_NAME:,} bytes.")
+        if len(name.encode()) > MAX_ASSET_NAME:
+            raise DagError(f"{where}: the name of the asset {name!r:.80} has more than {MAX_ASSET_NAME:,} bytes.")

@@ -19,7 +19,7 @@ from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TriggerToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
-from evenflow.core.limits import LEASE_S, MAX_REASON, SWEEP_S
+from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, MAX_DEFERRED_BYTES, MAX_REASON, SWEEP_S
 from evenflow.core.metrics import TRIGGER_WAIT
 from evenflow.core.observation import Meter
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
@@ -136,7 +136,7 @@ class TriggerClaims:
                 conn,
                 service_id=claim.service_id,
                 claim_key=claim.request_key,
-                capacity=min(claim.capacity, limits.CLAIM_SLOTS),
+                capacity=min(claim.capacity, CLAIM_SLOTS),
                 queues=queues,
                 lease_s=LEASE_S,
             )
@@ -257,8 +257,8 @@ def _event(key: TriggerKey, report: TriggerReport, payload: EventPayload) -> _Ev
 
 def _sealed(vault: Vault, run_key: int, event: bytes) -> str:
     """An event for the database, which cannot read it. Raises :class:`XComError` for what is no JSON."""
-    if len(event) > limits.DEFERRED:
-        raise too_large("The event of a trigger", limits.DEFERRED)
+    if len(event) > MAX_DEFERRED_BYTES:
+        raise too_large("The event of a trigger", MAX_DEFERRED_BYTES)
     try:
         value = msgspec.json.decode(event)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

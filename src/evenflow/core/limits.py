@@ -1,9 +1,14 @@
-"""Limits of the control plane: each number with its reason. What happens at a limit is said where it is applied."""
+"""Every limit that more than one place knows, each with its reason. What happens at a limit is said where it is applied.
+
+What a service alone keeps to stands in its own ``limits.py``. Sizes are in bytes, times in seconds, unless the comment says else.
+"""
 
 from __future__ import annotations
 
+# -- services and turns ------------------------------------------------------------------------------------------------
+
 LEASE_S = 15.0  # a service that has not beaten for so long is lost: five beats, so one slow answer loses nothing
-BEAT_S = 3.0
+BEAT_S = 3.0  # a fifth of a lease
 MARGIN_S = 3.0  # so much before its lease ends a worker freezes its tries: that takes milliseconds, the rest is for slow clocks
 PULSE_S = 0.5  # how often a scheduler looks at leases
 STANDSTILL_S = 3.0  # without a look at leases, then all begin anew; at most MARGIN_S, and several times PULSE_S
@@ -32,15 +37,12 @@ PARTITION_LOCKED_S = 2.0  # that it may take under its locks: less than what end
 PARTITION_RETRY_S = 60.0  # after a miss
 RETENTION_SLICE_S = 0.2  # for which old runs are deleted, a transaction after the other, before other duties have their turn
 RETENTION_REST_S = 0.1  # until the next such slice while there is more: a third of the time is left to others
+RUNS_AT_ONCE = 200  # small runs that one transaction deletes: some ten milliseconds
 INSTANCES_AT_ONCE = 2_000  # task instances whose runs one transaction deletes: about 0.1 s
 VERSIONS_KEPT = 10  # of each DAG, without any run: to compare what changed; those that a run names stay anyway
 ASSET_EVENTS_WAITING = 1_000  # of one asset that a DAG waits with: its run is told of the newest, and more would wait for ever
 SETTLED_AFTER_S = 120.0  # after a service has gone, twice the longest transaction: whatever claimed for it has ended
 STRAYS_AT_ONCE = 20_000  # rows of history that are moved to or from the default partition under a lock: about 0.1 s
-
-MAX_MAP_LENGTH = 100_000  # instances of one mapped task; also what a literal may have
-MAX_LOSSES = 3  # dispatches of one task instance that infrastructure may lose, unless it says otherwise, before that is its failure
-MAX_REASON = 2_000  # characters of a reason: enough for a message, too little for a log
 
 RUNS_PER_TURN = 200  # runs whose reports one transaction applies: bounds its locks
 REPORTS_SEEN = 4_000  # of which the runs of one transaction are found: what three other schedulers hold is no obstacle
@@ -73,12 +75,23 @@ MOST_EXEMPT = 1_000  # teardowns, callbacks and returns that a round looks at wh
 FRUITLESS_LEASES = 3  # of a DAG file, without any result: its processors ended or hung, and the next one would
 SILENCES = 3  # times that the API may take the same request and say nothing for half a minute: it may be what silences it
 DELETED_AT_ONCE = 10_000  # task instances of a run, with all of theirs: some hundred milliseconds; a larger run goes in parts
+CLAIM_SLOTS = 1_000  # tries, or triggers, of one claim: their rows are one transaction's locks
 
-# What a spec may hold, in the SDK as in the API: it is read by every service, and kept with each version.
-MAX_SPEC_TASKS = 100_000  # what the scheduler can follow; authors may write fewer
+# -- what a DAG may hold -------------------------------------------------------------------------------------------------
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1  # of weights, priorities and slots: columns are of this width
+MAX_NAME_CHARS = 250  # of ids, names and keys, as in Airflow: they stand in log paths (255 bytes a name) and in indexes
+MAX_URI_CHARS = 1_500  # of an asset, as its name; of a class that is named
+MAX_ASSET_NAME = 1_500  # bytes of UTF-8, for a name may be a URI: it stands in indexes, which hold 2,700, beside a dag_id
+MAX_LINK_CHARS = 2_000  # what browsers take
+MAX_DOC_CHARS = 256 * 1024  # of what people read about a DAG or task: a small book
+MAX_TASKS = 10_000  # that an author writes: a spec of about 2 MB, parsed and compiled in well under a second
+MAX_SPEC_TASKS = 100_000  # what the scheduler can follow
 MAX_SPEC_EDGES = 200_000  # above it, a node between the two sides says the same with m + n edges instead of m * n
-MAX_SPEC_GROUPS = 10_000
+MAX_SPEC_GROUPS = 10_000  # as many as an author writes tasks
+MAX_SPEC_ASSETS = 10_000  # of a DAG: each is a row
 MAX_GROUP_DEPTH = 50  # groups in groups: ids hold the names of all of them, and have 250 characters
+MAX_MAP_LENGTH = 100_000  # instances of one mapped task; a literal list is in the memory of each process that loads the DAG
 MAX_MAP_PARTS = 10_000  # of all that the tasks of a DAG map over: each is computed when a task is expanded
 MAX_MAP_DEPTH = 20  # zip of concat of ...: nobody can read more
 MAX_CRON_CHARS = 1_000  # of one expression: every minute of every hour, written out
@@ -86,14 +99,47 @@ MAX_CRONS = 100  # expressions of one schedule: each is searched for the next ti
 MAX_DATES = 10_000  # of one schedule: they are all in the spec, and a run every hour of a year fits
 MAX_INTERVAL_S = 100 * 366 * 86_400.0  # between two runs: a run further away is never made
 FIRST_YEAR, LAST_YEAR = 1900, 2999  # of dates: with room for intervals on both sides, in any time zone
+MAX_RUN_SECONDS = 366 * 86_400  # of timeouts and deadlines: a run or a try that may take longer needs none
+MIN_TIMEOUT_S = 0.001  # the resolution of the timers that enforce it
+MAX_FAILED_RUNS = 1_000  # in a row before a DAG is paused: so many runs are looked at when one fails
+MAX_RETRIES = 1_000  # a task that fails more often wants another cure; try numbers are 16 bits wide
+MAX_RETRY_DELAY_S = 86_400.0  # whatever the factor: a task that waits longer than a day wants a schedule
+MAX_BACKOFF = 100.0  # the factor from one delay to the next: from a second to a day in four tries
+MAX_RETRY_RULES = 100  # written by people; tried one after the other for each failure
+MAX_LOSSES = 3  # dispatches of one task instance that infrastructure may lose, unless it says otherwise, before that is its failure
+MAX_CALLBACKS = 10  # functions for one event: each is work of its own, a row of several tables
+MAX_DEADLINES = 20  # of a DAG: each is a timer of every run
 MAX_PARAMS = 1_000  # of a DAG: a form that nobody fills in
 MAX_SCHEMA_BYTES = 64 * 1024  # JSON of the schema of one parameter, written by people
 MAX_DEFAULT_BYTES = 256 * 1024  # JSON of the default of one parameter: as of a result in the database
 MAX_JSON_DEPTH = 32  # of a schema, a default, extras: far above what people write, far below any parser's stack
 MAX_KEPT_DEPTH = 128  # of what a try keeps while it waits: types of values take two levels each, and nobody but tries reads it
 MAX_NAMES = 1_000  # tags, owners with links, outlets, inlets: each list of names
-MAX_SPEC_ASSETS = 10_000  # of a DAG: each is a row
-MAX_NAME_CHARS = 250  # ids, queues, tags: as MAX_ID_LENGTH of authors
-MAX_LINK_CHARS = 2_000  # what browsers take
-MAX_URI_CHARS = 1_500  # of an asset, as its name
-MAX_DOC_CHARS = 256 * 1024  # of what people read about a DAG or task: a small book
+MAX_DATA_FILES = 1_000  # of one DAG file, beside its modules: they are looked at with each look at the folder
+MAX_DATA_BYTES = 16 * 1024 * 1024  # of them together: half of what an archive of code may have, in a row of the database
+
+# -- what a try may say and leave ----------------------------------------------------------------------------------------
+
+MAX_MESSAGE_BYTES = 1024 * 1024  # of one message or question: its parts are limited below
+MAX_INLINE_XCOM = 256 * 1024  # in the database: a value crosses a socket, HTTP and shared memory; larger ones are stored
+MAX_XCOM_BYTES = 32 * 1024 * 1024  # of JSON: a value is in the memory of worker and task at once; write more to storage
+MAX_REASON = 2_000  # characters of a reason: enough for a message that people read in tables, too little for a log
+MAX_ASSET_EVENTS = 1_000  # of one try, through aliases: each is a row, and one for each DAG that waits for it
+MAX_ASSET_EXTRA_BYTES = 16 * 1024  # of one event, as JSON: it travels in the report of the try, with those of thousands of others
+MAX_ASSET_EVENTS_BYTES = 768 * 1024  # of all events of one try, as JSON: they travel in one message
+MAX_DEFERRED_BYTES = 64 * 1024  # as JSON: arguments of a trigger, of the method that goes on, the event; they wait by the thousand
+MAX_ONCE_BYTES = 64 * 1024  # as JSON, of what is done once over all tries: an id, not a result
+MAX_SECRET_BYTES = 64 * 1024  # a private key or a JSON document written by people; larger things belong into files
+MAX_TEMPLATE_BYTES = 1024 * 1024  # of a file that a template field names: written by people
+MAX_LINE_SHOWN = 100  # characters of the line of a template that is wrong: to find it by
+MAX_FIELD_CHARS = 4_096  # of one rendered field that people are shown, as in Airflow
+MAX_RENDERED_CHARS = 32_768  # of all fields of a try: they are a row of the database
+MAX_VENVS_BYTES = 10 * 2**30  # of the environments of one host; one with pandas is 150 MB, one with torch 5 GB
+
+# -- what REST takes and answers -----------------------------------------------------------------------------------------
+
+NOTE = 1_000  # characters of a run's note, as in Airflow: it is shown in tables
+BACKFILL_RUNS = 10_000  # dates of one backfill: a year of hours; their rows are written in one statement
+OPERATED_TASKS = 10_000  # tasks, or map indexes, that one request clears or marks by name
+MAX_DRAIN_S = 30 * 86_400  # who waits for longer than a month means a pause
+FINDINGS = 100  # of each kind that the auditor tells: one bug shows everywhere, and nobody reads on

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evenflow.core.limits import MAX_RETRY_DELAY_S
 from evenflow.core.model import RetryRuleSpec, TaskSpec
-
-MAX_DELAY_S = 24 * 3600.0  # whatever the factor: a task that waits longer than a day wants a schedule
 
 
 def may_retry(spec: TaskSpec, try_number: int, error_types: Sequence[str] = ()) -> bool:
@@ -26,12 +25,12 @@ def next_delay(spec: TaskSpec, try_number: int, error_types: Sequence[str] = (),
 
     That of the rule that matches; else ``retry_delay * factor ** (try_number - 1)``, where a ``retry_exponential_backoff`` of 0 is
     a constant delay, made longer by ``chance`` (from 0 to 1) times ``retry_jitter`` of it, and never above ``max_retry_delay``.
-    Neither is ever above :data:`MAX_DELAY_S`.
+    Neither is ever above :data:`MAX_RETRY_DELAY_S`.
     """
     rule = matching_rule(spec.retry_rules, error_types)
     if rule is not None and rule.delay is not None:
-        return min(rule.delay, MAX_DELAY_S)
-    ceiling = MAX_DELAY_S if spec.max_retry_delay is None else min(spec.max_retry_delay, MAX_DELAY_S)
+        return min(rule.delay, MAX_RETRY_DELAY_S)
+    ceiling = MAX_RETRY_DELAY_S if spec.max_retry_delay is None else min(spec.max_retry_delay, MAX_RETRY_DELAY_S)
     factor = spec.retry_exponential_backoff or 1.0
     try:
         return min(spec.retry_delay * factor ** (try_number - 1) * (1 + spec.retry_jitter * chance), ceiling)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1  # as in Airflow; the column is an int
+from evenflow.core.limits import INT32_MAX, INT32_MIN
 
 
 class WeightRule(StrEnum):

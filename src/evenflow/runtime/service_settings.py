@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import cast
 
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
+from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.forking.sandbox import Mode, own_environment, user_environment
 from evenflow.runtime.logging import Format, Level
-from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.telemetry.statsd import Style
 from evenflow.wire.tls import Tls
 

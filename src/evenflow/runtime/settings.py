@@ -19,13 +19,13 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from evenflow.core.bundle import OWN_BUNDLE, BundleSource
 from evenflow.core.likeness import closest
+from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.errors import SettingsError
 from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import NAME, BundleSettings
 from evenflow.runtime.service_settings import ServiceSettings
-from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.secrets.connections import env_name
 from evenflow.telemetry.statsd import parse_address

@@ -16,6 +16,7 @@ from evenflow.core.limits import (
     INSTANCES_AT_ONCE,
     RETENTION_REST_S,
     RETENTION_SLICE_S,
+    RUNS_AT_ONCE,
     SETTLED_AFTER_S,
     VERSIONS_KEPT,
 )
@@ -25,7 +26,6 @@ from evenflow.store import leases, retention
 from evenflow.store.partitions import first_run_key
 from evenflow.store.rows import Conn
 
-RUNS_AT_ONCE = 200  # small runs: some ten milliseconds
 LOOKED_AT_ONCE = 5000  # runs among which old ones are looked for: some milliseconds
 LOOK_ANEW_S = 3600.0  # a run that ended long after others of its age goes so much later
 LIMITS_AT_ONCE = 100  # for each node that goes the lanes are looked through: with 100,000 of them a second

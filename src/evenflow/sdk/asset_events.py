@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from evenflow.core.json_values import flaw_of
+from evenflow.core.limits import MAX_ASSET_EVENTS, MAX_ASSET_EVENTS_BYTES, MAX_ASSET_EXTRA_BYTES
 from evenflow.errors import BadArgument
 from evenflow.sdk.assets import Asset, AssetAlias
-from evenflow.sdk.limits import MAX_ASSET_EVENTS, MAX_ASSET_EVENTS_BYTES, MAX_ASSET_EXTRA_BYTES
 
 
 class Control(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
+from evenflow.core.limits import MAX_ASSET_NAME
 from evenflow.errors import BadArgument, BadSetting
-from evenflow.sdk.limits import MAX_ASSET_NAME
 
 if TYPE_CHECKING:
     from evenflow.sdk.dag import DAG

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core.callbacks import OF_DAGS, OF_TASKS, Callback
-from evenflow.sdk.limits import MAX_CALLBACKS
+from evenflow.core.limits import MAX_CALLBACKS
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context

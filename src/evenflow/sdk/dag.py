@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, Unpack, overload
 
+from evenflow.core.limits import MAX_TASKS
 from evenflow.errors import BadArgument, DagTooLarge, DuplicateId
 from evenflow.sdk import scope
 from evenflow.sdk.airflow_settings import DAG_OPTIONS, is_harmless
@@ -16,7 +17,6 @@ from evenflow.sdk.assignments import is_own_affair, refuse, refuse_fixed
 from evenflow.sdk.deadlines import DeadlineAlert, checked_deadlines
 from evenflow.sdk.edges import Dependency
 from evenflow.sdk.graph import check_edge_count
-from evenflow.sdk.limits import MAX_TASKS
 from evenflow.sdk.options import check_id
 from evenflow.sdk.params import Param, ParamRef
 from evenflow.sdk.spec import DAG_OPTION_NAMES, Header, compile_spec, option_of_dag, spec_of_header

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Any, ClassVar
 
+from evenflow.core.limits import MAX_DEADLINES, MAX_NAME_CHARS, MAX_RUN_SECONDS
 from evenflow.core.model import DeadlineSpec
 from evenflow.errors import BadSetting
 from evenflow.sdk.callbacks import WANTED, Functions, checked_functions
 from evenflow.sdk.default_timezone import default_timezone
-from evenflow.sdk.limits import MAX_DEADLINES, MAX_ID_LENGTH, MAX_RUN_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class DeadlineAlert:
             raise BadSetting(f"DeadlineAlert: callback must be {WANTED}, not {callback!r}.")
         self.reference, self.interval, self.functions = reference, interval, functions
         self.name = name or self._described()
-        if not isinstance(self.name, str) or len(self.name) > MAX_ID_LENGTH:
-            raise BadSetting(f"DeadlineAlert: name must be a string of at most {MAX_ID_LENGTH} characters.")
+        if not isinstance(self.name, str) or len(self.name) > MAX_NAME_CHARS:
+            raise BadSetting(f"DeadlineAlert: name must be a string of at most {MAX_NAME_CHARS} characters.")
 
     @classmethod
     def done_by(

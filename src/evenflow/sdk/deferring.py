@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core.deferral import Resumed
+from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_NAME_CHARS
 from evenflow.errors import BadDeferral, TaskDeferralTimeout, TaskDeferred, TriggerFailed, XComError
-from evenflow.sdk.limits import MAX_DEFERRED_BYTES, MAX_ID_LENGTH
 from evenflow.sdk.triggers import BaseTrigger, load
 
 if TYPE_CHECKING:
@@ -124,6 +124,6 @@ def _seconds(timeout: Any, where: str) -> float | None:
 
 
 def _queue(queue: Any, where: str) -> str | None:
-    if queue is not None and (not isinstance(queue, str) or not queue.strip() or len(queue) > MAX_ID_LENGTH):
-        raise BadDeferral(f"{where}: queue must be a string of 1 to {MAX_ID_LENGTH} characters, not {queue!r}.")
+    if queue is not None and (not isinstance(queue, str) or not queue.strip() or len(queue) > MAX_NAME_CHARS):
+        raise BadDeferral(f"{where}: queue must be a string of 1 to {MAX_NAME_CHARS} characters, not {queue!r}.")
     return queue

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenflow.core import model
+from evenflow.core.limits import MAX_MAP_LENGTH
 from evenflow.errors import BadMapping, XComError
-from evenflow.sdk.limits import MAX_EXPANSION
 from evenflow.sdk.references import Reference
 from evenflow.sdk.sequences import Combinable, Elements, Results, length_of
 from evenflow.sdk.xcomarg import RETURN_VALUE, XComArg
@@ -109,8 +109,8 @@ class ExpandedInputs:
             raise BadMapping(f"{self.owner}: expand() needs at least one argument to map over, e.g. .expand(name=[1, 2, 3])")
         literals: list[Sequence[Any]] = [value for value in self.inputs.values() if not isinstance(value, Reference)]
         total = math.prod(map(len, literals))
-        if total > MAX_EXPANSION:
+        if total > MAX_MAP_LENGTH:
             raise BadMapping(
-                f"{self.owner}: {self.call}() makes {total:,} instances, at most {MAX_EXPANSION:,} are allowed. "
+                f"{self.owner}: {self.call}() makes {total:,} instances, at most {MAX_MAP_LENGTH:,} are allowed. "
                 "Map over batches of the elements."
             )

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from evenflow.core.limits import MAX_NAME_CHARS, MAX_ONCE_BYTES
 from evenflow.errors import BadArgument
-from evenflow.sdk.limits import MAX_DEFERRED_BYTES, MAX_ONCE_NAME
 
 if TYPE_CHECKING:
     from evenflow.sdk.asset_events import Control
@@ -58,8 +58,8 @@ class Kept:
         what = f"What task {self._task_id!r} keeps as {name!r}"
         encoded = xcom.encode(value, what)
         size = len(xcom.to_json(encoded, what))
-        if size > MAX_DEFERRED_BYTES:
-            raise BadArgument(f"{what} is {size:,} bytes as JSON, above the limit of {MAX_DEFERRED_BYTES:,}. Keep an id or a path.")
+        if size > MAX_ONCE_BYTES:
+            raise BadArgument(f"{what} is {size:,} bytes as JSON, above the limit of {MAX_ONCE_BYTES:,}. Keep an id or a path.")
         return self._decoded(name, self._control.ask("set_once", {"name": name, "value": encoded})["value"])
 
     def _decoded(self, name: str, encoded: Any) -> Any:
@@ -69,6 +69,6 @@ class Kept:
 
 
 def _checked(name: Any) -> str:
-    if not isinstance(name, str) or not name.strip() or len(name) > MAX_ONCE_NAME or not name.isprintable():
-        raise BadArgument(f"once(): the name must be a string of 1 to {MAX_ONCE_NAME} printable characters, not {name!r:.80}.")
+    if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME_CHARS or not name.isprintable():
+        raise BadArgument(f"once(): the name must be a string of 1 to {MAX_NAME_CHARS} printable characters, not {name!r:.80}.")
     return name

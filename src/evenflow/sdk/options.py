@@ -11,17 +11,15 @@ from typing import Any, TypedDict
 
 from evenflow.core.callbacks import OF_TASKS
 from evenflow.core.likeness import did_you_mean, meant_or
-from evenflow.core.limits import MAX_LOSSES
+from evenflow.core.limits import INT32_MAX, INT32_MIN, MAX_LOSSES, MAX_NAME_CHARS, MAX_RETRIES, MAX_RETRY_DELAY_S
 from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, WAITING_HOLDS, RetryRuleSpec
-from evenflow.core.retry import MAX_DELAY_S
 from evenflow.core.spec_size import check_own
 from evenflow.core.trigger_rules import TriggerRule
-from evenflow.core.weights import INT32_MAX, INT32_MIN, WeightRule
+from evenflow.core.weights import WeightRule
 from evenflow.errors import BadId, BadSetting
 from evenflow.sdk import callbacks
 from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless, sends_no_mail
 from evenflow.sdk.assets import Asset, AssetAlias, checked_assets
-from evenflow.sdk.limits import MAX_DISPLAY_NAME, MAX_ID_LENGTH, MAX_RETRIES
 from evenflow.sdk.params import params_to_spec
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy
 from evenflow.sdk.signature import keywords_of
@@ -109,7 +107,7 @@ class TaskSettings:
     on_kill_callback: tuple[callbacks.Function, ...] = ()
 
 
-DISPLAY_NAME = f"a string of 1 to {MAX_DISPLAY_NAME} printable characters"
+DISPLAY_NAME = f"a string of 1 to {MAX_NAME_CHARS} printable characters"
 
 OWN_OPTIONS = frozenset(TaskOptions.__annotations__)
 OPTION_NAMES = OWN_OPTIONS | TASK_SETTINGS.keys()
@@ -149,7 +147,7 @@ def _checked(name: str, value: Any, where: str) -> Any:
 
 
 def is_display_name(text: str) -> bool:
-    return bool(text.strip()) and text.isprintable() and len(text) <= MAX_DISPLAY_NAME
+    return bool(text.strip()) and text.isprintable() and len(text) <= MAX_NAME_CHARS
 
 
 def check_id(kind: str, value: Any, where: str = "") -> str:
@@ -158,8 +156,8 @@ def check_id(kind: str, value: Any, where: str = "") -> str:
     shown = f"{where}: the" if where else "The"
     if not isinstance(value, str):
         raise BadId(f"{shown} {kind} id must be a string, not {value!r}.")
-    if len(value) > MAX_ID_LENGTH:
-        raise BadId(f"{shown} {kind} id {value[:40]!r}... has {len(value)} characters; at most {MAX_ID_LENGTH} are allowed.")
+    if len(value) > MAX_NAME_CHARS:
+        raise BadId(f"{shown} {kind} id {value[:40]!r}... has {len(value)} characters; at most {MAX_NAME_CHARS} are allowed.")
     if not pattern.fullmatch(value):
         raise BadId(f"{shown} {kind} id {value!r} may have {allowed} only, at least one. Try {_repaired(value, kind)!r}.")
     if kind == "DAG":
@@ -222,8 +220,8 @@ def _choice(choices: type[WeightRule] | type[TriggerRule]) -> Callable[[Any], An
 
 
 def _name(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID_LENGTH:
-        raise _Refused(f"a string of 1 to {MAX_ID_LENGTH} characters")
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME_CHARS:
+        raise _Refused(f"a string of 1 to {MAX_NAME_CHARS} characters")
     return value
 
 
@@ -320,9 +318,9 @@ _MIN_TIMEOUT_S = 0.001  # the resolution of the timers that enforce it
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "retries": _integer(0, MAX_RETRIES),
-    "retry_delay": _seconds(0, MAX_DELAY_S),
+    "retry_delay": _seconds(0, MAX_RETRY_DELAY_S),
     "retry_exponential_backoff": _backoff,
-    "max_retry_delay": _optional(_seconds(0, MAX_DELAY_S)),
+    "max_retry_delay": _optional(_seconds(0, MAX_RETRY_DELAY_S)),
     "retry_jitter": _share,
     "retry_policy": _policy,
     "infrastructure_retries": _integer(0, MAX_RETRIES),

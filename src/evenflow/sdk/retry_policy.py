@@ -9,9 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from evenflow.core import model
-from evenflow.core.retry import MAX_DELAY_S
+from evenflow.core.limits import MAX_RETRIES, MAX_RETRY_DELAY_S, MAX_RETRY_RULES
 from evenflow.errors import BadSetting
-from evenflow.sdk.limits import MAX_RETRIES, MAX_RETRY_RULES
 
 ExceptionSpec = type[BaseException] | str
 
@@ -41,8 +40,10 @@ class RetryRule:
         """Raises :class:`BadSetting`."""
         given = [self.exception] if isinstance(self.exception, (str, type)) else self.exception
         delay = self.retry_delay.total_seconds() if isinstance(self.retry_delay, timedelta) else self.retry_delay
-        if delay is not None and not 0 <= delay <= MAX_DELAY_S:
-            raise BadSetting(f"retry_delay of a RetryRule must be from 0 to {MAX_DELAY_S:g} seconds, not {self.retry_delay!r}")
+        if delay is not None and not 0 <= delay <= MAX_RETRY_DELAY_S:
+            raise BadSetting(
+                f"retry_delay of a RetryRule must be from 0 to {MAX_RETRY_DELAY_S:g} seconds, not {self.retry_delay!r}"
+            )
         if self.retries is not None and not 0 <= self.retries <= MAX_RETRIES:
             raise BadSetting(f"retries of a RetryRule must be from 0 to {MAX_RETRIES}, not {self.retries!r}")
         if not isinstance(given, (list, tuple)) or not given:

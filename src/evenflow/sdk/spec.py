@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.core.callbacks import OF_DAGS
 from evenflow.core.likeness import meant_or
-from evenflow.core.limits import MAX_MAP_LENGTH
+from evenflow.core.limits import MAX_FAILED_RUNS, MAX_MAP_LENGTH, MAX_RUN_SECONDS
 from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, RunParamSpec, Schedule, TaskSpec
 from evenflow.core.spec_size import LINKS, check_size
 from evenflow.core.timetable import TICKING
@@ -24,7 +24,6 @@ from evenflow.sdk.assets import Asset, AssetAlias, AssetOrTimeSchedule, conditio
 from evenflow.sdk.deadlines import checked_deadlines
 from evenflow.sdk.default_timezone import default_timezone, default_zone
 from evenflow.sdk.graph import check_flow, topological_order, upstream_indexes
-from evenflow.sdk.limits import MAX_FAILED_RUNS, MAX_RUN_SECONDS
 from evenflow.sdk.options import DISPLAY_NAME, TaskOptions, check_options, is_display_name
 from evenflow.sdk.params import params_to_spec
 from evenflow.sdk.partials import check_partials

@@ -24,8 +24,8 @@ from pathlib import Path, PurePath
 from typing import Any
 from uuid import UUID
 
+from evenflow.core.limits import MAX_XCOM_BYTES
 from evenflow.errors import XComError, XComTooLarge
-from evenflow.sdk.limits import MAX_XCOM_BYTES
 
 TYPE, VALUE = "__type__", "value"
 _INT64 = 2**63

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, IsolationLevel
 
-from evenflow.contracts.limits import FINDINGS
 from evenflow.contracts.rest.audit import Finding
+from evenflow.core.limits import FINDINGS
 from evenflow.store.rows import Conn, Rows, execute, row_of
 from evenflow.store.sql import sql
 

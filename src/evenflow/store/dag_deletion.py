@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
-from evenflow.core.limits import DELETED_AT_ONCE, INSTANCES_AT_ONCE
+from evenflow.core.limits import DELETED_AT_ONCE, INSTANCES_AT_ONCE, RUNS_AT_ONCE
 from evenflow.store import events, operators
 from evenflow.store.columns import texts
 from evenflow.store.sql import sql
 
-RUNS_AT_ONCE = 200  # in one transaction, as retention does
 LIVE = ("queued", "running")
 
 Conn = AsyncConnection[Any]

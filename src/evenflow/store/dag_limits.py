@@ -15,13 +15,12 @@ from typing import NamedTuple
 
 from psycopg.rows import args_row
 
+from evenflow.core.limits import INT32_MAX
 from evenflow.core.model import DagSpec
 from evenflow.store.columns import numbers
 from evenflow.store.dags import Conn
 from evenflow.store.inbox import EXECUTOR_LOCK
 from evenflow.store.sql import sql
-
-UNBOUNDED = 2**31 - 1  # the largest capacity that the column takes
 
 
 class Difference(NamedTuple):
@@ -68,7 +67,7 @@ async def _compare(conn: Conn, specs: Collection[DagSpec], *, change: bool) -> l
         "kinds": [kind for _, kind, _, _ in wanted],
         "names": [name for _, _, name, _ in wanted],
         "capacities": numbers(capacity for _, _, _, capacity in wanted),
-        "unbounded": UNBOUNDED,
+        "unbounded": INT32_MAX,
         "change": change,
     }
     cursor = conn.cursor(row_factory=args_row(Difference))

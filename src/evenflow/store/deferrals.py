@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from evenflow.core.deferral import Keeping, Terms
+from evenflow.core.limits import MOST_COUNTED
 from evenflow.store.columns import arrays, numbers, optional_floats, texts, words
 from evenflow.store.rows import Conn, Guard, Rows, execute, row_of
 
@@ -139,9 +140,6 @@ def delete_all(conn: Conn, keys: Collection[Key]) -> None:
 def _keys(keys: Iterable[Key]) -> dict[str, str]:
     run_keys, tasks, maps = zip(*keys, strict=True)
     return {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps)}
-
-
-MOST_COUNTED = 10_000  # a few milliseconds, and nobody does anything else at more
 
 
 def count_unserved(conn: Conn) -> tuple[int, str | None]:

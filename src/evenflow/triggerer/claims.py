@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from evenflow.core.limits import CLAIM_SLOTS
 from evenflow.fleet.claiming import Polls
 from evenflow.fleet.limits import CLAIM_WAIT
-from evenflow.triggerer import limits
 from evenflow.triggerer.in_hand import TriggersInHand
 from evenflow.wire.triggers import ClaimTriggers, TriggersAnswer
 
@@ -34,7 +34,7 @@ class TriggerPolls:
             return ClaimTriggers(
                 service_id=service_id,
                 request_key=request_key,
-                capacity=min(max(self._in_hand.free, 1), limits.CLAIM),
+                capacity=min(max(self._in_hand.free, 1), CLAIM_SLOTS),
                 queues=self._queues,
                 wait_s=CLAIM_WAIT,
             )

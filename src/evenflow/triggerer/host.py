@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from evenflow.core.limits import MAX_REASON
+from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_REASON
 from evenflow.fleet.masked_log import MaskedLog
 from evenflow.fleet.templates import TemplateKey
 from evenflow.forking.exits import Exit
@@ -18,7 +18,6 @@ from evenflow.forking.frames import Header
 from evenflow.forking.owned_child import OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import Masker
-from evenflow.sdk.limits import MAX_DEFERRED_BYTES
 from evenflow.triggerer import limits
 from evenflow.triggerer.open_questions import OpenQuestions
 from evenflow.triggerer.said import Asked, Blocked, Failed, Fired, LogLines, Stopped, read_head

@@ -9,12 +9,11 @@ import json
 import traceback
 from typing import Any
 
-from evenflow.core.limits import MAX_REASON
+from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_REASON
 from evenflow.errors import ApiRefused, TriggerEnded
 from evenflow.forking.frames import Header, Link
 from evenflow.masker import Masker
 from evenflow.sdk import xcom
-from evenflow.sdk.limits import MAX_DEFERRED_BYTES
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
 from evenflow.triggerer import limits

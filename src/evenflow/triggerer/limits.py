@@ -5,7 +5,6 @@ from __future__ import annotations
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 CAPACITY = 10_000  # triggers at once: some 100 MB, and a burst of all their events is reported within a second or two
-CLAIM = 1_000  # triggers in one answer, as many as the API gives
 CLAIMS_KNOWN = 200_000  # that began here: an answer that comes late, or again, is a minute old at most
 
 # -- hosts -------------------------------------------------------------------------------------------------------------
@@ -39,4 +38,3 @@ RESTARTS_TOLD = 100  # triggers of a host that died, up to which each task's log
 # -- the end -----------------------------------------------------------------------------------------------------------
 
 DRAIN = 10.0  # for triggers to stop and clean up; what has not is stopped by the end of its process
-LAST_WORDS = 2.0  # for what is still unsent at a stop; the control plane does without it

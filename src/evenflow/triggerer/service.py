@@ -18,6 +18,7 @@ from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
 from evenflow.fleet.claiming import Claiming
 from evenflow.fleet.code_cache import CodeCache
+from evenflow.fleet.limits import LAST_WORDS
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.fleet.loops import Loops
 from evenflow.fleet.presence import Presence, identity
@@ -28,7 +29,6 @@ from evenflow.forking.owned_trunk import OwnedProcess
 from evenflow.forking.sandbox import Sandbox, user_environment
 from evenflow.masker import masker_of
 from evenflow.telemetry.vitals import Vitals
-from evenflow.triggerer import limits
 from evenflow.triggerer.claims import TriggerPolls
 from evenflow.triggerer.hosts import Hosts
 from evenflow.triggerer.in_hand import TriggersInHand
@@ -137,7 +137,7 @@ class TriggererService:
         self._claiming.drop()
         self._in_hand.abandon()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(limits.LAST_WORDS):
+            async with asyncio.timeout(LAST_WORDS):
                 await self._in_hand.hosts.gone()
                 await self._reporter.delivered()
                 await self._logs.shipped()

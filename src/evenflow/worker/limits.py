@@ -21,14 +21,6 @@ START_PAUSE = 60.0  # at most, until a start that the API does not take is sent 
 
 AT_ONCE = 2**20  # of a value is looked through on the event loop, some milliseconds; more is a thread's
 
-# -- questions ---------------------------------------------------------------------------------------------------------
-
-QUESTION = 2**20  # with its arguments: as much as the API reads; results, which are larger, are no arguments
-
 # -- progress ----------------------------------------------------------------------------------------------------------
 
 PROGRESS_PAUSE = 0.25  # between two of one try: people see no difference, the database does
-
-# -- the end -----------------------------------------------------------------------------------------------------------
-
-LAST_WORDS = 2.0  # for what is still unsent at a stop; the control plane does without it

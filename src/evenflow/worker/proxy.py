@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
+from evenflow.core.limits import MAX_MESSAGE_BYTES
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
 from evenflow.fleet.asking import QuestionApi, ask_patiently, read_question, secrets_of
 from evenflow.fleet.patience import Patience
@@ -80,7 +81,7 @@ class TryProxy:
 
     def show_progress(self, body: bytes) -> None:
         """To people, when its turn comes."""
-        if len(body) > limits.QUESTION:
+        if len(body) > MAX_MESSAGE_BYTES:
             log.debug("progress dropped", reason=f"{len(body):,} bytes")
             return
         self._progress = body
@@ -175,8 +176,8 @@ class TryProxy:
 
     async def _ask(self, question: str, body: bytes) -> None:
         try:
-            if len(body) > limits.QUESTION:
-                raise ApiRefused(413, f"A question of {len(body):,} bytes is above the limit of {limits.QUESTION:,}.")
+            if len(body) > MAX_MESSAGE_BYTES:
+                raise ApiRefused(413, f"A question of {len(body):,} bytes is above the limit of {MAX_MESSAGE_BYTES:,}.")
             message = self._shown(read_question(question, body))
             answer = await ask_patiently(self._api, self._token, question, message)
         except ApiRefused as error:

@@ -18,7 +18,7 @@ from evenflow.core.observation import Teller
 from evenflow.errors import SettingsError
 from evenflow.fleet.claiming import Claiming
 from evenflow.fleet.code_cache import CodeCache
-from evenflow.fleet.limits import TEMPLATE_MEMORY
+from evenflow.fleet.limits import LAST_WORDS, TEMPLATE_MEMORY
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.fleet.loops import Loops
 from evenflow.fleet.presence import Presence, identity
@@ -35,7 +35,6 @@ from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Assignment, Beat, BeatAnswer, ClaimAnswer, Report
 from evenflow.wire.tls import Tls
 from evenflow.wire.versions import RETURNS_WIRE
-from evenflow.worker import limits
 from evenflow.worker.attempt import Tools
 from evenflow.worker.claims import TryPolls
 from evenflow.worker.memory import MemoryWatch, kernel_counters
@@ -149,7 +148,7 @@ class WorkerService:
         self._claiming.drop()
         self._tries.abandon_all()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(limits.LAST_WORDS):
+            async with asyncio.timeout(LAST_WORDS):
                 await self._tries.over()
                 await self._reporter.delivered()
                 await self._logs.shipped()

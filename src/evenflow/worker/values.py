@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
+from evenflow.core.limits import MAX_XCOM_BYTES
 from evenflow.errors import XComError
 from evenflow.masker import Masker
-from evenflow.sdk.limits import MAX_XCOM_BYTES
 from evenflow.sdk.xcom import mapped_length
 from evenflow.wire.messages import StoredObject, XComPush, XComValue
 from evenflow.wire.objects import ObjectStorage, new_name

@@ -20,6 +20,7 @@ from evenflow.api.tokens import FLEETS, SERVICE_KINDS, Tokens
 from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
+from evenflow.core.limits import MAX_MESSAGE_BYTES
 from evenflow.store.connect import AsyncPool
 from evenflow.wire import messages, questions
 from evenflow.wire.messages import SCHEMA, Message
@@ -47,23 +48,23 @@ def execution_routes(
 
     table: list[tuple[str, str, Handler, tuple[str, ...], type[Message] | None, int]] = [
         # method, path, handler, kinds of token, what it reads (none: raw bytes), limit of the body
-        ("POST", "/claim", tries.claim, ("worker",), messages.Claim, limits.SMALL_BODY),
+        ("POST", "/claim", tries.claim, ("worker",), messages.Claim, MAX_MESSAGE_BYTES),
         ("POST", "/reports", tries.report, ("worker",), messages.Reports, body),
         ("POST", "/logs", tries.log, ("worker", "triggerer"), messages.Logs, body),
-        ("POST", "/triggers/claim", triggers.claim, ("triggerer",), ClaimTriggers, limits.SMALL_BODY),
+        ("POST", "/triggers/claim", triggers.claim, ("triggerer",), ClaimTriggers, MAX_MESSAGE_BYTES),
         ("POST", "/triggers/reports", triggers.report, ("triggerer",), TriggerReports, body),
-        ("POST", "/services/{service_id:int}/beat", services.beat, SERVICE_KINDS, messages.Beat, limits.SMALL_BODY),
-        ("POST", "/services", services.register, FLEETS, messages.Register, limits.SMALL_BODY),
-        ("POST", "/xcom", tries.push, ("try",), messages.XComPush, limits.SMALL_BODY),
-        ("POST", "/xcom/pull", tries.pull, ("try",), messages.XComPull, limits.SMALL_BODY),
-        ("POST", "/progress", tries.progress, ("try",), messages.Progress, limits.SMALL_BODY),
+        ("POST", "/services/{service_id:int}/beat", services.beat, SERVICE_KINDS, messages.Beat, MAX_MESSAGE_BYTES),
+        ("POST", "/services", services.register, FLEETS, messages.Register, MAX_MESSAGE_BYTES),
+        ("POST", "/xcom", tries.push, ("try",), messages.XComPush, MAX_MESSAGE_BYTES),
+        ("POST", "/xcom/pull", tries.pull, ("try",), messages.XComPull, MAX_MESSAGE_BYTES),
+        ("POST", "/progress", tries.progress, ("try",), messages.Progress, MAX_MESSAGE_BYTES),
         ("POST", "/files/seen", files.seen, ("processor",), messages.FilesSeen, body),
-        ("POST", "/files/lease", files.lease, ("processor",), messages.FilesLease, limits.SMALL_BODY),
+        ("POST", "/files/lease", files.lease, ("processor",), messages.FilesLease, MAX_MESSAGE_BYTES),
         ("POST", "/files/parsed", files.parsed, ("processor",), messages.ParsedFile, limits.PARSED_BODY),
         ("PUT", "/code/{code_hash}", files.put_code, ("processor",), None, limits.CODE_BODY),
         ("GET", "/code/{code_hash}", files.get_code, ("worker", "processor", "triggerer"), None, 0),
         *(
-            ("POST", f"/ask/{name}", answer, _askers(name), questions.QUESTIONS[name][0], limits.SMALL_BODY)
+            ("POST", f"/ask/{name}", answer, _askers(name), questions.QUESTIONS[name][0], MAX_MESSAGE_BYTES)
             for name, answer in _answers(pool, tries, versions, vault, judge).items()
         ),
     ]

@@ -9,6 +9,7 @@ from evenflow.api.execution.endpoint import Call
 from evenflow.api.execution.values import check_held
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.vault import Vault
+from evenflow.core.limits import MAX_NAME_CHARS, MAX_ONCE_BYTES
 from evenflow.errors import StaleEpoch
 from evenflow.store import once
 from evenflow.store.connect import AsyncPool
@@ -24,11 +25,11 @@ class OnceRoutes:
 
     async def ask(self, call: Call) -> Once:
         message: AskOnce = call.message
-        if not 1 <= len(message.name) <= limits.ONCE_NAME or not message.name.isprintable():
+        if not 1 <= len(message.name) <= MAX_NAME_CHARS or not message.name.isprintable():
             raise Refused(
                 422,
                 "bad_value",
-                f"The name of a value has 1 to {limits.ONCE_NAME} printable characters, not {message.name!r:.300}.",
+                f"The name of a value has 1 to {MAX_NAME_CHARS} printable characters, not {message.name!r:.300}.",
             )
         async with self._pool.connection() as conn:
             found = await once.ask(conn, epoch=call.of_try.epoch, name=message.name, limit=limits.ONCE_VALUES)
@@ -40,8 +41,8 @@ class OnceRoutes:
     async def set(self, call: Call) -> Once:
         message: SetOnce = call.message
         text = msgspec.json.encode(message.value)
-        if len(text) > limits.ONCE_VALUE:
-            raise too_large(f"The value {message.name!r} that is stored once", limits.ONCE_VALUE)
+        if len(text) > MAX_ONCE_BYTES:
+            raise too_large(f"The value {message.name!r} that is stored once", MAX_ONCE_BYTES)
         place = (ONCE, name_of_once(call.of_try.run_key, message.name))
         value, sealed = (None, self._vault.seal(*place, text.decode())) if message.secret else (text.decode(), None)
         async with self._pool.connection() as conn:

@@ -12,7 +12,7 @@ from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.tokens import Tokens
 from evenflow.api.watching import checked_detail
-from evenflow.core.limits import BEAT_S, LEASE_S
+from evenflow.core.limits import BEAT_S, LEASE_S, MAX_NAME_CHARS
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import dispatch, events, services, triggers
 from evenflow.store.connect import AsyncPool
@@ -101,7 +101,7 @@ def _caller() -> str | None:
 
 def _check_names(who: Register) -> None:
     """People are shown them. Raises :class:`Refused`."""
-    longest = {"name": limits.SERVICE_NAME, "host": limits.HOST_NAME, "version": limits.VERSION_NAME}
+    longest = {"name": MAX_NAME_CHARS, "host": limits.HOST_NAME, "version": limits.VERSION_NAME}
     for what, most in longest.items():
         text = getattr(who, what)
         if not (0 < len(text) <= most and text.isprintable()):

@@ -15,7 +15,7 @@ from evenflow.api.tokens import Tokens, TriggerToken, TryToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.core.json_values import flaw_of
-from evenflow.core.limits import MAX_MAP_LENGTH
+from evenflow.core.limits import MAX_INLINE_XCOM, MAX_MAP_LENGTH, MAX_NAME_CHARS
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import NotAllowed, StaleEpoch, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
@@ -85,11 +85,11 @@ class TryRoutes:
 
     async def push(self, call: Call) -> None:
         message: XComPush = call.message
-        if not 1 <= len(message.key) <= limits.XCOM_KEY:
-            raise Refused(422, "bad_value", f"An XCom key has 1 to {limits.XCOM_KEY} characters, not {len(message.key)}.")
+        if not 1 <= len(message.key) <= MAX_NAME_CHARS:
+            raise Refused(422, "bad_value", f"An XCom key has 1 to {MAX_NAME_CHARS} characters, not {len(message.key)}.")
         what = f"The XCom {message.key!r}"
-        if len(message.value) > limits.XCOM_VALUE:
-            raise XComTooLarge(what, len(message.value), limits.XCOM_VALUE)
+        if len(message.value) > MAX_INLINE_XCOM:
+            raise XComTooLarge(what, len(message.value), MAX_INLINE_XCOM)
         async with self._pool.connection() as conn:
             if not await xcom.push(
                 conn,

@@ -12,7 +12,7 @@ from evenflow.api.tokens import TriggerToken, TryToken
 from evenflow.api.trail import AskedSecrets
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
-from evenflow.contracts.limits import NAME
+from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.errors import StaleEpoch
 from evenflow.store import dispatch, events, rendered, sealed, triggers
 from evenflow.store.connect import AsyncPool
@@ -38,7 +38,7 @@ class ValueRoutes:
         async with self._pool.connection() as conn:
             dag_id, bundle, task_id = await self._asker(conn, call.of_try)
             await self._usable(conn, "variable", message.name, dag_id, bundle)
-            actor = f"task {dag_id}.{task_id}"[:NAME]
+            actor = f"task {dag_id}.{task_id}"[:MAX_NAME_CHARS]
             async with events.recorded(conn, actor, "variable.set", message.name):
                 new = self._vault.seal("variable", message.name, message.text)
                 await sealed.set_value(conn, "variable", message.name, new, description=message.description, dags=None, actor=actor)
@@ -49,7 +49,7 @@ class ValueRoutes:
         async with self._pool.connection() as conn:
             dag_id, bundle, task_id = await self._asker(conn, call.of_try)
             await self._usable(conn, "variable", message.name, dag_id, bundle)
-            async with events.recorded(conn, f"task {dag_id}.{task_id}"[:NAME], "variable.delete", message.name):
+            async with events.recorded(conn, f"task {dag_id}.{task_id}"[:MAX_NAME_CHARS], "variable.delete", message.name):
                 await sealed.delete_value(conn, "variable", message.name)
         return Done()
 

@@ -20,9 +20,8 @@ from evenflow.api.refusals import Refused, too_large
 from evenflow.api.run_names import check_dag, check_run_id
 from evenflow.api.sealing import fits
 from evenflow.api.versions import Versions
-from evenflow.contracts.limits import NAME
 from evenflow.contracts.rest.record import checked_instant
-from evenflow.core.limits import FIRST_YEAR, LAST_YEAR
+from evenflow.core.limits import FIRST_YEAR, LAST_YEAR, MAX_NAME_CHARS
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import StaleEpoch
@@ -131,7 +130,7 @@ class WaitingRoutes:
             if run is not None and not run.is_own and message.reset:
                 _check_reset(spec, asker, run)
                 operation = msgspec.json.encode({"event": "clear", "actor": asker.actor}).decode()
-                async with events.recorded(conn, asker.task[:NAME], "run.reset", f"{message.dag_id}/{run.run_id}"):
+                async with events.recorded(conn, asker.task[:MAX_NAME_CHARS], "run.reset", f"{message.dag_id}/{run.run_id}"):
                     await other_runs.reset_run(conn, run.run_key, operation=operation, actor=asker.actor)
                 run = run._replace(state="queued", is_own=True)
         if run is None:

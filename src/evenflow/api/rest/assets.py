@@ -7,12 +7,12 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Query
 
-from evenflow.api import limits
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.contracts.rest.assets import AssetSummary, Emitted, EventRequest, RecordedAssetEvent
 from evenflow.contracts.rest.record import Page
 from evenflow.core.json_values import flaw_of
+from evenflow.core.limits import MAX_ASSET_EXTRA_BYTES
 from evenflow.store import assets, events
 
 routes = APIRouter(tags=["Assets"])
@@ -36,8 +36,8 @@ async def emit_event(conn: Connection, operator: Operator, request: EventRequest
     """Says that an asset has changed, as the success of a task does. Your name stands in its history."""
     if (flaw := flaw_of(request.extra)) is not None:
         raise Refused(422, "bad_value", f"The extra of the event {flaw}.")
-    if len(msgspec.json.encode(request.extra)) > limits.ASSET_EXTRA:
-        raise too_large("The extra of the event", limits.ASSET_EXTRA)
+    if len(msgspec.json.encode(request.extra)) > MAX_ASSET_EXTRA_BYTES:
+        raise too_large("The extra of the event", MAX_ASSET_EXTRA_BYTES)
     async with events.recorded(conn, operator, "asset.emit", request.asset) as detail:
         emitted = await assets.emit_event(conn, request.asset, extra=request.extra, actor=operator)
         if emitted is None:

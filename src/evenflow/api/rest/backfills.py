@@ -13,9 +13,9 @@ from fastapi import APIRouter, Query, Response
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
-from evenflow.contracts.limits import BACKFILL_RUNS
 from evenflow.contracts.rest.backfills import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
 from evenflow.contracts.rest.record import Page
+from evenflow.core.limits import BACKFILL_RUNS
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import TICKING, TimetableRun, describe, runs_between
 from evenflow.errors import DagNotFound

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from evenflow.contracts import limits
 from evenflow.contracts.rest.record import Record, Request
+from evenflow.core import limits
 
 
 class AssetSummary(Record):
@@ -37,7 +37,7 @@ class RecordedAssetEvent(Record):
 
 
 class EventRequest(Request):
-    asset: str = Field(max_length=limits.ASSET_NAME)
+    asset: str = Field(max_length=limits.MAX_ASSET_NAME)
     extra: dict[str, Any] = Field(default_factory=dict, description="Passed on to the runs that it makes.")
 
 

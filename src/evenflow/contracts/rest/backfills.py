@@ -8,8 +8,9 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from evenflow.contracts import limits
-from evenflow.contracts.rest.record import INT32, Instant, Record, Request, RunWord, Word
+from evenflow.contracts.rest.record import Instant, Record, Request, RunWord, Word
+from evenflow.core import limits
+from evenflow.core.limits import INT32_MAX
 
 
 class Reprocess(StrEnum):
@@ -28,7 +29,7 @@ class BackfillRequest(Request):
     )
     max_active_runs: int = Field(default=10, ge=1, le=limits.BACKFILL_RUNS, description="Of its runs, how many at once.")
     params: dict[str, Any] = Field(default_factory=dict)
-    priority: int = Field(default=-1, ge=-INT32, le=INT32, description="Of its runs; scheduled ones have 0.")
+    priority: int = Field(default=-1, ge=-INT32_MAX, le=INT32_MAX, description="Of its runs; scheduled ones have 0.")
     dry_run: bool = Field(default=False, description="Make nothing, only say what would be made.")
 
     @model_validator(mode="after")

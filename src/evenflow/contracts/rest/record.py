@@ -12,16 +12,15 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
-from evenflow.contracts import limits
+from evenflow.core import limits
 from evenflow.core.limits import FIRST_YEAR, LAST_YEAR
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.core.states import RunState, TaskState
 
 T = TypeVar("T")
 
-INT32 = 2**31 - 1
 PATTERN = r"^[^/\s\x00-\x1f]+( [^/\s\x00-\x1f]+)*$"
-NAME_RULE = f"1 to {limits.NAME} characters, no slash, and no space but single ones inside"
+NAME_RULE = f"1 to {limits.MAX_NAME_CHARS} characters, no slash, and no space but single ones inside"
 
 
 def checked_instant(instant: datetime) -> datetime:
@@ -31,7 +30,7 @@ def checked_instant(instant: datetime) -> datetime:
     return instant
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=limits.NAME, pattern=PATTERN)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=limits.MAX_NAME_CHARS, pattern=PATTERN)]
 Instant = Annotated[AwareDatetime, AfterValidator(checked_instant)]
 
 # Words of answers. The description lists those of this version; one of a newer API stays a plain string.

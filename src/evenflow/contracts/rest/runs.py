@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from evenflow.contracts import limits
-from evenflow.contracts.rest.record import INT32, HistoryEntry, Instant, Name, Record, Request, RunWord, TaskWord
+from evenflow.contracts.rest.record import HistoryEntry, Instant, Name, Record, Request, RunWord, TaskWord
+from evenflow.core import limits
+from evenflow.core.limits import INT32_MAX
 from evenflow.core.operations import Only
 
 Note = Annotated[str, StringConstraints(min_length=1, max_length=limits.NOTE)]
@@ -18,7 +19,7 @@ class RunRequest(Request):
     run_id: Name | None = Field(default=None, description="Made from the time when absent.")
     params: dict[str, Any] = Field(default={})
     logical_date: Instant | None = Field(default=None, description="A DAG has at most one run of each.")
-    priority: int = Field(default=0, ge=-INT32, le=INT32, description="Runs of a higher one go first.")
+    priority: int = Field(default=0, ge=-INT32_MAX, le=INT32_MAX, description="Runs of a higher one go first.")
     note: Note | None = None
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from evenflow.contracts import limits
-from evenflow.contracts.rest.record import INT32, Record, Request, ServiceKindWord, ServiceWord
+from evenflow.contracts.rest.record import Record, Request, ServiceKindWord, ServiceWord
+from evenflow.core import limits
+from evenflow.core.limits import INT32_MAX
 from evenflow.core.service_states import ServiceState
 
 
@@ -24,7 +25,7 @@ class Pool(Record):
 
 
 class PoolChange(Request):
-    slots: int = Field(ge=0, le=INT32)
+    slots: int = Field(ge=0, le=INT32_MAX)
     description: str | None = Field(default=None, max_length=1_000, description="As it is when absent.")
     policy: str | None = Field(default=None, max_length=50, description="As it is when absent; `backfill` for a new pool.")
     while_deferred: str | None = Field(default=None, max_length=50, description="As it is when absent; `hold` for a new pool.")
@@ -79,4 +80,4 @@ class ObjectStanding(StandingObject):
 
 class StandingChange(Request):
     state: ServiceState
-    within_s: float | None = Field(default=None, gt=0, le=limits.DRAIN, description="How long a drain waits at most.")
+    within_s: float | None = Field(default=None, gt=0, le=limits.MAX_DRAIN_S, description="How long a drain waits at most.")

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenflow.core.limits import MAX_DATA_BYTES, MAX_DATA_FILES
 from evenflow.errors import DagError
-from evenflow.sdk.limits import MAX_DATA_BYTES, MAX_DATA_FILES
 from evenflow.sdk.templating.templates import is_template, texts
 
 if TYPE_CHECKING:

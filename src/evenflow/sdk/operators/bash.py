@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.errors import BadArgument, CommandFailed, TaskSkipped, XComTooLarge
-from evenflow.sdk.limits import MAX_INLINE_XCOM
 from evenflow.sdk.operator import BaseOperator, PythonOperator
 from evenflow.sdk.options import TaskOptions
 from evenflow.sdk.references import Reference

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evenflow.core.limits import MAX_XCOM_BYTES
 from evenflow.errors import IsolatedTaskFailed, TaskSkipped, XComError
 from evenflow.sdk import xcom
-from evenflow.sdk.limits import MAX_XCOM_BYTES
 from evenflow.sdk.operators import isolated_child
 
 CHILD = Path(isolated_child.__file__)

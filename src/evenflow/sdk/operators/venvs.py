@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from evenflow.core.limits import MAX_VENVS_BYTES
 from evenflow.errors import IsolatedTaskFailed
-from evenflow.sdk.limits import MAX_VENVS_BYTES
 from evenflow.sdk.operators.isolated import own_environment
 
 FOLDER = "EVENFLOW_VENV_DIR"

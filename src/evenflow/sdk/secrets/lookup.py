@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
 from evenflow.core.likeness import did_you_mean, few
+from evenflow.core.limits import MAX_SECRET_BYTES
 
 Kind = Literal["connection", "variable"]
 CONNECTION: Kind = "connection"
@@ -21,7 +22,6 @@ VARIABLE: Kind = "variable"
 ENV_PREFIXES: dict[Kind, str] = {CONNECTION: "EVENFLOW_CONN_", VARIABLE: "EVENFLOW_VAR_"}
 DIRECTORY = "EVENFLOW_SECRETS_DIR"  # holds connections/<id> and variables/<key>, as Kubernetes mounts secrets
 FOLDERS: dict[Kind, str] = {CONNECTION: "connections", VARIABLE: "variables"}
-MAX_FILE_BYTES = 64 * 1024  # as a value in the database
 
 
 class Outside(Protocol):
@@ -142,6 +142,6 @@ def _in_file(kind: Kind, name: str, environ: Mapping[str, str]) -> str | None:
         return None
     try:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
-            return file.read(MAX_FILE_BYTES).removesuffix("\n")
+            return file.read(MAX_SECRET_BYTES).removesuffix("\n")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return None

@@ -21,7 +21,6 @@ MIN_LINE_LENGTH = 12  # of a line of a value with several, e.g. a private key th
 MAX_SECRETS = 200  # of one answer
 MAX_FORMS = 4_000  # in all that one try knows: they are searched for at once, and kept in memory
 MAX_FORM_BYTES = 1024 * 1024  # of all of these: what they are searched with takes some sixty times as much
-MAX_SECRET_CHARS = 65_536  # of one: what a connection or variable may have
 MAX_TAIL = 4_096  # bytes that wait for the rest of a secret; longer ones are keys of several lines, each masked by itself
 
 _URL_SAFE = str.maketrans("+/", "-_")

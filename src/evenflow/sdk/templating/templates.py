@@ -15,9 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from evenflow.core.limits import MAX_FIELD_CHARS, MAX_LINE_SHOWN, MAX_RENDERED_CHARS, MAX_TEMPLATE_BYTES
 from evenflow.errors import ConnectionNotFound, TemplateError, VariableNotFound, XComError
 from evenflow.sdk.context import meant_entry
-from evenflow.sdk.limits import MAX_FIELD_CHARS, MAX_LINE_SHOWN, MAX_RENDERED_CHARS, MAX_TEMPLATE_BYTES
 from evenflow.sdk.xcomarg import Reference
 
 if TYPE_CHECKING:

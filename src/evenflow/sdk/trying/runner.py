@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
+from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import BadArgument, EvenflowError, TaskDeferred, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
 from evenflow.sdk import xcom
@@ -19,7 +20,6 @@ from evenflow.sdk.context import Context, DagRun, TaskInstance, current, make_co
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.deferring import CLEAN_UP, Returned, deferral_of
 from evenflow.sdk.expansion import ExpandedInputs
-from evenflow.sdk.limits import MAX_REASON_CHARS
 from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.operator import BaseOperator
 from evenflow.sdk.operators.branching import task_indexes
@@ -384,7 +384,7 @@ def _reason(error: BaseException) -> str:
 def _bounded(reason: str) -> str:
     """At most 2,000 characters; NUL, which PostgreSQL's text cannot hold, and lone surrogates are shown as escapes."""
     shown = reason.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
-    return shown if len(shown) <= MAX_REASON_CHARS else shown[: MAX_REASON_CHARS - 3] + "..."
+    return shown if len(shown) <= MAX_REASON else shown[: MAX_REASON - 3] + "..."
 
 
 def _types(error: BaseException) -> list[str]:
