@@ -11,7 +11,7 @@ import pytest
 from evenflow.api import limits
 from evenflow.api.kept import SharedReading
 from evenflow.api.service import ApiService
-from evenflow.cli import status as command
+from evenflow.cli.commands import status as command
 from evenflow.client.rest import RestClient
 from evenflow.contracts.rest.system import DatabaseStatus, Status
 from evenflow.core.service import missing_kinds

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.cli import terminal
+from evenflow.cli.output import terminal
 from evenflow.runtime.embedded import EmbeddedPostgres
 from tests.cli.command_line import DAGS, CommandLine
 from tests.running import RunningEvenflow

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.cli.app import _COMMANDS, build_app, run
-from evenflow.cli.params import parse_params
-from evenflow.cli.status import _doing, _show
-from evenflow.cli.terminal import duration
+from evenflow.cli.app import build_app, run
+from evenflow.cli.commands import COMMANDS
+from evenflow.cli.commands.status import _doing, _show
+from evenflow.cli.input.params import parse_params
+from evenflow.cli.output.terminal import duration
 from evenflow.contracts.rest.system import DatabaseStatus, OutrunTry, ServiceStatus, Status
 from evenflow.errors import ParamError
 from evenflow.runtime.exits import ExitCode
@@ -30,7 +31,7 @@ NOUNS = ("dags", "runs", "tasks", "pools", "settings", "db", "tokens")
 def leaves() -> list[tuple[str, ...]]:
     app = build_app()
     found: list[tuple[str, ...]] = []
-    for name, *_ in _COMMANDS:
+    for name, *_ in COMMANDS:
         inner = [verb for verb in app[name] if not verb.startswith("-")] if name in NOUNS else []
         found += [(name, verb) for verb in inner] or [(name,)]
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.cli.dag_graph import dot_lines, mermaid_lines, tree_lines
+from evenflow.cli.output.dag_graph import dot_lines, mermaid_lines, tree_lines
 from evenflow.contracts.rest.dags import DagTask
 from tests.cli.conftest import Evenflow
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from evenflow.cli import terminal
-from evenflow.cli.plan import _show
-from evenflow.cli.reasons import print_why
+from evenflow.cli.commands.plan import _show
+from evenflow.cli.output import terminal
+from evenflow.cli.output.reasons import print_why
 from evenflow.contracts.rest import plan as planned
 from evenflow.contracts.rest import why as x
 from tests.running import RunningEvenflow, evenflow_json

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from evenflow.cli.backfill import _end
+from evenflow.cli.commands.backfill import _end
 from evenflow.core.plurals import counted
 from evenflow.errors import ParamError
 from tests.cli.command_line import CommandLine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evenflow.cli import pages
-from evenflow.cli.pages import read_pages
+from evenflow.cli import remote
+from evenflow.cli.remote import read_pages
 from evenflow.contracts.rest.record import Page
 from tests.cli.command_line import CommandLine
 
@@ -17,7 +17,7 @@ async def test_a_list_is_read_answer_by_answer(
     monkeypatch: pytest.MonkeyPatch, limit: int, asked: list[tuple[int, int]], more: bool
 ) -> None:
     """R-UX1: up to the limit, and no further."""
-    monkeypatch.setattr(pages, "PAGE", 4)
+    monkeypatch.setattr(remote, "PAGE", 4)
     requests = []
 
     async def read(limit: int, offset: int) -> Page[int]:
@@ -31,7 +31,7 @@ async def test_a_list_is_read_answer_by_answer(
 
 def test_all_tasks_of_a_run_can_be_seen(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-UX1: however many answers they take; a list that is cut says how many there are."""
-    monkeypatch.setattr(pages, "PAGE", 4)
+    monkeypatch.setattr(remote, "PAGE", 4)
     shown = cli.show("tasks", "list", "steered/unlucky", "--limit", "3")
     assert "... and 7 more; see fewer with --task or --state, or all with --limit 10" in shown
     assert "... and 6 more; see fewer with --task or --state, or all with --limit 9" in cli.show(

@@ -8,7 +8,7 @@ import json
 import pytest
 from rich.text import Text
 
-from evenflow.cli import terminal
+from evenflow.cli.output import terminal
 
 NAME = "\x1b]0;title\x1b\\\x1b[2Ja\x9b name\u202e"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.cli.up_screen import UpScreen
+from evenflow.cli.commands.up import UpScreen
 from evenflow.runtime.service_log import Line
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.runtime.settings import load_settings

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from evenflow.cli import run_lines, run_live, run_summary, run_watch, terminal
-from evenflow.cli.run_live import LiveView, StateBar, most_telling
-from evenflow.cli.run_tasks import RunSnapshot, task_rows
-from evenflow.cli.run_watch import watch_run
+from evenflow.cli.output import terminal
+from evenflow.cli.run import lines, live, summary, watch
+from evenflow.cli.run.live import LiveView, StateBar, most_telling
+from evenflow.cli.run.rows import RunSnapshot, task_rows
+from evenflow.cli.run.watch import watch_run
 from evenflow.client.rest import LogText
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import RunDetail, TryProgress
@@ -87,10 +88,10 @@ class Script:
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     console = Console(file=io.StringIO(), width=120, highlight=False)
-    for module in (terminal, run_live, run_summary, run_watch):
+    for module in (terminal, live, summary, watch):
         monkeypatch.setattr(module, "output", console)
-    monkeypatch.setattr(run_watch, "POLL_S", 0.001)
-    monkeypatch.setattr(run_lines.time, "strftime", lambda _: "12:00:00")
+    monkeypatch.setattr(watch, "POLL_S", 0.001)
+    monkeypatch.setattr(lines.time, "strftime", lambda _: "12:00:00")
     return console.file.getvalue
 
 
@@ -189,7 +190,7 @@ async def test_an_api_that_restarts_is_waited_for(screen: Callable[[], str]) -> 
 
 
 async def test_an_api_that_stays_away(screen: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_watch, "AWAY_S", 0.01)
+    monkeypatch.setattr(watch, "AWAY_S", 0.01)
     with pytest.raises(ApiUnavailable):
         await watch_run(Script(ApiUnavailable("gone")), "census", "manual__1", interrupt="leave")
 
@@ -233,7 +234,7 @@ def test_the_bar_is_as_wide_as_it_should_be(counts: dict[str, int]) -> None:
 
 def test_the_live_view_fits_the_screen_and_shows_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(file=io.StringIO(), width=100, height=20, force_terminal=True, color_system=None)
-    monkeypatch.setattr(run_live, "output", console)
+    monkeypatch.setattr(live, "output", console)
     view = LiveView()
     progress = [TryProgress(task_id="t7", map_index=-1, at=NOW, label="stage 3: count", done=12, total=200, detail={})]
     states = ["success"] * 6 + ["failed", "running"] + ["none"] * 40

@@ -14,8 +14,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from evenflow.api.rest.app import described_rest
-from evenflow.cli.reasons import print_why
-from evenflow.cli.terminal import in_order, print_json
+from evenflow.cli.output.reasons import print_why
+from evenflow.cli.output.terminal import in_order, print_json
 from evenflow.contracts.rest import why
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import RunDetail, RunName

@@ -23,7 +23,7 @@ DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
 # Functions that read or print the time of the machine's zone, unless they are given a zone.
 LOCAL = {"localtime", "mktime", "ctime", "asctime", "tzset", "today", "fromtimestamp", "utcnow", "utcfromtimestamp"}
 FOR_PEOPLE = {  # who shows or reads times as people have them, and decides nothing by them
-    "evenflow.cli.terminal": "shows times in the zone of whoever looks",
+    "evenflow.cli.output.terminal": "shows times in the zone of whoever looks",
 }
 
 

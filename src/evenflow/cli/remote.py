@@ -1,16 +1,21 @@
-"""The API that commands talk to: where it is, and with which token."""
+"""The API that commands talk to: where it is, with which token, and lists that are longer than one of its answers."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from evenflow.client.rest import RestClient
+from evenflow.contracts import rest
 from evenflow.errors import SettingsError
 from evenflow.runtime import presence
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.wire.tls import is_loopback
+
+T = TypeVar("T")
+PAGE = 1_000  # rows of one answer at most
 
 
 @asynccontextmanager
@@ -47,3 +52,13 @@ def find_token(settings: Settings) -> str:
             f"There is no token to show the API: {settings.operator_token_file} does not exist (evenflow up makes it). "
             "Start Evenflow (evenflow up), or set EVENFLOW_TOKEN and EVENFLOW_API_URL."
         ) from None
+
+
+async def read_pages(read: Callable[[int, int], Awaitable[rest.record.Page[T]]], limit: int) -> rest.record.Page[T]:
+    """The first ``limit`` items, however many answers they take; ``read`` is given a limit and an offset."""
+    page = await read(min(limit, PAGE), 0)
+    items, more = page.items, page.more
+    while more and len(items) < limit:
+        page = await read(min(limit - len(items), PAGE), len(items))
+        items, more = items + page.items, page.more
+    return page.model_copy(update={"items": items, "limit": limit, "offset": 0, "more": more})

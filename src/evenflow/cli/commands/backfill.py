@@ -1,0 +1,165 @@
+"""``evenflow backfill``."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from evenflow.cli.input.params import Conf, Params, parse_params, refuse_undeclared
+from evenflow.cli.output.terminal import Json, local_date, local_time, print_json, print_table, say, state_text
+from evenflow.cli.remote import PAGE, remote
+from evenflow.contracts import rest
+from evenflow.core.plurals import counted
+from evenflow.errors import ParamError
+
+app = App(name="backfill")
+
+
+@app.command
+async def create(
+    dag_id: str,
+    /,
+    *,
+    from_: Annotated[datetime, Parameter(name="--from", help="The first logical date; UTC unless it has an offset.")],
+    to: Annotated[str, Parameter(help="The last one, included; of a date without a time all of that day.")],
+    dry_run: Annotated[bool, Parameter(negative=(), help="Only say which runs would be made.")] = False,
+    reverse: Annotated[bool, Parameter(negative=(), help="The newest date first.")] = False,
+    max_active_runs: Annotated[int, Parameter(help="Of its runs, how many at once.")] = 10,
+    reprocess: Annotated[
+        Literal["none", "failed", "completed"], Parameter(help="Which dates that have a run already run again.")
+    ] = "none",
+    priority: Annotated[int, Parameter(help="Of its runs; scheduled ones have 0.")] = -1,
+    param: Params = None,
+    conf: Conf = None,
+    json: Json = False,
+) -> None:
+    """Make a run for every date of the schedule from --from to --to that has none."""
+    request = {
+        "from_date": _aware(from_),
+        "to_date": _end(to),
+        "reverse": reverse,
+        "reprocess": reprocess,
+        "max_active_runs": max_active_runs,
+        "params": parse_params(param, conf),
+        "priority": priority,
+        "dry_run": dry_run,
+    }
+    async with remote() as client:
+        if param:
+            refuse_undeclared(param, dag_id, [each.name for each in (await client.get_dag(dag_id)).params])
+        plan = await client.create_backfill(dag_id, request)
+    if json:
+        print_json(plan)
+        return
+    wanted = sum(run.passed_over is None for run in plan.runs)
+    if dry_run:
+        _print_dates(plan.runs)
+        say(f"{wanted} of {counted(len(plan.runs), 'date')} would get a run. To make them, leave --dry-run out.")
+    else:
+        runs = counted(wanted, "run")
+        say(f"Backfill {plan.backfill_id} makes {runs}. To see how far it is: evenflow backfill show {plan.backfill_id}")
+
+
+@app.command(name="list")
+async def list_(dag_id: Annotated[str | None, Parameter(help="Of this DAG.")] = None, /, *, json: Json = False) -> None:
+    """Backfills, the newest first."""
+    async with remote() as client:
+        page = await client.list_backfills(dag_id=dag_id)
+    if json:
+        print_json({"backfills": page.items, "more": page.more})
+        return
+    columns = ("#backfill", "DAG", "from", "to", "", "#runs", "#waiting", "#active", "#success", "#failed", "#passed over")
+    rows = (
+        (
+            b.backfill_id,
+            b.dag_id,
+            local_time(b.from_date),
+            local_time(b.to_date),
+            _standing(b),
+            b.total,
+            b.waiting,
+            b.active,
+            b.success,
+            b.failed,
+            b.passed_over,
+        )
+        for b in page.items
+    )
+    print_table(columns, rows, empty="No backfills. To make one: evenflow backfill create <dag_id> --from DATE --to DATE")
+
+
+@app.command
+async def show(backfill_id: int, /, *, json: Json = False) -> None:
+    """A backfill, its dates and their runs."""
+    async with remote() as client:
+        backfill = await client.get_backfill(backfill_id)
+        page = await client.list_backfill_runs(backfill_id, limit=PAGE)
+    if json:
+        print_json({"backfill": backfill, "runs": page.items, "more": page.more})
+        return
+    say(f"Backfill {backfill_id} of {backfill.dag_id} is {_standing(backfill)}", "bold")
+    done = backfill.success + backfill.failed
+    runs = backfill.total - backfill.passed_over
+    ended = f"{done} of {counted(runs, 'run')} {'has' if runs == 1 else 'have'} ended"
+    say(f"  {ended}, {backfill.failed} of them failed; {backfill.active} active")
+    say(f"  at most {backfill.max_active_runs} at once, priority {backfill.priority}, by {backfill.created_by}")
+    _print_dates(page.items)
+
+
+@app.command
+async def pause(backfill_id: int, /, *, json: Json = False) -> None:
+    """Make no more runs for now. Those that were made go on."""
+    await _set_paused(backfill_id, True, json)
+
+
+@app.command
+async def resume(backfill_id: int, /, *, json: Json = False) -> None:
+    """Let a backfill go on."""
+    await _set_paused(backfill_id, False, json)
+
+
+@app.command
+async def cancel(backfill_id: int, /, *, json: Json = False) -> None:
+    """Make no more runs, and cancel those that have not begun. Those that run go on."""
+    async with remote() as client:
+        backfill = await client.cancel_backfill(backfill_id)
+    if json:
+        print_json(backfill)
+    else:
+        say(f"Backfill {backfill_id} is over; {backfill.active} of its runs go on or are being cancelled")
+
+
+async def _set_paused(backfill_id: int, is_paused: bool, json: bool) -> None:
+    async with remote() as client:
+        backfill = await client.pause_backfill(backfill_id, is_paused)
+    if json:
+        print_json(backfill)
+    else:
+        say(f"Backfill {backfill_id} is {_standing(backfill)}")
+
+
+def _standing(backfill: rest.backfills.Backfill) -> str:
+    if backfill.cancelled_by is not None:
+        return f"cancelled by {backfill.cancelled_by}"
+    return "over" if backfill.ended_at else "paused" if backfill.is_paused else "active"
+
+
+def _print_dates(dates: list[rest.backfills.BackfillDate]) -> None:
+    rows = ((local_date(d.logical_date), d.run_id, state_text(d.state) if d.state else "", d.passed_over) for d in dates)
+    print_table(("logical date", "run", "state", "passed over"), rows, empty="No dates.")
+
+
+def _end(text: str) -> datetime:
+    """The last moment that is meant: of a day its end, as cron and presets may have many dates in it."""
+    try:
+        if len(text) <= len("2026-01-31"):
+            return datetime.combine(date.fromisoformat(text), time.max, UTC)
+        return _aware(datetime.fromisoformat(text))
+    except ValueError:
+        raise ParamError(f"--to {text!r} is no date. Type for example: --to 2026-01-31, or --to 2026-01-31T06:00+00:00") from None
+
+
+def _aware(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

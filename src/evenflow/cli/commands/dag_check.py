@@ -1,0 +1,92 @@
+"""``evenflow dags check``: for CI and before a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from evenflow.cli.output.terminal import Json, print_json, say
+from evenflow.errors import DagNotFound
+from evenflow.runtime.exits import ExitCode
+from evenflow.runtime.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from evenflow.processor.checking import Checked, CheckedFile
+
+
+async def check(
+    paths: Annotated[
+        tuple[Path, ...], Parameter(help="DAG files and folders of them; the folders of the settings when absent.")
+    ] = (),
+    /,
+    *,
+    strict: Annotated[bool, Parameter(negative=(), help="Warnings count as errors.")] = False,
+    json: Json = False,
+) -> int:
+    """Load DAG files as a processor would, without a database, and report what is wrong, each with its place.
+
+    Exit code 1 when there is an error. A file below the DAG folder of the settings imports its modules from there, any other
+    from its own folder.
+    """
+    from evenflow.processor.checking import Diagnostic, check_files
+    from evenflow.processor.ignore import not_read
+    from evenflow.processor.parsing import ParseLimits
+
+    settings = load_settings()
+    within = ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory)
+    unread: list[Path] = []
+    checked = await check_files(list(dict.fromkeys(_files(settings, paths, unread))), within)
+    told = [Diagnostic(path, None, "warning", not_read(path)) for path in dict.fromkeys(unread)]
+    checked = replace(checked, findings=[*told, *checked.findings])
+    bad = checked.count("error") + (checked.count("warning") if strict else 0)
+    if json:
+        findings = [
+            {"path": _shown(f.path), "line": f.line, "severity": f.severity, "message": f.message, "trace": f.trace}
+            for f in checked.findings
+        ]
+        print_json({"files": checked.files, "dags": checked.dags, "findings": findings, "ok": not bad})
+    else:
+        _tell(checked)
+    return ExitCode.FAILED if bad else ExitCode.OK
+
+
+def _tell(checked: Checked) -> None:
+    for finding in checked.findings:
+        place = f"{_shown(finding.path)}:{finding.line}" if finding.line else _shown(finding.path)
+        say(f"{place}: {finding.severity}: {finding.message}", "red" if finding.severity == "error" else "yellow")
+    counts = [
+        (checked.files, "file"),
+        (len(checked.dags), "DAG"),
+        (checked.count("error"), "error"),
+        (checked.count("warning"), "warning"),
+    ]
+    say(", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts))
+
+
+def _files(settings: Settings, paths: Sequence[Path], unread: list[Path]) -> Iterator[CheckedFile]:
+    """``unread`` is told of ignore files that are Airflow's."""
+    from evenflow.processor.checking import CheckedFile
+    from evenflow.processor.folder import DagFolder
+
+    for path in paths or [Path(source.folder) for source in settings.sources if source.folder is not None]:
+        if not path.exists():
+            raise DagNotFound(f"There is no file or folder {path}.")
+        path = path.resolve()
+        home = settings.dags.resolve()
+        root = home if path.is_relative_to(home) else path if path.is_dir() else path.parent
+        if path.is_file():
+            yield CheckedFile(root, path.relative_to(root).as_posix())
+        else:
+            scan = DagFolder(root).scan()
+            unread += [root / file for file in scan.unread if (root / file).is_relative_to(path)]
+            yield from (CheckedFile(root, file) for file in scan.files if (root / file).is_relative_to(path))
+
+
+def _shown(path: Path) -> str:
+    """As somebody in the current directory would type it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,0 +1,197 @@
+"""``evenflow dags``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.text import Text
+
+from evenflow.cli.commands.dag_check import check
+from evenflow.cli.commands.dag_versions import diff, sources, tell_warnings, versions
+from evenflow.cli.commands.operations import Yes, agreed, check_that_somebody_is_there
+from evenflow.cli.commands.runs import trigger
+from evenflow.cli.output.dag_graph import dot_lines, mermaid_lines, tree_lines
+from evenflow.cli.output.terminal import Json, local_time, print_json, print_lines, print_table, say, state_text
+from evenflow.cli.remote import PAGE, read_pages, remote
+from evenflow.contracts import rest
+from evenflow.core.object_names import in_words
+from evenflow.core.plurals import counted
+from evenflow.core.service_states import ServiceState
+
+app = App(name="dags")
+for command in (check, versions, diff, sources):
+    app.command(command)
+app.command(trigger, show=False)  # as Airflow calls it; it is `evenflow runs trigger`
+
+
+@app.command(name="list")
+async def list_(
+    *,
+    retired: Annotated[bool, Parameter(negative=(), help="Also DAGs whose file is gone.")] = False,
+    limit: Annotated[int, Parameter(help="How many at most.")] = PAGE,
+    json: Json = False,
+) -> None:
+    """All DAGs, by name, and the files that cannot be read."""
+    async with remote() as client:
+        page = await read_pages(lambda limit, offset: client.list_dags(retired=retired, limit=limit, offset=offset), limit)
+        errors, warnings = await client.list_parse_errors(), await client.list_parse_warnings()
+    if json:
+        print_json({"dags": page.items, "more": page.more, "parse_errors": errors.items, "parse_warnings": warnings.items})
+        return
+    columns = ("DAG", "state", "schedule", "last run", "at", "next", "file")
+    print_table(columns, (_row(dag) for dag in page.items), empty="No DAGs yet. Put a file with one into the DAG folder.")
+    if page.more:
+        say(f"... and more; see them with --limit {2 * limit}", "bright_black")
+    for error in errors.items:
+        if error.is_read:
+            _tell_error(error)
+    for warned in warnings.items:
+        tell_warnings(warned)
+    if left := sorted({error.bundle for error in errors.items if not error.is_read}):
+        say(f"\nThere are errors, too, in what no processor reads now: {', '.join(left)}", "bright_black")
+
+
+@app.command
+async def show(
+    dag_id: str,
+    /,
+    *,
+    mermaid: Annotated[bool, Parameter(negative=(), help="Print its graph for Mermaid instead.")] = False,
+    dot: Annotated[bool, Parameter(negative=(), help="Print its graph for Graphviz instead.")] = False,
+    json: Json = False,
+) -> None:
+    """A DAG with its tasks, their graph, and its parameters."""
+    async with remote() as client:
+        dag = await client.get_dag(dag_id)
+    if json:
+        print_json(dag)
+    elif mermaid or dot:
+        print_lines(mermaid_lines(dag.tasks) if mermaid else dot_lines(dag.dag_id, dag.tasks))
+    else:
+        _show(dag)
+
+
+@app.command
+async def pause(dag_id: str, /, *, json: Json = False) -> None:
+    """Start no more tasks of this DAG. What runs goes on."""
+    await _set_paused(dag_id, True, json)
+
+
+@app.command
+async def unpause(dag_id: str, /, *, json: Json = False) -> None:
+    """Let this DAG go on."""
+    await _set_paused(dag_id, False, json)
+
+
+@app.command
+async def release(
+    dag_id: str, /, *, to: Annotated[str, Parameter(help="The bundle that is to have it.")], json: Json = False
+) -> None:
+    """Give a DAG id to another bundle. An id stays that of the bundle which had it first, for secrets may be meant for it alone."""
+    async with remote() as client:
+        dag = await client.release_dag(dag_id, to)
+    if json:
+        print_json(dag)
+    else:
+        say(f"{dag_id} is now of bundle {to}: the file there that defines it has it")
+
+
+@app.command
+async def delete(dag_id: str, /, *, yes: Yes = False, json: Json = False) -> None:
+    """Delete a DAG whose file is gone, with its versions, and its runs with their results, history and logs."""
+    if not yes:
+        check_that_somebody_is_there()
+    async with remote() as client:
+        if not yes:
+            runs = counted((await client.delete_dag(dag_id, dry_run=True)).runs, "run")
+            if not agreed(f"{dag_id} will be deleted, with {runs} and all results, history and logs.", yes=False):
+                return
+        deleted = await client.delete_dag(dag_id)
+    if json:
+        print_json(deleted)
+    else:
+        say(f"{dag_id} is deleted, with {counted(deleted.runs, 'run')}")
+
+
+def _tell_error(error: rest.dags.ParseError) -> None:
+    place = f"{error.file}, line {error.error_line}" if error.error_line else error.file
+    say(f"\n{place} (in {error.bundle}) cannot be read:", "red")
+    say("  " + error.error.strip().removeprefix(f"{place}: ").replace("\n", "\n  "))
+
+
+async def _set_paused(dag_id: str, is_paused: bool, json: bool) -> None:
+    async with remote() as client:
+        dag = await client.set_paused(dag_id, is_paused)
+    if json:
+        print_json(dag)
+    elif is_paused:
+        say(f"{dag_id} is paused; what runs goes on")
+    else:
+        say(f"{dag_id} is active" + (f"; its next run is at {local_time(dag.next_run_at)}" if dag.next_run_at else ""))
+
+
+def _row(dag: rest.dags.DagSummary) -> tuple[object, ...]:
+    name = Text(dag.dag_id, style="bold")
+    if dag.display_name != dag.dag_id:
+        name.append(f"  {dag.display_name}", style="not bold")
+    last = state_text(dag.last_run_state) if dag.last_run_state else Text("never", style="bright_black")
+    return name, _state(dag), _schedule(dag), last, local_time(dag.last_run_at), local_time(dag.next_run_at), dag.file
+
+
+def _state(dag: rest.dags.DagSummary) -> Text:
+    if not dag.is_active:
+        return Text("gone", style="bright_black")
+    standing = in_words(dag.service_state)
+    return Text(standing, style="" if standing == in_words(ServiceState.ACTIVE) else "yellow")
+
+
+def _schedule(dag: rest.dags.DagSummary) -> Text:
+    if dag.schedule is None:
+        return Text("by hand", style="bright_black")
+    return Text(dag.schedule if dag.timezone in (None, "UTC") else f"{dag.schedule} {dag.timezone}")
+
+
+def _at_most(limit: int | None, noun: str) -> str:
+    return f"any number of {noun}s" if limit is None else counted(limit, noun)
+
+
+def _show(dag: rest.dags.DagDetail) -> None:
+    say(dag.dag_id if dag.display_name == dag.dag_id else f"{dag.dag_id}  {dag.display_name}", "bold")
+    for text in filter(None, (dag.description, dag.doc.strip())):
+        say(text)
+    facts = {
+        "file": f"{dag.file} in {dag.bundle}, version {dag.version_number} of {local_time(dag.updated_at)}",
+        "schedule": _schedule(dag).plain + (f", next at {local_time(dag.next_run_at)}" if dag.next_run_at else ""),
+        "state": in_words(dag.service_state) + (f": {dag.paused_reason}" if dag.paused_reason else ""),
+        "limits": f"{_at_most(dag.max_active_runs, 'run')}, {_at_most(dag.max_active_tasks, 'task')} of each at once",
+        "last run": f"{dag.last_run_id} ({dag.last_run_state})" if dag.last_run_id else "never",
+        "owner, tags": ", ".join(filter(None, (dag.owner, *dag.tags))) or "none",
+        **{f"find {owner}": link for owner, link in dag.owner_links.items()},
+    }
+    say("")
+    for name, value in facts.items():
+        say(f"  {name:<12} {value}")
+    if dag.params:
+        say("")
+        params = (
+            (p.name, "required" if p.required else p.default, p.json_schema.get("type", ""), p.description) for p in dag.params
+        )
+        print_table(("parameter", "default", "type", "description"), params, empty="")
+    say("")
+    tasks = (
+        (
+            f"{t.task_id}{' []' if t.mapped else ''}" + (f"  {t.display_name}" if t.display_name != t.task_id else ""),
+            t.operator,
+            ", ".join(t.upstream),
+            t.trigger_rule,
+            t.pool,
+            t.priority_weight,
+            t.retries,
+        )
+        for t in dag.tasks
+    )
+    print_table(("task", "kind", "after", "rule", "pool", "#priority", "#retries"), tasks, empty="It has no tasks.")
+    say("")
+    for line in tree_lines(dag.tasks):
+        say(f"  {line}")

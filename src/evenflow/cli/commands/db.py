@@ -1,0 +1,257 @@
+"""``evenflow db``: the database, the embedded one or yours."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import psycopg
+from cyclopts import App, Parameter
+from psycopg import conninfo
+from rich.text import Text
+
+from evenflow.cli.output.terminal import Json, errors, local_time, print_json, say
+from evenflow.errors import EvenflowError, SettingsError
+from evenflow.runtime.database import reach_database
+from evenflow.runtime.embedded import EmbeddedPostgres
+from evenflow.runtime.embedded.programs import wheel_programs
+from evenflow.runtime.exits import ExitCode
+from evenflow.runtime.home import prepare_home
+from evenflow.runtime.settings import Settings, load_settings
+from evenflow.store.connect import UNBOUNDED, connect, redacted
+from evenflow.store.events import record
+from evenflow.store.incarnation import begin_incarnation
+from evenflow.store.migrate import Migration, Steps, read_schema
+from evenflow.store.migrate import check as check_schema
+from evenflow.store.migrate import migrate as migrate_schema
+
+app = App(name="db")
+
+
+@app.command
+def migrate(
+    *,
+    contract: Annotated[bool, Parameter(negative=(), help="Also what programs of older releases do not survive.")] = False,
+    json: Json = False,
+) -> None:
+    """Bring the database to the schema that this Evenflow needs. Harmless when it is there already, and while everything runs.
+
+    What takes something away from older releases is left until `--contract` asks for it, when none of their services runs any more.
+    """
+    with _reach(load_settings()) as url, connect(url, name="migrate", timeouts=UNBOUNDED) as conn:
+        applied, left = migrate_schema(conn, Steps.CONTRACT if contract else Steps.EXPAND)
+        version = read_schema(conn).version
+    if json:
+        print_json({"applied": _steps(applied), "left": _steps(left), "version": version})
+        return
+    for step in applied:
+        say(f"applied {step.version:04} {step.name}")
+    if not applied:
+        say(f"nothing to do, the schema is at version {version}")
+    if left:
+        say(f"left for later: {', '.join(map(str, left))}. When no older service runs, type: evenflow db migrate --contract")
+
+
+def _steps(migrations: Sequence[Migration]) -> list[dict[str, Any]]:
+    return [{"version": step.version, "name": step.name} for step in migrations]
+
+
+@app.command
+def check(*, json: Json = False) -> None:
+    """Tell whether the database answers and has the schema that this Evenflow needs."""
+    with _reach(load_settings()) as url, connect(url, name="check") as conn:
+        check_schema(conn)
+        version = read_schema(conn).version
+        server = conn.info.parameter_status("server_version")
+    if json:
+        print_json({"url": redacted(url), "server": server, "version": version})
+    else:
+        say(f"{redacted(url)}: PostgreSQL {server}, schema version {version}, fine")
+
+
+@app.command
+def start(*, json: Json = False) -> None:
+    """Start the embedded server, and keep it running until `evenflow db stop`."""
+    server = _embedded()
+    prepare_home(server.home)
+    url = server.start(keep=True)
+    if json:
+        print_json({"url": url})
+    else:
+        say(f"the embedded PostgreSQL runs until you type: evenflow db stop. Its files: {server.cluster}")
+
+
+@app.command
+def stop(*, json: Json = False) -> None:
+    """Stop the embedded server, whoever uses it."""
+    stopped = _embedded().stop()
+    if json:
+        print_json({"stopped": stopped})
+    else:
+        say("the embedded PostgreSQL is stopped" if stopped else "the embedded PostgreSQL does not run")
+
+
+@app.command
+def url(*, json: Json = False) -> None:
+    """Print the URL of the database, with its password, for other programs."""
+    settings = load_settings()
+    text = settings.own_database_url or _embedded(settings).url()
+    if json:
+        print_json({"url": text})
+    else:
+        say(text)
+
+
+@app.command
+def psql(*arguments: str) -> int:
+    """Open the database with psql, which gets all further arguments (after `--`)."""
+    with _reach(load_settings()) as url:
+        _tell(url, "db.psql")
+        return _psql(url, arguments)
+
+
+@app.command
+def dump(
+    file: Annotated[Path, Parameter(help="Where to write it: PostgreSQL's custom format, compressed.")],
+    /,
+    *,
+    replace: Annotated[bool, Parameter(negative=(), help="Replace a file that is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Write the whole database, as it is at this moment, to a file. Nothing has to stop for it, but turns of schedulers get longer
+    the longer it takes.
+
+    Connections and variables stay sealed, and the keys are not in it: save secrets.key of an API host, or EVENFLOW_SECRET_KEYS,
+    too. Nor are logs and large results, which are files beside the database. Nor are the keys of tokens.
+    """
+    from evenflow.runtime import dump as dumping
+
+    dumping.check_target(file, replace=replace)
+    if not json:
+        say(
+            "Until this is done the server keeps all rows that are deleted meanwhile, and turns of schedulers, which pass some of "
+            "them, get longer. Where that takes minutes, dump a standby without hot_standby_feedback.",
+            "yellow",
+        )
+    with _reach(load_settings()) as url, _progress("dumping") as progress:
+        _tell(url, "db.dump")
+        done = dumping.dump(url, file, replace=replace, progress=progress)
+    if json:
+        print_json({"file": str(done.file), "bytes": done.size, "at": done.at})
+        return
+    say(f"{done.file} ({done.size:,} bytes) is the database at {local_time(done.at)}")
+    say(
+        "Not in it: the keys of sealed values (secrets.key of an API host), logs, large results, tokens. Save the first three, too."
+    )
+
+
+@app.command
+def restore(
+    file: Annotated[Path, Parameter(help="What `evenflow db dump` has written.")],
+    /,
+    *,
+    replace: Annotated[bool, Parameter(negative=(), help="Delete what is in the database.")] = False,
+    json: Json = False,
+) -> None:
+    """Put a dump in place of the database, all of it or nothing. Schedulers and API servers have to be stopped.
+
+    What happened after the dump is forgotten. Workers from before are refused and kill what they run; what was in flight at the
+    moment of the dump is sent again. Tokens and their keys stay those of the database that is replaced.
+    """
+    from evenflow.api.keys import key_problem
+    from evenflow.runtime import dump as dumping
+    from evenflow.runtime.keys import vault_of
+    from evenflow.store.sealed import find_canary
+
+    settings = load_settings()
+    with _reach(settings) as url:
+        with _progress("restoring") as progress:
+            done = dumping.restore(url, file, replace=replace, by=_actor(), progress=progress)
+        with connect(url, name="check") as conn:
+            canary = find_canary(conn)
+    problem = None if canary is None else key_problem(canary, vault_of(settings))
+    if json:
+        print_json(
+            {"schema": done.schema_version, "migrated": done.migrated, "tokens_kept": done.tokens_kept, "key_problem": problem}
+        )
+        return
+    say(f"{file} is restored; services from before are let in no more")
+    if not done.tokens_kept:
+        say(
+            "There are no tokens: make new ones for workers, processors and people (evenflow tokens create), or type `evenflow up`."
+        )
+    if problem is not None:
+        say(f"{problem}.")
+
+
+@app.command
+def fence(*, json: Json = False) -> None:
+    """Say that the database was set back in a way that does not show, as by a snapshot of a disk that was put back.
+
+    As after `evenflow db restore`, no service and no try from before is let in, and what is in flight is sent again. Best before
+    services start; API servers that run begin anew. A standby that takes over and point-in-time recovery are noticed without this.
+    """
+    with _reach(load_settings()) as url, connect(url, name="fence") as conn:
+        check_schema(conn)
+        with conn.transaction():
+            incarnation = begin_incarnation(conn, reason="fenced", by=getpass.getuser())
+            record(conn, _actor(), "db.fence", "database")
+    if json:
+        print_json({"incarnation": incarnation})
+    else:
+        say("services from before are let in no more, and what was in flight is sent again")
+
+
+def _tell(url: str, action: str) -> None:
+    """Before it is done. A database that is broken, or a standby, may still be looked at."""
+    try:
+        with connect(url, name="events") as conn:
+            record(conn, _actor(), action, "database")
+    except (EvenflowError, psycopg.Error) as error:
+        errors.print(Text(f"events do not tell of this: {error}", style="yellow"))
+
+
+def _actor() -> str:
+    return f"{getpass.getuser()} on {socket.gethostname()}"
+
+
+@contextmanager
+def _progress(doing: str) -> Iterator[Callable[[str], None]]:
+    """Tells people which table is in hand."""
+    with errors.status(doing) as status:
+        yield lambda table: status.update(f"{doing} {table}")
+
+
+def _psql(url: str, arguments: tuple[str, ...]) -> int:
+    # The password goes through the environment: arguments are there for everyone to see.
+    parts = conninfo.conninfo_to_dict(url)
+    password = str(parts.pop("password", ""))
+    program = shutil.which("psql") or str(wheel_programs() / "psql")
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for psql
+    try:
+        command = [program, conninfo.make_conninfo("", **parts), *arguments]
+        done = subprocess.run(command, env={**os.environ, "PGPASSWORD": password}, check=False, restore_signals=True)
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+    return ExitCode.OK if done.returncode == 0 else ExitCode.USAGE
+
+
+def _reach(settings: Settings) -> AbstractContextManager[str]:
+    return reach_database(settings.own_database_url, settings.home)
+
+
+def _embedded(settings: Settings | None = None) -> EmbeddedPostgres:
+    settings = settings or load_settings()
+    if settings.own_database_url:
+        raise SettingsError(
+            f"The database is {redacted(settings.own_database_url)}, not the embedded one. Unset EVENFLOW_DATABASE_URL to use that."
+        )
+    return EmbeddedPostgres(settings.home)

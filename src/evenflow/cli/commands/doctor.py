@@ -1,0 +1,48 @@
+"""``evenflow doctor``: is everything there, and if not, what to type."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from rich.text import Text
+
+from evenflow.cli.output.terminal import Json, output, print_json
+from evenflow.runtime.diagnosis import Diagnosis, Severity, diagnose
+from evenflow.runtime.exits import ExitCode
+from evenflow.runtime.settings import load_settings
+
+_MARKS = {Severity.OK: ("✓", "green"), Severity.WARN: ("!", "yellow"), Severity.FAIL: ("✗", "bold red")}
+
+
+def doctor(*, json: Json = False) -> int:
+    """Check everything that Evenflow needs, and say how to cure what is wrong. Exit code 3 when something fails."""
+    findings: list[Diagnosis] = []
+    settings = load_settings()
+    for finding in diagnose(settings):
+        findings.append(finding)
+        if not json:
+            _show(finding)
+    failed = sum(finding.verdict is Severity.FAIL for finding in findings)
+    warned = sum(finding.verdict is Severity.WARN for finding in findings)
+    if json:
+        print_json({"findings": [asdict(finding) for finding in findings], "failed": failed, "warned": warned})
+    else:
+        output.print()
+        output.print(_summary(failed, warned))
+    return ExitCode.UNREACHABLE if failed else ExitCode.OK
+
+
+def _show(finding: Diagnosis) -> None:
+    mark, style = _MARKS[finding.verdict]
+    output.print(Text.assemble((f"{mark} ", style), (f"{finding.what:<14}", "bold"), finding.found), soft_wrap=True)
+    if finding.cure:
+        for line in finding.cure.splitlines():
+            output.print(Text(f"{'':<16}{line}", style=style.removeprefix("bold ")), soft_wrap=True)
+
+
+def _summary(failed: int, warned: int) -> Text:
+    if failed:
+        return Text(f"{failed} of these must be cured before Evenflow works.", style="bold red")
+    if warned:
+        return Text("Evenflow works; look at what is marked with !", style="yellow")
+    return Text("Everything is fine.", style="green")

@@ -1,0 +1,125 @@
+"""``evenflow events``: who changed, asked or was refused what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from evenflow.cli.output.terminal import Json, detail_text, local_time, print_json, print_table, say
+from evenflow.cli.remote import remote
+from evenflow.core.plurals import counted
+from evenflow.errors import BadValue
+from evenflow.runtime.exits import ExitCode
+
+if TYPE_CHECKING:
+    from evenflow.store.rows import Conn
+
+app = App(name="events")
+
+
+@app.default
+async def events(
+    name: Annotated[str | None, Parameter(help="Only of this DAG and its runs, connection, pool, ...")] = None,
+    /,
+    *,
+    actor: Annotated[str | None, Parameter(help="Only what this operator did.")] = None,
+    action: Annotated[str | None, Parameter(help="Only this, e.g. pool.set, or all of a kind, e.g. pool.")] = None,
+    limit: int = 50,
+    offset: int = 0,
+    json: Json = False,
+) -> None:
+    """Who changed what, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets.
+
+    Also which DAGs asked for which secrets (a row a day), services that registered, and requests that were refused (a row a
+    minute).
+    """
+    async with remote() as client:
+        page = await client.list_changes(name, actor=actor, action=action, limit=limit, offset=offset)
+    if json:
+        print_json({"events": page.items})
+        return
+    rows = (
+        (
+            local_time(e.last_at or e.at),
+            e.actor,
+            e.action,
+            e.object,
+            e.times,
+            e.token_id,
+            e.address,
+            detail_text(e.detail),
+        )
+        for e in page.items
+    )
+    print_table(("at", "by", "action", "of", "#times", "#token", "from", "detail"), rows, empty="No events.")
+
+
+@app.command
+def export(
+    file: Annotated[Path, Parameter(help="Where they are kept; made when it is not there.")],
+    /,
+    *,
+    json: Json = False,
+) -> None:
+    """Append to a file what has happened since its last line: all events, a line of JSON each. Needs the database.
+
+    Each line is chained to the one before it; the value of the last one is told, to be noted elsewhere. `evenflow events verify`
+    compares. A role of PostgreSQL that may read the tables audit_event, incarnation and setting is enough.
+    """
+    from evenflow.runtime import event_file
+
+    with _database(file) as conn:
+        done = event_file.export(conn, file)
+    if json:
+        print_json(done._asdict())
+    else:
+        say(f"{counted(done.events, 'event')}; the chain is now {done.chain}")
+
+
+@app.command
+def verify(
+    file: Annotated[Path, Parameter(help="What `evenflow events export` has written.")],
+    /,
+    *,
+    chain: Annotated[str | None, Parameter(help="A value of the chain that was noted: a line must have it.")] = None,
+    json: Json = False,
+) -> int:
+    """Compare such a file with the database. Exit code 1 when an event was changed, put in or taken away, here or there."""
+    from evenflow.runtime import event_file
+
+    with _database(file) as conn:
+        found = event_file.compare(conn, file, noted=chain)
+    if json:
+        print_json(asdict(found))
+    else:
+        print_table(("what", "of", "how"), found.wrong, empty="All are as they were exported.")
+        aged = f", {found.aged:,} were deleted when they were {found.kept_days} days old" if found.aged else ""
+        say(f"{counted(found.events, 'event')}, {found.newer:,} newer in the database{aged}; the chain ends with {found.chain}")
+    return ExitCode.FAILED if found.wrong else ExitCode.OK
+
+
+@contextmanager
+def _database(file: Path) -> Iterator[Conn]:
+    """Also says what is wrong with either."""
+    from psycopg.errors import InsufficientPrivilege
+
+    from evenflow.runtime.database import reach_database
+    from evenflow.runtime.settings import load_settings
+    from evenflow.store.connect import connect
+
+    settings = load_settings()
+    with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="events") as conn:
+        try:
+            yield conn
+        except OSError as error:
+            raise BadValue(f"{file}: {error.strerror}. Name one that `evenflow events export` has written, or may write.") from None
+        except InsufficientPrivilege as error:
+            role = conn.info.user
+            raise BadValue(
+                f"{error.diag.message_primary}. Type: grant select on audit_event, incarnation, setting to {role}"
+            ) from None

@@ -1,0 +1,343 @@
+"""``evenflow runs``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from evenflow.cli.commands.operations import (
+    DryRun,
+    Future,
+    Past,
+    Yes,
+    agreed,
+    ask_and_clear,
+    ask_and_do,
+    check_that_somebody_is_there,
+)
+from evenflow.cli.input.params import Conf, Params, parse_params, refuse_undeclared
+from evenflow.cli.input.run_names import Dag, Run, named_run
+from evenflow.cli.output.terminal import (
+    Json,
+    detail_text,
+    duration,
+    local_date,
+    local_time,
+    print_json,
+    print_table,
+    say,
+    state_text,
+)
+from evenflow.cli.remote import read_pages, remote
+from evenflow.cli.run.watch import watch_run
+from evenflow.contracts import rest
+from evenflow.core.callbacks import CALLBACK_DAG
+from evenflow.core.plurals import counted
+from evenflow.core.service_states import ServiceState
+from evenflow.errors import ParamError
+
+app = App(name="runs")
+
+RunId = Annotated[str | None, Parameter(name="--run", help="Name or date of the run; the newest if left out.")]
+
+
+@app.command
+async def trigger(
+    dag_id: str,
+    /,
+    *,
+    param: Params = None,
+    conf: Conf = None,
+    run_id: Annotated[str | None, Parameter(help="Name of the run; made from the time if left out.")] = None,
+    logical_date: Annotated[
+        datetime | None, Parameter(help="ISO 8601 with offset; a DAG has one run of each. None if left out.")
+    ] = None,
+    note: Annotated[str | None, Parameter(help="What you want to remember of it.")] = None,
+    priority: Annotated[
+        int, Parameter(help="Tasks of runs with a higher one go first, whatever their own priority is; it may be negative.")
+    ] = 0,
+    json: Json = False,
+) -> None:
+    """Ask for a run and return at once. To watch it: `evenflow run`."""
+    params = parse_params(param, conf)
+    if logical_date is not None and logical_date.tzinfo is None:
+        shown = logical_date.isoformat()
+        raise ParamError(f"--logical-date {shown} has no zone. Type for example: --logical-date {shown}+00:00")
+    async with remote() as client:
+        if param:
+            refuse_undeclared(param, dag_id, [each.name for each in (await client.get_dag(dag_id)).params])
+        run = await client.trigger_run(
+            dag_id, run_id=run_id, params=params, logical_date=logical_date, priority=priority, note=note
+        )
+        dag = None if json else await client.get_dag(dag_id)
+    if json:
+        print_json(run)
+        return
+    say(f"{run.run_id} is {run.state}. To watch it: evenflow runs watch {dag_id} {run.run_id}")
+    if dag is not None and dag.is_paused:
+        say(f"The DAG is paused, so the run waits. To let it go: evenflow dags unpause {dag_id}", "yellow")
+    elif dag is not None and dag.service_state == ServiceState.DRAINING:
+        say(f"The DAG drains, so the run waits. To let it go: evenflow activate {dag_id}", "yellow")
+
+
+@app.command(name="list")
+async def list_(
+    dag_id: Annotated[str | None, Parameter(help="Of this DAG; of all if left out.")] = None,
+    /,
+    *,
+    state: Annotated[Literal["queued", "running", "success", "failed"] | None, Parameter(help="In this state.")] = None,
+    limit: Annotated[int, Parameter(help="How many at most.")] = 20,
+    json: Json = False,
+) -> None:
+    """Runs, the newest first."""
+    async with remote() as client:
+        read = partial(client.list_runs, dag_id=dag_id, state=state)
+        page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
+        if dag_id is not None and not page.items:
+            await client.get_dag(dag_id)  # which says when there is not even the DAG
+    if json:
+        print_json({"runs": page.items, "more": page.more})
+        return
+    rows = (
+        (
+            r.dag_id,
+            r.run_id,
+            state_text(r.state),
+            r.priority or "",
+            local_time(r.started_at),
+            duration(r.elapsed_s),
+            " / ".join(filter(None, (r.quarantine and f"in quarantine: {r.quarantine}", r.reason, r.note))),
+        )
+        for r in page.items
+    )
+    columns = ("DAG", "run", "state", "#priority", "started", "#took", "why / note")
+    print_table(columns, rows, empty="No runs. To make one: evenflow run <dag_id>")
+    if page.more:
+        say(f"... and more; see them with --limit {2 * limit}", "bright_black")
+
+
+@app.command
+async def show(dag: Dag, /, run_id: RunId = None, *, json: Json = False) -> None:
+    """A run, and how its tasks stand."""
+    async with remote() as client:
+        run = await client.get_run(*await named_run(client, dag, run_id))
+    if json:
+        print_json(run)
+        return
+    say(f"{run.dag_id}  {run.run_id}", "bold")
+    facts = {
+        "state": run.state + (f": {run.reason}" if run.reason else ""),
+        "quarantine": run.quarantine or "",
+        "took": f"{duration(run.elapsed_s)} from {local_time(run.started_at)}" if run.started_at else "not started",
+        "kind": f"{run.run_type}, version {run.version_number} of the DAG",
+        "priority": str(run.priority or ""),
+        "params": ", ".join(f"{name}={value!r}" for name, value in run.params.items()) or "none",
+        "cancelled by": "" if f"cancelled by {run.cancelled_by}" in (run.reason or "") else run.cancelled_by or "",
+        "logical date": local_date(run.logical_date),
+        "data": f"from {local_date(run.data_interval_start)} to {local_date(run.data_interval_end)}"
+        if run.data_interval_end
+        else "",
+        "backfill": str(run.backfill_id or ""),
+        "note": run.note or "",
+    }
+    for name, value in facts.items():
+        if value:
+            say(f"  {name:<12} {value}")
+    say("")
+    print_table(
+        ("state", "#tasks"), ((state_text(name), count) for name, count in run.tasks_by_state.items()), empty="No tasks yet."
+    )
+    for missed in run.missed_deadlines:
+        say(f"Missed its deadline {missed.name!r}, which was {local_time(missed.due_at)}.", "yellow")
+    if run.callbacks:
+        say("")
+        rows = ((c.event, _place(c), state_text(c.state), c.run_id, c.reason) for c in run.callbacks)
+        print_table(("callback", "of", "state", "run", "why"), rows, empty="")
+        say(f"To see what one printed: evenflow tasks logs {CALLBACK_DAG} callback --run {run.callbacks[-1].run_id}")
+
+
+def _place(call: rest.runs.CallbackRun) -> str:
+    if call.task_id is None:
+        return "the run"
+    index = "" if call.map_index is None else f"[{call.map_index}]"
+    return f"{call.task_id}{index}" + (f", try {call.try_number}" if call.try_number else "")
+
+
+@app.command
+async def note(
+    dag: Dag,
+    text: Annotated[str, Parameter(help='What is to be remembered; "" takes the note away. A run may be named before it.')],
+    rest: Annotated[str | None, Parameter(show=False)] = None,
+    /,
+    *,
+    run: Run = None,
+    json: Json = False,
+) -> None:
+    """Write down what is to be remembered of a run, the newest if none is named."""
+    named, text = (run, text) if rest is None else (text, rest)
+    if rest is not None and run is not None:
+        raise ParamError(f"This is one text too many: {text!r}. Put what you want to remember in quotes.")
+    async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, named)
+        if rest is None and text and text in {each.run_id for each in (await client.find_run(text)).items if each.dag_id == dag_id}:
+            raise ParamError(
+                f"{text!r} is a run. Type the text too, or '' to take its note away: evenflow runs note {dag_id}/{text} ''"
+            )
+        noted = await client.set_note(dag_id, run_id, text or None)
+    if json:
+        print_json(noted)
+    else:
+        say(f"{noted.run_id} has a note" if noted.note else f"{noted.run_id} has no note")
+
+
+@app.command
+async def watch(dag: Dag, /, run_id: RunId = None) -> int:
+    """Follow a run to its end. Ctrl-C stops watching, the run goes on. The exit code is 1 when the run failed."""
+    async with remote() as client:
+        return await watch_run(client, *await named_run(client, dag, run_id), interrupt="leave")
+
+
+@app.command
+async def cancel(
+    dag: Dag,
+    /,
+    run_id: RunId = None,
+    *,
+    every: Annotated[bool, Parameter(name="--all", negative="", help="All runs of the DAG that have not ended.")] = False,
+    state: Annotated[Literal["queued", "running"] | None, Parameter(help="With --all: only those in this state.")] = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """End a run, or all of a DAG: nothing of them starts any more, what runs is killed, then they fail. Asks before it ends all."""
+    if every:
+        await _cancel_all(dag, run_id, state, yes=yes, json=json)
+        return
+    if state is not None:
+        raise ParamError(f"--state goes with --all. Type: evenflow runs cancel {dag} --all --state {state}")
+    async with remote() as client:
+        run = await client.cancel_run(*await named_run(client, dag, run_id))
+    if json:
+        print_json(run)
+    else:
+        say(f"{run.run_id} is being cancelled")
+
+
+async def _cancel_all(dag_id: str, run_id: str | None, state: str | None, *, yes: bool, json: bool) -> None:
+    if run_id is not None or "/" in dag_id:
+        raise ParamError("--all is about a DAG. Leave the run out, or leave --all out.")
+    if not yes:
+        check_that_somebody_is_there()
+    async with remote() as client:
+        if not yes:
+            would = await client.cancel_runs(dag_id, state=state, dry_run=True)
+            what = f"{'at least ' * would.more}{counted(would.runs, f'{state} run' if state else 'run')} of {dag_id}"
+            if would.runs and not agreed(f"This cancels {what}: what runs is killed, and they fail.", yes=False):
+                return
+        answer = await client.cancel_runs(dag_id, state=state)
+        runs = answer.runs
+        while answer.more and answer.runs:
+            answer = await client.cancel_runs(dag_id, state=state)
+            runs += answer.runs
+    if json:
+        print_json({"dag_id": dag_id, "runs": runs})
+    else:
+        say(f"{runs:,} runs are being cancelled" if runs != 1 else "1 run is being cancelled")
+
+
+@app.command
+async def clear(
+    dag: Dag,
+    /,
+    run_id: RunId = None,
+    *,
+    past: Past = False,
+    future: Future = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Have all tasks of a run run again. What runs is killed first."""
+    await ask_and_clear(dag, run_id, {"past": past, "future": future}, yes=yes, dry_run=dry_run, json=json)
+
+
+@app.command
+async def rerun(
+    dag: Dag,
+    /,
+    run_id: RunId = None,
+    *,
+    past: Past = False,
+    future: Future = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Have the failed tasks of a run run again, with those that could not start because of them or of a cancel."""
+    await ask_and_clear(dag, run_id, {"past": past, "future": future, "only": "failed"}, yes=yes, dry_run=dry_run, json=json)
+
+
+@app.command
+async def mark(
+    state: Literal["success", "failed"],
+    dag: Dag,
+    /,
+    run_id: RunId = None,
+    *,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Say how a run ended: with all its tasks a success; or failed, which kills what runs and skips the rest."""
+    async with remote() as client:
+        named = await named_run(client, dag, run_id)
+        send = partial(client.mark, *named)
+        scope = {"state": state}
+        await ask_and_do(
+            send, scope, what=f"marked {state}", named="/".join(named), of_run=True, yes=yes, dry_run=dry_run, json=json
+        )
+
+
+@app.command
+async def events(
+    dag: Dag,
+    /,
+    run_id: RunId = None,
+    *,
+    limit: Annotated[int, Parameter(help="How many at most.")] = 200,
+    json: Json = False,
+) -> None:
+    """What happened to a run, the oldest first, and who did it."""
+    async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, run_id)
+        page = await client.list_run_events(dag_id, run_id, limit=limit)
+    if json:
+        print_json({"dag_id": dag_id, "run_id": run_id, "events": page.items, "more": page.more})
+        return
+    rows = ((local_time(e.at), e.event, state_text(e.state), e.actor, detail_text(e.detail)) for e in page.items)
+    print_table(("at", "event", "state", "who", "what"), rows, empty="Nothing has happened to it yet.")
+
+
+@app.command
+async def delete(
+    dag: Dag,
+    /,
+    run_id: Annotated[str | None, Parameter(name="--run", help="Name or date of the run.")] = None,
+    *,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Delete a run that has ended: its tasks, results, history and logs."""
+    if run_id is None and "/" not in dag:
+        raise ParamError(f"Name the run. To see those of the DAG: evenflow runs list {dag}")
+    async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, run_id)
+        if not agreed(f"The run {run_id} of {dag_id} will be deleted, with its results, history and logs.", yes=yes):
+            return
+        run = await client.delete_run(dag_id, run_id)
+    if json:
+        print_json(run)
+    else:
+        say(f"{run.run_id} is deleted")

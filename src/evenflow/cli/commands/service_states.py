@@ -1,0 +1,205 @@
+"""``evenflow drain | resume-only | pause | activate``: what a DAG, a pool, a queue, a worker or the whole system still takes on."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from evenflow.cli.output.terminal import Json, print_json, print_table, say
+from evenflow.cli.remote import remote
+from evenflow.client.rest import RestClient
+from evenflow.contracts import rest
+from evenflow.core.object_names import in_words, title, way_to_activate
+from evenflow.core.plurals import counted
+from evenflow.core.pool_policy import UNITS_S
+from evenflow.core.service_states import DRAINED, SYSTEM, ServiceKind, ServiceState
+from evenflow.errors import ParamError
+from evenflow.runtime.exits import ExitCode
+
+Dag = Annotated[str | None, Parameter(help="A DAG.")]
+Pool = Annotated[str | None, Parameter(help="A pool instead.")]
+Queue = Annotated[str | None, Parameter(help="A queue of workers instead.")]
+Worker = Annotated[str | None, Parameter(help="A worker instead, by its name in `evenflow status`.")]
+Everything = Annotated[bool, Parameter(name="--all", negative=(), help="The whole system instead.")]
+
+POLL_S = 1.0  # schedulers look once a second, too
+NAMED = 5  # tasks in a line of progress
+_SPAN = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>[smhd]?)")
+
+
+async def drain(
+    dag_id: Dag = None,
+    /,
+    *,
+    pool: Pool = None,
+    queue: Queue = None,
+    worker: Worker = None,
+    all_: Everything = False,
+    deadline: Annotated[str | None, Parameter(help="How long to wait for what is in flight: 600, 10m, 2h, 1d.")] = None,
+    wait: Annotated[bool, Parameter(negative=(), help="Show what is left until it has drained.")] = False,
+    json: Json = False,
+) -> int:
+    """Take nothing new on, wait for what is in flight, then pause.
+
+    A DAG, and the system, begins no more runs; those that have begun run to their end. In a pool, on a queue and on a worker
+    nothing starts for the first time. Exit code 1 when --wait ends and something is left: at the deadline it is left alone.
+    """
+    kind, name = _chosen(dag_id, pool, queue, worker, all_)
+    within_s = None if deadline is None else _seconds(deadline)
+    async with remote() as client:
+        standing = await client.set_service_state(kind, name, ServiceState.DRAINING, within_s=within_s)
+        if wait:
+            return await follow_drain(client, standing, json=json)
+    _tell(standing, json=json)
+    return ExitCode.OK
+
+
+async def resume_only(
+    dag_id: Dag = None,
+    /,
+    *,
+    pool: Pool = None,
+    queue: Queue = None,
+    worker: Worker = None,
+    all_: Everything = False,
+    json: Json = False,
+) -> None:
+    """Start nothing for the first time, until it is activated. What has started goes on: returns, clean-up, callbacks."""
+    await _set(_chosen(dag_id, pool, queue, worker, all_), ServiceState.RESUME_ONLY, json=json)
+
+
+async def pause(
+    dag_id: Dag = None,
+    /,
+    *,
+    pool: Pool = None,
+    queue: Queue = None,
+    worker: Worker = None,
+    all_: Everything = False,
+    freeze: Annotated[bool, Parameter(negative=(), help="Let nothing begin on a worker, returns and clean-up neither.")] = False,
+    json: Json = False,
+) -> None:
+    """Start nothing for the first time, until it is activated. What has started goes on, unless it is frozen on purpose."""
+    state = ServiceState.FROZEN if freeze else ServiceState.PAUSED
+    await _set(_chosen(dag_id, pool, queue, worker, all_), state, json=json)
+
+
+async def activate(
+    dag_id: Dag = None,
+    /,
+    *,
+    pool: Pool = None,
+    queue: Queue = None,
+    worker: Worker = None,
+    all_: Everything = False,
+    json: Json = False,
+) -> None:
+    """Take everything on again."""
+    await _set(_chosen(dag_id, pool, queue, worker, all_), ServiceState.ACTIVE, json=json)
+
+
+def _chosen(
+    dag_id: str | None, pool: str | None, queue: str | None, worker: str | None, everything: bool
+) -> tuple[ServiceKind, str]:
+    """Raises :class:`ParamError` unless exactly one object is named."""
+    named = [
+        (kind, name)
+        for kind, name in (
+            (ServiceKind.DAG, dag_id),
+            (ServiceKind.POOL, pool),
+            (ServiceKind.QUEUE, queue),
+            (ServiceKind.WORKER, worker),
+            (ServiceKind.SYSTEM, SYSTEM if everything else None),
+        )
+        if name is not None
+    ]
+    if len(named) != 1:
+        said = "nothing is named" if not named else f"{len(named)} are named"
+        raise ParamError(f"Name one thing, {said}: a DAG, or --pool, --queue or --worker with a name, or --all")
+    return named[0]
+
+
+def _seconds(text: str) -> float:
+    found = _SPAN.fullmatch(text)
+    if found is None or not (seconds := int(found["count"]) * UNITS_S[found["unit"] or "s"]):
+        raise ParamError(f"--deadline {text!r} is no time to wait. Type for example --deadline 10m")
+    return float(seconds)
+
+
+async def _set(chosen: tuple[ServiceKind, str], state: ServiceState, *, json: bool) -> None:
+    async with remote() as client:
+        _tell(await client.set_service_state(*chosen, state), json=json)
+
+
+def _tell(standing: rest.steering.ObjectStanding, *, json: bool) -> None:
+    if json:
+        print_json(standing)
+        return
+    what = title(standing.kind, standing.name)
+    say(f"{what} {_SENTENCES.get(standing.state, f'is {standing.state}')}")
+    if standing.state == ServiceState.DRAINING:
+        print_held(standing)
+    if standing.state != ServiceState.ACTIVE:
+        say(f"To take everything on again: {way_to_activate(standing.kind, standing.name)}", "bright_black")
+
+
+_SENTENCES: dict[str, str] = {
+    ServiceState.ACTIVE: "is active",
+    ServiceState.DRAINING: "drains, then it pauses",
+    ServiceState.RESUME_ONLY: "takes on only what returns and cleans up",
+    ServiceState.PAUSED: "is paused; what has started goes on",
+    ServiceState.FROZEN: "is frozen; what runs goes on, and nothing begins, returns and clean-up neither",
+}
+
+
+async def follow_drain(client: RestClient, standing: rest.steering.ObjectStanding, *, json: bool) -> int:
+    """The exit code: 0 when nothing was in flight at the end, 1 when the drain gave up, or somebody changed the state meanwhile."""
+    told = ""
+    while standing.state == ServiceState.DRAINING:
+        if not json and (left := what_is_left(standing)) != told:
+            told = left
+            say(f"{title(standing.kind, standing.name)} drains: {left}")
+        await asyncio.sleep(POLL_S)
+        standing = await client.get_service_state(standing.kind, standing.name)
+    drained = standing.state == ServiceState.PAUSED and standing.reason == DRAINED
+    if json:
+        print_json(standing)
+    else:
+        _tell_end(standing, drained=drained)
+    return ExitCode.OK if drained else ExitCode.FAILED
+
+
+def what_is_left(standing: rest.steering.ObjectStanding) -> str:
+    """In one line."""
+    parts = [] if standing.runs is None else [counted(standing.runs, "run")]
+    parts.append("1 try" if standing.tries == 1 else f"{standing.tries:,} tries")
+    tasks = ", ".join(
+        f"{task.dag_id}.{task.task_id} {task.running + task.queued + task.deferred}" for task in standing.tasks[:NAMED]
+    )
+    more = ", ..." if len(standing.tasks) > NAMED else ""
+    return f"{' and '.join(parts)} left" + (f" ({tasks}{more})" if tasks else "")
+
+
+def print_held(standing: rest.steering.ObjectStanding) -> None:
+    """What is in flight, by task."""
+    if standing.runs:
+        say(f"{counted(standing.runs, 'run')} {'has' if standing.runs == 1 else 'have'} begun and not ended")
+    rows = ((task.dag_id, task.task_id, task.running, task.queued, task.deferred) for task in standing.tasks)
+    print_table(("DAG", "task", "#running", "#wait for a worker", "#deferred"), rows, empty="Nothing is in flight.")
+
+
+def _tell_end(standing: rest.steering.ObjectStanding, *, drained: bool) -> None:
+    what, cure = title(standing.kind, standing.name), way_to_activate(standing.kind, standing.name)
+    if drained:
+        say(f"{what} has drained and is paused. To take everything on again: {cure}", "green")
+        return
+    if standing.state == ServiceState.PAUSED and standing.reason:
+        say(f"{what} is paused: {standing.reason}. What is left goes on:", "yellow")
+        print_held(standing)
+        say(f"To take everything on again: {cure}")
+        return
+    by = f" by {standing.actor}" if standing.actor else ""
+    say(f"{what} does not drain any more: it was made {in_words(standing.state)}{by}", "yellow")

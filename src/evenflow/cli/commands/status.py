@@ -1,0 +1,128 @@
+"""``evenflow status`` and ``evenflow audit``: how the system is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rich.text import Text
+
+from evenflow.cli.output.terminal import Json, duration, local_time, print_json, print_table, say
+from evenflow.cli.remote import remote
+from evenflow.contracts import rest
+from evenflow.contracts.rest.why import OUTRUN_CURE
+from evenflow.core.limits import MOST_COUNTED, PARTITIONS_LEAST
+from evenflow.core.model import instance_name
+from evenflow.core.object_names import in_words, title, way_to_activate
+from evenflow.core.plurals import counted
+from evenflow.core.service import missing_kinds
+from evenflow.runtime.exits import ExitCode
+
+
+async def status(*, json: Json = False) -> int:
+    """What runs, what waits, and whether all services are well. Exit code 3 when a kind of service is missing."""
+    async with remote() as client:
+        found = await client.get_status()
+    missing = missing_kinds((s.kind for s in found.services if s.healthy), triggers=found.triggers_waiting + found.triggers_running)
+    if json:
+        print_json(found)
+    else:
+        _show(found, missing)
+    return ExitCode.UNREACHABLE if missing else ExitCode.OK
+
+
+async def audit(*, json: Json = False) -> int:
+    """Recompute every counter of the scheduler and compare. Exit code 1 when something is wrong.
+
+    It reads all task instances of running runs at one instant: safe at any time, about a second for 100,000.
+    """
+    async with remote() as client:
+        found = await client.get_audit()
+    if json:
+        print_json(found)
+    elif found.findings:
+        rows = ((f.kind, f.object, f.found, f.expected) for f in found.findings)
+        print_table(("kind", "object", "is", "should be"), rows, empty="")
+        say("This is a defect of Evenflow. Please report it with the lines above.", "red")
+    else:
+        say("Every counter is what it counts, and every lane where it should be", "green")
+    return ExitCode.FAILED if found.findings else ExitCode.OK
+
+
+def _show(found: rest.system.Status, missing: list[str]) -> None:
+    now = datetime.now(UTC)
+    rows = (
+        (
+            s.kind,
+            s.name,
+            _health(s),
+            duration(s.beat_age_s),
+            duration((now - s.started_at).total_seconds()),
+            _doing(s),
+            f"{s.host} {s.pid}",
+        )
+        for s in found.services
+    )
+    print_table(("service", "name", "state", "#beat", "#up for", "busy", "host, pid"), rows, empty="No service has registered.")
+    say("")
+    queues = ((q.queue, q.waiting, q.running, duration(q.oldest_waiting_s)) for q in found.queues)
+    print_table(("queue", "#waiting", "#running", "#longest wait"), queues, empty="No task runs, and none waits for a worker.")
+    for t in found.outrun:
+        what = f"{t.dag_id}/{t.run_id} {instance_name(t.task_id, t.map_index)}"
+        say(f"Worker {t.worker} on {t.host} cannot end what {what} has started: that forks more quickly than it is killed.", "red")
+        say(OUTRUN_CURE, "red")
+    if found.runs_queued:
+        say(f"{_runs_queued(found.runs_queued)}, those of paused DAGs included. To see them: evenflow runs list --state queued")
+    say("")
+    database = found.database
+    size = database.database_bytes / 1e6
+    say(f"PostgreSQL {database.server_version}, schema version {database.schema_version}, {size:,.0f} MB; Evenflow {found.version}")
+    if found.inbox:
+        say(f"{found.inbox} reports wait for a scheduler, the oldest for {duration(found.oldest_report_s)}", "yellow")
+    if found.quarantined:
+        what = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(found.quarantined.items()))
+        say(f"In quarantine, because handling it failed: {what}. To see why: evenflow quarantine list", "red")
+    if found.history_days_ahead < PARTITIONS_LEAST and any(s.kind == "scheduler" and s.healthy for s in found.services):
+        days = counted(max(found.history_days_ahead, 0), "day")
+        say(f"History has partitions for {days} ahead only. The schedulers' logs say what keeps them from making more.", "red")
+    for standing in found.not_active:
+        _tell_standing(standing)
+    for kind in missing:
+        if kind == "triggerer":
+            waiting = counted(found.triggers_waiting + found.triggers_running, "deferred task")
+            say(f"Nothing runs the triggers of {waiting}.", "red")
+        say(f"No {kind} is healthy. Start one: evenflow {kind} (or everything: evenflow up)", "red")
+
+
+def _runs_queued(count: int) -> str:
+    if count >= MOST_COUNTED:
+        return f"At least {count:,} runs have not begun"
+    return f"{counted(count, 'run')} {'has' if count == 1 else 'have'} not begun"
+
+
+def _tell_standing(standing: rest.steering.StandingObject) -> None:
+    since = f" since {local_time(standing.since)}" if standing.since else ""
+    by = f", by {standing.actor}" if standing.actor else ""
+    words = in_words(standing.state) + (f" ({standing.reason})" if standing.reason else "")
+    what = title(standing.kind, standing.name)
+    say(f"{what} is {words}{since}{by}. To end that: {way_to_activate(standing.kind, standing.name)}", "yellow")
+
+
+def _health(service: rest.system.ServiceStatus) -> Text:
+    if service.healthy:
+        return Text(service.state, style="green" if service.state == "active" else "yellow")
+    return Text(
+        service.state if service.state in ("stopped", "lost") else "silent",
+        style="bright_black" if service.state == "stopped" else "red",
+    )
+
+
+def _doing(service: rest.system.ServiceStatus) -> str:
+    detail = service.detail
+    if not service.healthy:
+        return ""  # whatever it did is sent elsewhere
+    if service.kind == "worker" and "slots" in detail:
+        returns = f" + {detail['resume_slots']} for returns" if "resume_slots" in detail else ""
+        return f"{detail.get('running', 0)} of {counted(detail['slots'], 'slot')}{returns}"
+    if service.kind == "triggerer" and "capacity" in detail:
+        return f"{detail.get('running', 0)} of {counted(detail['capacity'], 'trigger')}"
+    return ""

@@ -1,0 +1,250 @@
+"""``evenflow tasks``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from rich.text import Text
+
+from evenflow.cli.commands.operations import Downstream, DryRun, Future, Past, Upstream, Yes, ask_and_clear, ask_and_do
+from evenflow.cli.input.run_names import Dag, Run, named_run
+from evenflow.cli.output.terminal import STATE_ORDER, Json, duration, errors, local_time, print_json, print_table, say, state_text
+from evenflow.cli.remote import read_pages, remote
+from evenflow.client.rest import RestClient
+from evenflow.core.likeness import did_you_mean, few
+from evenflow.core.model import instance_name
+from evenflow.core.plain_text import ColouredPieces
+from evenflow.errors import DagNotFound, ParamError
+
+app = App(name="tasks")
+
+MapIndexes = Annotated[list[int] | None, Parameter(help="Only this instance of a mapped task; repeat it for more.")]
+MapIndex = Annotated[int | None, Parameter(help="Which instance of a mapped task.")]
+FOLLOW_WAIT_S = 20.0  # how long one request waits for more of a log; the API allows 30
+
+
+@app.command(name="list")
+async def list_(
+    dag: Dag,
+    /,
+    *,
+    run: Run = None,
+    task: Annotated[str | None, Parameter(help="Only this task.")] = None,
+    state: Annotated[str | None, Parameter(help=f"Only in this state: {', '.join(STATE_ORDER)}.")] = None,
+    limit: Annotated[int, Parameter(help="How many at most.")] = 1000,
+    json: Json = False,
+) -> None:
+    """The tasks of a run, in the order of the DAG."""
+    async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, run)
+        read = partial(client.list_tasks, dag_id, run_id, task_id=task, state=state)
+        page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
+        dag_tasks = [] if json else (await client.get_dag(dag_id)).tasks
+        if not page.items and task is not None:
+            await check_task(client, dag_id, run_id, task)
+        counts = (await client.get_run(dag_id, run_id)).tasks_by_state if page.more and task is None and not json else {}
+    if json:
+        print_json({"dag_id": dag_id, "run_id": run_id, "tasks": page.items, "more": page.more})
+        return
+    shown = {t.task_id: f"  {t.display_name}" for t in dag_tasks if t.display_name != t.task_id}
+    rows = (
+        (
+            Text.assemble((instance_name(t.task_id, t.map_index), "bold"), shown.get(t.task_id, "")),
+            state_text(t.state),
+            f"{t.try_number or ''}{f' +{t.losses} lost' if t.losses else ''}",
+            local_time(t.started_at),
+            duration(t.elapsed_s),
+            t.reason,
+        )
+        for t in page.items
+    )
+    print_table(("task", "state", "#try", "started", "#took", "why"), rows, empty="No such tasks.")
+    if page.more:
+        say(_rest(len(page.items), counts.get(state, 0) if state else sum(counts.values())), "bright_black")
+
+
+def _rest(shown: int, total: int) -> str:
+    """What to type for the instances of a list that was cut; ``total`` is 0 where it is not known."""
+    if total > shown:
+        return f"... and {total - shown:,} more; see fewer with --task or --state, or all with --limit {total}"
+    return f"... and more; see fewer with --state, or more with --limit {10 * shown}"
+
+
+@app.command
+async def logs(
+    dag: Dag,
+    task_id: str | None = None,
+    /,
+    *,
+    run: Run = None,
+    map_index: MapIndex = None,
+    try_number: Annotated[int | None, Parameter(name="--try", help="Which try; the newest if left out.")] = None,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative=(), help="Wait for more until the try has ended.")] = False,
+    json: Json = False,
+) -> None:
+    """The log of a task. A terminal gets its colours, and no other orders; `--json` has it as it is."""
+    async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, run)
+        task_id = task_id or await _only_task(client, dag_id)
+        if map_index is None:
+            map_index = await only_instance(client, dag_id, run_id, task_id)
+        offset, text, shown, is_empty = 0, [], ColouredPieces(), True
+        while True:
+            part = await client.read_log(
+                dag_id,
+                run_id,
+                task_id,
+                map_index=map_index,
+                try_number=try_number,
+                offset=offset,
+                wait_s=FOLLOW_WAIT_S if follow else 0.0,
+            )
+            is_empty = is_empty and not part.text
+            if json:
+                text.append(part.text)
+            else:
+                sys.stdout.write(shown.feed(part.text))
+                sys.stdout.flush()
+            ended = part.complete if follow else part.offset == offset
+            offset = part.offset
+            if ended:
+                break
+    sys.stdout.write(shown.end())
+    if is_empty and not json:
+        of_instance = ["--map-index", str(map_index)] if map_index >= 0 else []
+        why = shlex.join(["evenflow", "why", f"{dag_id}/{run_id}", task_id, *of_instance])
+        said = f"The log is empty: the task has not begun, or has printed nothing. To see how it stands, type: {why}"
+        errors.print(Text(said), soft_wrap=True)
+    if json:
+        print_json(
+            {
+                "dag_id": dag_id,
+                "run_id": run_id,
+                "task_id": task_id,
+                "map_index": map_index,
+                "complete": part.complete,
+                "log": "".join(text),
+            }
+        )
+
+
+@app.command
+async def rendered(dag: Dag, task_id: str, /, *, run: Run = None, map_index: MapIndex = None, json: Json = False) -> None:
+    """What the templates of a task became in its newest try, without secrets."""
+    async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, run)
+        index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
+        fields = (await client.get_rendered(dag_id, run_id, task_id, map_index=index)).fields
+    if json:
+        print_json({"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": index, "fields": fields})
+    else:
+        print_table(("field", "value"), fields.items(), empty="None of its fields was a template, or it has not begun.")
+
+
+async def _only_task(client: RestClient, dag_id: str) -> str:
+    """Raises :class:`ParamError` where it is not plain which."""
+    ids = [task.task_id for task in (await client.get_dag(dag_id)).tasks]
+    if len(ids) != 1:
+        raise ParamError(f"Say whose log. {dag_id} has the tasks {few(ids)}. Type: evenflow tasks logs {dag_id} {ids[0]}")
+    return ids[0]
+
+
+async def only_instance(client: RestClient, dag_id: str, run_id: str, task_id: str) -> int:
+    """The map index to read when none is given: -1, or 0 if a mapped task has just one instance."""
+    instances = (await client.list_tasks(dag_id, run_id, task_id=task_id, limit=2)).items
+    if len(instances) == 1:
+        return instances[0].map_index
+    await check_task(client, dag_id, run_id, task_id)
+    raise ParamError(f"The task {task_id!r} is mapped: say which instance. Type for example: --map-index 0")
+
+
+async def check_task(client: RestClient, dag_id: str, run_id: str, task_id: str) -> None:
+    """Raises :class:`DagNotFound` for a task that the run has not. A mapped task may have no instances."""
+    if (await client.list_tasks(dag_id, run_id, task_id=task_id, limit=1)).items:
+        return
+    known = [task.task_id for task in (await client.get_dag(dag_id)).tasks]
+    if task_id not in known:
+        raise DagNotFound(
+            f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}.{did_you_mean(task_id, known)} "
+            f"To see its tasks: evenflow tasks list {dag_id}"
+        )
+
+
+@app.command
+async def clear(
+    dag: Dag,
+    /,
+    *task_ids: str,
+    run: Run = None,
+    map_index: MapIndexes = None,
+    upstream: Upstream = False,
+    downstream: Downstream = False,
+    past: Past = False,
+    future: Future = False,
+    only: Annotated[Literal["failed", "running"] | None, Parameter(help="Only what failed, or only what runs.")] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Have tasks run again; without a task, all of the run. A run that has ended goes on. What runs is killed first."""
+    scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"only": only}
+    await ask_and_clear(dag, run, scope, yes=yes, dry_run=dry_run, json=json)
+
+
+@app.command
+async def mark(
+    state: Literal["success", "failed", "skipped"],
+    dag: Dag,
+    /,
+    *task_ids: str,
+    run: Run = None,
+    map_index: MapIndexes = None,
+    upstream: Upstream = False,
+    downstream: Downstream = False,
+    past: Past = False,
+    future: Future = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Say how tasks ended, without running them. What runs is killed first; what failed because of them is tried again."""
+    if not task_ids:
+        raise ParamError(f"Name the tasks. To mark the whole run: evenflow runs mark {state} {dag}")
+    scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"state": state}
+    async with remote() as client:
+        named = await named_run(client, dag, run)
+        send = partial(client.mark, *named)
+        await ask_and_do(send, scope, what=f"marked {state}", named="/".join(named), yes=yes, dry_run=dry_run, json=json)
+
+
+@app.command
+async def events(
+    dag: Dag,
+    task_id: str,
+    /,
+    *,
+    run: Run = None,
+    map_index: MapIndex = None,
+    limit: Annotated[int, Parameter(help="How many at most.")] = 200,
+    json: Json = False,
+) -> None:
+    """What happened to a task, the oldest first, and who did it."""
+    async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, run)
+        page = await client.list_task_events(dag_id, run_id, task_id, map_index=map_index, limit=limit)
+    if json:
+        print_json({"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "events": page.items, "more": page.more})
+        return
+    rows = (
+        (local_time(e.at), instance_name(task_id, e.map_index), e.event, state_text(e.state), e.try_number or "", e.actor or "")
+        for e in page.items
+    )
+    print_table(("at", "task", "event", "state", "#try", "who"), rows, empty="Nothing has happened to it yet.")
+
+
+def _scope(task_ids: tuple[str, ...], map_indexes: list[int] | None, **flags: bool) -> dict[str, Any]:
+    return {"tasks": list(task_ids) or None, "map_indexes": map_indexes, **flags}

@@ -1,0 +1,157 @@
+"""``evenflow tokens``: what people, workers, processors and triggerers show the API. All of it needs the database."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from evenflow.cli.output.terminal import Json, errors, local_time, print_json, print_table, say
+from evenflow.errors import BadValue
+from evenflow.runtime.database import open_database
+from evenflow.runtime.settings import Settings, load_settings
+
+app = App(name="tokens", help="Make, list, revoke and rotate the tokens of people and services. Needs the database.")
+
+DAY_S = 86_400.0
+MOST_NAMES, LONGEST_NAME = 32, 100  # in a token, which is in the head of every request
+
+
+@app.command
+async def create(
+    kind: Annotated[
+        Literal["operator", "worker", "processor", "triggerer"],
+        Parameter(help="For a person or tool, for workers, for processors, or for triggerers."),
+    ],
+    /,
+    *,
+    name: Annotated[str | None, Parameter(help="Of the person, which the history shows; or of the fleet. Else yours.")] = None,
+    queue: Annotated[
+        list[str] | None, Parameter(negative=(), help="That the workers or triggerers may serve; once for each. Else all.")
+    ] = None,
+    bundle: Annotated[
+        list[str] | None, Parameter(negative=(), help="That the processors may deliver; once for each. Else all.")
+    ] = None,
+    days: Annotated[float | None, Parameter(help="How long it is good: 90 for an operator, else 30.")] = None,
+    json: Json = False,
+) -> None:
+    """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN. Its number and its end go to stderr.
+
+    With that of a service any number of these may register; each is then given a token of its own, which renews itself and is for
+    the same queues or bundles.
+    """
+    from evenflow.runtime import tokens
+    from evenflow.runtime.keys import vault_of
+
+    if days is not None and not 0 < days <= 3650:
+        raise BadValue(f"--days is above 0 and at most 3650, not {days:g}.")
+    scope = _scope(kind, queue or [], bundle or [])
+    with _database() as (url, settings):
+        by = getpass.getuser()
+        ttl = None if days is None else days * DAY_S
+        token = await tokens.create_token(url, vault_of(settings), kind, name=name or by, scope=scope, by=by, ttl=ttl)
+    if json:
+        print_json({"kind": kind, "token": token.text, "token_id": token.token_id, "expires_at": token.expires_at})
+        return
+    say(token.text)
+    until = local_time(token.expires_at)
+    revoke = f"evenflow tokens revoke {token.token_id}"
+    errors.print(f"It is token {token.token_id}, good until {until}. To revoke it, type: {revoke}", soft_wrap=True)
+
+
+@app.command(name="list")
+async def list_all(*, json: Json = False) -> None:
+    """List the tokens that were given out: whose they are, until when they are good, and which key signed them."""
+    from evenflow.runtime import tokens
+
+    with _database() as (url, _):
+        given = await tokens.list_tokens(url)
+    if json:
+        print_json([token._asdict() for token in given])
+        return
+    columns = ("#id", "kind", "name", "for", "state", "made", "by", "used", "expires", "#key", "revoked by")
+    rows = [
+        (
+            t.token_id,
+            t.kind,
+            t.name,
+            ", ".join(t.scope) or "all",
+            t.state,
+            local_time(t.created_at),
+            t.created_by,
+            local_time(t.used_at),
+            f"{local_time(t.expires_at)}{', renewed' if t.is_renewed and t.state == 'good' else ''}",
+            t.key_id,
+            t.revoked_by,
+        )
+        for t in given
+    ]
+    print_table(columns, rows, empty="no token was given out; to make one, type: evenflow tokens create")
+
+
+@app.command
+async def revoke(
+    token_id: Annotated[int, Parameter(help="Its number, as `evenflow tokens list` shows it.")], /, *, json: Json = False
+) -> None:
+    """Make a token good for nothing, at once. Services that registered with it are refused, too, and kill what they run."""
+    from evenflow.runtime import tokens
+
+    with _database() as (url, _):
+        revoked = await tokens.revoke_token(url, token_id, by=getpass.getuser())
+    if revoked is None:
+        raise BadValue(f"There is no token {token_id}. To see all, type: evenflow tokens list")
+    kind, name = revoked
+    if json:
+        print_json({"token_id": token_id, "kind": kind, "name": name})
+    else:
+        say(f"token {token_id} ({kind}, {name}) is revoked")
+
+
+@app.command
+async def rotate(
+    *,
+    at_once: Annotated[
+        bool, Parameter(help="Forget all other keys now: every token is void, also those of services and tries.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Sign with a new key from now on. The key before it is good until the next time, the one before that no more.
+
+    Services change to the new key with their next beat. Make new tokens for people and fleets, then rotate again.
+    """
+    from evenflow.runtime import tokens
+    from evenflow.runtime.keys import vault_of
+
+    with _database() as (url, settings):
+        key, void = await tokens.rotate_keys(url, vault_of(settings), at_once=at_once, by=getpass.getuser())
+    if json:
+        print_json({"key": key, "void": [token.token_id for token in void]})
+        return
+    say(f"key {key} signs from now on")
+    for token in void:
+        say(f"token {token.token_id} ({token.kind}, {token.name}) is void: its key {token.key_id} is gone")
+
+
+def _scope(kind: str, queues: list[str], bundles: list[str]) -> list[str]:
+    """Raises :class:`BadValue` when the kind is not for such names."""
+    given = {"--queue": queues, "--bundle": bundles}
+    takes = {"worker": "--queue", "triggerer": "--queue", "processor": "--bundle"}.get(kind)
+    for option, names in given.items():
+        if names and option != takes:
+            raise BadValue(
+                f"A token for {kind} is for no {option.removeprefix('--')}s. " + (f"Use {takes}." if takes else "Leave it out.")
+            )
+    scope = given.get(takes or "", [])
+    if len(scope) > MOST_NAMES or not all(0 < len(name) <= LONGEST_NAME for name in scope):
+        raise BadValue(f"A token is for at most {MOST_NAMES} queues or bundles, each of 1 to {LONGEST_NAME} characters.")
+    return scope
+
+
+@contextmanager
+def _database() -> Iterator[tuple[str, Settings]]:
+    settings = load_settings()
+    with open_database(settings.own_database_url, settings.home) as url:
+        yield url, settings

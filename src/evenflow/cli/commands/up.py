@@ -1,0 +1,126 @@
+"""``evenflow up``: everything on this machine, in one terminal: what is ready where, what to type next, what the services say."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Self
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from evenflow.cli.output.terminal import output
+from evenflow.runtime import lifecycle
+from evenflow.runtime.service_log import Line
+from evenflow.runtime.service_settings import RUNS_AS_ROOT
+from evenflow.runtime.settings import DEFAULT_PORT, Settings, load_settings
+from evenflow.runtime.up import up as run_up
+from evenflow.store.connect import redacted
+
+_COLORS = {"api": "blue", "scheduler": "magenta", "processor": "yellow", "worker": "cyan", "evenflow": "green"}
+_NAME_WIDTH = 10
+_HIDDEN = frozenset({"logger", "service"})  # of no interest here, and said by the prefix
+
+
+def up(
+    *,
+    dags: Annotated[Path | None, Parameter(help="Folder of DAG files; made if it is the default one and does not exist.")] = None,
+    workers: Annotated[int | None, Parameter(help="Worker processes.")] = None,
+    slots: Annotated[int | None, Parameter(help="Tasks that each worker runs at once.")] = None,
+    port: Annotated[int | None, Parameter(help=f"Port of the API, {DEFAULT_PORT} by default; 0 takes a free one.")] = None,
+    quiet: Annotated[bool, Parameter(negative=(), help="Show warnings and errors of the services only.")] = False,
+) -> int:
+    """Start everything on this machine, in this terminal, until Ctrl-C.
+
+    That is the database (the embedded one, unless EVENFLOW_DATABASE_URL names yours), an API, a scheduler, a processor and the
+    workers. Ctrl-C lets tasks in hand finish, for EVENFLOW_DRAIN_TIMEOUT (30) seconds at most; a second one does not wait.
+    """
+    began = time.monotonic()
+    settings = load_settings(dags=dags, workers=workers, slots=slots, api_port=port)
+    if not settings.dags.exists() and "dags" not in settings.model_fields_set and not settings.bundles:
+        settings.dags.mkdir()
+    with UpScreen(settings, quiet=quiet) as screen:
+        asyncio.run(run_up(settings, screen, lambda evenflow: screen.ready(evenflow.api_url, time.monotonic() - began)))
+    return 0
+
+
+class UpScreen:
+    """A :class:`~evenflow.runtime.child.Screen`; a context, for as long as the start takes it shows that something is going on."""
+
+    def __init__(self, settings: Settings, *, quiet: bool) -> None:
+        self._settings = settings
+        self._level = logging.WARNING if quiet else logging.INFO
+        self._is_ready = self._told_root = False
+        self._starting = output.status("Starting the database, API, scheduler, processor and worker", spinner="dots")
+
+    def __enter__(self) -> Self:
+        if output.is_terminal:
+            self._starting.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._starting.stop()
+
+    def ready(self, api_url: str, seconds: float) -> None:
+        self._starting.stop()
+        self._is_ready = True
+        database = redacted(self._settings.own_database_url) if self._settings.own_database_url else "embedded PostgreSQL"
+        facts = Table.grid(padding=(0, 3))
+        facts.add_row("  API", Text(api_url, style="bold cyan"))
+        facts.add_row("  DAG folder", str(self._settings.dags))
+        facts.add_row("  Database", database)
+        facts.add_row("  Data, logs", str(self._settings.home))
+        workers, slots = self._settings.workers, self._settings.slots
+        facts.add_row("  Slots", f"{workers * slots} on {workers} worker{'' if workers == 1 else 's'}")
+        output.print()
+        output.print(Text.assemble(("  Evenflow is ready", "bold green"), f" in {seconds:.1f} s, until Ctrl-C"))
+        output.print()
+        output.print(facts)
+        output.print()
+        for command, meaning in _next_steps(self._settings.dags):
+            output.print(Text.assemble(("  $ ", "bright_black"), (f"{command:<28}", "bold"), (meaning, "bright_black")))
+        output.print()
+
+    def say(self, text: str) -> None:
+        self._print("evenflow", Text(text, style="bold"))
+
+    def log(self, service: str, line: Line) -> None:
+        if line.level < (self._level if self._is_ready else logging.WARNING) or _told_by_us(line):
+            return
+        if line.event == RUNS_AS_ROOT:  # of every service that runs user code
+            if self._told_root:
+                return
+            self._told_root = True
+        style = "red" if line.level >= logging.ERROR else "yellow" if line.level >= logging.WARNING else ""
+        text = Text(line.event, style=style)
+        for name, value in line.details.items():
+            if name == "exception":
+                text.append(f"\n{value}", style="red")
+            elif name not in _HIDDEN and value not in (None, False, ""):
+                text.append(f"  {name}=", style="bright_black").append(str(value), style="bright_black")
+        self._print(service, text)
+
+    def _print(self, service: str, text: Text) -> None:
+        color = _COLORS.get(service.partition("-")[0], "white")
+        prefix = Text.assemble((time.strftime("%H:%M:%S "), "bright_black"), (f"{service:<{_NAME_WIDTH}} ", color))
+        output.print(prefix + text, soft_wrap=True)
+
+
+def _told_by_us(line: Line) -> bool:
+    """That a service is ready, drains or has stopped: the supervisor says it shorter."""
+    return line.level <= logging.INFO and line.details.get("logger") == lifecycle.__name__
+
+
+def _next_steps(dags: Path) -> list[tuple[str, str]]:
+    steps = [
+        ("evenflow dags list", "what can run"),
+        ("evenflow run <dag_id>", "run it and watch"),
+        ("evenflow status", "is all well?"),
+    ]
+    if not any(dags.rglob("*.py")):
+        steps.insert(0, (f"put a DAG file into {dags.name}/", "it is found at once"))
+    return steps

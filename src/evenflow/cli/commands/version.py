@@ -1,0 +1,36 @@
+"""``evenflow version``: what is installed."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
+
+from evenflow.cli.output.terminal import Json, output, print_json
+from evenflow.runtime.embedded.programs import MAJOR
+from evenflow.store.migrate import OLDEST_SCHEMA, SCHEMA_VERSION
+
+
+def version(*, json: Json = False) -> None:
+    """Versions of Evenflow and of what it stands on."""
+    found = {
+        "evenflow": installed("evenflow"),
+        "schema": str(SCHEMA_VERSION) if OLDEST_SCHEMA == SCHEMA_VERSION else f"{OLDEST_SCHEMA} to {SCHEMA_VERSION}",
+        "python": platform.python_version(),
+        "postgresql": f"{MAJOR} (embedded)",
+        "psycopg": installed("psycopg"),
+        "pyspark": _optional("pyspark"),
+        "platform": platform.platform(),
+    }
+    if json:
+        print_json(found)
+    else:
+        for name, value in found.items():
+            output.print(f"{name:<11} {value or 'not installed'}")
+
+
+def _optional(distribution: str) -> str | None:
+    try:
+        return installed(distribution)
+    except PackageNotFoundError:
+        return None

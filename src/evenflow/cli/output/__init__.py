@@ -1,0 +1,1 @@
+"""How things look: tables and texts for people, JSON for programs."""

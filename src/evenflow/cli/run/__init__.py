@@ -1,0 +1,1 @@
+"""One run: where it goes on, what is shown of it, how it ended."""

@@ -1,0 +1,122 @@
+"""Follows a run to its end, draws it, and tells how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import signal
+from typing import Literal, Protocol
+
+from evenflow.cli.output.terminal import output, print_json, say
+from evenflow.cli.run.lines import LineView, NoView
+from evenflow.cli.run.live import LiveView
+from evenflow.cli.run.rows import RunSnapshot
+from evenflow.cli.run.summary import find_failures, find_last_words, print_summary
+from evenflow.client.rest import RestClient
+from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.runtime.exits import ExitCode
+
+POLL_S = 0.3  # quick enough to look alive
+POLL_BIG_S = 1.0  # of a run with so many instances that asking costs
+BIG = 200
+PAGE = 1000  # instances that are looked at; beyond, only what runs is shown by name
+AWAY_S = 30.0  # how long an API that restarts may be away
+
+Progress = Literal["auto", "none", "json"]
+
+
+class View(Protocol):
+    def show(self, snapshot: RunSnapshot) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+async def watch_run(
+    client: RestClient, dag_id: str, run_id: str, *, interrupt: Literal["cancel", "leave"], progress: Progress = "auto"
+) -> int:
+    """Returns the exit code: 0 when the run succeeded, 1 when it failed, 130 when Ctrl-C ended the watching.
+
+    The first Ctrl-C cancels the run, or leaves it to itself, as ``interrupt`` says; a second one always leaves it.
+    """
+    view = _view(progress)
+    with _Interrupts() as interrupts:
+        try:
+            snapshot = await _follow(client, dag_id, run_id, view, interrupts, cancels=interrupt == "cancel")
+        finally:
+            view.end()
+    if snapshot is None:
+        say(f"The run goes on. To watch it: evenflow runs watch {shlex.join((dag_id, run_id))}", "yellow")
+        return ExitCode.INTERRUPTED
+    failures = await find_failures(client, snapshot)
+    if progress == "json":
+        print_json({"run": snapshot.run, "failed_tasks": failures})
+    else:
+        print_summary(snapshot, failures, await find_last_words(client, snapshot))
+    return ExitCode.OK if snapshot.succeeded else ExitCode.FAILED
+
+
+async def _follow(
+    client: RestClient, dag_id: str, run_id: str, view: View, interrupts: _Interrupts, *, cancels: bool
+) -> RunSnapshot | None:
+    """The last snapshot, or None when the user did not want to see the end."""
+    while True:
+        snapshot = await _look(client, dag_id, run_id, view)
+        view.show(snapshot)
+        if snapshot.finished:
+            return snapshot
+        if await interrupts.within(POLL_BIG_S if snapshot.total > BIG else POLL_S):
+            if not cancels:
+                return None
+            cancels = False
+            view.note("Cancelling the run: running tasks are being ended. Ctrl-C again leaves them to it.")
+            with contextlib.suppress(ApiRefused):  # it has ended by itself
+                await client.cancel_run(dag_id, run_id)
+
+
+async def _look(client: RestClient, dag_id: str, run_id: str, view: View) -> RunSnapshot:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + AWAY_S
+    while True:
+        try:
+            run = await client.get_run(dag_id, run_id)
+            tasks = await client.list_tasks(dag_id, run_id, limit=PAGE)
+            if tasks.more:
+                tasks = await client.list_tasks(dag_id, run_id, state="running", limit=PAGE)
+                return RunSnapshot(run, tasks.items, all_tasks=False)
+            return RunSnapshot(run, tasks.items, all_tasks=True)
+        except ApiUnavailable:
+            if loop.time() > deadline:
+                raise
+            view.note("The API is away; waiting for it.")
+            await asyncio.sleep(POLL_S)
+
+
+def _view(progress: Progress) -> View:
+    if progress != "auto":
+        return NoView()
+    return LiveView() if output.is_terminal else LineView()
+
+
+class _Interrupts:
+    """Ctrl-C as something to wait for; as usual again after the context."""
+
+    def __init__(self) -> None:
+        self._pressed = asyncio.Event()
+
+    def __enter__(self) -> _Interrupts:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._pressed.set)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+    async def within(self, seconds: float) -> bool:
+        """Whether Ctrl-C was pressed since the last time, or is in the next ``seconds``."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._pressed.wait(), seconds)
+        pressed = self._pressed.is_set()
+        self._pressed.clear()
+        return pressed

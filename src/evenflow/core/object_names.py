@@ -1,0 +1,59 @@
+"""Limits, and objects with a state of service, as people name them, and what to type about them."""
+
+from __future__ import annotations
+
+import shlex
+
+from evenflow.core.service_states import ServiceKind, ServiceState
+
+_LIMITS = {
+    "pool": "pool {}",
+    "executor": "executor {}",
+    "dag_task": "max_active_tis_per_dag of {}",
+    "dag_runs": "max_active_runs of {}",
+    "run": "max_active_tasks of {}",
+    "run_task": "max_active_tis_per_dagrun of {}",
+}
+_SETTINGS = {
+    "dag_task": "max_active_tis_per_dag",
+    "dag_runs": "max_active_runs",
+    "run": "max_active_tasks",
+    "run_task": "max_active_tis_per_dagrun",
+}
+_WORDS: dict[str, str] = {
+    ServiceState.ACTIVE: "active",
+    ServiceState.DRAINING: "draining",
+    ServiceState.RESUME_ONLY: "open only for what returns and cleans up",
+    ServiceState.PAUSED: "paused",
+    ServiceState.FROZEN: "frozen",
+}
+
+
+def limit_name(kind: str, name: str) -> str:
+    """``pool warehouse``, ``max_active_tasks of sales/2026-01-01``."""
+    return _LIMITS[kind].format(name)
+
+
+def way_to_raise(kind: str, name: str, capacity: int) -> str:
+    """What to type, or to write, so that the limit has this capacity."""
+    if kind == "pool":
+        return shlex.join(["evenflow", "pools", "set", name, str(capacity)])
+    if kind in _SETTINGS:
+        return f"write {_SETTINGS[kind]}={capacity} into the file of the DAG; it holds once the file is read, also for what runs"
+    return "its slots are fixed: nothing raises them yet"
+
+
+def in_words(state: str) -> str:
+    return _WORDS.get(state, state)
+
+
+def title(kind: str, name: str) -> str:
+    """At the beginning of a sentence."""
+    return "The whole system" if kind == ServiceKind.SYSTEM else f"The {'DAG' if kind == ServiceKind.DAG else kind} {name}"
+
+
+def way_to_activate(kind: str, name: str) -> str:
+    """What to type to have it in full service again."""
+    if kind == ServiceKind.SYSTEM:
+        return "evenflow activate --all"
+    return shlex.join(["evenflow", "activate", *([name] if kind == ServiceKind.DAG else [f"--{kind}", name])])
