@@ -69,24 +69,24 @@ def window(conn: Conn) -> list[Task]:
 
 
 def heads(conn: Conn) -> list[Task]:
-    """The selection round on nodes that have room, without the memory of what is blocked."""
-    nodes = {row[0]: row for row in fetch(conn, "heads_nodes", {})}
+    """The selection round on limit classes that have room, without the memory of what is blocked."""
+    limit_classes = {row[0]: row for row in fetch(conn, "heads_limit_classes", {})}
     free: dict[int, int] = {}
     chosen: list[Task] = []
-    queue: list[tuple[Any, ...]] = []  # (order, node, the rest of its page)
+    queue: list[tuple[Any, ...]] = []  # (order, limit class, the rest of its page)
 
-    def expose(node_id: int, after: dict[str, Any], rest: list[Any]) -> None:
-        rest = rest or fetch(conn, "heads_next", {**after, "node_id": node_id, "page": PAGE})[::-1]
+    def expose(class_id: int, after: dict[str, Any], rest: list[Any]) -> None:
+        rest = rest or fetch(conn, "heads_next", {**after, "class_id": class_id, "page": PAGE})[::-1]
         if rest:
-            heapq.heappush(queue, (rest[-1][:4], node_id, rest))
+            heapq.heappush(queue, (rest[-1][:4], class_id, rest))
 
-    for node_id, pool, pool_room, executor, executor_room, _ in nodes.values():
+    for class_id, pool, pool_room, executor, executor_room, _ in limit_classes.values():
         free.setdefault(pool, pool_room)
         free.setdefault(executor, executor_room)
-        expose(node_id, BEFORE_ALL, [])
+        expose(class_id, BEFORE_ALL, [])
     while queue:
-        order, node_id, rest = heapq.heappop(queue)
-        _, pool, _, executor, _, weight = nodes[node_id]
+        order, class_id, rest = heapq.heappop(queue)
+        _, pool, _, executor, _, weight = limit_classes[class_id]
         if free[pool] < weight or free[executor] < 1:
             continue
         *_, lane_id, ready, locals_, rooms = rest.pop()
@@ -98,7 +98,7 @@ def heads(conn: Conn) -> list[Task]:
             for limit in (executor, *locals_):
                 free[limit] -= count
             chosen += fetch(conn, "heads_tasks", {"lane_id": lane_id, "count": count})
-        expose(node_id, {**BEFORE_ALL, **dict(zip(BEFORE_ALL, order, strict=False))}, rest)
+        expose(class_id, {**BEFORE_ALL, **dict(zip(BEFORE_ALL, order, strict=False))}, rest)
     return chosen
 
 

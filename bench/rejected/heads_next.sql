@@ -1,8 +1,8 @@
--- The next lanes of a node in order, blocked or not, with the room that each of their local limits has.
+-- The next lanes of a limit class in order, blocked or not, with the room that each of their local limits has.
 select -l.run_priority as run_rank, -l.priority as rank, l.run_after, l.lane_id, l.ready, l.locals, f.free
 from (
     select * from lane
-    where node_id = %(node_id)s
+    where class_id = %(class_id)s
       and (-run_priority, -priority, run_after, lane_id) > (%(run_rank)s::int, %(rank)s::int, %(run_after)s::timestamptz, %(lane_id)s::bigint)
     order by -run_priority, -priority, run_after, lane_id
     limit %(page)s

@@ -188,9 +188,9 @@ async def test_a_claim_says_how_long_tries_waited(api_url: str, world: World, cl
 
 STATEMENTS = ("metrics/count_lanes", "metrics/read_backlog", "views/read_health")
 FILL = (
-    "insert into node (node_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
+    "insert into limit_class (class_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
     " values (1, 1, 1, 2, 'default', 1)",
-    "insert into lane (lane_id, node_id, base_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
+    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
     " select n, 1, 1, n, 0, 1, now(), '{}', n, 2 from generate_series(1, %(rows)s) n",
     "insert into dag_run (dag_id, run_id, version_key, run_type) select dag_id, n::text, version_key, 'manual'"
     " from generate_series(1, %(rows)s) n, (select dag_id, version_key from dag limit 1) d",
@@ -224,6 +224,9 @@ async def test_a_backlog_is_counted_no_further_than_ten_thousand(api_url: str, w
 def scanned(node: dict[str, Any]) -> Iterator[tuple[str, float]]:
     """Relations, and how many rows of each were looked at."""
     if "Relation Name" in node:
-        yield node["Relation Name"], (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        yield (
+            node["Relation Name"],
+            (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"],
+        )
     for child in node.get("Plans", []):
         yield from scanned(child)

@@ -29,7 +29,7 @@ def sales(world: World) -> int:
     """A run of ``sales``, and a worker ``w1``."""
     world.db.execute("insert into service (kind, name, host, pid, version) values ('worker', 'w1', 'h', 1, '0')")
     world.db.execute(
-        "insert into node (node_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
+        "insert into limit_class (class_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
         " select 1, 1, p.limit_id, e.limit_id, 'default', 1 from concurrency_limit p, concurrency_limit e"
         " where p.name = 'default_pool' and e.name = 'worker'"
     )

@@ -34,7 +34,7 @@ TABLES = (
     "upstream_counter",
     "mapped_task",
     "concurrency_limit",
-    "node",
+    "limit_class",
     "lane",
     "ready_task",
     "dispatch",
@@ -49,11 +49,11 @@ NAMES = {  # what a column refers to, and how to name that in any database
         "select limit_id, concat_ws('/', l.kind, r.dag_id, r.run_id, l.name)"
         " from concurrency_limit l left join dag_run r using (run_key) union select 0, 'none'"
     ),
-    ("node_id",): "select node_id, concat_ws('/', p.name, queue, weight, t.name) from node n join concurrency_limit p"
+    ("class_id",): "select class_id, concat_ws('/', p.name, queue, weight, t.name) from limit_class n join concurrency_limit p"
     " on p.limit_id = n.pool_limit left join concurrency_limit t on t.limit_id = n.task_limit",
     (
         "lane_id",
-    ): f"select lane_id, concat_ws('/', r.name, l.node_id) from lane l join ({RUNS}) as r (run_key, name) using (run_key)",
+    ): f"select lane_id, concat_ws('/', r.name, l.class_id) from lane l join ({RUNS}) as r (run_key, name) using (run_key)",
 }
 # Only said to be there: numbers that are anybody's, and times.
 ANY = {"epoch", "worker_id", "claim_key", "claimed_at", "at", "run_after", "since", "spec_hash", "released_at", "xact"}

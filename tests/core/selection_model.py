@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from evenflow.core.selection import OPEN, PAUSED, WOKEN, Decision, Lane, Node, Queue, Snapshot, line_up, select
+from evenflow.core.selection import OPEN, PAUSED, WOKEN, Decision, Lane, LimitClass, Queue, Snapshot, line_up, select
 from evenflow.core.service_states import ALL_OPEN, Closures
 
-Kind = tuple[int, int, int, tuple[int, ...]]  # run, node, priority, local limits: what makes tasks interchangeable
+Kind = tuple[int, int, int, tuple[int, ...]]  # run, limit class, priority, local limits: what makes tasks interchangeable
 
 ALL = 10**9  # lanes of a prefix that is the whole queue
 EXECUTORS = (11, 12)
@@ -39,7 +39,7 @@ class Model:
     by_base: bool = False
     capacity: dict[int, int] = field(default_factory=dict)
     patience: dict[int, float] = field(default_factory=dict)
-    nodes: dict[int, Node] = field(default_factory=dict)
+    limit_classes: dict[int, LimitClass] = field(default_factory=dict)
     used: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     lanes: dict[Kind, Lane] = field(default_factory=dict)  # with ready tasks
     seen: list[Kind] = field(default_factory=list)  # that ever had some
@@ -59,12 +59,12 @@ class Model:
         return self.capacity[limit] - self.used[limit]
 
     def holds(self, lane: Lane) -> list[tuple[int, int]]:
-        node = self.nodes[lane.node_id]
-        return [(node.pool_limit, node.weight), *((k, 1) for k in (*node.limits[1:], *lane.locals))]
+        limit_class = self.limit_classes[lane.class_id]
+        return [(limit_class.pool_limit, limit_class.weight), *((k, 1) for k in (*limit_class.limits[1:], *lane.locals))]
 
     def witnesses(self, lane: Lane) -> list[int]:
         """The limits that it can be parked on."""
-        task_limit = self.nodes[lane.node_id].task_limit
+        task_limit = self.limit_classes[lane.class_id].task_limit
         return [*lane.locals] if task_limit is None else [task_limit, *lane.locals]
 
     def take(self, holds: list[tuple[int, int]]) -> None:
@@ -89,12 +89,12 @@ class Model:
         if lane is not None:
             lane.ready += ready
             return
-        run, node, priority, locals_ = kind
+        run, limit_class, priority, locals_ = kind
         self.made += 1
         order = (-(run % 2), -priority, run, self.made)
         exempt = priority == EXEMPT_PRIORITY
         parked_on = PAUSED if run % DAGS in self.paused and not exempt else OPEN
-        lane = Lane(self.made, node, order, locals_, ready, parked_on, exempt=exempt)
+        lane = Lane(self.made, limit_class, order, locals_, ready, parked_on, exempt=exempt)
         self.lanes[kind] = lane
         self.seen.append(kind)
         self.fresh.add(lane.key)
@@ -120,7 +120,7 @@ class Model:
 
     def close(self, number: int) -> None:
         """A pool, an executor or a queue is closed, or open again. No lane changes."""
-        limits = [*{node.pool_limit for node in self.nodes.values()}, *EXECUTORS]
+        limits = [*{limit_class.pool_limit for limit_class in self.limit_classes.values()}, *EXECUTORS]
         number, which = divmod(number, len(limits) + len(QUEUES))
         if which < len(limits):
             self.closed ^= {limits[which]}
@@ -128,8 +128,11 @@ class Model:
             self.closed_queues ^= {QUEUES[which - len(limits)]}
 
     def in_closed(self, lane: Lane) -> bool:
-        node = self.nodes[lane.node_id]
-        return not self.closed.isdisjoint((node.pool_limit, node.executor_limit)) or node.queue in self.closed_queues
+        limit_class = self.limit_classes[lane.class_id]
+        return (
+            not self.closed.isdisjoint((limit_class.pool_limit, limit_class.executor_limit))
+            or limit_class.queue in self.closed_queues
+        )
 
     def finish(self, number: int, *, retry: bool = False) -> None:
         ended = self.tries.pop(number % len(self.tries))
@@ -148,7 +151,7 @@ class Model:
             self.give(one.given_back)
 
     def kind_of(self, lane: Lane) -> Kind:
-        return (lane.order[2], lane.node_id, -lane.order[1], tuple(lane.locals))
+        return (lane.order[2], lane.class_id, -lane.order[1], tuple(lane.locals))
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
@@ -157,7 +160,7 @@ class Model:
         found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
         for lane in self.stored():
             if lane.parked_on > 0:
-                found[lane.parked_on, self.nodes[lane.node_id].base_id].append(lane)
+                found[lane.parked_on, self.limit_classes[lane.class_id].base_id].append(lane)
         return found
 
     def stored(self) -> list[Lane]:
@@ -168,18 +171,18 @@ class Model:
         exempt = self._open_exempt()
         for lane in self.stored():
             if lane.parked_on in (OPEN, WOKEN) and not self.in_closed(lane):
-                node = self.nodes[lane.node_id]
-                queues[Queue(node.base_id if self.by_base else node.node_id, lane.parked_on == WOKEN)].append(lane)
+                limit_class = self.limit_classes[lane.class_id]
+                queues[Queue(limit_class.base_id if self.by_base else limit_class.class_id, lane.parked_on == WOKEN)].append(lane)
         loaded = [lane for lanes in queues.values() for lane in lanes[:heads]] + exempt
         woken = self.released | {k for lane in loaded if lane.parked_on == WOKEN for k in self.witnesses(lane)}
         parked = {key: lanes for key, lanes in self.parked().items() if key[0] in woken}
         released, self.released = self.released, set()
         opened: dict[int, list[Lane]] = defaultdict(list)
         for lane in [*loaded, *(x for x in self.lanes.values() if x.key in self.fresh and x.parked_on == OPEN)]:
-            opened[lane.node_id].append(lane)
+            opened[lane.class_id].append(lane)
         return Snapshot(
             free={k: self.room(k) for k in self.capacity},
-            nodes=self.nodes,
+            limit_classes=self.limit_classes,
             open=opened,
             horizon={queue: lanes[heads - 1].order for queue, lanes in queues.items() if len(lanes) >= heads},
             parked={key: lanes[:heads] for key, lanes in parked.items()},
@@ -193,7 +196,7 @@ class Model:
         )
 
     def _open_exempt(self) -> list[Lane]:
-        """Exempt lanes of closed nodes, wherever they are parked, but for those whose witness is full."""
+        """Exempt lanes of closed limit classes, wherever they are parked, but for those whose witness is full."""
         found = []
         for lane in self.stored():
             if lane.exempt and self.in_closed(lane) and (lane.parked_on <= OPEN or self.room(lane.parked_on) > 0):
@@ -225,11 +228,11 @@ class Model:
         lines: dict[tuple[int, int], list[Lane]] = defaultdict(list)
         for lane in sorted(self.lanes.values(), key=lambda x: x.order):
             if lane.key in self.fresh and lane.parked_on == OPEN:
-                node = self.nodes[lane.node_id]
+                limit_class = self.limit_classes[lane.class_id]
                 if witness := next((k for k in lane.locals if free[k] < 1), None):
                     lane.parked_on = witness
                 elif lane.locals:
-                    lines[lane.locals[-1], node.base_id].append(lane)
+                    lines[lane.locals[-1], limit_class.base_id].append(lane)
         for line in lines.values():
             line_up(line)
 
@@ -257,15 +260,15 @@ class Model:
         closed: set[int] = set()
         spoken: set[int] = set()
         for lane in sorted(self.lanes.values(), key=lambda x: x.order):
-            node = self.nodes[lane.node_id]
-            pool, others = node.pool_limit, (*node.limits[1:], *lane.locals)
+            limit_class = self.limit_classes[lane.class_id]
+            pool, others = limit_class.pool_limit, (*limit_class.limits[1:], *lane.locals)
             stands_still = lane.parked_on == PAUSED or (self.in_closed(lane) and not lane.exempt)
             for _ in range(0 if stands_still else lane.ready):
                 if pool in closed or any(room[k] < 1 for k in others):
                     break
-                if room[pool] < node.weight:
-                    if room[pool] > 0 and node.base_id not in spoken and pool in self.patience:
-                        spoken.add(node.base_id)
+                if room[pool] < limit_class.weight:
+                    if room[pool] > 0 and limit_class.base_id not in spoken and pool in self.patience:
+                        spoken.add(limit_class.base_id)
                         if lane.waited_s >= self.patience[pool]:
                             closed.add(pool)
                     break
@@ -282,22 +285,27 @@ class Model:
             for (limit, base), lanes in self.parked().items()
             if self.room(limit) > 0
             for lane in lanes
-            if not any(x.order < lane.order and limit in self.witnesses(x) and self.nodes[x.node_id].base_id == base for x in woken)
+            if not any(
+                x.order < lane.order and limit in self.witnesses(x) and self.limit_classes[x.class_id].base_id == base
+                for x in woken
+            )
         ]
 
 
 def small_model(pools: list[int], executors: list[int], *, heads: int, by_base: bool = False) -> Model:
-    """Nodes of every pool, executor and weight of 1 to 3; of each pool two with task limits of their own."""
+    """Limit classes of every pool, executor and weight of 1 to 3; of each pool two with task limits of their own."""
     model = Model(heads, by_base)
     model.capacity.update(dict(enumerate(pools, 1)) | dict(zip(EXECUTORS, executors, strict=True)))
     for pool in range(1, len(pools) + 1):
         for executor in EXECUTORS:
             for weight in (1, 2, 3):
-                n = len(model.nodes) + 1
-                model.nodes[n] = Node(n, n, pool, executor, QUEUES[weight == 3], weight)
+                n = len(model.limit_classes) + 1
+                model.limit_classes[n] = LimitClass(n, n, pool, executor, QUEUES[weight == 3], weight)
                 for own in (100, 200) if weight == 1 and executor == EXECUTORS[0] else ():
                     model.capacity[own + pool] = pool
-                    model.nodes[len(model.nodes) + 1] = Node(len(model.nodes) + 1, n, pool, executor, "default", 1, own + pool)
+                    model.limit_classes[len(model.limit_classes) + 1] = LimitClass(
+                        len(model.limit_classes) + 1, n, pool, executor, "default", 1, own + pool
+                    )
     return model
 
 
@@ -307,10 +315,10 @@ def happen(model: Model, what: str, number: int) -> None:
         case "ready" | "mapped":
             number, run = divmod(number, RUNS)
             number, task = divmod(number, TASKS)
-            number, node = divmod(number, len(model.nodes))
+            number, limit_class = divmod(number, len(model.limit_classes))
             number, priority = divmod(number, 3)
             locals_ = _local_limits(model, run, task)
-            model.add((run, node + 1, priority, locals_), MAPPED if what == "mapped" else number % 4 + 1)
+            model.add((run, limit_class + 1, priority, locals_), MAPPED if what == "mapped" else number % 4 + 1)
         case "clear" if model.seen:
             model.add(model.seen[number % len(model.seen)], number % 3 + 1)
         case "finish" | "retry" if model.tries:

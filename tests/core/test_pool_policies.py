@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenflow.core.selection import Lane, Node
+from evenflow.core.selection import Lane, LimitClass
 from tests.core.selection_model import ALL, Model, happen, small_model
 from tests.core.test_selection import events
 
@@ -71,8 +71,8 @@ def test_backfill_equals_a_scan_that_skips_what_does_not_fit(slots: list[int], h
 
 def pool_with(patience: dict[int, float], *, waited_s: float) -> Model:
     """Two of three slots are free, a task of three waits, and then one of one."""
-    nodes = {weight: Node(weight, weight, POOL, EXECUTOR, "default", weight) for weight in (1, 3)}
-    model = Model(capacity={POOL: 3, EXECUTOR: 9, CAP: 0}, nodes=nodes, patience=patience)
+    limit_classes = {weight: LimitClass(weight, weight, POOL, EXECUTOR, "default", weight) for weight in (1, 3)}
+    model = Model(capacity={POOL: 3, EXECUTOR: 9, CAP: 0}, limit_classes=limit_classes, patience=patience)
     model.add((0, 1, 9, ()), 1)
     model.rounds()
     model.add((0, 3, 2, ()), 1)
@@ -82,7 +82,7 @@ def pool_with(patience: dict[int, float], *, waited_s: float) -> Model:
 
 
 def _lane(model: Model, *, weight: int) -> Lane:
-    return next(lane for lane in model.lanes.values() if lane.node_id == weight)
+    return next(lane for lane in model.lanes.values() if lane.class_id == weight)
 
 
 @pytest.mark.parametrize(
@@ -93,26 +93,26 @@ def _lane(model: Model, *, weight: int) -> Lane:
 def test_a_small_task_passes_a_big_one_as_the_policy_says(patience: dict[int, float], waited_s: float, passes: bool) -> None:
     model = pool_with(patience, waited_s=waited_s)
     decision = model.round()
-    assert [lane.node_id for lane, _ in decision.grants] == ([1] if passes else [])
+    assert [lane.class_id for lane, _ in decision.grants] == ([1] if passes else [])
     assert list(decision.reserved) == ([] if passes else [POOL])
     model.finish(0)
     model.rounds()
-    assert (3 in {one.lane.node_id for one in model.tries}) != passes  # once the slots are free, who kept them has them
+    assert (3 in {one.lane.class_id for one in model.tries}) != passes  # once the slots are free, who kept them has them
 
 
 def test_who_another_limit_keeps_back_keeps_no_pool() -> None:
     """A strict pool is kept only by who could use it."""
     model = pool_with({POOL: STRICT}, waited_s=0.0)
     _lane(model, weight=3).locals = (CAP,)
-    assert [lane.node_id for lane, _ in model.round().grants] == [1]
+    assert [lane.class_id for lane, _ in model.round().grants] == [1]
 
 
 def test_who_does_not_fit_uses_up_no_budget() -> None:
-    """R-ST2: however many nodes wait for slots, a round gets to what can start below them."""
+    """R-ST2: however many limit classes wait for slots, a round gets to what can start below them."""
     model = Model(capacity={POOL: 2, EXECUTOR: 9, CAP: 5}, patience={POOL: 1e9})
-    for node in range(1, 20):
-        model.nodes[node] = Node(node, node, POOL, EXECUTOR, f"q{node}", 3)
-        model.add((0, node, 2, ()), 1)
-    model.nodes[99] = Node(99, 99, CAP, EXECUTOR, "default", 1)
+    for limit_class in range(1, 20):
+        model.limit_classes[limit_class] = LimitClass(limit_class, limit_class, POOL, EXECUTOR, f"q{limit_class}", 3)
+        model.add((0, limit_class, 2, ()), 1)
+    model.limit_classes[99] = LimitClass(99, 99, CAP, EXECUTOR, "default", 1)
     model.add((0, 99, 1, ()), 1)
     assert sum(model.rounds(2).values()) == 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenflow.core.selection import WOKEN, Lane, Node, saturated
+from evenflow.core.selection import WOKEN, Lane, LimitClass, saturated
 from tests.core.selection_model import ALL, MAPPED, Model, happen, small_model
 
 Steps = list[tuple[list[tuple[str, int]], tuple[int, int]]]
@@ -89,8 +89,8 @@ BETTER, WORSE = (1, 1, 1, (SHARED,)), (0, 1, 1, (SHARED,))  # runs 1 and 0; odd 
 @pytest.fixture
 def behind() -> Model:
     """Two lanes share a limit that has room: the better is open and waits for its pool, the worse is parked behind it."""
-    nodes = {1: Node(1, 1, POOL, EXECUTOR, "default", 1), 2: Node(2, 2, 4, EXECUTOR, "default", 1)}
-    model = Model(capacity={POOL: 1, EXECUTOR: 9, SHARED: 1, 4: 1}, nodes=nodes)
+    limit_classes = {1: LimitClass(1, 1, POOL, EXECUTOR, "default", 1), 2: LimitClass(2, 2, 4, EXECUTOR, "default", 1)}
+    model = Model(capacity={POOL: 1, EXECUTOR: 9, SHARED: 1, 4: 1}, limit_classes=limit_classes)
     model.add((1, 2, 1, (SHARED,)), 1)
     model.rounds()
     for kind in (BETTER, WORSE):
@@ -136,7 +136,7 @@ def test_a_release_that_opens_nobody_is_noticed(forgotten: str) -> None:
 
 def test_a_round_touches_what_starts_and_not_the_backlog() -> None:
     """R-ST5: 2,000 runs at their caps, far above one runnable lane."""
-    model = Model(capacity={1: 1000, 2: 10**6}, nodes={1: Node(1, 1, 1, 2, "default", 1)})
+    model = Model(capacity={1: 1000, 2: 10**6}, limit_classes={1: LimitClass(1, 1, 1, 2, "default", 1)})
     for run in range(2000):
         model.capacity[10 + run] = 1
         model.lanes[run, 1, 9, (10 + run,)] = Lane(run, 1, (0, -9, run, run), (10 + run,), 50)
@@ -160,7 +160,7 @@ def test_crossing_limits_cost_a_few_lanes_a_start(runs: int, tasks: int, by_base
     model = Model(heads=ALL, by_base=by_base, capacity={1: runs * tasks, 2: 10**6})
     for task in range(tasks):
         model.capacity[100 + task] = 2
-        model.nodes[task] = Node(task, 0, 1, 2, "default", 1, 100 + task)
+        model.limit_classes[task] = LimitClass(task, 0, 1, 2, "default", 1, 100 + task)
     for run in range(runs):
         model.capacity[1000 + run] = 2
         for task in range(tasks):
@@ -185,14 +185,14 @@ def test_crossing_limits_cost_a_few_lanes_a_start(runs: int, tasks: int, by_base
 
 def test_thousands_of_tasks_with_limits_of_their_own_cost_a_few_lanes_a_start() -> None:
     """R-ST5: whether a task's limit or the pool is full, a round by bases touches what starts and what newly blocks."""
-    nodes, ahead = 1_000, 8
-    model = Model(heads=ahead, by_base=True, capacity={1: nodes // 2, 2: 10**6})
-    model.nodes[0] = Node(0, 0, 1, 2, "default", 1)
-    for node in range(1, nodes + 1):
-        model.capacity[10 + node] = 1
-        model.nodes[node] = Node(node, 0, 1, 2, "default", 1, 10 + node)
+    limit_classes, ahead = 1_000, 8
+    model = Model(heads=ahead, by_base=True, capacity={1: limit_classes // 2, 2: 10**6})
+    model.limit_classes[0] = LimitClass(0, 0, 1, 2, "default", 1)
+    for limit_class in range(1, limit_classes + 1):
+        model.capacity[10 + limit_class] = 1
+        model.limit_classes[limit_class] = LimitClass(limit_class, 0, 1, 2, "default", 1, 10 + limit_class)
         for run in range(2):
-            model.add((run, node, 1, ()), 1)
+            model.add((run, limit_class, 1, ()), 1)
     model.rounds()
     r = random.Random(1)
     starts = model.touched = 0
@@ -218,7 +218,7 @@ def test_a_mapped_backlog_is_one_lane() -> None:
 
 def test_the_witness_is_the_narrowest_full_limit() -> None:
     lane = Lane(1, 1, (0,), (5, 6, 7), 1)
-    node = Node(1, 1, 1, 2, "default", 1, 4)
-    assert saturated(lane, node, {4: 1, 5: 1, 6: 0, 7: 0}) == 6
-    assert saturated(lane, node, {4: 0, 5: 1, 6: 0, 7: 0}) == 4
-    assert saturated(lane, node, {4: 1, 5: 1, 6: 1, 7: 1}) is None
+    limit_class = LimitClass(1, 1, 1, 2, "default", 1, 4)
+    assert saturated(lane, limit_class, {4: 1, 5: 1, 6: 0, 7: 0}) == 6
+    assert saturated(lane, limit_class, {4: 0, 5: 1, 6: 0, 7: 0}) == 4
+    assert saturated(lane, limit_class, {4: 1, 5: 1, 6: 1, 7: 1}) is None

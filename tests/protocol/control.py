@@ -82,9 +82,10 @@ def _graph(retries: int, losses: int) -> Graph:
 def turn(task: Task, taken: tuple[Said, ...], epoch: int, *, retries: int, losses: int, fenced: bool) -> Turn:
     """Takes ``taken`` out of the inbox and applies them; ``epoch`` is the next fresh one."""
     run = Run(1, "d", SimpleNamespace(graph=_graph(retries, losses)), 0, 0)  # type: ignore[arg-type]
-    node = SimpleNamespace(queue="default", weight=1)
+    limit_class = SimpleNamespace(queue="default", weight=1)
     catalog: Any = SimpleNamespace(
-        epochs=SimpleNamespace(take=lambda conn: epoch), place=lambda conn, version, index: SimpleNamespace(node=node, priority=0)
+        epochs=SimpleNamespace(take=lambda conn: epoch),
+        place=lambda conn, version, index: SimpleNamespace(limit_class=limit_class, priority=0),
     )
     facts = Facts(None, catalog, 0.0, False, runs={1: run})  # type: ignore[arg-type]
     ledgers = Ledgers(facts)

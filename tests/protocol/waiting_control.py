@@ -213,11 +213,11 @@ def _graph(cleans_up: bool) -> Graph:
 
 
 def _catalog(epoch: int) -> Any:
-    node = SimpleNamespace(queue="default", weight=1)
+    limit_class = SimpleNamespace(queue="default", weight=1)
     fresh = iter(range(epoch + 1, epoch + 10))
     return SimpleNamespace(
         epochs=SimpleNamespace(take=lambda conn: next(fresh)),
-        place=lambda conn, version, index: SimpleNamespace(node=node, priority=0),
+        place=lambda conn, version, index: SimpleNamespace(limit_class=limit_class, priority=0),
     )
 
 

@@ -23,7 +23,7 @@ from tests.scheduler.processes import Schedulers
 STARTABLE = """
 select l.lane_id
 from lane l
-join node n using (node_id)
+join limit_class n using (class_id)
 join concurrency_limit p on p.limit_id = n.pool_limit
 where l.parked_on not in (-1, -3) and p.capacity - p.used >= n.weight
   and not exists (

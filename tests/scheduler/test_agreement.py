@@ -205,9 +205,9 @@ def test_the_scheduler_agrees_with_a_naive_scan(world: Any, seed: int, monkeypat
     is what it counts.
     """
     r = random.Random(seed)
-    if seed % 2:  # open lanes are looked at by base, as where thousands of nodes have some
+    if seed % 2:  # open lanes are looked at by base, as where thousands of limit classes have some
         for module in (round, dry_round, selection):
-            monkeypatch.setattr(module, "MOST_NODES", 0)
+            monkeypatch.setattr(module, "MOST_LIMIT_CLASSES", 0)
     pools = {"p1": r.randint(2, 4), "p2": r.randint(2, 6)}
     naive = Naive({("pool", name): slots for name, slots in pools.items()})
     for name, slots in pools.items():

@@ -62,7 +62,7 @@ DAMAGE = {
     "empty lane": ("lane", "update lane set ready = 0, next_map_index = end_map_index where task_index is not null"),
     "finished run": ("lane", "update dag_run set state = 'failed'"),
     "stranded": ("stranded", "update concurrency_limit set capacity = 100 where kind = 'run'"),
-    "queue": ("stranded", "update lane set base_id = (select max(node_id) + 1 from node)"),
+    "queue": ("stranded", "update lane set base_id = (select max(class_id) + 1 from limit_class)"),
     "no such limit": ("stranded", "update lane set parked_on = 999999"),
     "another's limit": (
         "stranded",
@@ -204,11 +204,11 @@ def parked_lanes(conn: psycopg.Connection[Any], count: int) -> None:
         " select 'run', n, '', 1, 1 from generate_series(1, %s) n",
         [count],
     )
-    conn.execute("insert into node (pool_limit, executor_limit, queue, weight, base_id) values (1, 2, 'default', 1, 1)")
+    conn.execute("insert into limit_class (pool_limit, executor_limit, queue, weight, base_id) values (1, 2, 'default', 1, 1)")
     conn.execute(
-        "insert into lane (lane_id, node_id, run_key, run_priority, priority, run_after, locals, parked_on, ready, base_id)"
-        " select -limit_id, (select max(node_id) from node), run_key, 0, 1, now(), array[limit_id], limit_id, 1,"
-        "   (select max(node_id) from node)"
+        "insert into lane (lane_id, class_id, run_key, run_priority, priority, run_after, locals, parked_on, ready, base_id)"
+        " select -limit_id, (select max(class_id) from limit_class), run_key, 0, 1, now(), array[limit_id], limit_id, 1,"
+        "   (select max(class_id) from limit_class)"
         " from concurrency_limit where run_key > 0"
     )
 

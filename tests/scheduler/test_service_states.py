@@ -72,7 +72,7 @@ def test_nothing_starts_for_the_first_time(world: Any, kind: str, name: str, sta
     world.advance()
     assert claimed(world) == []
     assert world.states(run) == {"a": "success", "b": "scheduled", "c": "scheduled"}
-    assert find_startable_heads(world.conn, nodes=10) == [], "the watchdog sees nothing that could start"
+    assert find_startable_heads(world.conn, limit_classes=10) == [], "the watchdog sees nothing that could start"
     world.audit()
     set_state(world, kind, name, "active")
     assert sorted(world.drain()) == ["b", "c"]

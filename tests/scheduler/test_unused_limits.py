@@ -29,8 +29,8 @@ def limits(world: World) -> set[tuple[str, str]]:
     return set(rows.fetchall())
 
 
-def nodes(world: World) -> int:
-    (count,) = world.conn.execute("select count(*) from node where task_limit is not null").fetchone()  # type: ignore[misc]
+def limit_classes(world: World) -> int:
+    (count,) = world.conn.execute("select count(*) from limit_class where task_limit is not null").fetchone()  # type: ignore[misc]
     return int(count)
 
 
@@ -59,18 +59,18 @@ def drain(world: World, other: tuple[psycopg.Connection, Catalog], runs: int) ->
 
 
 def test_they_go_with_their_dag_and_come_back_with_it(world: World, other: tuple[psycopg.Connection, Catalog]) -> None:
-    """Two schedulers remember the nodes of before, and limit the DAG that comes back by the limit that comes with it."""
+    """Two schedulers remember the limit classes of before, and limit the DAG that comes back by the limit that comes with it."""
     world.add_dag(dag("stays"))
     for _ in range(3):
         world.add_dag(dag())
         runs = [world.trigger(dag_id) for dag_id in ("d", "d", "d")]
         drain(world, other, len(runs))
         assert {world.run_state(run) for run in runs} == {"success"}
-        assert nodes(world) == 1
+        assert limit_classes(world) == 1
         forget(world, "d")
         delete(world)
         assert limits(world) == {("dag_task", "stays/a"), ("dag_runs", "stays")}
-        assert nodes(world) == 0
+        assert limit_classes(world) == 0
         world.audit()
 
 
@@ -121,18 +121,18 @@ def test_a_dag_that_is_just_being_stored_keeps_its_limits(world: World, database
     assert limits(world) == {("dag_task", "d/a"), ("dag_runs", "d")}
 
 
-def test_the_end_of_a_run_reads_no_nodes(world: World) -> None:
+def test_the_end_of_a_run_reads_no_limit_classes(world: World) -> None:
     """However many there are: foreign keys are looked up by index."""
     world.add_dag(dag())
     world.conn.execute(
         "insert into concurrency_limit (kind, name, capacity) select 'dag_task', 'x/' || n, 1 from generate_series(1, 5000) n;"
-        "insert into node (node_id, pool_limit, executor_limit, queue, weight, task_limit, base_id) overriding system value"
+        "insert into limit_class (class_id, pool_limit, executor_limit, queue, weight, task_limit, base_id) overriding system value"
         " select 1000 + l.limit_id, 1, 2, 'default', 1, l.limit_id, 1000 + l.limit_id"
         " from concurrency_limit l where l.name like 'x/%';"
         "insert into concurrency_limit (kind, run_key, name, capacity) select 'run', n, '', 1 from generate_series(1, 9) n;"
-        "analyze node; analyze concurrency_limit"
+        "analyze limit_class; analyze concurrency_limit"
     )
-    read = "select seq_tup_read from pg_stat_xact_user_tables where relname = 'node'"
+    read = "select seq_tup_read from pg_stat_xact_user_tables where relname = 'limit_class'"
     with world.conn.transaction():
         before = world.conn.execute(read).fetchone()
         world.conn.execute("delete from concurrency_limit where run_key > 0")

@@ -38,7 +38,7 @@ def bound_by_the_store(run_keys: list[int], limits: list[int]) -> dict[str, dict
     inbox.take_timers(conn, run_keys, share=500)
     with contextlib.suppress(ValueError):  # there is no answer
         inbox.delete_orphans(conn, inbox.Since())
-    selection.count_open_nodes(conn)
+    selection.count_open_classes(conn)
     selection.read_heads(conn, released, ALL_OPEN)
     selection.read_heads_of_bases(conn, released, ALL_OPEN)
     selection.read_parked(conn, limits)

@@ -97,9 +97,9 @@ FILL = (
     "insert into upstream_counter (run_key, task_index, total) select 1000000000 + n, 1, 2 from generate_series(1, %(lanes)s) n",
     "insert into concurrency_limit (kind, run_key, name, capacity, used)"
     " select 'run', 1000000000 + n, '', 1, 1 from generate_series(1, %(lanes)s) n",
-    "insert into node (node_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
+    "insert into limit_class (class_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
     " values (1, 1, 1, 2, 'default', 1)",
-    "insert into lane (lane_id, node_id, base_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
+    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
     " select limit_id, 1, 1, run_key, 0, 1, now(), array[limit_id], case when limit_id %% 1000 = 0 then 0 else limit_id end, 1"
     " from concurrency_limit where kind = 'run'",
     "insert into ready_task (lane_id, task_index, map_index) select lane_id, 1, -1 from lane",
@@ -178,11 +178,11 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "states/read_exempt": {"released": limits, "closed": [1], "closed_queues": ["default"], "limit": 1000},
         "states/find_drained": {},
         "states/count_runs": {"dag_id": "e"},
-        "selection/find_lanes": {"run_keys": run_keys, "nodes": ones, "priorities": ones},
+        "selection/find_lanes": {"run_keys": run_keys, "limit_classes": ones, "priorities": ones},
         "selection/take_ready": {"lanes": lanes, "counts": ones},
         "audit/find_lost_wakeups": {"after_limit": 0, "after_queue": 2**31 - 1, "most": N},
         "audit/find_forgotten_runs": {"after": "", "most": N},
-        "audit/find_startable_heads": {"nodes": 1000},
+        "audit/find_startable_heads": {"limit_classes": 1000},
         "runs/take_queued": {"since": "0", "wakes": 200, "dags": 200, "limit": 100, "share": 50, "lines": 256},
         "runs/count_down": {"run_keys": run_keys, "finished": ones, "failed_leaves": zeros},
         "tasks/count_upstreams": {

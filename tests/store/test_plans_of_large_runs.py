@@ -57,9 +57,9 @@ FILL = (
     " began_at, ran_s, ready_at) select run_key, task_index, map_index, epoch, 'default', 't.T', 'x', '{}', 0, '{}', 0, now(),"
     " 1, now()"
     " from task_instance where state = 'scheduled'",
-    "insert into node (node_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
+    "insert into limit_class (class_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
     " values (1, 1, 1, 2, 'default', 1)",
-    "insert into lane (lane_id, node_id, base_id, run_key, run_priority, priority, run_after, locals, ready)"
+    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, run_after, locals, ready)"
     " select task_index, 1, 1, 1, 0, 1, now(), '{}', 1 from task_instance where state = 'scheduled'",
     "insert into ready_task (lane_id, task_index, map_index)"
     " select task_index, task_index, -1 from task_instance where state = 'scheduled'",
@@ -207,7 +207,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
     )
     yield "inbox/take_timers", {"run_keys": [DEEP, WIDE], "share": 500}
     yield "selection/take_ready", {"lanes": list(range(3, N, 4)), "counts": [1] * (N // 4)}
-    yield "selection/find_lanes", {"run_keys": [DEEP], "nodes": [1], "priorities": [1]}
+    yield "selection/find_lanes", {"run_keys": [DEEP], "limit_classes": [1], "priorities": [1]}
 
 
 def rows_seen(conn: psycopg.Connection[Any], name: str, names: dict[str, Any]) -> tuple[int, str]:

@@ -2,14 +2,14 @@
 
 Theory of operation
 -------------------
-A *lane* is a set of ready tasks of one run that no limit tells apart: same node, same priority, same limits of the run. A *node* is
-what tells lanes apart beyond their run: (pool, executor, queue, slots of one task, the task's own limit across runs if it has one).
-Nodes that differ in that last limit alone have the same *base*.
+A *lane* is a set of ready tasks of one run that no limit tells apart: same limit class,
+same priority, same limits of the run. A *limit class* is what tells lanes apart beyond their run: (pool, executor, queue, slots of
+one task, the task's own limit across runs if it has one). Limit classes that differ in that last limit alone have the same *base*.
 
 * While a pool or executor is full, or a task's own limit is, the lanes behind it are skipped whole, and no row changes. So a
   burst of a million lanes behind one such limit costs nothing.
-* Where very many nodes have open lanes, nobody looks through the nodes: the open lanes of a base are one queue, and a full limit of
-  a task parks the lane that is looked at, as a limit of its run does.
+* Where very many limit classes have open lanes, nobody looks through the limit classes: the open lanes of a base are one queue, and
+  a full limit of a task parks the lane that is looked at, as a limit of its run does.
 * A full limit of its run *parks* a lane that is looked at: the limit becomes its witness, and nobody looks at the lane again
   until that limit has room. What waits behind a better lane of its run is parked on the run's limit from the beginning.
 
@@ -32,8 +32,8 @@ A task may want several slots of its pool. Where it does not fit, the pool's *pa
 for ever (``backfill``), not at all (``strict``), or until it has waited so long (``reserve_after``). Then it keeps the pool, and
 nothing of lower order starts there. The best lane of a base that does not fit speaks for the base: one comparison a base.
 
-A pool, queue or executor may be *closed* (:mod:`evenflow.core.service_states`): its nodes are skipped whole, as if it were full,
-but for lanes that are exempt. So closing and opening touch no lane.
+A pool, queue or executor may be *closed* (:mod:`evenflow.core.service_states`): its limit classes are skipped whole, as if it were
+full, but for lanes that are exempt. So closing and opening touch no lane.
 
 One lane of order o precedes another when ``o`` is smaller: run priority and priority descending, then the date, then the lane.
 """
@@ -59,12 +59,12 @@ WOKEN = -2  # open, and others may be parked behind it
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """What tells lanes apart beyond their run. ``weight`` is the number of pool slots that one task takes; ``base_id`` is the node
-    that is the same without ``task_limit``.
+class LimitClass:
+    """What tells lanes apart beyond their run. ``weight`` is the number of pool slots that one task takes; ``base_id`` is the limit
+    class that is the same without ``task_limit``.
     """
 
-    node_id: int
+    class_id: int
     base_id: int
     pool_limit: int
     executor_limit: int
@@ -83,11 +83,11 @@ class Node:
 @dataclass(slots=True)
 class Lane:
     """Ready tasks that no limit tells apart. ``key`` is the caller's; ``locals`` are the limits of its run, narrowest first;
-    ``exempt``: it starts in a closed node, too.
+    ``exempt``: it starts in a closed limit class, too.
     """
 
     key: int
-    node_id: int
+    class_id: int
     order: Order
     locals: Sequence[int]
     ready: int
@@ -97,9 +97,9 @@ class Lane:
 
 
 class Queue(NamedTuple):
-    """The open lanes of a node or a base, or those of them that are woken; in a round, those that are exempt apart."""
+    """The open lanes of a limit class or a base, or those of them that are woken; in a round, those that are exempt apart."""
 
-    node_id: int  # where the queue is a base's, the node that the base is named by
+    class_id: int  # where the queue is a base's, the limit class that the base is named by
     woken: bool
     exempt: bool = False
 
@@ -108,17 +108,17 @@ class Queue(NamedTuple):
 class Snapshot:
     """What a round decides from.
 
-    ``free`` is capacity minus use for every limit that any lane or node here refers to, releases already added. ``open`` has the
-    open and woken lanes of each node, in any order; ``horizon[queue]`` is the order up to which they are complete, absent when
-    they are complete. ``parked[limit, base]`` has lanes parked there, best first, for every limit in ``released`` and every
-    limit with room that a woken lane has; ``(limit, base) in parked_more`` says that there are more. ``patience`` has the pools
-    that do not backfill, and for how many seconds a task that does not fit lets smaller ones pass there. Of nodes that ``closures``
-    close only exempt lanes start; of these all are in ``open`` that may be able to. ``by_base``: the queues are those of bases, and
-    the nodes that these are named by are in ``nodes``.
+    ``free`` is capacity minus use for every limit that any lane or limit class here refers to, releases already added. ``open`` has
+    the open and woken lanes of each limit class, in any order; ``horizon[queue]`` is the order up to which they are complete,
+    absent when they are complete. ``parked[limit, base]`` has lanes parked there, best first, for every limit in ``released`` and
+    every limit with room that a woken lane has; ``(limit, base) in parked_more`` says that there are more. ``patience`` has the
+    pools that do not backfill, and for how many seconds a task that does not fit lets smaller ones pass there. Of limit classes
+    that ``closures`` close only exempt lanes start; of these all are in ``open`` that may be able to. ``by_base``: the queues are
+    those of bases, and the limit classes that these are named by are in ``limit_classes``.
     """
 
     free: dict[int, int]
-    nodes: dict[int, Node]
+    limit_classes: dict[int, LimitClass]
     open: dict[int, list[Lane]]
     horizon: dict[Queue, Order] = field(default_factory=dict)
     parked: dict[tuple[int, int], list[Lane]] = field(default_factory=dict)
@@ -130,11 +130,11 @@ class Snapshot:
 
     def queue_of(self, lane: Lane) -> Queue:
         """Where it stands while it is open; not of those that are exempt apart."""
-        return Queue(self.nodes[lane.node_id].base_id if self.by_base else lane.node_id, lane.parked_on == WOKEN)
+        return Queue(self.limit_classes[lane.class_id].base_id if self.by_base else lane.class_id, lane.parked_on == WOKEN)
 
-    def closed(self, node: Node) -> bool:
+    def closed(self, limit_class: LimitClass) -> bool:
         """Whether nothing starts for the first time there, however much room there is."""
-        return self.closures.close(node.pool_limit, node.executor_limit, node.queue)
+        return self.closures.close(limit_class.pool_limit, limit_class.executor_limit, limit_class.queue)
 
 
 @dataclass(slots=True)
@@ -152,24 +152,24 @@ class Decision:
     reserved: dict[int, Lane] = field(default_factory=dict)
 
 
-def saturated(lane: Lane, node: Node, free: Mapping[int, int]) -> int | None:
+def saturated(lane: Lane, limit_class: LimitClass, free: Mapping[int, int]) -> int | None:
     """The witness: a limit of the task or the run that has no room, or None."""
-    if node.task_limit is not None and free[node.task_limit] < 1:
-        return node.task_limit
+    if limit_class.task_limit is not None and free[limit_class.task_limit] < 1:
+        return limit_class.task_limit
     for limit in lane.locals:
         if free[limit] < 1:
             return limit
     return None
 
 
-def full(node: Node, free: Mapping[int, int], patience: Mapping[int, float]) -> int | None:
-    """The executor or pool for which the whole node is out, its lanes unseen, or None. A pool that some slots are left of, but too
-    few for this node, does not count where somebody may have to keep it.
+def full(limit_class: LimitClass, free: Mapping[int, int], patience: Mapping[int, float]) -> int | None:
+    """The executor or pool for which the whole limit class is out, its lanes unseen, or None. A pool that some slots are left of,
+    but too few for this limit class, does not count where somebody may have to keep it.
     """
-    if free[node.executor_limit] < 1:
-        return node.executor_limit
-    if free[node.pool_limit] < (1 if node.pool_limit in patience else node.weight):
-        return node.pool_limit
+    if free[limit_class.executor_limit] < 1:
+        return limit_class.executor_limit
+    if free[limit_class.pool_limit] < (1 if limit_class.pool_limit in patience else limit_class.weight):
+        return limit_class.pool_limit
     return None
 
 
@@ -222,12 +222,16 @@ class Selection:
         decision, heads, patience = self.decision, self._heads, self.snapshot.patience
         while heads:
             order, kind, queue = heapq.heappop(heads)
-            node = self.snapshot.nodes[queue.node_id]
-            if node.pool_limit in decision.reserved or node.base_id in self._passed or full(node, self.free, patience) is not None:
-                continue  # the whole node is out for this round; none of its lanes moves
-            if self._closes and not queue.exempt and self.snapshot.closed(node):
+            limit_class = self.snapshot.limit_classes[queue.class_id]
+            if (
+                limit_class.pool_limit in decision.reserved
+                or limit_class.base_id in self._passed
+                or full(limit_class, self.free, patience) is not None
+            ):
+                continue  # the whole limit class is out for this round; none of its lanes moves
+            if self._closes and not queue.exempt and self.snapshot.closed(limit_class):
                 continue  # likewise, but for lanes that are exempt
-            if not queue.woken and node.task_limit is not None and self.free[node.task_limit] < 1:
+            if not queue.woken and limit_class.task_limit is not None and self.free[limit_class.task_limit] < 1:
                 continue  # likewise, but its woken lanes are looked at
             if kind is _Kind.END:
                 return queue
@@ -238,30 +242,30 @@ class Selection:
                 decision.again = True
                 return None
             lane = lanes[0][2]
-            node = self.snapshot.nodes[lane.node_id]
-            witness = saturated(lane, node, self.free)
-            if witness is None and self.free[node.pool_limit] < node.weight:
-                if lane.waited_s >= patience[node.pool_limit]:
-                    decision.reserved[node.pool_limit] = lane
-                self._passed.add(node.base_id)
+            limit_class = self.snapshot.limit_classes[lane.class_id]
+            witness = saturated(lane, limit_class, self.free)
+            if witness is None and self.free[limit_class.pool_limit] < limit_class.weight:
+                if lane.waited_s >= patience[limit_class.pool_limit]:
+                    decision.reserved[limit_class.pool_limit] = lane
+                self._passed.add(limit_class.base_id)
                 continue  # it does not fit, and speaks for its base
             decision.touched += 1
             heapq.heappop(lanes)
             if witness is None:
-                self._start(node, lane)
+                self._start(limit_class, lane)
             else:
                 lane.parked_on = witness
                 decision.moved[lane.key] = lane
-            if node.task_limit is not None:
-                self._wake(node.task_limit, node.base_id)
+            if limit_class.task_limit is not None:
+                self._wake(limit_class.task_limit, limit_class.base_id)
             for limit in lane.locals:
-                self._wake(limit, node.base_id)
+                self._wake(limit, limit_class.base_id)
             if lanes:
                 heapq.heappush(heads, (lanes[0][0], _Kind.LANE, queue))
         # Who keeps a pool may have been blocked by its own run or its executor meanwhile: then the pool is not kept any more.
         for lane in decision.reserved.values():
-            node = self.snapshot.nodes[lane.node_id]
-            decision.again |= self.free[node.executor_limit] < 1 or saturated(lane, node, self.free) is not None
+            limit_class = self.snapshot.limit_classes[lane.class_id]
+            decision.again |= self.free[limit_class.executor_limit] < 1 or saturated(lane, limit_class, self.free) is not None
         return None
 
     def feed(self, queue: Queue, lanes: Sequence[Lane], end: Order | None) -> None:
@@ -280,13 +284,13 @@ class Selection:
         if lanes[0][2] is lane:
             heapq.heappush(self._heads, (lane.order, _Kind.LANE, queue))
 
-    def _start(self, node: Node, lane: Lane) -> None:
-        """Start what there is room for. What is left of the lane is seen again: it parks itself or finds its node full."""
+    def _start(self, limit_class: LimitClass, lane: Lane) -> None:
+        """Start what there is room for. What is left of the lane is seen again: it parks itself or finds its limit class full."""
         free = self.free
-        ones = (*node.limits[1:], *lane.locals)  # a task takes one of each
-        count = min(self.starts, lane.ready, free[node.pool_limit] // node.weight, *(free[limit] for limit in ones))
+        ones = (*limit_class.limits[1:], *lane.locals)  # a task takes one of each
+        count = min(self.starts, lane.ready, free[limit_class.pool_limit] // limit_class.weight, *(free[limit] for limit in ones))
         self.starts -= count
-        free[node.pool_limit] -= count * node.weight
+        free[limit_class.pool_limit] -= count * limit_class.weight
         for limit in ones:
             free[limit] -= count
         lane.ready -= count

@@ -11,9 +11,8 @@ callbacks. So closing something never strands work in flight (R-DQ7).
 * ``resume_only`` and ``paused``: nothing starts for the first time. They allow the same and tell people different things.
 * ``frozen``: as ``paused``, and what waits for a worker goes on waiting, also returns and clean-up. What a worker has runs on.
 
-Neither lanes nor dispatches change when something is closed or opened: rounds skip the nodes of a closed pool or queue as if they
-were full, so it costs the same with a backlog of none and of a million. Only a paused DAG parks its lanes.
-"""
+Neither lanes nor dispatches change when something is closed or opened: rounds skip the limit classes of a closed pool or queue as
+if they were full, so it costs the same with a backlog of none and of a million. Only a paused DAG parks its lanes."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ class Closures:
     queues: frozenset[str] = frozenset()
 
     def close(self, pool_limit: int, executor_limit: int, queue: str) -> bool:
-        """Whether a node is closed."""
+        """Whether a limit class is closed."""
         return pool_limit in self.limits or executor_limit in self.limits or queue in self.queues
 
 

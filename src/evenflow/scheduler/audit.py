@@ -7,11 +7,10 @@ The sweep finds lost wake-ups. It looks at one lane of each queue of parked lane
 each a second, and goes on where it stopped: its cost does not grow with the backlog.
 
 The watchdog finds stalls (R-HA11): whenever a startable task exists, something starts within 2 s. Every scheduler looks, always.
-The best open lane of a node that has room is what the next round starts from, or parks. So it does not stay as it is for long: if
-the same version of the same row is there after 2 s, and the node had room at every look, nothing of the node has started in
-between, whatever the reason. That is told with its evidence, and repaired by a full round that remembers nothing. A look costs
-some index probes for each node that has open lanes, and does not grow with the backlog.
-"""
+The best open lane of a limit class that has room is what the next round starts from, or parks. So it does not stay as it is for
+long: if the same version of the same row is there after 2 s, and the limit class had room at every look, nothing of the limit class
+has started in between, whatever the reason. That is told with its evidence, and repaired by a full round that remembers nothing. A
+look costs some index probes for each limit class that has open lanes, and does not grow with the backlog."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from evenflow.core.limits import NODES_WATCHED, STALL_S
+from evenflow.core.limits import LIMIT_CLASSES_WATCHED, STALL_S
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.tally import Tally
@@ -98,7 +97,7 @@ class Watchdog:
 
     def look(self, conn: Conn) -> None:
         """Repairs what has stalled."""
-        heads = audit.find_startable_heads(conn, nodes=NODES_WATCHED)
+        heads = audit.find_startable_heads(conn, limit_classes=LIMIT_CLASSES_WATCHED)
         now = self._clock()
         self._seen = {_identity(head): self._seen.get(_identity(head), now) for head in heads}
         stalled = [head for head in heads if now - self._seen[_identity(head)] >= STALL_S]
@@ -120,4 +119,4 @@ class Watchdog:
 
 
 def _identity(head: audit.StartableHead) -> tuple[int, int, str]:
-    return head.node_id, head.lane_id, head.version
+    return head.class_id, head.lane_id, head.version

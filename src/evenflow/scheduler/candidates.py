@@ -29,7 +29,7 @@ RETURNS_FROM = -(1 << 60)  # ids of stored lanes of returns count upwards from h
 NEWEST_RETURN = -(1 << 40)  # in the order: after all of these
 BEFORE_ALL_DATES_US = 4_000 * 365 * 86_400 * 1_000_000  # from now back to before the year 1, and not before PostgreSQL's first
 
-# run, node, priority, local limits, mapped task or UNMAPPED, whether exempt, and of returns their date
+# run, limit class, priority, local limits, mapped task or UNMAPPED, whether exempt, and of returns their date
 LaneKey = tuple[int, int, int, tuple[int, ...], int, bool, int | None]
 
 
@@ -98,13 +98,13 @@ def _lane_of(
     if limits:
         names = ("",) if place.run_limit is None else (place.run_limit, "")
         local = tuple(limits[name] for name in names if name in limits)
-    key = (run_key, place.node.node_id, place.priority, local, mapped, place.exempt, returned_us)
+    key = (run_key, place.limit_class.class_id, place.priority, local, mapped, place.exempt, returned_us)
     found = out.get(key)
     if found is None:
         last = (NEVER if returned_us is None else NEWEST_RETURN) + len(out)
         order = (-run.priority, -place.priority, run.run_after_us if returned_us is None else returned_us, last)
         parked_on = PAUSED if run.is_paused and not place.exempt else OPEN
-        lane = Lane(-1 - len(out), place.node.node_id, order, local, 0, parked_on, exempt=place.exempt)
+        lane = Lane(-1 - len(out), place.limit_class.class_id, order, local, 0, parked_on, exempt=place.exempt)
         found = out[key] = Candidates(run, place, lane, mapped=mapped)
     return found
 
@@ -124,7 +124,7 @@ def store(facts: Facts, moves: Moves, offers: Offers, lanes: Iterable[Candidates
         rows.append(
             StoredLane(
                 lane_id,
-                c.place.node.node_id,
+                c.place.limit_class.class_id,
                 c.run.run_key,
                 c.run.priority,
                 c.place.priority,
@@ -140,7 +140,7 @@ def store(facts: Facts, moves: Moves, offers: Offers, lanes: Iterable[Candidates
                 c.lane.exempt,
             )
         )
-        bases.append(c.place.node.base_id)
+        bases.append(c.place.limit_class.base_id)
         ready += schedule(moves, lane_id, c.items)
     if rows:
         selection.insert_lanes(facts.conn, rows, bases)
@@ -160,7 +160,7 @@ def _line_up(candidates: Iterable[Candidates]) -> dict[tuple[int, int], list[Lan
     lines: dict[tuple[int, int], list[Lane]] = defaultdict(list)
     for c in candidates:
         if c.lane.parked_on == OPEN and c.lane.locals:
-            lines[c.lane.locals[-1], c.place.node.base_id].append(c.lane)
+            lines[c.lane.locals[-1], c.place.limit_class.base_id].append(c.lane)
     for lanes in lines.values():
         lanes.sort(key=lambda lane: lane.order)
         line_up(lanes)

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec
-from evenflow.core.selection import Node
+from evenflow.core.selection import LimitClass
 from evenflow.core.service_states import is_exempt
 from evenflow.errors import DagError, EvenflowError
 from evenflow.store import inbox, runs, selection
@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 VERSIONS = 512  # kept however large they are: above the runs of one transaction
 TASKS = 200_000  # of more versions than that, about 200 MB; 10,000 DAGs of 20 tasks are never read twice
-RUNS = 20_000  # runs whose limit ids are remembered, and nodes
+RUNS = 20_000  # runs whose limit ids are remembered, and limit classes
 BLOCK = 1_000  # as the sequences' increment
 
 
@@ -83,7 +83,7 @@ class Numbers:
 class TaskPlace:
     """Where a task of a version waits when it is ready."""
 
-    node: Node
+    limit_class: LimitClass
     priority: int
     run_limit: str | None  # name of the max_active_tis_per_dagrun limit that it has in its run
     exempt: bool  # whether it starts where first starts do not
@@ -98,14 +98,14 @@ class Version:
 
 
 class Catalog:
-    """Versions, nodes, ids of limits, and blocks of fresh numbers. All methods may ask the database on a miss."""
+    """Versions, limit classes, ids of limits, and blocks of fresh numbers. All methods may ask the database on a miss."""
 
     def __init__(self) -> None:
         self._versions: Recent[int, Version] = Recent(VERSIONS, lambda version: version.graph.n, TASKS)
         self._run_limits: Recent[int, dict[str, int]] = Recent(RUNS)
         self._clears: Recent[int, int] = Recent(RUNS)
-        self._nodes: Recent[int, Node] = Recent(RUNS)
-        self._nodes_by_name: Recent[tuple[str, str, str, int, int | None], Node] = Recent(RUNS)
+        self._limit_classes: Recent[int, LimitClass] = Recent(RUNS)
+        self._limit_classes_by_name: Recent[tuple[str, str, str, int, int | None], LimitClass] = Recent(RUNS)
         self.since = inbox.Since()
         self.epochs = Numbers("epoch_seq")
         self.lane_ids = Numbers("lane_seq")
@@ -136,28 +136,31 @@ class Catalog:
             task_limit = selection.find_task_limit(conn, name)
             if task_limit is None:
                 raise DagError(f"Task {name} has max_active_tis_per_dag, but its limit does not exist.")
-        node = self._node(conn, task.pool, task.executor, task.queue, task.pool_slots, task_limit)
+        limit_class = self._limit_class(conn, task.pool, task.executor, task.queue, task.pool_slots, task_limit)
         run_limit = None if task.max_active_tis_per_dagrun is None else task.task_id
         exempt = is_exempt(version.graph, task_index)
-        found = version.places[task_index] = TaskPlace(node, task.priority_weight, run_limit, exempt)
+        found = version.places[task_index] = TaskPlace(limit_class, task.priority_weight, run_limit, exempt)
         return found
 
-    def _node(self, conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None) -> Node:
+    def _limit_class(self, conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None) -> LimitClass:
         key = (pool, executor, queue, weight, task_limit)
-        found = self._nodes_by_name.get(key)
+        found = self._limit_classes_by_name.get(key)
         if found is None:
-            base_id = None if task_limit is None else self._node(conn, pool, executor, queue, weight, None).node_id
-            row = selection.find_node(conn, *key, base_id)
+            base_id = None if task_limit is None else self._limit_class(conn, pool, executor, queue, weight, None).class_id
+            row = selection.find_limit_class(conn, *key, base_id)
             if row is None:
                 raise DagError(f"There is no pool {pool!r}, or no executor {executor!r}.")
-            found = self._nodes_by_name.put(key, Node(*row, queue, weight, task_limit))
-            self._nodes.put(found.node_id, found)
+            found = self._limit_classes_by_name.put(key, LimitClass(*row, queue, weight, task_limit))
+            self._limit_classes.put(found.class_id, found)
         return found
 
-    def nodes(self, conn: Conn, node_ids: Collection[int]) -> dict[int, Node]:
-        found = {n: node for n in node_ids if (node := self._nodes.get(n)) is not None}
-        if missing := [n for n in node_ids if n not in found]:
-            found |= {node.node_id: self._nodes.put(node.node_id, node) for node in selection.read_nodes(conn, missing).all()}
+    def limit_classes(self, conn: Conn, class_ids: Collection[int]) -> dict[int, LimitClass]:
+        found = {n: limit_class for n in class_ids if (limit_class := self._limit_classes.get(n)) is not None}
+        if missing := [n for n in class_ids if n not in found]:
+            found |= {
+                limit_class.class_id: self._limit_classes.put(limit_class.class_id, limit_class)
+                for limit_class in selection.read_limit_classes(conn, missing).all()
+            }
         return found
 
     def load_run_limits(self, conn: Conn, run_keys: Iterable[int]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from evenflow.core.graph import Graph
 from evenflow.core.operations import CANCELLED, cancel_reason
-from evenflow.core.selection import Node
+from evenflow.core.selection import LimitClass
 from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.scheduler.catalog import Catalog, Version
 from evenflow.scheduler.scope import Scope
@@ -65,6 +65,6 @@ class Facts:
     closures: Closures = ALL_OPEN
     runs: dict[int, Run] = field(default_factory=dict)
 
-    def closes(self, node: Node) -> bool:
+    def closes(self, limit_class: LimitClass) -> bool:
         """Whether nothing starts there for the first time."""
-        return self.closures.close(node.pool_limit, node.executor_limit, node.queue)
+        return self.closures.close(limit_class.pool_limit, limit_class.executor_limit, limit_class.queue)

@@ -28,7 +28,7 @@ from evenflow.store.rows import Conn
 
 LOOKED_AT_ONCE = 5000  # runs among which old ones are looked for: some milliseconds
 LOOK_ANEW_S = 3600.0  # a run that ended long after others of its age goes so much later
-LIMITS_AT_ONCE = 100  # for each node that goes the lanes are looked through: with 100,000 of them a second
+LIMITS_AT_ONCE = 100  # for each limit class that goes the lanes are looked through: with 100,000 of them a second
 ARCHIVES_AT_ONCE = 10  # of up to 32 MiB each: some tenths of a second
 ROWS_AT_ONCE = 1000  # rows of one small table: some milliseconds
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from evenflow.core.limits import MOST_HEADS, MOST_NODES
+from evenflow.core.limits import MOST_HEADS, MOST_LIMIT_CLASSES
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, Queue, Selection, Snapshot, saturated
 from evenflow.core.service_states import ALL_OPEN
@@ -42,16 +42,16 @@ class Round:
         conn, released = facts.conn, self.holds.released
         self.snapshot.released = {limit for limit in released if limit}
         self._looked_at = set(self.snapshot.released)
-        self._nodes = self._heads = self._parked = self._kin = self._exempt = None
+        self._limit_classes = self._heads = self._parked = self._kin = self._exempt = None
         if facts.lanes:
-            self._nodes = selection.count_open_nodes(conn)
+            self._limit_classes = selection.count_open_classes(conn)
             self._heads = selection.read_heads(conn, released, facts.closures)
             self._exempt = selection.read_exempt(conn, self._looked_at, facts.closures) if facts.closures is not ALL_OPEN else None
             self._parked = selection.read_parked(conn, self._looked_at) if self._looked_at else None
             # Only a run that existed before can have lanes that these tasks belong to.
-            kin = {(c.run.run_key, c.lane.node_id, c.place.priority) for c in self.candidates.values() if _may_join(c)}
+            kin = {(c.run.run_key, c.lane.class_id, c.place.priority) for c in self.candidates.values() if _may_join(c)}
             self._kin = selection.find_lanes(conn, kin) if kin else None
-        limits = {limit for c in self.candidates.values() for limit in (*c.place.node.limits, *c.lane.locals)}
+        limits = {limit for c in self.candidates.values() for limit in (*c.place.limit_class.limits, *c.lane.locals)}
         self._limits = selection.read_limits(conn, limits) if limits else None
 
     def run(self) -> bool:
@@ -59,7 +59,11 @@ class Round:
         conn = self.facts.conn
         decision = self._decide() if self._load() else None
         for c in self.candidates.values():
-            if c.lane.ready and c.lane.parked_on == OPEN and (witness := saturated(c.lane, c.place.node, self.snapshot.free)):
+            if (
+                c.lane.ready
+                and c.lane.parked_on == OPEN
+                and (witness := saturated(c.lane, c.place.limit_class, self.snapshot.free))
+            ):
                 c.lane.parked_on = witness
         if self.joined:
             selection.insert_ready(conn, self.joined)
@@ -85,16 +89,16 @@ class Round:
         """Whether anything waits anywhere."""
         snapshot, last = self.snapshot, {}
         found = [self._adopt(row) for row in self._all(self._heads)]
-        if self._nodes and self._nodes.all()[0][0] > MOST_NODES:
+        if self._limit_classes and self._limit_classes.all()[0][0] > MOST_LIMIT_CLASSES:
             snapshot.by_base = True
             heads = selection.read_heads_of_bases(self.facts.conn, self.holds.released, self.facts.closures)
             found = [self._adopt(row) for row in self._all(heads)]
-        self._know(lane.node_id for lane in found)
+        self._know(lane.class_id for lane in found)
         for lane in found:
             queue = snapshot.queue_of(lane)
             self.heads[queue] += 1
             last[queue] = lane.order
-            snapshot.open[lane.node_id].append(lane)
+            snapshot.open[lane.class_id].append(lane)
         ahead = OPEN_AHEAD.of(len(self.heads))
         snapshot.horizon.update((queue, last[queue]) for queue, read in self.heads.items() if read >= ahead)
         found += self._open_exempt(self._exempt)
@@ -104,9 +108,9 @@ class Round:
             return False
         snapshot.parked.update(lanes_in_memory.line_up_new(self.candidates.values()))
         for c in self.candidates.values():
-            self._know([c.lane.node_id])
+            self._know([c.lane.class_id])
             if c.lane.parked_on in (OPEN, WOKEN):
-                snapshot.open[c.lane.node_id].append(c.lane)
+                snapshot.open[c.lane.class_id].append(c.lane)
         for room in self._limits.all() if self._limits else ():
             self.room[room.limit_id] = room
         self._learn(found)
@@ -124,16 +128,16 @@ class Round:
         return round_.decision
 
     def _learn(self, lanes: list[Lane]) -> None:
-        """Completes the snapshot for these lanes: what is parked behind woken ones, nodes, and the room on all limits."""
+        """Completes the snapshot for these lanes: what is parked behind woken ones, limit classes, and the room on all limits."""
         snapshot, conn = self.snapshot, self.facts.conn
-        self._know(lane.node_id for lane in lanes)
+        self._know(lane.class_id for lane in lanes)
         woken = [lane for lane in lanes if lane.parked_on == WOKEN]
         behind = {limit for lane in woken for limit in lane.locals}
-        behind.update(limit for lane in woken if (limit := snapshot.nodes[lane.node_id].task_limit) is not None)
+        behind.update(limit for lane in woken if (limit := snapshot.limit_classes[lane.class_id].task_limit) is not None)
         if behind := behind - self._looked_at:
             self._looked_at |= behind
             self._park(selection.read_parked(conn, behind))
-        limits = {limit for node in snapshot.nodes.values() for limit in node.limits}
+        limits = {limit for limit_class in snapshot.limit_classes.values() for limit in limit_class.limits}
         limits.update(limit for lane in self.lanes.values() for limit in lane.locals)
         if missing := limits - self.room.keys():
             self.room.update((room.limit_id, room) for room in selection.read_limits(conn, missing).all())
@@ -144,13 +148,13 @@ class Round:
                 snapshot.patience[limit] = patience_s
         self.starts.rows_read += len(fresh)
 
-    def _know(self, node_ids: Iterable[int]) -> None:
-        """Nodes, and those that their bases are named by."""
+    def _know(self, class_ids: Iterable[int]) -> None:
+        """Limit classes, and those that their bases are named by."""
         snapshot, catalog = self.snapshot, self.facts.catalog
-        if missing := {*node_ids} - snapshot.nodes.keys():
-            snapshot.nodes.update(catalog.nodes(self.facts.conn, missing))
-            if bases := {snapshot.nodes[node_id].base_id for node_id in missing} - snapshot.nodes.keys():
-                snapshot.nodes.update(catalog.nodes(self.facts.conn, bases))
+        if missing := {*class_ids} - snapshot.limit_classes.keys():
+            snapshot.limit_classes.update(catalog.limit_classes(self.facts.conn, missing))
+            if bases := {snapshot.limit_classes[class_id].base_id for class_id in missing} - snapshot.limit_classes.keys():
+                snapshot.limit_classes.update(catalog.limit_classes(self.facts.conn, bases))
 
     def _all(self, rows: Rows[StoredLane] | None) -> list[StoredLane]:
         found = rows.all() if rows else []
@@ -162,28 +166,28 @@ class Round:
         if lane is None:
             order = (-row.run_priority, -row.priority, row.run_after_us, row.lane_id)
             waited_s = self.facts.now_s - row.since_s
-            lane = Lane(row.lane_id, row.node_id, order, row.locals, row.ready, row.parked_on, waited_s, row.exempt)
+            lane = Lane(row.lane_id, row.class_id, order, row.locals, row.ready, row.parked_on, waited_s, row.exempt)
             self.lanes[row.lane_id], self.stored[row.lane_id] = lane, row
         return lane
 
     def _open_exempt(self, rows: Rows[StoredLane] | None) -> list[Lane]:
-        """Adds exempt lanes of closed nodes. Lanes that are not exempt stand before them there and pass no wake on, so these are
-        looked at in each round, wherever they are parked.
+        """Adds exempt lanes of closed limit classes. Lanes that are not exempt stand before them there and pass no wake on, so
+        these are looked at in each round, wherever they are parked.
         """
         lanes = [self._adopt(row) for row in self._all(rows)]
         for lane in lanes:
             if lane.parked_on > OPEN:
                 lane.parked_on = OPEN
-            self.snapshot.open[lane.node_id].append(lane)
+            self.snapshot.open[lane.class_id].append(lane)
         return lanes
 
     def _park(self, rows: Rows[StoredLane] | None) -> None:
         """Adds what is parked on limits; the rows are all that was read of them."""
         found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
         lanes = [self._adopt(row) for row in self._all(rows)]
-        self._know(lane.node_id for lane in lanes)
+        self._know(lane.class_id for lane in lanes)
         for lane in lanes:
-            found[self.stored[lane.key].parked_on, self.snapshot.nodes[lane.node_id].base_id].append(lane)
+            found[self.stored[lane.key].parked_on, self.snapshot.limit_classes[lane.class_id].base_id].append(lane)
         for key, parked in found.items():  # but for exempt ones that are open by now
             self.snapshot.parked[key] = [lane for lane in parked if lane.parked_on > OPEN]
         ahead = PARKED_AHEAD.of(len(found))
@@ -192,7 +196,7 @@ class Round:
     def _join(self, rows: Iterable[StoredLane]) -> None:
         """Candidates that belong to a stored lane wait there; if it is among those loaded, they may start at once with it."""
         for row in rows:
-            key = (row.run_key, row.node_id, row.priority, tuple(row.locals), UNMAPPED, row.exempt, None)
+            key = (row.run_key, row.class_id, row.priority, tuple(row.locals), UNMAPPED, row.exempt, None)
             if row.task_index is None and key in self.candidates:
                 lane = self._adopt(row)
                 joining = self.candidates.pop(key)
@@ -226,12 +230,12 @@ class Round:
                 self.starts.add(self._place(row), lane, [item], self._startable_at(lane))
 
     def _place(self, row: StoredLane) -> TaskPlace:
-        return TaskPlace(self.snapshot.nodes[row.node_id], row.priority, None, row.exempt)
+        return TaskPlace(self.snapshot.limit_classes[row.class_id], row.priority, None, row.exempt)
 
     def _startable_at(self, lane: Lane) -> float:
         """When the last thing happened that lets the lane start: it became ready, or one of its limits got room."""
         since = self.stored[lane.key].since_s
-        for limit in (*self.snapshot.nodes[lane.node_id].limits, *lane.locals):
+        for limit in (*self.snapshot.limit_classes[lane.class_id].limits, *lane.locals):
             since = max(since, self.holds.released_at.get(limit, 0.0), self.room[limit].released_at_s)
         return since
 

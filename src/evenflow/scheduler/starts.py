@@ -26,10 +26,10 @@ class Starts:
         self.rows_read = 0  # by the round
 
     def add(self, place: TaskPlace, lane: Lane, items: list[Item], startable_at_s: float) -> None:
-        used, node, count = self.used, place.node, len(items)
+        used, limit_class, count = self.used, place.limit_class, len(items)
         run_priority = -lane.order[0]
-        holds = [*node.limits, *lane.locals]
-        used[node.pool_limit] += count * node.weight
+        holds = [*limit_class.limits, *lane.locals]
+        used[limit_class.pool_limit] += count * limit_class.weight
         for limit in holds[1:]:
             used[limit] += count
         returns = is_of_returns(lane)  # a try goes on

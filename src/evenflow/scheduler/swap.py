@@ -51,18 +51,18 @@ def _leave(facts: Facts, ledgers: Ledgers, starts: Starts, found: list[Candidate
 
 def _start(facts: Facts, moves: Moves, holds: Holds, starts: Starts, candidates: list[Candidates]) -> None:
     own = {limit: room for limit, room in holds.released.items() if room > 0}
-    candidates = [c for c in candidates if all(limit in own for limit in (*c.place.node.limits, *c.lane.locals))]
-    candidates = [c for c in candidates if c.lane.exempt or not facts.closes(c.place.node)]
+    candidates = [c for c in candidates if all(limit in own for limit in (*c.place.limit_class.limits, *c.lane.locals))]
+    candidates = [c for c in candidates if c.lane.exempt or not facts.closes(c.place.limit_class)]
     if not candidates:
         return
-    wanted = {limit for c in candidates for limit in (*c.place.node.limits, *c.lane.locals)}
+    wanted = {limit for c in candidates for limit in (*c.place.limit_class.limits, *c.lane.locals)}
     waiting = {limit for (limit,) in selection.find_waiting(facts.conn, wanted).all()}
     lanes: dict[int, list[Lane]] = defaultdict(list)
     for c in candidates:
-        if waiting.isdisjoint((*c.place.node.limits, *c.lane.locals)):
-            lanes[c.lane.node_id].append(c.lane)
-    nodes = {c.lane.node_id: c.place.node for c in candidates}
+        if waiting.isdisjoint((*c.place.limit_class.limits, *c.lane.locals)):
+            lanes[c.lane.class_id].append(c.lane)
+    limit_classes = {c.lane.class_id: c.place.limit_class for c in candidates}
     by_key = {c.lane.key: c for c in candidates}
-    for lane, count in select(Snapshot(own, nodes, lanes)).grants:
+    for lane, count in select(Snapshot(own, limit_classes, lanes)).grants:
         c = by_key[lane.key]
         starts.add(c.place, lane, c.take(moves, count), c.run.ready_at_s)

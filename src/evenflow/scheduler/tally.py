@@ -43,7 +43,7 @@ class Tally:
         self.meter.count(metrics.REPAIRS, count)
 
     def stall(self, count: int) -> None:
-        """Nodes of which nothing started though something could; must stay 0."""
+        """Limit classes of which nothing started though something could; must stay 0."""
         self.meter.count(metrics.STALLS, count)
 
     def isolated(self, found: SetAsideCount) -> None:

@@ -52,9 +52,9 @@ class WaitingDag(NamedTuple):
 
 
 class StartableHead(NamedTuple):
-    """The best open lane of a node that has room for one of its tasks. ``version`` changes whenever the lane does."""
+    """The best open lane of a limit class that has room for one of its tasks. ``version`` changes whenever the lane does."""
 
-    node_id: int
+    class_id: int
     lane_id: int
     version: str
     ready: int
@@ -65,9 +65,9 @@ class StartableHead(NamedTuple):
     executor_free: int
 
 
-def find_startable_heads(conn: Conn, *, nodes: int) -> list[StartableHead]:
-    """Of so many nodes at most. Locks nothing, and what it finds is normally gone a moment later."""
-    return Rows(execute(conn, "audit/find_startable_heads", {"nodes": nodes}), row_of(StartableHead)).all()
+def find_startable_heads(conn: Conn, *, limit_classes: int) -> list[StartableHead]:
+    """Of so many limit classes at most. Locks nothing, and what it finds is normally gone a moment later."""
+    return Rows(execute(conn, "audit/find_startable_heads", {"limit_classes": limit_classes}), row_of(StartableHead)).all()
 
 
 def audit(conn: Conn) -> list[Finding]:

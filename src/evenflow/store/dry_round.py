@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from evenflow.core.limits import MOST_EXEMPT, MOST_HEADS, MOST_NODES
-from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, Node, Order, Queue, Selection, Snapshot
+from evenflow.core.limits import MOST_EXEMPT, MOST_HEADS, MOST_LIMIT_CLASSES
+from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, LimitClass, Order, Queue, Selection, Snapshot
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.store.columns import numbers
 from evenflow.store.instant import Conn, Row, read
@@ -17,12 +17,12 @@ from evenflow.store.selection import OPEN_AHEAD, PARKED_AHEAD, StoredLane, as_cl
 def as_lane(row: StoredLane, now_s: float) -> Lane:
     """A stored lane as the core sees it."""
     order = (-row.run_priority, -row.priority, row.run_after_us, row.lane_id)
-    return Lane(row.lane_id, row.node_id, order, row.locals, row.ready, row.parked_on, now_s - row.since_s, row.exempt)
+    return Lane(row.lane_id, row.class_id, order, row.locals, row.ready, row.parked_on, now_s - row.since_s, row.exempt)
 
 
-async def read_nodes(conn: Conn, node_ids: Iterable[int]) -> dict[int, Node]:
-    rows = await read(conn, "selection/read_nodes", {"nodes": numbers(node_ids)})
-    return {row["node_id"]: Node(**row) for row in rows}
+async def read_limit_classes(conn: Conn, class_ids: Iterable[int]) -> dict[int, LimitClass]:
+    rows = await read(conn, "selection/read_limit_classes", {"limit_classes": numbers(class_ids)})
+    return {row["class_id"]: LimitClass(**row) for row in rows}
 
 
 @dataclass(slots=True)
@@ -53,19 +53,21 @@ class DryRound:
         closures = as_closures((row["limit_id"], row["queue"]) for row in await read(self.conn, "states/read_closures"))
         self.snapshot.closures = closures
         last: dict[Queue, Order] = {}
-        (open_nodes,) = await read(self.conn, "selection/count_open_nodes", {"most": MOST_NODES + 1})
-        self.snapshot.by_base = open_nodes["count"] > MOST_NODES
+        (open_classes,) = await read(self.conn, "selection/count_open_classes", {"most": MOST_LIMIT_CLASSES + 1})
+        self.snapshot.by_base = open_classes["count"] > MOST_LIMIT_CLASSES
         if self.snapshot.by_base:
             rows = await read(self.conn, "selection/read_heads_of_bases", heads(self.released, closures))
         else:
-            rows = await read(self.conn, "selection/read_heads", {**heads(self.released, closures), "nodes": MOST_NODES})
+            rows = await read(
+                self.conn, "selection/read_heads", {**heads(self.released, closures), "limit_classes": MOST_LIMIT_CLASSES}
+            )
         found = self._adopt(rows)
-        await self._know(lane.node_id for lane in found)
+        await self._know(lane.class_id for lane in found)
         for lane in found:
             queue = self.snapshot.queue_of(lane)
             self._seen[queue] += 1
             last[queue] = lane.order
-            self.snapshot.open[lane.node_id].append(lane)
+            self.snapshot.open[lane.class_id].append(lane)
         ahead = OPEN_AHEAD.of(len(self._seen))
         self.snapshot.horizon.update((queue, last[queue]) for queue, seen in self._seen.items() if seen >= ahead)
         self.snapshot.released = {limit for limit in self.released if limit}
@@ -75,13 +77,13 @@ class DryRound:
         await self._learn(found)
 
     async def _open_exempt(self) -> list[Lane]:
-        """As in a round: exempt lanes of closed nodes, wherever they are parked."""
+        """As in a round: exempt lanes of closed limit classes, wherever they are parked."""
         limits = {"released": numbers(self.snapshot.released), "limit": MOST_EXEMPT, **closed(self.snapshot.closures)}
         lanes = self._adopt(await read(self.conn, "states/read_exempt", limits))
         for lane in lanes:
             if lane.parked_on > OPEN:
                 lane.parked_on = OPEN
-            self.snapshot.open[lane.node_id].append(lane)
+            self.snapshot.open[lane.class_id].append(lane)
         return lanes
 
     async def _decide(self) -> None:
@@ -96,14 +98,14 @@ class DryRound:
         self.decision = round_.decision
 
     async def _learn(self, lanes: Sequence[Lane]) -> None:
-        """Completes the snapshot for these lanes: what is parked behind woken ones, nodes, and the room on all limits."""
+        """Completes the snapshot for these lanes: what is parked behind woken ones, limit classes, and the room on all limits."""
         snapshot = self.snapshot
-        await self._know(lane.node_id for lane in lanes)
+        await self._know(lane.class_id for lane in lanes)
         woken = [lane for lane in lanes if lane.parked_on == WOKEN]
         behind = {limit for lane in woken for limit in lane.locals}
-        behind.update(limit for lane in woken if (limit := snapshot.nodes[lane.node_id].task_limit) is not None)
+        behind.update(limit for lane in woken if (limit := snapshot.limit_classes[lane.class_id].task_limit) is not None)
         await self._park(behind)
-        limits = {limit for node in snapshot.nodes.values() for limit in node.limits}
+        limits = {limit for limit_class in snapshot.limit_classes.values() for limit in limit_class.limits}
         limits.update(limit for lane in self.lanes.values() for limit in lane.locals)
         for room in await read(self.conn, "selection/read_limits", {"limits": numbers(limits - snapshot.free.keys())}):
             limit = room["limit_id"]
@@ -119,21 +121,21 @@ class DryRound:
         self._looked_at |= limits
         found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
         lanes = self._adopt(await read(self.conn, "selection/read_parked", {"limits": numbers(limits), **PARKED_AHEAD.params}))
-        await self._know(lane.node_id for lane in lanes)
+        await self._know(lane.class_id for lane in lanes)
         for lane in lanes:
-            found[self.stored[lane.key].parked_on, self.snapshot.nodes[lane.node_id].base_id].append(lane)
+            found[self.stored[lane.key].parked_on, self.snapshot.limit_classes[lane.class_id].base_id].append(lane)
         for key, parked in found.items():  # but for exempt ones that are open by now
             self.snapshot.parked[key] = [lane for lane in parked if lane.parked_on > OPEN]
         ahead = PARKED_AHEAD.of(len(found))
         self.snapshot.parked_more.update(key for key, parked in found.items() if len(parked) >= ahead)
 
-    async def _know(self, node_ids: Iterable[int]) -> None:
-        """Nodes, and those that their bases are named by."""
-        nodes = self.snapshot.nodes
-        if missing := {*node_ids} - nodes.keys():
-            nodes.update(await read_nodes(self.conn, missing))
-            if bases := {nodes[node_id].base_id for node_id in missing} - nodes.keys():
-                nodes.update(await read_nodes(self.conn, bases))
+    async def _know(self, class_ids: Iterable[int]) -> None:
+        """Limit classes, and those that their bases are named by."""
+        limit_classes = self.snapshot.limit_classes
+        if missing := {*class_ids} - limit_classes.keys():
+            limit_classes.update(await read_limit_classes(self.conn, missing))
+            if bases := {limit_classes[class_id].base_id for class_id in missing} - limit_classes.keys():
+                limit_classes.update(await read_limit_classes(self.conn, bases))
 
     def _adopt(self, rows: Iterable[Row]) -> list[Lane]:
         lanes = []

@@ -9,9 +9,9 @@ from typing import Any
 
 from evenflow.contracts.rest.why import HOLDERS_NAMED, LINE_COUNTED, FullLimit, Holder, KeptPool, Reason
 from evenflow.core.plan import blocking, kept
-from evenflow.core.selection import Node
+from evenflow.core.selection import LimitClass
 from evenflow.store.columns import numbers
-from evenflow.store.dry_round import DryRound, as_lane, read_nodes
+from evenflow.store.dry_round import DryRound, as_lane, read_limit_classes
 from evenflow.store.instant import Conn, Row, read
 from evenflow.store.out_of_service import holding_starts
 from evenflow.store.selection import StoredLane
@@ -27,13 +27,15 @@ async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: i
     row = StoredLane(**found[0])
     dry = await DryRound.decided(conn)  # it alone knows which pools are kept
     lane = as_lane(row, dry.now_s)
-    node = (await read_nodes(conn, [row.node_id]))[row.node_id]
-    limits = {x["limit_id"]: x for x in await read(conn, "why/read_limits", {"limits": numbers([*node.limits, *row.locals])})}
-    line = _Line(conn, row, node, limits, before, dry)
-    full = blocking(node, lane, {limit: x["capacity"] - x["used"] for limit, x in limits.items()})
-    reasons = [] if row.exempt else await holding_starts(conn, limits[node.pool_limit]["name"], node.queue)
+    limit_class = (await read_limit_classes(conn, [row.class_id]))[row.class_id]
+    limits = {
+        x["limit_id"]: x for x in await read(conn, "why/read_limits", {"limits": numbers([*limit_class.limits, *row.locals])})
+    }
+    line = _Line(conn, row, limit_class, limits, before, dry)
+    full = blocking(limit_class, lane, {limit: x["capacity"] - x["used"] for limit, x in limits.items()})
+    reasons = [] if row.exempt else await holding_starts(conn, limits[limit_class.pool_limit]["name"], limit_class.queue)
     reasons += await line.full(full)
-    if node.pool_limit not in full and kept(node, lane, dry.decision.reserved):
+    if limit_class.pool_limit not in full and kept(limit_class, lane, dry.decision.reserved):
         reasons.append(await line.kept())
     return reasons
 
@@ -42,7 +44,7 @@ async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: i
 class _Line:
     conn: Conn
     row: StoredLane
-    node: Node
+    limit_class: LimitClass
     limits: dict[int, Row]
     before: int  # tasks of its lane that start before it
     dry: DryRound
@@ -58,7 +60,7 @@ class _Line:
                     name=facts["name"],
                     capacity=facts["capacity"],
                     used=facts["used"],
-                    wanted=self.node.weight if limit == self.node.pool_limit else 1,
+                    wanted=self.limit_class.weight if limit == self.limit_class.pool_limit else 1,
                     **await self._place(limit),
                     **held[limit],
                 )
@@ -66,7 +68,7 @@ class _Line:
         return out
 
     async def kept(self) -> Reason:
-        pool, dry = self.node.pool_limit, self.dry
+        pool, dry = self.limit_class.pool_limit, self.dry
         keeper = dry.stored[dry.decision.reserved[pool].key]
         facts = self.limits[pool]
         named = {"lanes": numbers([keeper.lane_id]), "counts": numbers([1]), "skips": numbers([0]), "read": 1, "named": 1}
@@ -80,7 +82,7 @@ class _Line:
             dag_id=name["dag_id"],
             run_id=name["run_id"],
             task_id=name["task_id"],
-            wanted=dry.snapshot.nodes[keeper.node_id].weight,
+            wanted=dry.snapshot.limit_classes[keeper.class_id].weight,
             waited_s=dry.now_s - keeper.since_s,
             **await self._place(pool),
             **held[pool],

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from evenflow.contracts.rest.plan import BlockedTasks, LimitUse, Plan, PlannedLane, PlannedTask, WaitingLane
 from evenflow.core.limits import LEASE_S
 from evenflow.core.plan import GROUPS_COUNTED, LANES_COUNTED, NAMES_SHOWN, TASKS_READ, UNAPPLIED_COUNTED, blocking, kept
-from evenflow.core.selection import PAUSED, Node, full
+from evenflow.core.selection import PAUSED, LimitClass, full
 from evenflow.store.columns import numbers
-from evenflow.store.dry_round import DryRound, as_lane, read_nodes
+from evenflow.store.dry_round import DryRound, as_lane, read_limit_classes
 from evenflow.store.instant import Conn, Row, one_instant, read
 from evenflow.store.selection import StoredLane
 
@@ -51,7 +51,7 @@ async def read_plan(conn: Conn, *, limit: int) -> Plan:
 
 
 class _Cause(NamedTuple):
-    """Why tasks of a node wait: a ``limit``, maybe a pool that is ``kept``, the pause of their DAG, or what is ``closed``."""
+    """Why tasks of a limit class wait: a ``limit``, a pool that is ``kept``, the pause of their DAG, or what is ``closed``."""
 
     limit: int | None = None
     paused: bool = False
@@ -64,45 +64,47 @@ class _Rest:
     """What does not start, and why: every limit as the round leaves it."""
 
     dry: DryRound
-    nodes: dict[int, Node]
+    limit_classes: dict[int, LimitClass]
     limits: dict[int, Row]
     free: dict[int, int]
 
     @classmethod
     async def read(cls, conn: Conn, dry: DryRound, groups: Sequence[Row], next_: Sequence[StoredLane]) -> _Rest:
-        nodes = await read_nodes(conn, {*dry.snapshot.nodes, *(g["node_id"] for g in groups), *(row.node_id for row in next_)})
-        wanted = {limit for node in nodes.values() for limit in node.limits} | {
+        limit_classes = await read_limit_classes(
+            conn, {*dry.snapshot.limit_classes, *(g["class_id"] for g in groups), *(row.class_id for row in next_)}
+        )
+        wanted = {limit for limit_class in limit_classes.values() for limit in limit_class.limits} | {
             g["parked_on"] for g in groups if g["parked_on"] > 0
         }
         wanted.update(limit for row in next_ for limit in row.locals)
         found = await read(conn, "why/read_limits", {"limits": numbers(wanted | dry.snapshot.free.keys())})
         limits = {row["limit_id"]: row for row in found}
         free = {limit: row["capacity"] - row["used"] for limit, row in limits.items()}
-        return cls(dry, nodes, limits, {**free, **dry.snapshot.free})
+        return cls(dry, limit_classes, limits, {**free, **dry.snapshot.free})
 
     def use(self, limit: int) -> LimitUse:
         row = self.limits[limit]
         return LimitUse(limit=row["limit"], name=row["name"], capacity=row["capacity"], used=row["capacity"] - self.free[limit])
 
-    def closed(self, node: Node) -> str | None:
-        """What of this node is closed for first starts, in words."""
+    def closed(self, limit_class: LimitClass) -> str | None:
+        """What of this limit class is closed for first starts, in words."""
         closures = self.dry.snapshot.closures
-        if node.executor_limit in closures.limits:
+        if limit_class.executor_limit in closures.limits:
             return "the whole system"
-        if node.pool_limit in closures.limits:
-            return f"pool {self.limits[node.pool_limit]['name']}"
-        return f"queue {node.queue}" if node.queue in closures.queues else None
+        if limit_class.pool_limit in closures.limits:
+            return f"pool {self.limits[limit_class.pool_limit]['name']}"
+        return f"queue {limit_class.queue}" if limit_class.queue in closures.queues else None
 
     def group(self, groups: Sequence[Row]) -> list[BlockedTasks]:
         """How many tasks wait for each limit, the most first."""
         dry = self.dry
-        left: dict[tuple[int, int], int] = defaultdict(int, {(g["parked_on"], g["node_id"]): g["tasks"] for g in groups})
+        left: dict[tuple[int, int], int] = defaultdict(int, {(g["parked_on"], g["class_id"]): g["tasks"] for g in groups})
         for key, lane in dry.lanes.items():
-            left[dry.stored[key].parked_on, lane.node_id] -= dry.stored[key].ready
-            left[lane.parked_on, lane.node_id] += lane.ready
+            left[dry.stored[key].parked_on, lane.class_id] -= dry.stored[key].ready
+            left[lane.parked_on, lane.class_id] += lane.ready
         tasks: dict[_Cause, int] = defaultdict(int)
-        for (parked_on, node_id), count in left.items():
-            tasks[self._cause(parked_on, self.nodes[node_id])] += max(0, count)
+        for (parked_on, class_id), count in left.items():
+            tasks[self._cause(parked_on, self.limit_classes[class_id])] += max(0, count)
         ordered = sorted(((n, cause) for cause, n in tasks.items() if n), key=lambda item: -item[0])
         return [
             BlockedTasks(
@@ -115,20 +117,20 @@ class _Rest:
             for n, cause in ordered
         ]
 
-    def _cause(self, parked_on: int, node: Node) -> _Cause:
+    def _cause(self, parked_on: int, limit_class: LimitClass) -> _Cause:
         if parked_on == PAUSED:
             return _Cause(paused=True)
-        if (closed := self.closed(node)) is not None:
+        if (closed := self.closed(limit_class)) is not None:
             return _Cause(closed=closed)
         if parked_on > 0 and self.free[parked_on] < 1:
             return _Cause(parked_on)
-        if node.task_limit is not None and self.free[node.task_limit] < 1:
-            return _Cause(node.task_limit)
-        limit = full(node, self.free, self.dry.snapshot.patience)
-        if limit is None and self.free[node.pool_limit] < node.weight:
-            limit = node.pool_limit
-        if limit is None and node.pool_limit in self.dry.decision.reserved:
-            return _Cause(node.pool_limit, kept=True)
+        if limit_class.task_limit is not None and self.free[limit_class.task_limit] < 1:
+            return _Cause(limit_class.task_limit)
+        limit = full(limit_class, self.free, self.dry.snapshot.patience)
+        if limit is None and self.free[limit_class.pool_limit] < limit_class.weight:
+            limit = limit_class.pool_limit
+        if limit is None and limit_class.pool_limit in self.dry.decision.reserved:
+            return _Cause(limit_class.pool_limit, kept=True)
         return _Cause(limit)
 
     def waiting(self, next_: Sequence[StoredLane]) -> list[tuple[StoredLane, int, _Cause]]:
@@ -138,11 +140,11 @@ class _Rest:
             lane = self.dry.lanes.get(row.lane_id) or as_lane(row, self.dry.now_s)
             if not lane.ready:
                 continue
-            node = self.nodes[row.node_id]
-            limits = blocking(node, lane, self.free)
-            is_kept = not limits and kept(node, lane, self.dry.decision.reserved)
-            limit = limits[0] if limits else node.pool_limit if is_kept else None
-            closed = None if lane.exempt else self.closed(node)
+            limit_class = self.limit_classes[row.class_id]
+            limits = blocking(limit_class, lane, self.free)
+            is_kept = not limits and kept(limit_class, lane, self.dry.decision.reserved)
+            limit = limits[0] if limits else limit_class.pool_limit if is_kept else None
+            closed = None if lane.exempt else self.closed(limit_class)
             out.append((row, lane.ready, _Cause(limit, kept=is_kept, closed=closed)))
         return out
 
@@ -173,15 +175,15 @@ class _Names:
         return [self._lane(row, count, named[place]) for place, (row, count) in enumerate(lanes, 1)]
 
     def _lane(self, row: StoredLane, count: int, tasks: list[Row]) -> PlannedLane:
-        node = self.rest.nodes[row.node_id]
+        limit_class = self.rest.limit_classes[row.class_id]
         return PlannedLane(
             dag_id=tasks[0]["dag_id"],
             run_id=tasks[0]["run_id"],
             count=count,
             tasks=[PlannedTask(task_id=task["task_id"], count=task["count"]) for task in tasks],
-            pool=self.rest.limits[node.pool_limit]["name"],
-            pool_slots=node.weight,
-            queue=node.queue,
+            pool=self.rest.limits[limit_class.pool_limit]["name"],
+            pool_slots=limit_class.weight,
+            queue=limit_class.queue,
             run_priority=row.run_priority,
             priority=row.priority,
         )

@@ -71,8 +71,8 @@ FIRST_LIMIT = LimitName("dag_task", "")  # before the first that a DAG may bring
 
 
 def delete_limits(conn: Conn, *, after: LimitName, limit: int) -> LimitName | None:
-    """Deletes some limits that no version knows, and their nodes; answers the last one looked at, None: there are no more. Those of
-    DAGs that are just being stored stay for another time.
+    """Deletes some limits that no version knows, and their limit classes; answers the last one looked at, None: there are no more.
+    Those of DAGs that are just being stored stay for another time.
     """
     with conn.transaction():
         found = execute(conn, "retention/find_unused_limits", {**after._asdict(), "limit": limit}).fetchall()

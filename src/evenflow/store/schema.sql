@@ -480,27 +480,27 @@ create table pool (
 );
 
 -- What tells ready tasks apart beyond their run.
-create table node (
-    node_id         int generated always as identity primary key,
+create table limit_class (
+    class_id        int generated always as identity primary key,
     pool_limit      bigint not null references concurrency_limit,
     executor_limit  bigint not null references concurrency_limit,
     queue           text not null,
     weight          int not null,                            -- pool slots of one task
     task_limit      bigint references concurrency_limit,     -- max_active_tis_per_dag
-    base_id         int not null references node,            -- the node that is the same without task_limit
+    base_id         int not null references limit_class,     -- the limit class that is the same without task_limit
     unique nulls not distinct (pool_limit, executor_limit, queue, weight, task_limit)
 );
-create index node_of_task_limit on node (task_limit) where task_limit is not null;      -- selection/find_waiting
-create index node_of_base on node (pool_limit) where task_limit is null;                -- selection/find_waiting
-create index node_of_executor on node (executor_limit);                                 -- the foreign key, in runs/delete_limits: of each limit of a run
-create index node_of_base_id on node (base_id);                                         -- the foreign key, in retention/delete_limits
+create index limit_class_of_task_limit on limit_class (task_limit) where task_limit is not null;  -- selection/find_waiting
+create index limit_class_of_base on limit_class (pool_limit) where task_limit is null;  -- selection/find_waiting
+create index limit_class_of_executor on limit_class (executor_limit);                   -- the foreign key, in runs/delete_limits: of each limit of a run
+create index limit_class_of_base_id on limit_class (base_id);                           -- the foreign key, in retention/delete_limits
 
 create sequence lane_seq increment by 1000;                  -- as epoch_seq
 
 -- Ready tasks of one run that no limit tells apart: open, or parked on one full limit. Deleted when empty.
 create table lane (
     lane_id         bigint primary key,
-    node_id         int not null references node,
+    class_id        int not null references limit_class,
     run_key         bigint not null,
     run_priority    int not null,
     priority        int not null,
@@ -512,29 +512,29 @@ create table lane (
     next_map_index  int not null default 0,
     end_map_index   int not null default 0,
     since           timestamptz not null default now(),      -- when the first of its tasks became ready
-    base_id         int not null,                            -- of its node
+    base_id         int not null,                            -- of its limit class
     tries_before    smallint not null default 0,             -- the same for the untouched instances that it stands for
     exempt          boolean not null default false           -- returns, clean-up and callbacks: they start where first starts may not
 );
 create index lane_order on lane (parked_on, base_id, run_priority desc, priority desc, run_after, lane_id);    -- selection/read_parked, selection/read_heads_of_bases
-create index lane_open on lane (parked_on, node_id, run_priority desc, priority desc, run_after, lane_id) where parked_on in (0, -2);  -- occupied_node, selection/read_heads
-create index lane_of_run on lane (run_key, node_id, priority);                                                -- selection/find_lanes
-create index lane_exempt on lane (node_id) where exempt;                                                      -- states/read_exempt
+create index lane_open on lane (parked_on, class_id, run_priority desc, priority desc, run_after, lane_id) where parked_on in (0, -2); -- occupied_class, selection/read_heads
+create index lane_of_run on lane (run_key, class_id, priority);                                               -- selection/find_lanes
+create index lane_exempt on lane (class_id) where exempt;                                                     -- states/read_exempt
 
--- Nodes with open or woken lanes, found by skipping through the index: the others cost nothing, and a limit ends the walk.
-create view occupied_node as
+-- Limit classes with open or woken lanes, found by skipping through the index: the others cost nothing, and a limit ends the walk.
+create view occupied_class as
 with recursive occupied as (
-    select k.parked_on, n.node_id
+    select k.parked_on, n.class_id
     from (values (0::bigint), (-2)) as k (parked_on)
-    cross join lateral (select node_id from lane where parked_on = k.parked_on and parked_on in (0, -2) order by node_id limit 1) as n
+    cross join lateral (select class_id from lane where parked_on = k.parked_on and parked_on in (0, -2) order by class_id limit 1) as n
     union all
-    select o.parked_on, n.node_id
+    select o.parked_on, n.class_id
     from occupied o
     cross join lateral (
-        select node_id from lane where parked_on = o.parked_on and parked_on in (0, -2) and node_id > o.node_id order by node_id limit 1
+        select class_id from lane where parked_on = o.parked_on and parked_on in (0, -2) and class_id > o.class_id order by class_id limit 1
     ) as n
 )
-select parked_on, node_id from occupied;
+select parked_on, class_id from occupied;
 
 create table ready_task (
     lane_id     bigint not null,

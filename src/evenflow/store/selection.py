@@ -1,12 +1,14 @@
-"""Lanes, nodes and limits: what a selection round reads and writes. All but the wakes are for the holder of the executor's lock."""
+"""Lanes, limit classes and limits: what a selection round reads and writes. All but the wakes are for the holder of the executor's
+lock.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_EXEMPT, MOST_HEADS, MOST_NODES, MOST_PARKED
-from evenflow.core.selection import OPEN, WOKEN, Node, Queue
+from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_EXEMPT, MOST_HEADS, MOST_LIMIT_CLASSES, MOST_PARKED
+from evenflow.core.selection import OPEN, WOKEN, LimitClass, Queue
 from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.store.columns import arrays, floats, numbers, texts, words
 from evenflow.store.rows import Conn, Rows, execute, row_of
@@ -15,7 +17,7 @@ from evenflow.store.runs import RunLimit
 
 class StoredLane(NamedTuple):
     lane_id: int
-    node_id: int
+    class_id: int
     run_key: int
     run_priority: int
     priority: int
@@ -76,14 +78,19 @@ def heads(released: Mapping[int, int], closures: Closures) -> dict[str, object]:
     return {"limits": numbers(released), "released": numbers(released.values()), **OPEN_AHEAD.params, **closed(closures)}
 
 
-def count_open_nodes(conn: Conn) -> Rows[tuple[int]]:
-    """In how many nodes lanes are open or woken; above ``MOST_NODES``: in more than can be looked through."""
-    return Rows(execute(conn, "selection/count_open_nodes", {"most": MOST_NODES + 1}), tuple)
+def count_open_classes(conn: Conn) -> Rows[tuple[int]]:
+    """In how many limit classes lanes are open or woken; above ``MOST_LIMIT_CLASSES``: in more than can be looked through."""
+    return Rows(execute(conn, "selection/count_open_classes", {"most": MOST_LIMIT_CLASSES + 1}), tuple)
 
 
 def read_heads(conn: Conn, released: Mapping[int, int], closures: Closures) -> Rows[StoredLane]:
-    """The best open lanes of each node that can start one, or whose pool may be kept for one; of ``MOST_NODES`` nodes."""
-    return Rows(execute(conn, "selection/read_heads", {**heads(released, closures), "nodes": MOST_NODES}), row_of(StoredLane))
+    """The best open lanes of each limit class that can start one, or whose pool may be kept for one; of ``MOST_LIMIT_CLASSES``
+    limit classes.
+    """
+    return Rows(
+        execute(conn, "selection/read_heads", {**heads(released, closures), "limit_classes": MOST_LIMIT_CLASSES}),
+        row_of(StoredLane),
+    )
 
 
 def read_heads_of_bases(conn: Conn, released: Mapping[int, int], closures: Closures) -> Rows[StoredLane]:
@@ -92,7 +99,7 @@ def read_heads_of_bases(conn: Conn, released: Mapping[int, int], closures: Closu
 
 
 def read_exempt(conn: Conn, released: Iterable[int], closures: Closures) -> Rows[StoredLane]:
-    """The exempt lanes of closed nodes, whatever they are parked on, but for those whose witness is full."""
+    """The exempt lanes of closed limit classes, whatever they are parked on, but for those whose witness is full."""
     params = {"released": numbers(released), "limit": MOST_EXEMPT, **closed(closures)}
     return Rows(execute(conn, "states/read_exempt", params), row_of(StoredLane))
 
@@ -111,13 +118,13 @@ def as_closures(rows: Iterable[tuple[int | None, str | None]]) -> Closures:
 
 
 def read_parked(conn: Conn, limits: Iterable[int]) -> Rows[StoredLane]:
-    """The best lanes parked on each of these limits, per node, best first."""
+    """The best lanes parked on each of these limits, per limit class, best first."""
     return Rows(execute(conn, "selection/read_parked", {"limits": numbers(limits), **PARKED_AHEAD.params}), row_of(StoredLane))
 
 
 def more_of(queue: Queue, *, by_base: bool, seen: int) -> tuple[str, dict[str, int]]:
     """The statement that reads the next ``MOST_HEADS`` lanes of a queue of which so many have been read, and its binds."""
-    params = {"parked_on": WOKEN if queue.woken else OPEN, "queue": queue.node_id, "seen": seen, "limit": MOST_HEADS}
+    params = {"parked_on": WOKEN if queue.woken else OPEN, "queue": queue.class_id, "seen": seen, "limit": MOST_HEADS}
     return "selection/read_more_of_base" if by_base else "selection/read_more", params
 
 
@@ -131,9 +138,9 @@ def find_waiting(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int]]:
 
 
 def find_lanes(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[StoredLane]:
-    """Lanes of these (run_key, node_id, priority), but for those of returns."""
-    run_keys, nodes, priorities = zip(*keys, strict=True)
-    params = {"run_keys": numbers(run_keys), "nodes": numbers(nodes), "priorities": numbers(priorities)}
+    """Lanes of these (run_key, class_id, priority), but for those of returns."""
+    run_keys, limit_classes, priorities = zip(*keys, strict=True)
+    params = {"run_keys": numbers(run_keys), "limit_classes": numbers(limit_classes), "priorities": numbers(priorities)}
     return Rows(execute(conn, "selection/find_lanes", params), row_of(StoredLane))
 
 
@@ -152,10 +159,10 @@ def use_limits(conn: Conn, deltas: Mapping[int, int], released_at: Mapping[int, 
     execute(conn, "selection/use_limits", params)
 
 
-def find_node(
+def find_limit_class(
     conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None, base_id: int | None
 ) -> tuple[int, int, int, int] | None:
-    """(node_id, base_id, pool_limit, executor_limit); ``None`` when the pool or the executor does not exist."""
+    """(class_id, base_id, pool_limit, executor_limit); ``None`` when the pool or the executor does not exist."""
     params = {
         "pool": pool,
         "executor": executor,
@@ -164,11 +171,13 @@ def find_node(
         "task_limit": task_limit,
         "base_id": base_id,
     }
-    return execute(conn, "selection/find_node", params).fetchone()
+    return execute(conn, "selection/find_limit_class", params).fetchone()
 
 
-def read_nodes(conn: Conn, nodes: Iterable[int]) -> Rows[Node]:
-    return Rows(execute(conn, "selection/read_nodes", {"nodes": numbers(nodes)}), lambda row: Node(*row))
+def read_limit_classes(conn: Conn, limit_classes: Iterable[int]) -> Rows[LimitClass]:
+    return Rows(
+        execute(conn, "selection/read_limit_classes", {"limit_classes": numbers(limit_classes)}), lambda row: LimitClass(*row)
+    )
 
 
 def find_task_limit(conn: Conn, name: str) -> int | None:
@@ -178,10 +187,10 @@ def find_task_limit(conn: Conn, name: str) -> int | None:
 
 
 def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], bases: Sequence[int]) -> None:
-    """``bases`` are those of their nodes."""
+    """``bases`` are those of their limit classes."""
     (
         ids,
-        nodes,
+        limit_classes,
         run_keys,
         run_priorities,
         priorities,
@@ -198,7 +207,7 @@ def insert_lanes(conn: Conn, lanes: Sequence[StoredLane], bases: Sequence[int]) 
     ) = zip(*lanes, strict=True)
     params = {
         "lanes": numbers(ids),
-        "nodes": numbers(nodes),
+        "limit_classes": numbers(limit_classes),
         "run_keys": numbers(run_keys),
         "run_priorities": numbers(run_priorities),
         "priorities": numbers(priorities),

@@ -21,7 +21,7 @@ with recursive queue as (
     select q.parked_on, q.base_id, q.n,
            l.capacity > l.used and not exists (select from wake w where w.limit_id = q.parked_on) and not exists (
                select from lane o
-               join node m using (node_id)
+               join limit_class m using (class_id)
                where o.parked_on = -2 and o.base_id = q.base_id and (o.locals @> array[q.parked_on] or m.task_limit = q.parked_on)
                  and (-o.run_priority, -o.priority, o.run_after, o.lane_id) < (-b.run_priority, -b.priority, b.run_after, b.lane_id)
            ) as lost

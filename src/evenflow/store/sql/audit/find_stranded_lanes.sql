@@ -3,11 +3,11 @@
 -- or a pause to be applied, excuses it.
 with placed as (
     select l.*, r.dag_id, r.run_id, r.quarantined_at is not null as in_quarantine, d.is_paused, d.is_paused <> d.pause_applied as pause_pending,
-           n.base_id as base_of_node, n.task_limit, c.limit_id,
+           n.base_id as base_of_class, n.task_limit, c.limit_id,
            c.capacity > c.used and not exists (select from wake w where w.limit_id = c.limit_id) as has_room,
            concat_ws(' ', c.kind, nullif(c.name, '')) as limit_name
     from lane l
-    join node n using (node_id)
+    join limit_class n using (class_id)
     join dag_run r using (run_key)
     join dag d using (dag_id)
     left join concurrency_limit c on c.limit_id = l.parked_on
@@ -20,10 +20,10 @@ with placed as (
                when p.parked_on <> -1 and p.is_paused and not p.exempt and not p.pause_pending then 'not paused, its DAG is'
                when p.parked_on > 0 and p.limit_id is null then 'parked on a limit that is gone'
                when p.parked_on > 0 and p.parked_on <> all(p.locals || coalesce(p.task_limit, 0)) then 'parked on a limit that is not its own'
-               when p.base_id <> p.base_of_node then 'in another queue'
+               when p.base_id <> p.base_of_class then 'in another queue'
                when p.has_room and not exists (
                    select from lane o
-                   join node m using (node_id)
+                   join limit_class m using (class_id)
                    where o.parked_on = -2 and o.base_id = p.base_id and (o.locals @> array[p.parked_on] or m.task_limit = p.parked_on)
                      and (-o.run_priority, -o.priority, o.run_after, o.lane_id) < (-p.run_priority, -p.priority, p.run_after, p.lane_id)
                ) then 'parked on ' || p.limit_name || ', which has room'

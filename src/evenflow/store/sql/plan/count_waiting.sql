@@ -1,13 +1,13 @@
--- Ready tasks by what their lane is parked on and by node, among so many lanes in the order of the index; those of runs in quarantine left
+-- Ready tasks by what their lane is parked on and by limit class, among so many lanes in the order of the index; those of runs in quarantine left
 -- out.
-select parked_on, node_id, sum(ready)::int as tasks, count(*)::int as lanes
+select parked_on, class_id, sum(ready)::int as tasks, count(*)::int as lanes
 from (
-    select parked_on, node_id, ready
+    select parked_on, class_id, ready
     from lane
     where parked_on <> -3
     order by parked_on, base_id, run_priority desc, priority desc, run_after, lane_id
     limit %(lanes)s
 ) as l
-group by parked_on, node_id
-order by parked_on, node_id
+group by parked_on, class_id
+order by parked_on, class_id
 limit %(groups)s

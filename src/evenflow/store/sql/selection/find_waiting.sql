@@ -1,5 +1,5 @@
--- Which of these limits somebody waits for: lanes that are parked on them, open lanes of nodes that have them as task or pool limit (of a pool
--- by base, for one pool may have thousands of nodes), executors that are full. And pools that may have to be kept for somebody, and limits that
+-- Which of these limits somebody waits for: lanes that are parked on them, open lanes of limit classes that have them as task or pool limit (of a pool
+-- by base, for one pool may have thousands of limit classes), executors that are full. And pools that may have to be kept for somebody, and limits that
 -- returns of deferred tasks have overdrawn, or may have: what is released there may not be taken.
 with given as materialized (
     select limit_id from unnest(%(limits)s::bigint[]) as g (limit_id)
@@ -8,13 +8,13 @@ select g.limit_id from given g cross join lateral (select from lane where parked
 union
 select g.limit_id
 from given g
-join node n on n.task_limit = g.limit_id
-cross join lateral (select from lane where parked_on in (0, -2) and node_id = n.node_id limit 1) as open
+join limit_class n on n.task_limit = g.limit_id
+cross join lateral (select from lane where parked_on in (0, -2) and class_id = n.class_id limit 1) as open
 union
 select g.limit_id
 from given g
-join node n on n.pool_limit = g.limit_id and n.task_limit is null
-cross join lateral (select from lane where parked_on in (0, -2) and base_id = n.node_id limit 1) as open
+join limit_class n on n.pool_limit = g.limit_id and n.task_limit is null
+cross join lateral (select from lane where parked_on in (0, -2) and base_id = n.class_id limit 1) as open
 union
 select l.limit_id
 from given g

@@ -1,13 +1,13 @@
--- The best open and the best woken lanes of every node that can start one now, what this transaction has released already counted; woken
--- ones also while the task's limit is full. So many nodes with such lanes are looked at, and where there are more their bases are read
--- instead. A node that its pool has too few slots for is read too where the pool does not backfill. Of closed pools, executors and
+-- The best open and the best woken lanes of every limit class that can start one now, what this transaction has released already counted; woken
+-- ones also while the task's limit is full. So many limit classes with such lanes are looked at, and where there are more their bases are read
+-- instead. A limit class that its pool has too few slots for is read too where the pool does not backfill. Of closed pools, executors and
 -- queues none is read.
 with given as materialized (
     select * from unnest(%(limits)s::bigint[], %(released)s::int[]) as g (limit_id, n)
 ), eligible as materialized (
-    select o.parked_on, o.node_id
-    from (select * from occupied_node limit %(nodes)s) as o
-    join node n using (node_id)
+    select o.parked_on, o.class_id
+    from (select * from occupied_class limit %(limit_classes)s) as o
+    join limit_class n using (class_id)
     join concurrency_limit p on p.limit_id = n.pool_limit
     join concurrency_limit e on e.limit_id = n.executor_limit
     left join concurrency_limit t on t.limit_id = n.task_limit
@@ -20,13 +20,13 @@ with given as materialized (
       and n.pool_limit <> all(%(closed)s::bigint[]) and n.executor_limit <> all(%(closed)s::bigint[])
       and n.queue <> all(%(closed_queues)s::text[])
 )
-select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
+select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
        l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
        l.exempt
 from eligible e
 cross join lateral (
     select * from lane
-    where parked_on = e.parked_on and parked_on in (0, -2) and node_id = e.node_id
+    where parked_on = e.parked_on and parked_on in (0, -2) and class_id = e.class_id
     order by run_priority desc, priority desc, run_after, lane_id
     limit greatest(%(least)s, least(%(most)s, %(lanes)s / (select count(*) from eligible)))
 ) as l

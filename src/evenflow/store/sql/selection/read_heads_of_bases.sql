@@ -1,4 +1,4 @@
--- As selection/read_heads where very many nodes have open lanes: the best of every base, whichever task's limit they have, so that a turn
+-- As selection/read_heads where very many limit classes have open lanes: the best of every base, whichever task's limit they have, so that a turn
 -- costs the same however many such limits there are. Those of a full one are parked when they are looked at.
 with recursive occupied as (
     select k.parked_on, n.base_id
@@ -13,7 +13,7 @@ with recursive occupied as (
 ), eligible as materialized (
     select o.parked_on, o.base_id
     from occupied o
-    join node n on n.node_id = o.base_id
+    join limit_class n on n.class_id = o.base_id
     join concurrency_limit p on p.limit_id = n.pool_limit
     join concurrency_limit e on e.limit_id = n.executor_limit
     left join given gp on gp.limit_id = p.limit_id
@@ -23,7 +23,7 @@ with recursive occupied as (
       and n.pool_limit <> all(%(closed)s::bigint[]) and n.executor_limit <> all(%(closed)s::bigint[])
       and n.queue <> all(%(closed_queues)s::text[])
 )
-select l.lane_id, l.node_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
+select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
        l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
        l.exempt
 from eligible e

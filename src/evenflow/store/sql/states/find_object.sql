@@ -2,7 +2,7 @@
 select case %(kind)s::text
     when 'dag' then exists (select from dag where dag_id = %(name)s)
     when 'pool' then exists (select from pool where name = %(name)s)
-    when 'queue' then exists (select from node where queue = %(name)s)
+    when 'queue' then exists (select from limit_class where queue = %(name)s)
         or exists (select from service where kind = 'worker' and detail -> 'queues' ? %(name)s)
         or exists (
             select from dag d

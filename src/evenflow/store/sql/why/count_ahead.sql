@@ -1,4 +1,4 @@
--- How many ready tasks come before a lane, wait for this limit of its node and for no other: of nodes that have the limit and room on their
+-- How many ready tasks come before a lane, wait for this limit of its limit class and for no other: of limit classes that have the limit and room on their
 -- others (a pool that is kept for somebody has none), in lanes whose limits of their run have room. Four ranges of the index together are
 -- what is of a better order. A lane that is parked on a limit with room waits behind a woken one of its base; the limits that lanes are
 -- parked on are found by skipping through the index.
@@ -16,8 +16,8 @@ with recursive released as materialized (
     left join released w on w.limit_id = p.parked_on
     where p.parked_on in (0, -2, %(limit_id)s) or c.capacity - c.used + coalesce(w.n, 0) >= 1
 ), rival as materialized (
-    select n.node_id, n.base_id
-    from node n
+    select n.class_id, n.base_id
+    from limit_class n
     join concurrency_limit p on p.limit_id = n.pool_limit
     join concurrency_limit e on e.limit_id = n.executor_limit
     left join concurrency_limit t on t.limit_id = n.task_limit
@@ -37,22 +37,22 @@ from (
     cross join rival
     cross join lateral (
         (select ready, locals from lane
-         where parked_on = line.parked_on and base_id = rival.base_id and node_id = rival.node_id and run_priority > %(run_priority)s
+         where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id and run_priority > %(run_priority)s
          limit %(counted)s)
         union all
         (select ready, locals from lane
-         where parked_on = line.parked_on and base_id = rival.base_id and node_id = rival.node_id and run_priority = %(run_priority)s
+         where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id and run_priority = %(run_priority)s
            and priority > %(priority)s
          limit %(counted)s)
         union all
         (select ready, locals from lane
-         where parked_on = line.parked_on and base_id = rival.base_id and node_id = rival.node_id and run_priority = %(run_priority)s
+         where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id and run_priority = %(run_priority)s
            and priority = %(priority)s
            and run_after < to_timestamp(%(run_after_us)s::bigint / 1000000) + %(run_after_us)s::bigint %% 1000000 * interval '1 us'
          limit %(counted)s)
         union all
         (select ready, locals from lane
-         where parked_on = line.parked_on and base_id = rival.base_id and node_id = rival.node_id and run_priority = %(run_priority)s
+         where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id and run_priority = %(run_priority)s
            and priority = %(priority)s
            and run_after = to_timestamp(%(run_after_us)s::bigint / 1000000) + %(run_after_us)s::bigint %% 1000000 * interval '1 us' and lane_id < %(lane_id)s
          limit %(counted)s)

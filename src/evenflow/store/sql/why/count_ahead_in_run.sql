@@ -7,7 +7,7 @@ select coalesce(sum(ready), 0)::int as ahead
 from (
     select l.ready
     from lane l
-    join node n using (node_id)
+    join limit_class n using (class_id)
     where l.run_key = %(run_key)s and %(limit_id)s = any(l.locals) and n.pool_limit <> all(%(kept)s::bigint[])
       and (-l.run_priority, -l.priority, l.run_after, l.lane_id)
           < (-%(run_priority)s::int, -%(priority)s::int, to_timestamp(%(run_after_us)s::bigint / 1000000) + %(run_after_us)s::bigint %% 1000000 * interval '1 us', %(lane_id)s::bigint)

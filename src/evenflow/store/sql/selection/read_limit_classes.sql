@@ -1,0 +1,2 @@
+-- These limit classes.
+select class_id, base_id, pool_limit, executor_limit, queue, weight, task_limit from limit_class where class_id = any(%(limit_classes)s::int[])
