@@ -27,11 +27,15 @@ demo: setup  ## Run the example pipeline on Spark: from nothing to a report with
 up: setup  ## Start Evenflow on this machine; Ctrl-C stops it
 	@$(BIN)/evenflow up $(ARGS)
 
-test: setup check-static  ## Run checks and the tests that need no whole system
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not system" --keep-durations test --longest $(LONGEST) $(ARGS)
+test: setup  ## Run checks and, beside them, the tests that need no whole system
+	@$(MAKE) check-static & checks=$$!; failed=0; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not system" --keep-durations test --longest $(LONGEST) $(ARGS) \
+		|| failed=$$?; \
+	wait $$checks || { echo "Style, types or layers are not right, as told above. Again: make check-static"; failed=1; }; \
+	exit $$failed
 
 test-system: setup  ## Run the tests of whole systems: fleets, Spark, long explorations
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "system and not slow" --timeout 400 --keep-durations system $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "system and not slow" --keep-durations system $(ARGS)
 
 test-slow: setup  ## Run the slow tests: faults, soaks
 	@$(BIN)/python -m pytest -m slow $(ARGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import os
 import shutil
 import subprocess
@@ -40,9 +41,12 @@ _FAST = {
 _MEMORY = Path("/dev/shm")
 _ROOM = 4 << 30  # the write-ahead log alone may have 2 GB
 
-# Fixtures that are a whole system: its tests are of `make test-system`. Of those that share one, one process runs all.
-_SYSTEMS = frozenset({"evenflow_up", "fleet", "schedulers"})
-_SHARED_SYSTEMS = ("evenflow_up",)
+# Fixtures and marks of a whole system: its tests are of `make test-system`. Those of one that is shared, or of which two starve
+# each other, run in one process.
+_SYSTEMS = frozenset({"evenflow_up", "fleet", "schedulers", "spark"})
+_LASTING = _SYSTEMS | {"system", "slow"}
+_ONE_AT_A_TIME = ("evenflow_up", "spark")
+_LASTING_S = 600  # what each of their tests may take that says nothing else: minutes, on a busy machine
 
 # JVMs that live for seconds: to compile thoroughly what runs so briefly takes longer than to run it.
 _SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -73,14 +77,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         given = item.callspec.params if hasattr(item, "callspec") else {}  # a parameter may be called as a fixture is
-        needed = set(getattr(item, "fixturenames", ())) - given.keys()
-        if needed & _SYSTEMS or item.get_closest_marker("spark"):
+        needed = set(getattr(item, "fixturenames", ())) - given.keys() | {mark.name for mark in item.iter_markers()}
+        if needed & _SYSTEMS:
             item.add_marker("system")
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))  # one Spark at a time: two starve each other
-        for shared in _SHARED_SYSTEMS:
-            if shared in needed:
-                item.add_marker(pytest.mark.xdist_group(shared))
+        for system in _ONE_AT_A_TIME:
+            if system in needed:
+                item.add_marker(pytest.mark.xdist_group(system))
+        if needed & _LASTING and "timeout" not in needed:
+            item.add_marker(pytest.mark.timeout(_LASTING_S))
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()  # thousands of tests and their modules stay: no collection looks through them again
 
 
 def pytest_configure(config: pytest.Config) -> None:

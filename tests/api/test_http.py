@@ -19,7 +19,10 @@ from evenflow.wire import messages as m
 from tests.api.world import World
 from tests.tokens import fleet_token, service_token
 
-DESCRIPTION: dict[str, Any] = described_rest().openapi()
+
+@pytest.fixture(scope="module")
+def description() -> dict[str, Any]:
+    return described_rest().openapi()
 
 
 @pytest.fixture
@@ -169,13 +172,13 @@ async def test_unknown_fields_are_ignored(api_url: str, world: World) -> None:
 # -- the description ---------------------------------------------------------------------------------------------------
 
 
-async def test_the_description_is_served(api_url: str) -> None:
+async def test_the_description_is_served(api_url: str, description: dict[str, Any]) -> None:
     async with aiohttp.ClientSession() as session, session.get(f"{api_url}/api/v1/openapi.json") as answer:
-        assert await answer.json() == DESCRIPTION
+        assert await answer.json() == description
 
 
-def test_every_operation_is_described() -> None:
-    operations = [(path, op) for path, methods in DESCRIPTION["paths"].items() for op in methods.values()]
+def test_every_operation_is_described(description: dict[str, Any]) -> None:
+    operations = [(path, op) for path, methods in description["paths"].items() for op in methods.values()]
     ids = [op["operationId"] for _, op in operations]
     assert len(ids) == len(set(ids))
     for path, op in operations:
@@ -183,4 +186,4 @@ def test_every_operation_is_described() -> None:
         is_open = path.startswith(("/metrics", "/health"))
         assert is_open or op["security"], path
         assert is_open or {"401", "403", "404", "409", "413", "422", "503"} <= op["responses"].keys(), path
-    assert "HTTPValidationError" not in DESCRIPTION["components"]["schemas"]
+    assert "HTTPValidationError" not in description["components"]["schemas"]

@@ -20,7 +20,7 @@ from tests.chaos.server import ChaosServer, chaos_server
 
 Play = Callable[..., Outcome]
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]  # 15 s each on a machine that has nothing else to do
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")

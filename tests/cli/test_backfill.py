@@ -44,7 +44,6 @@ def until(what: Any) -> None:
         time.sleep(0.2)
 
 
-@pytest.mark.timeout(180)
 def test_a_backfill_from_its_plan_to_its_end(up: RunningEvenflow) -> None:
     until(lambda: up.evenflow("dags", "show", "yearly").returncode == 0)
     years = ("--from", "2010-01-01", "--to", "2012-12-31")
@@ -67,7 +66,6 @@ def test_a_backfill_from_its_plan_to_its_end(up: RunningEvenflow) -> None:
     assert "is over" in up.evenflow("backfill", "pause", number).stderr
 
 
-@pytest.mark.timeout(180)
 def test_a_run_by_hand_with_everything(up: RunningEvenflow) -> None:
     until(lambda: up.evenflow("dags", "show", "yearly").returncode == 0)
     date = "2001-01-01T00:00:00+00:00"

@@ -54,7 +54,6 @@ async def told(world: Any, url: str, schedulers: list[Scheduler], seeds: range, 
     return done
 
 
-@pytest.mark.timeout(600)  # half a minute of processor time
 async def test_whoever_dies(world: Any, database_url: str, schedulers: list[Scheduler]) -> None:
     done = await told(world, database_url, schedulers, range(FEW))
     assert done["deaths"] > FEW
@@ -65,7 +64,6 @@ async def test_whoever_dies(world: Any, database_url: str, schedulers: list[Sche
     assert done["triggers begun"] > 1.1 * done["events"]  # the others failed, or their triggerer was lost
 
 
-@pytest.mark.timeout(600)
 async def test_outages_lose_no_try(world: Any, database_url: str, schedulers: list[Scheduler]) -> None:
     """R-CS7: of everybody at once, longer than all leases."""
     done = await told(world, database_url, schedulers, range(10), steady=True)

@@ -48,7 +48,7 @@ UNCOMPILED = {
     "spark.sql.shuffle.partitions": "2",
 }
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
 
 def test_the_census_of_a_small_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,6 @@ def test_shell(load_dag: LoadDag, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(240)
 def test_spark_words(load_dag: LoadDag, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SP1: without a connection the task runs on a local master."""
     monkeypatch.delenv("EVENFLOW_CONN_SPARK_DEFAULT", raising=False)

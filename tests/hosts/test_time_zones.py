@@ -76,7 +76,6 @@ def decide(fleet: Fleet, zones: tuple[str, ...]) -> dict[str, list[Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_hosts_in_three_zones_decide_as_hosts_in_utc_do(fleet: Fleet, empty_database_url: str, tmp_path: Path) -> None:
     """R-HA12: run ids, dates, intervals, times due, order, retries, deadlines and what tasks see, across changes of summer time.
     R-HA6: a default time zone that is a setting, and no host's.

@@ -48,9 +48,11 @@ def classes() -> list[tuple[str, ast.ClassDef]]:
     ]
 
 
-def strings(path: Path) -> set[str]:
+@cache
+def strings(path: Path) -> frozenset[str]:
     """Every string constant of a module, the parts of f-strings included."""
-    return {node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    found = (node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant))
+    return frozenset(value for value in found if isinstance(value, str))
 
 
 def imported_names(path: Path) -> set[str]:

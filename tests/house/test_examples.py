@@ -14,12 +14,9 @@ from evenflow.cli.app import build_app
 from tests.house.examples import Example, commands_of, examples
 from tests.house.project import name_of, project_files
 
-SPARK = (pytest.mark.spark, pytest.mark.timeout(300))  # a JVM for each task, on a machine that may be busy
-
-
 TEXTS = [path for path in project_files() if path.suffix == ".md"]
 PYTHON = [
-    pytest.param(example, id=str(example), marks=SPARK if "task.spark" in example.text else ())
+    pytest.param(example, id=str(example), marks=pytest.mark.spark if "task.spark" in example.text else ())
     for page in TEXTS
     for example in examples(page, "python")
 ]

@@ -6,6 +6,7 @@ import ast
 import re
 import statistics
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import grimp
@@ -43,7 +44,14 @@ DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
     "evenflow.triggers.sql": "loads the driver that a connection names",
 }
 IMPORTED_AS = {"pyjwt": "jwt", "httptools": "uvicorn"}
-NAMED = set().union(*(strings(path) for path in source_modules().values()))
+
+pytestmark = pytest.mark.usefixtures("_parsed")
+
+
+@cache
+def named() -> set[str]:
+    """All that stands in a string anywhere in the sources."""
+    return set().union(*(strings(path) for path in source_modules().values()))
 
 
 def line_count(path: Path) -> int:
@@ -83,13 +91,14 @@ def test_names_say_something() -> None:
 def test_no_module_is_dead() -> None:
     """Imported somewhere, or named: as ``package.module``, or as ``module:name`` by a module of the same package."""
     graph = grimp.build_graph("evenflow", cache_dir=None)
+    meant = {text.partition(":")[0] for text in named() if re.fullmatch(r"[\w.]+(:\w+)?", text)}
     dead = [
         module
         for module, path in source_modules().items()
         if module not in ENTRY_POINTS
         and path.name != "__init__.py"
         and not graph.find_modules_that_directly_import(module)
-        and not any(re.fullmatch(rf"{re.escape(module)}(:\w+)?", text) for text in NAMED)
+        and module not in meant
         and not any(re.fullmatch(rf"{path.stem}:\w+", text) for sibling in path.parent.glob("*.py") for text in strings(sibling))
     ]
     assert dead == []
@@ -100,7 +109,7 @@ def test_every_dependency_is_used() -> None:
     imported = set().union(*(imported_names(path) for path in source_modules().values()))
     wanted = {re.split(r"[\[><=]", requirement)[0] for requirement in project["dependencies"]}
     modules = {name: IMPORTED_AS.get(name, name.replace("-", "_")) for name in wanted}
-    assert {name for name, module in modules.items() if module not in imported | NAMED} == set()
+    assert {name for name, module in modules.items() if module not in imported | named()} == set()
 
 
 @pytest.mark.parametrize("module", [name for name in source_modules() if name.startswith("evenflow.core")])

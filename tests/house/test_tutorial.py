@@ -24,7 +24,6 @@ SAYS = {
 }
 
 
-@pytest.mark.timeout(300)
 def test_first_pipeline(evenflow_up: RunningEvenflow) -> None:
     """Every file is written and every command typed, but for ``evenflow up``, which runs already."""
     for example in examples(PAGE, "python"):

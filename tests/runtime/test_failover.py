@@ -24,7 +24,7 @@ from tests.standby import Standby, replicating
 
 SETTINGS = {"fsync": "off", "log_min_duration_statement": "-1"}
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture

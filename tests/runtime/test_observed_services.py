@@ -25,7 +25,7 @@ from evenflow.core.metrics import METRICS
 from evenflow.core.observation import Metric
 from tests.running import RunningEvenflow, environment, evenflow_json, make_home, processes_of, remove_home, start_evenflow
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow
 
 DAGS = """
 import time

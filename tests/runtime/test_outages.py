@@ -17,7 +17,6 @@ BACK_WITHIN_S = 3.0
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_an_outage_of_three_leases_loses_no_try() -> None:
     """R-CS7: first of the database, then of all API servers. The try that ran before goes on after each, and is the only one."""
     with fleet("worker-1", "worker-2") as running:
@@ -44,7 +43,6 @@ def test_an_outage_of_three_leases_loses_no_try() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGSTOP])
 def test_the_tries_of_a_worker_that_is_gone_run_elsewhere(signum: signal.Signals) -> None:
     """Within its lease and 2 s, using up no try, never side by side; one that comes back late kills what it had, and goes on."""
@@ -74,7 +72,6 @@ def test_the_tries_of_a_worker_that_is_gone_run_elsewhere(signum: signal.Signals
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(200)
 def test_what_a_worker_cannot_load_runs_on_another_one() -> None:
     """R-CS5: no try is used up, and the loss is there for people to see."""
     with fleet("worker-1") as running:

@@ -95,7 +95,6 @@ def worker(home: Path, port: int, token: str) -> Iterator[subprocess.Popen[bytes
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_what_runs_on_another_host_is_ended_and_sent_again() -> None:
     """R-CS7, R-CS3: two tries of a task never run side by side, also when the database forgets the one that runs."""
     home, port = make_home(), free_port()

@@ -63,7 +63,7 @@ with DAG("busy"):
         busy()
 '''
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 
 def wait_for(condition: Callable[[], Any], what: str, at_most_s: float = 60.0) -> Any:

@@ -26,7 +26,6 @@ LEAST_RATE = 10.0  # runs/s on a machine that does much else; what an idle one d
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_five_thousand_runs_at_once_all_finish_in_their_turn(world: Any, schedulers: Schedulers) -> None:
     """R-HA10: none is lost, and none waits much longer than those that were triggered before and after it."""
     world.add_dag(BURST)

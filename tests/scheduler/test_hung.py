@@ -160,7 +160,6 @@ def test_an_honest_transaction_that_was_ended_gets_more_time(database_url: str, 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_run_of_100_000_tasks_is_made_and_ended(world: Any, database_url: str) -> None:
     """By transactions that take longer than one that hangs may."""
     tasks = tuple(TaskSpec(task_id=f"t{i}", operator="python", upstream=(i - 1,) if i % 10 else ()) for i in range(100_000))

@@ -66,7 +66,6 @@ def more(runs: list[int], number: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_one_two_three_and_five_schedulers_come_and_go_under_load(world: Any, schedulers: Schedulers) -> None:
     """R-HA1, R-HA9: each that leaves leaves nothing behind, and nobody keeps books about them. Those that the others leave nothing
     to do stand by, so not each of them starts something.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.spark
 
 PACE_S = 0.4  # a partition; slow enough for the poll to see the stage at work
 

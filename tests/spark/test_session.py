@@ -23,8 +23,6 @@ from evenflow.spark.session import session_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.timeout(240)  # of which a JVM's start on a busy machine may take a minute
-
 LOCAL = Connection.parse("spark_default", "spark-local://?cores=1")
 TASK = """
 import sys

@@ -89,7 +89,6 @@ def test_what_is_claimed_costs_those_who_have_it(database_url: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_hundred_thousand_claimed_cost_those_who_have_them(database_url: str) -> None:
     """The same bounds."""
     check(database_url, 100_000)

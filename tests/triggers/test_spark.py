@@ -104,7 +104,6 @@ spark.stop()
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.timeout(600)  # five JVMs, on a machine that may be busy
 async def test_a_real_cluster(tmp_path: Path) -> None:
     """R-SP2: what a standalone master says of a driver that ends well, of one that fails, and of an application; and its own UI."""
     with cluster_with_rest(tmp_path) as cluster:

@@ -12,7 +12,7 @@ import pytest
 from tests.running import RunningEvenflow, evenflow_json, running_evenflow
 from tests.triggers.conftest import Server
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
+pytestmark = pytest.mark.slow
 
 SECRET = "hunter2-hunter2"
 DAGS = """
