@@ -6,15 +6,19 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
+
 from evenflow.core.metrics import METRICS, SAMPLES
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.observation import Meter, Teller
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.contention import Contention
-from evenflow.store import inbox
+from evenflow.store import inbox, selection
 from evenflow.store.connect import connect
 
+Conn = psycopg.Connection[Any]
+WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'evenflow other'"
 
 def test_a_run_that_another_scheduler_has_is_a_contended_pick(world: Any, database_url: str) -> None:
     """R-HA14: also when all of them are."""
@@ -118,3 +122,30 @@ def test_time_that_waits_for_locks_is_found_by_looking(world: Any, database_url:
         before = meter.read()
         contention.look(eye)
         assert [reading.value for reading in meter.read()] == [reading.value for reading in before], "the session is over"
+
+
+def test_new_limit_classes_are_made_in_any_order(world: Any, database_url: str) -> None:
+    """R-HA1: two schedulers meet the same new queues, each in the order of its runs. What is there already, nobody waits for."""
+
+    def make(conn: Conn, queue: str) -> int:
+        found = selection.find_limit_class(conn, "default_pool", "worker", queue, 1, None, None)
+        assert found is not None
+        return found[0]
+
+    made: dict[str, int] = {}
+
+    def other_way_round() -> None:
+        with connect(database_url, name="other") as other, other.transaction():
+            made.update({queue: make(other, queue) for queue in ("known", "second", "first")})
+
+    known = make(world.conn, "known")
+    thread = threading.Thread(target=other_way_round)
+    with world.conn.transaction():
+        assert make(world.conn, "known") == known
+        first = make(world.conn, "first")
+        thread.start()
+        while world.conn.execute(WAITING).fetchone() == (0,):
+            assert thread.is_alive()
+        second = make(world.conn, "second")
+    thread.join()
+    assert made == {"known": known, "first": first, "second": second}

@@ -2,7 +2,7 @@
 --
 -- Who writes what: the scheduler changes task instances, counters, lanes, limits and runs; the API inserts runs, reports, XComs and
 -- services on behalf of processes that have no credentials. Locks are always taken in one order: executor (advisory), run, report and
--- timer, dispatch, deferral, counter, task instance, lane, limit. Times are this server's.
+-- timer, dispatch, deferral, counter, task instance, limit class (advisory), lane, limit. Times are this server's.
 --
 -- Hot tables (dispatch, report, wake, run_wake, lane, ready_task, timer) hold only work in flight. No column that changes with every
 -- move stands in an index or in the predicate of one where heap-only updates matter (task_instance, upstream_counter, concurrency_limit).
