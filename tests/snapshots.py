@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 
 from evenflow.store.connect import UNBOUNDED, connect
-
-DEADLINE_S = 120.0
+from tests.waiting import wait_until
 
 
 @contextlib.contextmanager
@@ -31,8 +29,5 @@ def old_snapshot(url: str, table: bytes) -> Iterator[None]:
 def await_others(conn: psycopg.Connection[Any]) -> None:
     """All transactions that have written so far have ended, also those of other tests in other databases of the server."""
     (now,) = conn.execute("select pg_current_xact_id()").fetchone() or (None,)
-    deadline = time.monotonic() + DEADLINE_S
     passed = "select pg_snapshot_xmin(pg_current_snapshot()) > %s::xid8"
-    while conn.execute(passed, [now]).fetchone() != (True,):
-        assert time.monotonic() < deadline, "a transaction has been under way for long"
-        time.sleep(0.01)
+    wait_until(lambda: conn.execute(passed, [now]).fetchone() == (True,), "the end of transactions that began before")

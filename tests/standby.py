@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,12 @@ from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.embedded.account import choose_account, place_cluster
 from evenflow.runtime.embedded.configuration import write_configuration
 from evenflow.runtime.embedded.programs import Programs, find_programs
+from tests.waiting import wait_until
 
 HBA = "local replication postgres trust\nlocal all all scram-sha-256\n"
 ATTACHED = "select count(*) from pg_stat_replication where application_name = 'standby'"
 CAUGHT_UP = f"{ATTACHED} and state = 'streaming' and replay_lsn >= %s::pg_lsn"
 SYNCHRONOUS = {"synchronous_standby_names": "'standby'"}
-WITHIN_S = 30.0
 
 
 def replicating(home: Path) -> dict[str, str]:
@@ -67,19 +66,19 @@ class Standby:
         """Returns when it has all that the primary had when this was called."""
         with psycopg.connect(self.primary.url(), autocommit=True) as conn:
             (here,) = _one(conn, "select pg_current_wal_flush_lsn()::text")
-            _until(lambda: _one(conn, CAUGHT_UP, here)[0], "a standby that has caught up")
+            wait_until(lambda: _one(conn, CAUGHT_UP, here)[0], "a standby that has caught up")
 
     def be_waited_for(self) -> None:
         """From now on every commit waits until it is here."""
         _set(self._programs, self.primary, {**self._primary_settings, **SYNCHRONOUS})
         with psycopg.connect(self.primary.url(), autocommit=True) as conn:
-            _until(lambda: _one(conn, f"{ATTACHED} and sync_state = 'sync'")[0], "a synchronous standby")
+            wait_until(lambda: _one(conn, f"{ATTACHED} and sync_state = 'sync'")[0], "a synchronous standby")
 
     def lose_touch(self) -> None:
         """What the primary commits from now on never gets here."""
         _set(self._programs, self.server, {**self._settings, "primary_conninfo": "''"})
         with psycopg.connect(self.primary.url(), autocommit=True) as conn:
-            _until(lambda: not _one(conn, ATTACHED)[0], "a standby that has lost touch")
+            wait_until(lambda: not _one(conn, ATTACHED)[0], "a standby that has lost touch")
 
     def take_over(self) -> None:
         """The primary dies with all its processes, and the standby is promoted at once."""
@@ -118,10 +117,3 @@ def _one(conn: psycopg.Connection[Any], query: str, *args: Any) -> tuple[Any, ..
     row = conn.execute(query, args).fetchone()
     assert row is not None
     return row
-
-
-def _until(condition: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < deadline, f"still waiting for {what}"
-        time.sleep(0.02)

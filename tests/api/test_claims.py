@@ -12,6 +12,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused
 from evenflow.wire import messages as m
 from tests.api.world import CODE_HASH, World, new_worker
+from tests.waiting import until
 
 
 def claim(
@@ -34,10 +35,7 @@ def without_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def until_waiting(world: World, api, number: int) -> None:
-    deadline = time.monotonic() + 5
-    while api._claims.waiting != number:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.005)
+    await until(lambda: api._claims.waiting == number, f"{number} claims that wait", within_s=5)
 
 
 async def test_an_assignment_has_all_that_a_try_needs(client: ExecutionClient, worker: int, world: World) -> None:

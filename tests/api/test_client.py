@@ -11,7 +11,7 @@ from aiohttp import web
 
 from evenflow.client.http import HttpClient
 from evenflow.errors import ApiUnavailable
-from tests.worker.world import until
+from tests.waiting import until
 
 
 class Server:

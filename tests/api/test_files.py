@@ -23,7 +23,7 @@ from evenflow.store.wanted import list_wanted
 from evenflow.wire import messages as m
 from evenflow.wire.code import pack
 from tests.api.world import CODE, CODE_HASH, SPEC, World
-from tests.processor.bundle import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("no_dag")
 

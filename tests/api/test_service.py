@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from evenflow.wire import messages as m
 from tests.api.world import ClientOfAll, World
 from tests.apis import make_api as new_api
 from tests.tokens import service_token
+from tests.waiting import until
 
 MakeApi = Callable[..., ApiService]
 
@@ -38,13 +38,6 @@ async def make_api(database_url: str, tmp_path: Path) -> AsyncIterator[MakeApi]:
     yield make
     for service in made:
         await service.stop()
-
-
-async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
 
 
 async def status_of(url: str, path: str) -> int:
@@ -99,10 +92,10 @@ async def test_it_registers_anew_when_it_was_declared_lost(
     await make_api().start()
     db.execute("update service set state = 'lost'")
     alive = "select count(*) from service where kind = 'api' and state = 'active'"
-    await until(lambda: db.execute(alive).fetchone() == (1,))
+    await until(lambda: db.execute(alive).fetchone() == (1,), within_s=10)
     db.execute("update service set beat_at = now() - interval '1 minute'")
     late = "select count(*) from service where state = 'active' and beat_at < now() - interval '30 seconds'"
-    await until(lambda: db.execute(late).fetchone() == (0,))
+    await until(lambda: db.execute(late).fetchone() == (0,), within_s=10)
 
 
 # -- several -----------------------------------------------------------------------------------------------------------
@@ -114,7 +107,7 @@ async def test_several_share_everything(client: ExecutionClient, worker: int, wo
     second = ClientOfAll(f"http://127.0.0.1:{other.port}", world.db, "worker")
     run = world.run(world.version())
     waiting = asyncio.create_task(second.claim(m.Claim(service_id=worker, request_key="k", slots=1, queues=["default"], wait_s=20)))
-    await until(lambda: other._claims is not None and other._claims.waiting == 1)
+    await until(lambda: other._claims is not None and other._claims.waiting == 1, within_s=10)
     world.dispatch(run, 1)
     (got,) = (await waiting).assignments
     report = m.Report(token=got.token, kind="exit", outcome="success")
@@ -173,7 +166,7 @@ async def test_a_listener_that_lost_its_connection_misses_nothing(
         waiting = asyncio.create_task(
             client.claim(m.Claim(service_id=worker, request_key=str(epoch), slots=1, queues=["default"], wait_s=20))
         )
-        await until(lambda: api._claims is not None and api._claims.waiting == 1)
+        await until(lambda: api._claims is not None and api._claims.waiting == 1, within_s=10)
         world.db.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%listener'")
         world.dispatch(run, epoch, task=1, map_index=epoch)
         assert [a.epoch for a in (await waiting).assignments] == [epoch]

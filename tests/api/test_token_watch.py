@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,7 @@ from evenflow.wire import messages as m
 from tests.api.world import ClientOfAll, World, new_worker
 from tests.apis import make_api
 from tests.tokens import key_state
-
-DEADLINE_S = 20.0
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        await asyncio.sleep(0.01)
+from tests.waiting import DEADLINE_S, until
 
 
 def keys_in_use(api: ApiService) -> set[int]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
 
 from tests.running import RunningEvenflow
+from tests.waiting import wait_until
 
 DAGS = """
 from evenflow import CronDataIntervalTimetable, Param, dag, task
@@ -37,21 +37,14 @@ def answer(up: RunningEvenflow, *command: str) -> Any:
     return json.loads(done.stdout)
 
 
-def until(what: Any) -> None:
-    deadline = time.monotonic() + 30
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
 def test_a_backfill_from_its_plan_to_its_end(up: RunningEvenflow) -> None:
-    until(lambda: up.evenflow("dags", "show", "yearly").returncode == 0)
+    wait_until(lambda: up.evenflow("dags", "show", "yearly").returncode == 0)
     years = ("--from", "2010-01-01", "--to", "2012-12-31")
     planned = up.evenflow("backfill", "create", "yearly", *years, "--dry-run")
     assert "3 of 3 dates would get a run." in planned.stdout
     made = answer(up, "backfill", "create", "yearly", *years, "--reverse", "--max-active-runs", "1", "--param", "n=7")
     number = str(made["backfill_id"])
-    until(lambda: answer(up, "backfill", "show", number)["backfill"]["ended_at"])
+    wait_until(lambda: answer(up, "backfill", "show", number)["backfill"]["ended_at"])
     shown = answer(up, "backfill", "show", number)
     assert [(r["logical_date"][:4], r["state"]) for r in shown["runs"]] == [
         ("2012", "success"),
@@ -67,7 +60,7 @@ def test_a_backfill_from_its_plan_to_its_end(up: RunningEvenflow) -> None:
 
 
 def test_a_run_by_hand_with_everything(up: RunningEvenflow) -> None:
-    until(lambda: up.evenflow("dags", "show", "yearly").returncode == 0)
+    wait_until(lambda: up.evenflow("dags", "show", "yearly").returncode == 0)
     date = "2001-01-01T00:00:00+00:00"
     run = answer(
         up, "runs", "trigger", "yearly", "--conf", '{"n": 2}', "--logical-date", date, "--note", "for Bob", "--run-id", "bob"

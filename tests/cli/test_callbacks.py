@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import psutil
 import pytest
 
 from tests.running import RunningEvenflow
+from tests.waiting import wait_until
 from tests.worker.world import runs
 
 DAGS = """
@@ -64,15 +63,6 @@ def up(evenflow_up: RunningEvenflow, tmp_path: Path) -> RunningEvenflow:
     return evenflow_up
 
 
-def until(condition: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"still waiting for: {what}")
-
-
 def shown(up: RunningEvenflow, dag_id: str, run_id: str) -> dict[str, Any]:
     run: dict[str, Any] = json.loads(up.evenflow("runs", "show", dag_id, run_id, "--json").stdout)
     return run
@@ -86,7 +76,7 @@ def ended(up: RunningEvenflow, dag_id: str, run_id: str, count: int) -> list[dic
 def test_called_with_the_context_and_shown(up: RunningEvenflow) -> None:
     """R-CS4: with XComs and templates of the run that calls, its output in a log of its own, all of it found from that run."""
     up.evenflow("run", "dags/calling.py", "--dag", "calling", "--run-id", "r1")
-    of_task, of_dag = until(lambda: ended(up, "calling", "r1", 2), "both callbacks")
+    of_task, of_dag = wait_until(lambda: ended(up, "calling", "r1", 2), "both callbacks")
     assert [(c["event"], c["task_id"], c["state"]) for c in (of_task, of_dag)] == [
         ("on_failure_callback", "bad", "success"),
         ("on_failure_callback", None, "success"),
@@ -105,13 +95,13 @@ def test_a_callback_survives_its_worker(up: RunningEvenflow, tmp_path: Path) -> 
     """R-CS4, R-CS7: the worker is killed with the callback's process in it; another one calls again. Its run ended before."""
     assert up.evenflow("run", "dags/calling.py", "--dag", "hanging", "--run-id", "h1").returncode == 0
     pids = tmp_path / "pids"
-    until(lambda: pids.exists() and pids.read_text().count(".") == 1, "the callback's process")
+    wait_until(lambda: pids.exists() and pids.read_text().count(".") == 1, "the callback's process")
     first = int(pids.read_text().split(".")[0])
     worker = next(p for p in psutil.Process(first).parents() if p.ppid() == up.process.pid)
     worker.send_signal(signal.SIGKILL)
-    until(lambda: pids.read_text().count(".") == 2, "the second call")
-    until(lambda: not runs(first), "the end of the first process")
+    wait_until(lambda: pids.read_text().count(".") == 2, "the second call")
+    wait_until(lambda: not runs(first), "the end of the first process")
     (tmp_path / "go").touch()
-    (call,) = until(lambda: ended(up, "hanging", "h1", 1), "the end of the callback")
+    (call,) = wait_until(lambda: ended(up, "hanging", "h1", 1), "the end of the callback")
     assert call["state"] == "success"
     assert "went on" in up.evenflow("tasks", "logs", "evenflow_callbacks", "callback", "--run", call["run_id"]).stdout

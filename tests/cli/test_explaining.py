@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,6 +14,7 @@ from evenflow.cli.output.reasons import print_why
 from evenflow.contracts.rest import plan as planned
 from evenflow.contracts.rest import why as x
 from tests.running import RunningEvenflow, evenflow_json
+from tests.waiting import wait_until
 
 NOW = datetime.now(UTC)
 HOLDER = x.Holder(dag_id="d", run_id="r0", task_id="t", map_index=3, slots=2, since=NOW - timedelta(seconds=70), worker="w1")
@@ -271,9 +271,7 @@ def test_on_a_running_system(evenflow_up: RunningEvenflow) -> None:
         return [reason["kind"] for reason in evenflow_json(evenflow_up.home, "why", *arguments)["reasons"]]
 
     def wait_for(kind: str, *arguments: str) -> None:
-        deadline = time.monotonic() + 30
-        while (found := kinds(*arguments)) != [kind]:
-            assert time.monotonic() < deadline, found
+        wait_until(lambda: kinds(*arguments) == [kind], lambda: kinds(*arguments))
 
     wait_for("running", "crowded/crowd-1", "hold", "--map-index", "0")
     for run in ("crowded/crowd-1", "crowd-1", "crowded"):

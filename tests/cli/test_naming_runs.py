@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from evenflow.cli.commands.backfill import _end
 from evenflow.core.plurals import counted
 from evenflow.errors import ParamError
 from tests.cli.command_line import CommandLine
+from tests.waiting import wait_until
 
 
 def of_any_moment(shown: object) -> str:
@@ -108,11 +108,9 @@ def test_a_dag_whose_file_is_gone_is_deleted(cli: CommandLine, monkeypatch: pyte
     assert cli("run", "dags/leaving.py")[0] == 0
     assert "still defines it" in (told := cli.refused("dags", "delete", "leaving", "--yes")) or "leaving.py" in told
     file.unlink()
-    deadline = time.monotonic() + 30
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("builtins.input", lambda question: "n")
-    while (asked := cli("dags", "delete", "leaving"))[0] != 0:
-        assert time.monotonic() < deadline
+    asked = wait_until(lambda: (said := cli("dags", "delete", "leaving"))[0] == 0 and said, "its end with its file")
     assert "leaving will be deleted, with 1 run and all results, history and logs.\nNothing was done." in asked[1]
     assert cli("dags", "delete", "leaving", "--yes")[0] == 0
     assert "There is no DAG 'leaving'" in cli.refused("dags", "show", "leaving")
@@ -123,9 +121,7 @@ def test_a_run_that_is_marked_failed(cli: CommandLine) -> None:
     said = cli.show("runs", "mark", "failed", "steered/fine", "--dry-run")
     assert said == "steered/fine would be marked failed; no task of it changes.\n"
     assert cli.show("runs", "mark", "failed", "steered/fine", "--yes") == "steered/fine is being marked failed\n"
-    deadline = time.monotonic() + 30
-    while cli.ask("runs", "show", "steered/fine")["state"] != "failed":
-        assert time.monotonic() < deadline
+    wait_until(lambda: cli.ask("runs", "show", "steered/fine")["state"] == "failed")
     assert "has ended already: failed" in cli.refused("runs", "mark", "failed", "steered/fine", "--yes")
 
 

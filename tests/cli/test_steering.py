@@ -13,6 +13,7 @@ import pytest
 from evenflow.core.settings import SETTINGS
 from tests.cli.command_line import CommandLine
 from tests.running import RunningEvenflow, environment
+from tests.waiting import wait_until
 
 
 def test_dags(cli: CommandLine) -> None:
@@ -69,9 +70,8 @@ def test_draining_pausing_and_activating(cli: CommandLine) -> None:
 def test_a_drain_that_gives_up(cli: CommandLine) -> None:
     """R-DQ7: what still runs is listed and left alone; exit code 1."""
     cli.show("runs", "trigger", "endless", "--run-id", "stays")
-    deadline = time.monotonic() + 30
-    while not any(task["state"] == "running" for task in cli.ask("tasks", "list", "endless", "--run", "stays")["tasks"]):
-        assert time.monotonic() < deadline
+    here = ("tasks", "list", "endless", "--run", "stays")
+    wait_until(lambda: any(task["state"] == "running" for task in cli.ask(*here)["tasks"]))
     code, shown, _ = cli("drain", "--queue", "default", "--deadline", "1", "--wait")
     try:
         assert code == 1
@@ -130,9 +130,7 @@ def test_a_file_with_several_dags(cli: CommandLine) -> None:
 def test_ctrl_c_cancels_a_run(steered: RunningEvenflow, cli: CommandLine) -> None:
     command = [sys.executable, "-m", "evenflow", "run", "endless", "--run-id", "interrupted"]
     watching = subprocess.Popen(command, env=environment(steered.home), cwd=steered.home, stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while "waiting" not in cli("tasks", "logs", "endless", "wait", "--run", "interrupted")[1]:
-        assert time.monotonic() < deadline
+    wait_until(lambda: "waiting" in cli("tasks", "logs", "endless", "wait", "--run", "interrupted")[1])
     watching.send_signal(signal.SIGINT)
     assert watching.wait(30) == 1
     shown = watching.stdout.read()
@@ -183,11 +181,10 @@ def test_clearing_and_marking(cli: CommandLine) -> None:
 def test_clearing_what_runs(cli: CommandLine) -> None:
     """R-CS8: its process ends, then it runs again, never two at once."""
     cli.ask("run", "endless", "--detach", "--run-id", "again")
-    deadline = time.monotonic() + 30
-    for number in (1, 2):
-        while "waiting" not in cli("tasks", "logs", "endless", "wait", "--run", "again", "--try", str(number))[1]:
-            assert time.monotonic() < deadline
-        if number == 1:
+    for number in ("1", "2"):
+        log = ("tasks", "logs", "endless", "wait", "--run", "again", "--try", number)
+        wait_until(lambda log=log: "waiting" in cli(*log)[1])
+        if number == "1":
             cli.ask("tasks", "clear", "endless", "wait", "--run", "again", "--yes")
     events = [e["event"] for e in cli.ask("tasks", "events", "endless", "wait", "--run", "again")["events"]]
     assert events == ["grant", "start", "clear", "grant", "start"]
@@ -233,9 +230,7 @@ def test_assets(cli: CommandLine) -> None:
     assert '{"rows":3}' in cli.show("assets", "events")
     assert "There is no asset 'x'. To see all, type: evenflow assets list" in cli.refused("assets", "emit", "x")
     assert "--extra is no JSON object" in cli.refused("assets", "emit", "orders", "--extra", "[1]")
-    deadline = time.monotonic() + 30
-    while not (runs := cli.ask("runs", "list", "shipped")["runs"]):
-        assert time.monotonic() < deadline, "an event makes a run"
+    runs = wait_until(lambda: cli.ask("runs", "list", "shipped")["runs"], "the run that an event makes")
     assert runs[0]["run_id"].startswith("asset_triggered__")
 
 

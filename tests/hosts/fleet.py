@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,6 @@ from evenflow.api.vault import Vault, new_key
 from tests.tokens import fleet_token, opened_by, operator_token
 
 READY_WITHIN_S = 120.0  # the machine may have much else to do
-
-
-def until(condition: Callable[[], Any], *, within_s: float = READY_WITHIN_S, otherwise: Callable[[], object] = lambda: "") -> Any:
-    """What ``condition`` gives once that is true."""
-    deadline = time.monotonic() + within_s
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"it did not happen: {otherwise()}"
-        time.sleep(0.02)
-    return result
 
 
 @dataclass

@@ -15,8 +15,9 @@ import pytest
 from evenflow.store.connect import connect
 from evenflow.store.migrate import SCHEMA_VERSION
 from evenflow.wire.versions import WIRE
-from tests.hosts.fleet import Fleet, until
+from tests.hosts.fleet import Fleet
 from tests.house.project import SOURCE
+from tests.waiting import wait_until
 
 DAG = """
 import os
@@ -115,13 +116,13 @@ def ended(db: psycopg.Connection[tuple[int]]) -> int:
 
 def goes_on(fleet: Fleet, runs: int = 10) -> None:
     before = ended(fleet.db)
-    until(lambda: ended(fleet.db) >= before + runs)
+    wait_until(lambda: ended(fleet.db) >= before + runs)
 
 
 def everyone_works(fleet: Fleet, *names: str) -> None:
     who = "select distinct value #>> '{}' from xcom where run_key > %s"
     (since,) = fleet.db.execute("select max(run_key) from dag_run").fetchone()
-    until(lambda: {name for (name,) in fleet.db.execute(who, [since])} >= set(names))
+    wait_until(lambda: {name for (name,) in fleet.db.execute(who, [since])} >= set(names))
 
 
 @pytest.mark.slow
@@ -133,7 +134,7 @@ def test_two_releases_work_side_by_side(fleet: Fleet, tmp_path: Path) -> None:
     old_api = fleet.start("api", "a1")
     old_url = fleet.api_url
     fleet.start_all(("scheduler", "s1"), ("processor", "p1"), ("worker", "w1"))
-    until(lambda: fleet.db.execute("select 1 from dag where dag_id = 'early'").fetchone())
+    wait_until(lambda: fleet.db.execute("select 1 from dag where dag_id = 'early'").fetchone())
     with load(fleet):
         goes_on(fleet)
         said = fleet.launch("scheduler", "s0", release=release).await_refusal()
@@ -151,7 +152,7 @@ def test_two_releases_work_side_by_side(fleet: Fleet, tmp_path: Path) -> None:
         fleet.start_all(("worker", "w4"))  # an older one on a newer API
         everyone_works(fleet, "w1", "w2", "w3", "w4")
         (tmp_path / "dags" / "late.py").write_text(DAG.format(name="late"))
-        until(lambda: fleet.db.execute("select 1 from dag where dag_id = 'late'").fetchone())
+        wait_until(lambda: fleet.db.execute("select 1 from dag where dag_id = 'late'").fetchone())
 
         refused = fleet.evenflow("db", "migrate", "--contract", release=release)
         assert refused.returncode != 0
@@ -174,7 +175,7 @@ def test_two_releases_work_side_by_side(fleet: Fleet, tmp_path: Path) -> None:
         assert too_old in service.await_refusal()
     assert too_old in fleet.evenflow("db", "migrate").stderr
 
-    until(lambda: not fleet.live_runs())
+    wait_until(lambda: not fleet.live_runs())
     assert fleet.db.execute("select distinct state::text from dag_run").fetchall() == [("success",)]
     assert fleet.db.execute("select distinct try_number, losses from task_instance").fetchall() == [(1, 0)]
     audited = fleet.evenflow("audit", release=release)

@@ -13,7 +13,8 @@ import pytest
 from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.migrate import migrate
 from tests.hosts import zones_dags
-from tests.hosts.fleet import Fleet, until
+from tests.hosts.fleet import Fleet
+from tests.waiting import wait_until
 
 ZONES = ("Asia/Kathmandu", "America/St_Johns", "UTC")
 BAD = "select count(*) from dag_file where error is not null"
@@ -68,7 +69,7 @@ def decide(fleet: Fleet, zones: tuple[str, ...]) -> dict[str, list[Any]]:
         ).fetchone()
         return dags == zones_dags.COUNT + 1 and not due and not live
 
-    until(done, within_s=120, otherwise=lambda: [fleet.db.execute("select * from dag_file").fetchall(), fleet.live_runs()])
+    wait_until(done, lambda: [fleet.db.execute("select * from dag_file").fetchall(), fleet.live_runs()])
     assert fleet.db.execute(BAD).fetchone() == (0,)
     found = {what: fleet.db.execute(query).fetchall() for what, query in DECISIONS.items()}
     fleet.end()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import shlex
-import time
 
 import pytest
 
 from tests.house.examples import commands_of, examples
 from tests.house.project import DOCS
 from tests.running import RunningEvenflow, evenflow_json
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
 
 PAGE = DOCS / "tutorials" / "first-pipeline.md"
-SEEN_WITHIN_S = 30.0
 SAYS = {
     "evenflow run dags/weather.py": "succeeded",
     "evenflow run dags/flaky.py": "succeeded",
@@ -39,9 +38,7 @@ def test_first_pipeline(evenflow_up: RunningEvenflow) -> None:
 
 
 def _wait_for_dags(running: RunningEvenflow, wanted: set[str]) -> None:
-    deadline = time.monotonic() + SEEN_WITHIN_S
-    while True:
-        listed = evenflow_json(running.home, "dags", "list")
-        if wanted <= {dag["dag_id"] for dag in listed["dags"]}:
-            return
-        assert time.monotonic() < deadline, f"{listed}\n{running.log}"
+    def listed() -> set[str]:
+        return {dag["dag_id"] for dag in evenflow_json(running.home, "dags", "list")["dags"]}
+
+    wait_until(lambda: wanted <= listed(), lambda: f"{wanted - listed()}\n{running.log}")

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
+from tests.waiting import DEADLINE_S, until
+
 T = TypeVar("T")
-
-DEADLINE_S = 30.0  # far above what anything here takes, even on a busy machine
-
-
-async def until(condition: Callable[[], T], what: str, *, deadline_s: float = DEADLINE_S) -> T:
-    """What ``condition`` gives as soon as it is true."""
-    async with asyncio.timeout(deadline_s):
-        while True:
-            if found := condition():
-                return found
-            await asyncio.sleep(0.01)
-    raise AssertionError(f"still waiting for: {what}")
 
 
 class Known(NamedTuple):
@@ -53,10 +41,10 @@ class Bundle:
         row = self.db.execute(query, [file]).fetchone()
         return None if row is None else Known(*row)
 
-    async def parsed(self, file: str, *, deadline_s: float = DEADLINE_S) -> Known:
+    async def parsed(self, file: str, *, within_s: float = DEADLINE_S) -> Known:
         """The file's row, once what it has now is parsed."""
         what = f"the parse of {file}"
-        return await until(lambda: (known := self.known(file)) and known.parsed and known, what, deadline_s=deadline_s)
+        return await until(lambda: (known := self.known(file)) and known.parsed and known, what, within_s=within_s)
 
     def tasks(self, dag_id: str) -> list[str]:
         """Of the newest version."""

@@ -15,9 +15,10 @@ from evenflow.wire.code import read_archive
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker.service import WorkerService
 from evenflow.worker.values import LargeValues
-from tests.processor.bundle import Bundle, until
+from tests.processor.bundle import Bundle
 from tests.processor.conftest import StartProcessor
 from tests.tokens import fleet_token
+from tests.waiting import until
 from tests.worker.world import World
 
 DAG = """

@@ -12,8 +12,9 @@ from structlog.testing import capture_logs
 
 from evenflow.processor.parsing import ParseLimits
 from evenflow.wire.code import read_archive
-from tests.processor.bundle import Bundle, a_dag, until
+from tests.processor.bundle import Bundle, a_dag
 from tests.processor.conftest import StartProcessor
+from tests.waiting import until
 
 
 async def test_dags_and_their_code_arrive(bundle: Bundle, start_processor: StartProcessor) -> None:

@@ -17,8 +17,9 @@ import structlog
 from evenflow.core.bundle import BundleSource
 from evenflow.processor import limits
 from evenflow.processor.git import GitRepository
-from tests.processor.bundle import Bundle, a_dag, until
+from tests.processor.bundle import Bundle, a_dag
 from tests.processor.conftest import StartProcessor
+from tests.waiting import until
 
 
 class Remote:

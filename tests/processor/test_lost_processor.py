@@ -15,8 +15,9 @@ import pytest
 from evenflow.api.service import ApiService
 from evenflow.core.limits import LEASE_S
 from evenflow.processor.limits import RESCAN
-from tests.processor.bundle import DEADLINE_S, Bundle, a_dag, until
+from tests.processor.bundle import Bundle, a_dag
 from tests.tokens import fleet_token
+from tests.waiting import DEADLINE_S, until
 
 Launch = Callable[[str], subprocess.Popen[bytes]]
 
@@ -60,7 +61,7 @@ async def test_a_processor_is_killed_while_it_loads_a_file(bundle: Bundle, launc
     bundle.write("held.py", a_dag("held", head=HELD.format(here=str(here), go=str(go))))
     processes = {name: launch(name) for name in ("p1", "p2")}
     both = "select count(*) = 2 from service where kind = 'processor' and state = 'active'"
-    await until(lambda: bundle.one(both), "both processors", deadline_s=2 * DEADLINE_S)
+    await until(lambda: bundle.one(both), "both processors", within_s=2 * DEADLINE_S)
     await until(lambda: any(here.iterdir()), "a process that loads the file")
     (loading,) = (int(path.name) for path in here.iterdir())
     killed: str = bundle.one("select s.name from dag_file f join service s on s.service_id = f.lease_by where f.file = 'held.py'")
@@ -70,7 +71,7 @@ async def test_a_processor_is_killed_while_it_loads_a_file(bundle: Bundle, launc
 
     bundle.write("other.py", a_dag("other"))
     assert (await bundle.parsed("other.py")).error is None
-    assert (await bundle.parsed("held.py", deadline_s=LEASE_S + RESCAN + DEADLINE_S)).error is None
+    assert (await bundle.parsed("held.py", within_s=LEASE_S + RESCAN + DEADLINE_S)).error is None
     assert (bundle.versions("held"), bundle.versions("other")) == (1, 1)
     assert [name for name, process in processes.items() if process.poll() is None] == [{"p1": "p2", "p2": "p1"}[killed]]
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,9 +25,9 @@ from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.migrate import migrate
 from tests.tokens import fleet_token, opened_by, operator_token
+from tests.waiting import SYSTEM_DEADLINE_S, wait_until
 
 T = TypeVar("T")
-DEADLINE_S = 60.0
 
 # A task that adds a line to a ledger, again and again, until a file is there. One with no other begun beside it is alone in it.
 DAG = """
@@ -60,15 +60,6 @@ def picky():
     work.expand(n=list(range(12)))
 picky()
 """
-
-
-def until(condition: Callable[[], T], what: str, *, within_s: float = DEADLINE_S) -> T:
-    """What ``condition`` gives as soon as it is true."""
-    deadline = time.monotonic() + within_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"still waiting for: {what}"
-        time.sleep(0.02)
-    return found
 
 
 def pass_time(seconds: float) -> None:
@@ -139,7 +130,7 @@ class Fleet:
 
     def trigger(self, dag_id: str) -> int:
         """A run's key."""
-        until(lambda: self.ask("select count(*) from dag where dag_id = %s", dag_id), "the DAG")
+        wait_until(lambda: self.ask("select count(*) from dag where dag_id = %s", dag_id), "the DAG")
         with connect(self.postgres.url(), name="test") as db:
             row = db.execute(
                 "insert into dag_run (dag_id, run_id, version_key, run_type) select dag_id, 'r', version_key, 'manual' from dag"
@@ -151,7 +142,9 @@ class Fleet:
         return int(row[0])
 
     def wait_for_end(self, run_key: int, state: str = "success") -> None:
-        until(lambda: self.ask("select state::text = %s from dag_run where run_key = %s", state, run_key), "the end of the run")
+        wait_until(
+            lambda: self.ask("select state::text = %s from dag_run where run_key = %s", state, run_key), "the end of the run"
+        )
 
     # -- the long task
 
@@ -165,15 +158,15 @@ class Fleet:
     def run_long(self) -> int:
         """A run of the long task, which works, and whose start is known; the run's key."""
         run_key = self.trigger("long")
-        until(lambda: self.ledger, "the task's work")
+        wait_until(lambda: self.ledger, "the task's work")
         state = "select state::text from task_instance where run_key = %s"
-        until(lambda: self.ask(state, run_key) == "running", "the report of its start")
+        wait_until(lambda: self.ask(state, run_key) == "running", "the report of its start")
         return run_key
 
-    def goes_on(self, within_s: float = DEADLINE_S) -> float:
+    def goes_on(self, within_s: float = SYSTEM_DEADLINE_S) -> float:
         """Returns when there are more lines than there are now; the seconds that it took."""
         began, lines = time.monotonic(), len(self.ledger)
-        until(lambda: len(self.ledger) > lines + 3, "more work", within_s=within_s)
+        wait_until(lambda: len(self.ledger) > lines + 3, "more work", within_s=within_s)
         return time.monotonic() - began
 
     def finish(self, run_key: int) -> None:
@@ -208,7 +201,7 @@ def fleet(*workers: str) -> Iterator[Fleet]:
         (home / "dags" / "picky.py").write_text(PICKY_DAG)
         opened_by(Vault(home / "api" / "secrets.key"), url)
         found.start("api")
-        until(found.answers, "the API")
+        wait_until(found.answers, "the API")
         found.start("scheduler")
         found.start("processor", token=found.token("processor"))
         for worker in workers:

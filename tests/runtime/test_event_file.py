@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ from evenflow.runtime.exits import ExitCode
 from evenflow.store.events import record
 from evenflow.store.incarnation import begin_incarnation
 from evenflow.store.sql import sql
+from tests.waiting import wait_until
 
-DEADLINE_S = 20.0
 Db = psycopg.Connection[Any]
 
 
@@ -43,11 +42,9 @@ def file(db: Db, tmp_path: Path) -> Path:
 
 def exported(db: Db, file: Path, count: int) -> event_file.Exported:
     """So many events: they come when no transaction of before is under way, those of other tests on this server neither."""
-    deadline, done = time.monotonic() + DEADLINE_S, event_file.export(db, file)
-    while done.events < count:
-        assert time.monotonic() < deadline
-        more = event_file.export(db, file)
-        done = event_file.Exported(done.events + more.events, more.chain)
+    parts = [event_file.export(db, file)]
+    wait_until(lambda: sum(part.events for part in parts) >= count or parts.append(event_file.export(db, file)))
+    done = event_file.Exported(sum(part.events for part in parts), parts[-1].chain)
     assert done.events == count
     return done
 

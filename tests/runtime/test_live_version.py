@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.running import RunningEvenflow, evenflow_json
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
 
@@ -37,16 +37,16 @@ def test_a_file_changes_while_its_run_runs(evenflow_up: RunningEvenflow, tmp_pat
     """The run ends with the code that it began with, also in tasks that start after the change; the next run has the new one."""
     file, go = evenflow_up.dags / "lasting.py", tmp_path / "go"
     file.write_text(DAG.format(go=str(go), version="the old code"))
-    _until(lambda: _versions(evenflow_up) == [1])
+    wait_until(lambda: _versions(evenflow_up) == [1])
     assert evenflow_up.evenflow("dags", "trigger", "lasting", "--run-id", "first").returncode == 0
-    _until(lambda: _state(evenflow_up, "first", "hold") == "running")
+    wait_until(lambda: _state(evenflow_up, "first", "hold") == "running")
     file.write_text(DAG.format(go=str(go), version="the new code"))
-    _until(lambda: _versions(evenflow_up) == [2, 1])
+    wait_until(lambda: _versions(evenflow_up) == [2, 1])
     go.touch()
-    _until(lambda: _state(evenflow_up, "first", "say") == "success")
+    wait_until(lambda: _state(evenflow_up, "first", "say") == "success")
     assert "this is the old code" in evenflow_up.evenflow("tasks", "logs", "lasting", "say", "--run", "first").stdout
     assert evenflow_up.evenflow("dags", "trigger", "lasting", "--run-id", "second").returncode == 0
-    _until(lambda: _state(evenflow_up, "second", "say") == "success")
+    wait_until(lambda: _state(evenflow_up, "second", "say") == "success")
     assert "this is the new code" in evenflow_up.evenflow("tasks", "logs", "lasting", "say", "--run", "second").stdout
     diff = evenflow_up.evenflow("dags", "diff", "lasting").stdout
     assert '-        return "the old code"' in diff
@@ -66,10 +66,3 @@ def _state(up: RunningEvenflow, run_id: str, task_id: str) -> str | None:
     tasks = evenflow_json(up.home, "tasks", "list", "lasting", "--run", run_id)
     items = tasks["tasks"] if isinstance(tasks, dict) else tasks
     return next((task["state"] for task in items if task["task_id"] == task_id), None)
-
-
-def _until(condition: object, deadline_s: float = 60.0) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < deadline, "still waiting"

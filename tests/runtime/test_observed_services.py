@@ -12,9 +12,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -24,6 +24,7 @@ from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.core.metrics import METRICS
 from evenflow.core.observation import Metric
 from tests.running import RunningEvenflow, environment, evenflow_json, make_home, processes_of, remove_home, start_evenflow
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -93,14 +94,6 @@ def get(url: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def until(condition: Callable[[], Any], at_most_s: float = 60.0) -> Any:
-    deadline = time.monotonic() + at_most_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    return found
-
-
 def targets(up: RunningEvenflow) -> list[str]:
     return [address for group in json.loads(get(f"{up.api_url}/metrics/targets")[1]) for address in group["targets"]]
 
@@ -121,7 +114,7 @@ def healthy(up: RunningEvenflow, name: str) -> bool:
 
 def test_every_metric_is_told_by_whom_the_documentation_says(up: RunningEvenflow, statsd: StatsDServer) -> None:
     """R-HA4, R-HA1: by all kinds of service, to Prometheus and StatsD; so each panel and alert has something to show."""
-    until(lambda: up.evenflow("dags", "show", "held").returncode == 0)
+    wait_until(lambda: up.evenflow("dags", "show", "held").returncode == 0)
     assert up.evenflow("runs", "trigger", "held").returncode == 0
     told: dict[str, set[str]] = {}
 
@@ -135,7 +128,7 @@ def test_every_metric_is_told_by_whom_the_documentation_says(up: RunningEvenflow
         return {metric for metric in METRICS if metric.name not in told} - RARE
 
     try:
-        until(look)
+        wait_until(look)
     except AssertionError:
         pytest.fail(f"nobody tells {sorted(metric.name for metric in missing())}")
     finally:
@@ -148,7 +141,7 @@ def test_every_metric_is_told_by_whom_the_documentation_says(up: RunningEvenflow
         "evenflow.worker_slots.worker.worker-1:4|g",
         "evenflow.tasks_ready:",
     ):
-        until(lambda line=line: any(sent.startswith(line) for sent in list(statsd.lines)))
+        wait_until(lambda line=line: any(sent.startswith(line) for sent in list(statsd.lines)))
 
 
 def test_every_service_says_that_it_is_live_and_ready(up: RunningEvenflow) -> None:
@@ -182,7 +175,7 @@ def extra(up: RunningEvenflow, request: pytest.FixtureRequest) -> Iterator[Extra
             command, env={**environment(up.home), **settings}, cwd=up.home, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
     try:
-        until(lambda: process.poll() is not None or healthy(up, name))
+        wait_until(lambda: process.poll() is not None or healthy(up, name))
         assert process.poll() is None, log.read_text()
         yield Extra(name, process, log)
     finally:
@@ -195,7 +188,7 @@ def test_a_worker_that_is_killed_becomes_unhealthy_everywhere(up: RunningEvenflo
     assert len(targets(up)) == 6
     extra.process.kill()
     killed = time.monotonic()
-    until(lambda: not healthy(up, extra.name))
+    wait_until(lambda: not healthy(up, extra.name))
     took = time.monotonic() - killed
     assert LEASE_S - BEAT_S - 1 < took < LEASE_S + 6
     assert json.loads(get(f"{up.api_url}/health")[1])["status"] == "degraded"
@@ -205,7 +198,7 @@ def test_a_worker_that_is_killed_becomes_unhealthy_everywhere(up: RunningEvenflo
     api = up.api_url.removeprefix("http://")
     samples = {labels["name"]: value for labels, value in scrape(api)["evenflow_service_healthy"]}
     assert (samples[extra.name], samples["worker-1"]) == (0, 1)
-    until(lambda: f"evenflow.service_healthy.worker.{extra.name}:0|g" in list(statsd.lines))
+    wait_until(lambda: f"evenflow.service_healthy.worker.{extra.name}:0|g" in list(statsd.lines))
 
 
 def test_a_worker_without_its_api_is_live_and_not_ready(up: RunningEvenflow, extra: Extra) -> None:
@@ -215,13 +208,13 @@ def test_a_worker_without_its_api_is_live_and_not_ready(up: RunningEvenflow, ext
     api = next(child for child in up.children() if child.cmdline()[-1] == "api")
     os.kill(api.pid, signal.SIGSTOP)
     try:
-        until(lambda: get(f"http://{address}/health/ready")[0] == 503)
+        wait_until(lambda: get(f"http://{address}/health/ready")[0] == 503)
         reason = json.loads(get(f"http://{address}/health/ready")[1])["checks"]["lease"]["reason"]
         assert reason.startswith("its last answered beat: ")
         assert get(f"http://{address}/health/live")[0] == 200
     finally:
         os.kill(api.pid, signal.SIGCONT)
-    until(lambda: get(f"http://{address}/health/ready")[0] == 200)
+    wait_until(lambda: get(f"http://{address}/health/ready")[0] == 200)
 
 
 def test_a_service_that_hangs_can_be_asked_where(up: RunningEvenflow, extra: Extra) -> None:

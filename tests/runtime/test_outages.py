@@ -8,7 +8,8 @@ import time
 import pytest
 
 from evenflow.core.limits import LEASE_S
-from tests.runtime.fleet import fleet, pass_time, until
+from tests.runtime.fleet import fleet, pass_time
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
 
@@ -31,7 +32,7 @@ def test_an_outage_of_three_leases_loses_no_try() -> None:
         running.kill("api")
         pass_time(3 * LEASE_S + 1)
         running.start("api")
-        until(running.answers, "the API")
+        wait_until(running.answers, "the API")
         api_s = running.goes_on()
         running.finish(run_key)
         assert running.ask(EVENTS, run_key) == ["grant", "start", "succeed"]
@@ -52,12 +53,12 @@ def test_the_tries_of_a_worker_that_is_gone_run_elsewhere(signum: signal.Signals
         epoch = running.ask("select epoch from dispatch")
         gone_at = time.monotonic()
         running.kill(first, signum)
-        until(lambda: len({pid for pid, _ in running.ledger}) == 2, "its work elsewhere")
+        wait_until(lambda: len({pid for pid, _ in running.ledger}) == 2, "its work elsewhere")
         elsewhere_s = running.ledger[-1][1] - gone_at
         if signum == signal.SIGSTOP:
             running.processes[first].send_signal(signal.SIGCONT)
             alive = "select count(*) from service where kind = 'worker' and state = 'active'"
-            until(lambda: running.ask(alive) == 2, "its coming back")
+            wait_until(lambda: running.ask(alive) == 2, "its coming back")
         running.goes_on()
         assert running.ask("select state::text from task_instance where run_key = %s", run_key) == "running"
         assert running.ask("select try_number from dispatch") == 1
@@ -76,7 +77,7 @@ def test_what_a_worker_cannot_load_runs_on_another_one() -> None:
     """R-CS5: no try is used up, and the loss is there for people to see."""
     with fleet("worker-1") as running:
         running.start("worker-2", "--slots", "2", token=running.token("worker"), BROKEN="1")
-        until(lambda: running.ask("select count(*) from service where kind = 'worker'") == 2, "both workers")
+        wait_until(lambda: running.ask("select count(*) from service where kind = 'worker'") == 2, "both workers")
         run_key = running.trigger("picky")
         running.wait_for_end(run_key)
         instances = "from task_instance where run_key = %s and map_index >= 0"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from evenflow.forking import landlock
 from tests.running import RunningEvenflow, running_evenflow
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
 
@@ -75,7 +75,6 @@ with DAG("probe"):
         os.rename({place!r} + ".new", {place!r})
     look()
 """
-DEADLINE_S = 90.0
 DENIED = "Permission denied"
 NOBODY = 65534  # root may read everything: as root the tests run Evenflow as somebody else
 
@@ -100,12 +99,8 @@ def looked(**settings: str) -> Iterator[Reach]:
         place = up.dags / "found.json"
         (up.dags / "probe.py").write_text(PROBE.format(home=str(up.home), place=str(place)))
         up.dags.chmod(0o777)  # made by the tests, used by the task
-        deadline = time.monotonic() + DEADLINE_S
-        while up.evenflow("runs", "trigger", "probe").returncode and time.monotonic() < deadline:
-            time.sleep(0.2)
-        while not place.exists():
-            assert time.monotonic() < deadline, (up.log, up.evenflow("tasks", "logs", "probe", "look").stdout)
-            time.sleep(0.05)
+        wait_until(lambda: up.evenflow("runs", "trigger", "probe").returncode == 0, lambda: up.log)
+        wait_until(place.exists, lambda: (up.log, up.evenflow("tasks", "logs", "probe", "look").stdout))
         yield Reach(up, json.loads(place.read_text()))
 
 

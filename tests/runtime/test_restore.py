@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.incarnation import begin_incarnation
 from evenflow.store.leases import list_lost
 from tests.running import RunningEvenflow, environment, evenflow, evenflow_json, make_home, remove_home, start_evenflow
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
 
-DEADLINE_S = 90.0
 PIPELINE = """
 import os, time
 from pathlib import Path
@@ -52,15 +52,6 @@ with DAG("held", params={{"go": "go"}}):
             ledger.write(f"end {{run_id}} {{os.getpid()}}\\n")
     hold()
 """
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"still waiting for: {what}")
 
 
 def free_port() -> int:
@@ -111,15 +102,15 @@ def test_what_runs_on_another_host_is_ended_and_sent_again() -> None:
         up = start_evenflow(home, "--workers", "0", "--port", str(port))
         token = evenflow_json(home, "tokens", "create", "worker")["token"]
         with worker(home, port, token) as process:
-            until(lambda: "held" in evenflow(home, "dags", "list").stdout, "the DAG")
+            wait_until(lambda: "held" in evenflow(home, "dags", "list").stdout, "the DAG")
             assert evenflow(home, "runs", "trigger", "held", "--run-id", "early").returncode == 0
-            until(lambda: lines("begin early"), "the early run")
+            wait_until(lambda: lines("begin early"), "the early run")
             done = evenflow(home, "db", "dump", str(dumped))
             assert done.returncode == 0, done.stderr
             assert "Not in it" in done.stdout
             assert "dump a standby" in done.stdout.replace("\n", " ")
             assert evenflow(home, "runs", "trigger", "held", "--run-id", "late").returncode == 0
-            until(lambda: lines("begin late"), "the late run")
+            wait_until(lambda: lines("begin late"), "the late run")
             refused = evenflow(home, "db", "restore", str(dumped), "--replace")
             assert refused.returncode != 0
             assert "is in use: evenflow" in refused.stderr.replace("\n", " ")
@@ -127,9 +118,11 @@ def test_what_runs_on_another_host_is_ended_and_sent_again() -> None:
             restored = evenflow(home, "db", "restore", str(dumped), "--replace")
             assert restored.returncode == 0, restored.stderr
             up = start_evenflow(home, "--workers", "0", "--port", str(port))
-            until(lambda: len(lines("begin early")) == 2, "the early run once more")
+            wait_until(lambda: len(lines("begin early")) == 2, "the early run once more")
             (home / "go").touch()
-            until(lambda: [r["state"] for r in evenflow_json(home, "runs", "list")["runs"]] == ["success"], "the end of the run")
+            wait_until(
+                lambda: [r["state"] for r in evenflow_json(home, "runs", "list")["runs"]] == ["success"], "the end of the run"
+            )
             assert process.poll() is None, "the worker came back by itself"
         assert [line[3] for line in lines("begin")] == ["alone"] * 3
         assert [line[1] for line in lines("begin")] == ["early", "late", "early"]

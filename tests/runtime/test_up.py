@@ -6,8 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -24,6 +23,7 @@ from tests.running import (
     running_evenflow,
     start_evenflow,
 )
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
 
@@ -73,13 +73,6 @@ def shared() -> Iterator[RunningEvenflow]:
         assert running.end() == 0, running.log
         assert processes_of(home) == []
     remove_home(home)
-
-
-def wait_for(condition: Callable[[], bool], what: Callable[[], str], at_most_s: float = 30.0) -> None:
-    deadline = time.monotonic() + at_most_s
-    while not condition():
-        assert time.monotonic() < deadline, what()
-        time.sleep(0.05)
 
 
 def service(running: RunningEvenflow, kind: str) -> psutil.Process:
@@ -159,7 +152,7 @@ def test_commands_side_by_side_share_one_evenflow_or_follow_one_another(home: Pa
     first, second = ([sys.executable, "-m", "evenflow", "run", f"dags/{name}.py"] for name in order)
     options = {"env": environment(home), "cwd": home, "stdout": subprocess.DEVNULL}
     with subprocess.Popen(first, **options) as starting:
-        wait_for(lambda: find(home) is not None, lambda: "not started")
+        wait_until(lambda: find(home) is not None, "its start")
         with subprocess.Popen(second, **options) as joining:
             assert (joining.wait(60), starting.wait(60)) == (0, 0)
     assert processes_of(home) == []
@@ -176,7 +169,7 @@ def test_a_second_one_on_the_same_home_is_told_where_the_first_is(shared: Runnin
 def test_a_service_that_dies_is_started_again(shared: RunningEvenflow, kind: str) -> None:
     told = len(shared.log)
     service(shared, kind).kill()
-    wait_for(lambda: "is back" in shared.log[told:], lambda: shared.log)
+    wait_until(lambda: "is back" in shared.log[told:], lambda: shared.log)
     assert (
         f"{kind}-1 ended" in shared.log[told:] or f"{kind} ended (killed by SIGKILL) and is started again in" in shared.log[told:]
     )
@@ -189,7 +182,7 @@ def test_a_service_that_hangs_is_started_again(shared: RunningEvenflow) -> None:
     told = len(shared.log)
     hung = service(shared, "api")
     hung.suspend()
-    wait_for(lambda: "api is back" in shared.log[told:], lambda: shared.log, at_most_s=120)
+    wait_until(lambda: "api is back" in shared.log[told:], lambda: shared.log, within_s=120)
     assert "api hangs: it has not been live for 30 s" in shared.log[told:]
     assert not hung.is_running()
     assert shared.log[told:].count(" hangs: ") == 1, "the others waited for it"

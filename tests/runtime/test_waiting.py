@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.running import RunningEvenflow, evenflow_json, make_home, remove_home, running_evenflow
+from tests.waiting import wait_until
 
 DAGS = '''
 import asyncio, logging, os, time
@@ -66,14 +65,6 @@ with DAG("busy"):
 pytestmark = pytest.mark.slow
 
 
-def wait_for(condition: Callable[[], Any], what: str, at_most_s: float = 60.0) -> Any:
-    deadline = time.monotonic() + at_most_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
-    return found
-
-
 @pytest.fixture
 def home() -> Iterator[Path]:
     directory = make_home()
@@ -86,7 +77,7 @@ def home() -> Iterator[Path]:
 @pytest.fixture
 def running(home: Path) -> Iterator[RunningEvenflow]:
     with running_evenflow(home) as running:
-        wait_for(lambda: len(evenflow_json(home, "dags", "list")["dags"]) >= 2, "the DAGs")
+        wait_until(lambda: len(evenflow_json(home, "dags", "list")["dags"]) >= 2, "the DAGs")
         yield running
         assert running.end() == 0, running.log
 
@@ -105,11 +96,11 @@ def test_returns_get_in_while_every_ordinary_slot_is_busy(home: Path, running: R
     its log is one, and it is still the first try.
     """
     waits = begin(home, "waits")
-    wait_for(lambda: set(states(home, "waits", waits).values()) == {"deferred"}, "all three are deferred")
+    wait_until(lambda: set(states(home, "waits", waits).values()) == {"deferred"}, "all three are deferred")
     busy = begin(home, "busy")
-    wait_for(lambda: set(states(home, "busy", busy).values()) == {"running"}, "four slots are taken")
+    wait_until(lambda: set(states(home, "busy", busy).values()) == {"running"}, "four slots are taken")
     (home / "appeared").touch()
-    wait_for(lambda: set(states(home, "waits", waits).values()) == {"success"}, "all three are back and have ended")
+    wait_until(lambda: set(states(home, "waits", waits).values()) == {"success"}, "all three are back and have ended")
     assert set(states(home, "busy", busy).values()) == {"running"}
     assert evenflow_json(home, "xcoms", "show", f"waits/{waits}", "job")["value"] == ["appeared", 7, "kept", 1]
     assert evenflow_json(home, "xcoms", "show", f"waits/{waits}", "awaits")["value"] == ["appeared", "appeared"]
@@ -117,14 +108,14 @@ def test_returns_get_in_while_every_ordinary_slot_is_busy(home: Path, running: R
     places = [log.index(part) for part in ("part one", "part two", "part three")]
     assert places == sorted(places)
     (home / "go").touch()
-    wait_for(lambda: set(states(home, "busy", busy).values()) == {"success"}, "the others end")
+    wait_until(lambda: set(states(home, "busy", busy).values()) == {"success"}, "the others end")
     assert running.evenflow("audit").returncode == 0
 
 
 def test_cancelling_a_run_stops_what_its_deferred_task_has_started(home: Path, running: RunningEvenflow) -> None:
     """R-DQ9: the process of the task is long gone, so a worker runs its on_kill, with the key that it had."""
     waits = begin(home, "waits")
-    wait_for(lambda: set(states(home, "waits", waits).values()) == {"deferred"}, "all three are deferred")
+    wait_until(lambda: set(states(home, "waits", waits).values()) == {"deferred"}, "all three are deferred")
     assert running.evenflow("runs", "cancel", f"waits/{waits}").returncode == 0
-    wait_for(lambda: set(states(home, "waits", waits).values()) == {"failed"}, "the run has ended")
+    wait_until(lambda: set(states(home, "waits", waits).values()) == {"failed"}, "the run has ended")
     assert len((home / "killed").read_text().split()) == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from tests.hosts.fleet import until
+from tests.waiting import wait_until
 
 ACTIVE = "select count(*) from service where kind = 'scheduler' and state = 'active'"
 DOUBLED = """
@@ -50,7 +50,7 @@ class Schedulers:
             assert process.returncode == 0, "told to end, it ends well"
             self.shares.append(int(said.split()[-1]))
         del self.running[number:]
-        until(lambda: self.conn.execute(ACTIVE).fetchone() == (number,))
+        wait_until(lambda: self.conn.execute(ACTIVE).fetchone() == (number,))
 
     def start(self, timezone: str = "UTC", *, within: tuple[str, ...] = ()) -> None:
         """``within``: a command that runs another one, in other circumstances."""

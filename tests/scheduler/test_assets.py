@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 from evenflow.core.assets import leaves
@@ -13,6 +12,7 @@ from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.catalog import Catalog
 from evenflow.store.connect import connect
 from tests.scheduler.conftest import World
+from tests.waiting import wait_until
 
 Task = dict[str, Any]
 
@@ -173,9 +173,8 @@ def test_two_schedulers_lose_nothing_and_double_nothing(world: World, database_u
         thread.start()
     for t in tries:
         world.report([t])
-    deadline = time.monotonic() + 60
-    while world.conn.execute("select count(*) from asset_event").fetchone() != (successes,) and not failed:
-        assert time.monotonic() < deadline, "every success is applied"
+    applied = "select count(*) from asset_event"
+    wait_until(lambda: failed or world.conn.execute(applied).fetchone() == (successes,), "every success is applied", within_s=60)
     done.set()
     for thread in threads:
         thread.join()

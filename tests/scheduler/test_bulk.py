@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from evenflow.store.connect import connect
 from evenflow.store.inbox import EXECUTOR_LOCK
 from evenflow.store.operations import request
 from tests.scheduler.workloads import random_dag
+from tests.waiting import wait_until
 
 OTHER = DagSpec(
     dag_id="other", tasks=(TaskSpec(task_id="a", operator="python"), TaskSpec(task_id="b", operator="python", upstream=(0,)))
@@ -239,9 +239,7 @@ def test_two_that_leave_something_and_end_failed_runs_do_not_wait_for_each_other
             thread = threading.Thread(target=advance, args=(first, Catalog()))
             thread.start()
             blocked = "select count(*) from pg_stat_activity where application_name like '%first' and wait_event_type = 'Lock'"
-            deadline = time.monotonic() + 30
-            while world.conn.execute(blocked).fetchone() != (1,):
-                assert time.monotonic() < deadline
+            wait_until(lambda: world.conn.execute(blocked).fetchone() == (1,), within_s=30)
             other.execute("select from dag where dag_id = 'd' for no key update")  # and that ends a failed run
         thread.join()
     assert world.run_state(ending) == "failed"

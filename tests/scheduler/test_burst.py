@@ -9,8 +9,8 @@ import pytest
 from evenflow.core.limits import NEW_RUNS_PER_TURN
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
-from tests.hosts.fleet import until
 from tests.scheduler.processes import Schedulers, verify
+from tests.waiting import wait_until
 
 RUNS = 5_000
 BURST = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python"),), max_active_runs=None)
@@ -38,7 +38,7 @@ def test_five_thousand_runs_at_once_all_finish_in_their_turn(world: Any, schedul
         world.report(world.claim())
         return not world.conn.execute("select count(*) from dag_run where state in ('queued', 'running')").fetchone()[0]
 
-    until(finished, within_s=RUNS / LEAST_RATE)
+    wait_until(finished, within_s=RUNS / LEAST_RATE)
     (overtaken_by,) = schedulers.conn.execute(OVERTAKING).fetchone()
     assert overtaken_by <= 2 * NEW_RUNS_PER_TURN, "two schedulers may each have a transaction's worth of runs in hand"
     verify(world, runs)

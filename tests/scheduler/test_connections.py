@@ -16,7 +16,8 @@ from psycopg import sql
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.outage import Outage
 from evenflow.scheduler.service import SchedulerService
-from tests.scheduler.test_service import until, work
+from tests.scheduler.test_service import work
+from tests.waiting import DEADLINE_S, wait_until
 
 DAG = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"), TaskSpec(task_id="b", operator="python", upstream=(0,))))
 
@@ -48,16 +49,16 @@ async def test_a_scheduler_waits_for_a_connection_and_loses_nothing(
     await service.start()
     first = world.trigger("d")
     world.conn.execute("notify inbox")
-    await asyncio.to_thread(until, lambda: world.states(first).get("a") == "queued")
+    await asyncio.to_thread(wait_until, lambda: world.states(first).get("a") == "queued", within_s=DEADLINE_S)
     refused = "too many connections"
     with caplog.at_level(logging.WARNING), exhausted(world.conn, database_url):
         tries = world.claim()
         second = world.trigger("d")
-        await asyncio.to_thread(until, lambda: sum(refused in error for error in noted) > 3)
+        await asyncio.to_thread(wait_until, lambda: sum(refused in error for error in noted) > 3, within_s=DEADLINE_S)
     assert sum("waiting for it" in record.getMessage() for record in caplog.records) == 1
     world.report(tries)
     world.conn.execute("notify inbox")
-    await asyncio.to_thread(until, lambda: work(world), within_s=10)
+    await asyncio.to_thread(wait_until, lambda: work(world), within_s=10)
     await service.stop()
     assert (world.run_state(first), world.run_state(second)) == ("success", "success")
     world.audit()

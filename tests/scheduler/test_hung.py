@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -24,9 +24,9 @@ from evenflow.store import sessions
 from evenflow.store.connect import TURNS, Timeouts, connect
 from evenflow.store.rows import execute
 from evenflow.store.sessions import LivingConnection
+from tests.waiting import wait_until
 
 OVERTAKEN_S = 5.0
-DEADLINE_S = 60.0
 DAG = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"), TaskSpec(task_id="b", operator="python", upstream=(0,))))
 
 # A scheduler that stops itself when it first reaches a point.
@@ -43,13 +43,6 @@ def stop(point):
 watch(stop)
 sys.exit(asyncio.run(host(SchedulerService(url, name="first"), drain_timeout=5)))
 """
-
-
-def wait_until(condition: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"still waiting for: {what}"
-        time.sleep(0.01)
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
-from tests.hosts.fleet import until
 from tests.scheduler.processes import ACTIVE, Schedulers, verify
+from tests.waiting import wait_until
 
 CHAIN = DagSpec(
     dag_id="d",
@@ -53,7 +53,7 @@ def load(world: Any) -> Iterator[list[int]]:
             world.report(world.claim())
             return not world.conn.execute("select count(*) from dag_run where state in ('queued', 'running')").fetchone()[0]
 
-        until(finished)
+        wait_until(finished)
     finally:
         stop.set()
         thread.join()
@@ -62,7 +62,7 @@ def load(world: Any) -> Iterator[list[int]]:
 def more(runs: list[int], number: int) -> None:
     """Returns when so many further runs were triggered; no more than 40 are under way at a time."""
     enough = len(runs) + number
-    until(lambda: len(runs) >= enough, within_s=60)
+    wait_until(lambda: len(runs) >= enough, within_s=60)
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_a_scheduler_in_another_time_zone_is_killed_in_the_middle(world: Any, sc
     world.add_dag(CHAIN)
     for timezone in ("UTC", "Asia/Kathmandu", "America/St_Johns"):
         schedulers.start(timezone)
-    until(lambda: schedulers.conn.execute(ACTIVE).fetchone() == (3,))
+    wait_until(lambda: schedulers.conn.execute(ACTIVE).fetchone() == (3,))
     with load(world) as runs:
         for victim in (1, 2):
             more(runs, 50)
@@ -112,7 +112,7 @@ def test_schedulers_need_nothing_but_the_database(world: Any, schedulers: Schedu
     with load(world) as runs:
         more(runs, 30)
         schedulers.start(within=ALONE)
-        until(lambda: schedulers.conn.execute(ACTIVE).fetchone() == (2,))
+        wait_until(lambda: schedulers.conn.execute(ACTIVE).fetchone() == (2,))
         networks = {os.readlink(f"/proc/{process.pid}/ns/net") for process in schedulers.running}
         assert len(networks | {os.readlink("/proc/self/ns/net")}) == 3
         more(runs, 30)

@@ -14,7 +14,8 @@ from evenflow.runtime.postgres_programs import connection_arguments, find_dump_p
 from evenflow.scheduler import partitions
 from evenflow.scheduler.service import SchedulerService
 from evenflow.store.partitions import read_days_ahead
-from tests.scheduler.test_service import CHAIN, until, work
+from tests.scheduler.test_service import CHAIN, work
+from tests.waiting import DEADLINE_S, wait_until
 
 ATTEMPTS = 10  # to make partitions, while the dump lasts
 
@@ -43,14 +44,14 @@ async def test_a_dump_across_midnight_stops_no_turn(world: Any, database_url: st
         "select count(*) from pg_locks where relation = 'task_event_default'::regclass and mode = 'AccessShareLock'"
         " and pid <> pg_backend_pid()"
     )
-    await asyncio.to_thread(until, lambda: world.conn.execute(locked).fetchone() != (0,))
+    await asyncio.to_thread(wait_until, lambda: world.conn.execute(locked).fetchone() != (0,), within_s=DEADLINE_S)
     service = SchedulerService(database_url, name="s")
     try:
         await service.start()
         ended = 0
         while attempts < ATTEMPTS or ended < 2:
             run = world.trigger("d")
-            await asyncio.to_thread(until, lambda: work(world))
+            await asyncio.to_thread(wait_until, lambda: work(world), within_s=DEADLINE_S)
             assert world.run_state(run) == "success"
             ended += 1
         assert dump.poll() is None
@@ -58,7 +59,7 @@ async def test_a_dump_across_midnight_stops_no_turn(world: Any, database_url: st
         assert service.vitals.meter.value(DATABASE_FAILURES, "turns") == 0, "not one turn is ended"
         await asyncio.to_thread(dump.communicate)
         assert dump.returncode == 0
-        await asyncio.to_thread(until, lambda: read_days_ahead(world.conn) == PARTITIONS_AHEAD)
+        await asyncio.to_thread(wait_until, lambda: read_days_ahead(world.conn) == PARTITIONS_AHEAD, within_s=DEADLINE_S)
         assert world.conn.execute("select count(*) from task_event_default").fetchone() == (0,), "they have moved to their day"
         assert world.conn.execute("select count(*) from task_event").fetchone() == (2 * 5 * ended,)
     finally:

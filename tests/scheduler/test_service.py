@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from evenflow.errors import DatabaseNotMigrated
 from evenflow.scheduler import duties
 from evenflow.scheduler.service import SchedulerService
 from evenflow.store.partitions import read_days_ahead
+from tests.waiting import DEADLINE_S, wait_until
 
 CHAIN = DagSpec(
     dag_id="d",
@@ -31,14 +31,6 @@ HOST = (
     "import asyncio, sys; from evenflow.runtime.lifecycle import host; from evenflow.scheduler.service import SchedulerService;"
     "sys.exit(asyncio.run(host(SchedulerService(sys.argv[1], name=sys.argv[2]), drain_timeout=5)))"
 )
-
-
-def until(condition: Callable[[], Any], *, within_s: float = 30.0) -> Any:
-    deadline = time.monotonic() + within_s
-    while not (result := condition()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.005)
-    return result
 
 
 def work(world: Any) -> bool:
@@ -58,7 +50,7 @@ async def test_a_scheduler_runs_what_is_triggered_and_signs_off(world: Any, data
     await service.start()
     run = world.trigger("d")
     world.conn.execute("select pg_notify('inbox', '')")
-    await asyncio.to_thread(until, lambda: work(world))
+    await asyncio.to_thread(wait_until, lambda: work(world), within_s=DEADLINE_S)
     await service.drain()
     await service.stop()
     assert world.run_state(run) == "success"
@@ -87,7 +79,7 @@ async def test_retention_that_always_fails_stops_nothing(world: Any, database_ur
     service = SchedulerService(database_url, name="s")
     await service.start()
     run = world.trigger("d")
-    await asyncio.to_thread(until, lambda: work(world) and looks["sweep"] > 3 and looks["watchdog"] > 3)
+    await asyncio.to_thread(wait_until, lambda: work(world) and looks["sweep"] > 3 and looks["watchdog"] > 3, within_s=DEADLINE_S)
     await service.stop()
     assert world.run_state(run) == "success"
     assert looks["retention"] >= 2
@@ -101,7 +93,7 @@ async def test_partitions_are_there_before_the_first_turn(world: Any, database_u
     world.trigger("d")
     service = SchedulerService(database_url, name="s")
     await service.start()
-    await asyncio.to_thread(until, lambda: work(world))
+    await asyncio.to_thread(wait_until, lambda: work(world), within_s=DEADLINE_S)
     await service.stop()
     assert world.conn.execute("select count(*) from task_event_default").fetchone() == (0,)
     assert read_days_ahead(world.conn) == PARTITIONS_AHEAD
@@ -117,13 +109,16 @@ def test_three_schedulers_share_the_work_and_one_is_killed(world: Any, database_
     world.add_dag(CHAIN)
     schedulers = [start(database_url, f"s{i}") for i in range(3)]
     try:
-        until(lambda: world.conn.execute("select count(*) from service where kind = 'scheduler'").fetchone() == (3,))
+        wait_until(
+            lambda: world.conn.execute("select count(*) from service where kind = 'scheduler'").fetchone() == (3,),
+            within_s=DEADLINE_S,
+        )
         runs = [world.trigger("d") for _ in range(60)]
         world.conn.execute("select pg_notify('inbox', '')")
         half_way = "select count(*) > 40 from task_event where state = 'success'"
-        until(lambda: work(world) or world.conn.execute(half_way).fetchone()[0])
+        wait_until(lambda: work(world) or world.conn.execute(half_way).fetchone()[0], within_s=DEADLINE_S)
         os.kill(schedulers[0].pid, signal.SIGKILL)
-        until(lambda: work(world), within_s=60)
+        wait_until(lambda: work(world), within_s=60)
     finally:
         for process in schedulers:
             process.kill()

@@ -17,9 +17,9 @@ from evenflow.scheduler.schedules import create_scheduled
 from evenflow.store import drains, inbox
 from evenflow.store.audit import find_startable_heads
 from evenflow.store.connect import connect
-from tests.hosts.fleet import until
 from tests.scheduler.closing import CLOSED, set_state
 from tests.scheduler.test_callbacks import a_task
+from tests.waiting import wait_until
 
 PLACES = [("pool", "p"), ("queue", "default"), ("system", "all")]
 EVERYWHERE = [("dag", "d"), *PLACES]
@@ -462,15 +462,15 @@ def test_drains_with_several_schedulers(world: Any, schedulers: Any, crew: int) 
         world.trigger("d")
     schedulers.become(crew)
     finish: Callable[[], None] = lambda: world.report(world.claim())  # noqa: E731
-    until(lambda: finish() or _ended(world, "a") > 3)
+    wait_until(lambda: finish() or _ended(world, "a") > 3)
     set_state(world, "pool", "p", "draining")
-    until(lambda: finish() or state_of(world, "pool", "p") == ("paused", DRAINED))
+    wait_until(lambda: finish() or state_of(world, "pool", "p") == ("paused", DRAINED))
     begun = _ended(world, "a", "b")
-    until(lambda: finish() or _ended(world, "x") == 12)
+    wait_until(lambda: finish() or _ended(world, "x") == 12)
     assert _ended(world, "a", "b") == begun, "nothing started in the pool"
     set_state(world, "pool", "p", "active")
     world.conn.execute("notify inbox")
-    until(lambda: finish() or world.conn.execute("select count(*) from dag_run where state = 'success'").fetchone() == (12,))
+    wait_until(lambda: finish() or world.conn.execute("select count(*) from dag_run where state = 'success'").fetchone() == (12,))
     schedulers.become(0)
     world.audit()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.store import runs as store
 from evenflow.store.connect import connect
+from tests.waiting import wait_until
 
 
 def task(task_id: str, *upstream: int) -> TaskSpec:
@@ -83,9 +83,7 @@ def test_failures_at_the_same_time_in_two_schedulers_are_counted_together(world:
 
             done = pool.submit(second)
             waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'evenflow other'"
-            deadline = time.monotonic() + 20
-            while world.conn.execute(waiting).fetchone() == (0,):
-                assert not done.done()
-                assert time.monotonic() < deadline
+            wait_until(lambda: done.done() or world.conn.execute(waiting).fetchone() != (0,), within_s=20)
+            assert not done.done()
         done.result()
     assert world.conn.execute("select is_paused from dag where dag_id = 'd'").fetchone() == (True,)

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ import pyspark
 
 from evenflow.forking import prctl
 from evenflow.spark.java import find_java
+from tests.waiting import wait_until
 
 SPARK_HOME = Path(pyspark.__file__).parent
-STARTS_WITHIN_S = 90.0  # a JVM takes 3 s on an idle machine
 
 
 @dataclass(frozen=True)
@@ -109,9 +108,7 @@ def _running(log: Path, command: list[str]) -> Iterator[Path]:
 
 
 def _seen(log: Path, pattern: str) -> str:
-    deadline = time.monotonic() + STARTS_WITHIN_S
-    while time.monotonic() < deadline:
-        if found := re.search(pattern, log.read_text(errors="replace")):
-            return found[1]
-        time.sleep(0.1)
-    raise AssertionError(f"{log.name} never said {pattern!r}:\n{log.read_text(errors='replace')[-2000:]}")
+    def found() -> re.Match[str] | None:
+        return re.search(pattern, log.read_text(errors="replace"))
+
+    return wait_until(found, lambda: f"{pattern!r} in {log.name}:\n{log.read_text(errors='replace')[-2000:]}")[1]

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from evenflow.errors import SparkNotInstalled, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark import session
 from evenflow.spark.session import session_for
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,13 +43,6 @@ with session_for(local, app_name="forever", conf={}, progress=lambda *_: None) a
 """
 
 
-def until(condition: Callable[[], bool], what: str, within_s: float = 100.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
-        time.sleep(0.1)
-
-
 @contextmanager
 def task_at_work(log: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[psutil.Process]]]:
     """A process like that of a try, leader of its group, stuck inside a Python worker of Spark; and all that it started."""
@@ -57,7 +50,7 @@ def task_at_work(log: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[psut
         task = subprocess.Popen([sys.executable, "-c", TASK], stdout=out, stderr=out, start_new_session=True)
     family: list[psutil.Process] = []
     try:
-        until(lambda: b"the Python worker speaks" in log.read_bytes(), "the Python worker runs")
+        wait_until(lambda: b"the Python worker speaks" in log.read_bytes(), "the Python worker runs")
         family = psutil.Process(task.pid).children(recursive=True)
         yield task, family
     finally:
@@ -79,7 +72,7 @@ def test_nothing_survives_a_kill(kill: Callable[[int, int], None], tmp_path: Pat
         assert len(family) >= 3, f"a JVM, a Python daemon and its worker: {family}"
         kill(task.pid, signal.SIGKILL)
         task.wait()
-        until(lambda: not any(_alive(process) for process in family), "all processes of the task are gone")
+        wait_until(lambda: not any(_alive(process) for process in family), "all processes of the task are gone")
     said = log.read_text()
     assert "the task speaks" in said
     assert "Setting Spark log level" in said, "the JVM's words are in the log of the task"

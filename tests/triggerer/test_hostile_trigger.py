@@ -15,7 +15,8 @@ from evenflow.triggerer import limits
 from evenflow.triggerer.open_questions import OpenQuestions
 from evenflow.triggerer.service import TriggererService
 from tests.triggerer.world import FILE_TRIGGER, WATCH, World, begun
-from tests.worker.world import runs, until
+from tests.waiting import until
+from tests.worker.world import runs
 
 HOSTILE = (
     FILE_TRIGGER

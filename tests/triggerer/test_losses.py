@@ -29,7 +29,8 @@ from tests.apis import running_api
 from tests.tokens import fleet_token
 from tests.triggerer.conftest import StartTriggerer
 from tests.triggerer.world import FILE_TRIGGER, WATCH, World, begun, below, cleaned
-from tests.worker.world import runs, until
+from tests.waiting import until
+from tests.worker.world import runs
 
 LEASE_S = MARGIN_S + 2.0
 BLOCKS = (

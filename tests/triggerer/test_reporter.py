@@ -12,7 +12,7 @@ from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.fleet import limits, patience
 from evenflow.triggerer.reporter import TriggerReporter
 from evenflow.wire.triggers import TriggerReport, TriggerReports, TriggerReportsAnswer
-from tests.worker.world import until
+from tests.waiting import until
 
 
 class FakeReports:

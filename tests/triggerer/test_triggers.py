@@ -18,7 +18,7 @@ from evenflow.triggerer import host
 from evenflow.triggerer.service import TriggererService
 from tests.triggerer.conftest import StartTriggerer
 from tests.triggerer.world import FILE_TRIGGER, WATCH, World, begun, below
-from tests.worker.world import until
+from tests.waiting import until
 
 SAYS = """
 class Says(BaseTrigger):

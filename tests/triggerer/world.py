@@ -19,7 +19,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.store.sealed import WAITING
 from evenflow.wire.code import archive_hash, pack
 from evenflow.wire.messages import Defer
-from tests.worker.world import until
+from tests.waiting import until
 
 HEAD = """\
 import asyncio, os, pathlib, sys, time

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from evenflow.errors import BadArgument, LookRefused
 from evenflow.triggers.process import ProcessTrigger, identity_of, recording_exit
 from tests.triggers.firing import event_of
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -80,9 +80,7 @@ async def test_without_a_file_nobody_knows_the_code(orphan: Any, tmp_path: Path)
 def test_a_zombie_has_ended() -> None:
     with subprocess.Popen(["true"]) as child:
         identity = identity_of(child.pid)
-        deadline = time.monotonic() + 10
-        while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
-            assert time.monotonic() < deadline
+        wait_until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
         assert asyncio.run(event_of(ProcessTrigger(**identity))) == {"status": "ended", "exit_code": None}
 
 

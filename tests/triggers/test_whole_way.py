@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.running import RunningEvenflow, evenflow_json, running_evenflow
 from tests.triggers.conftest import Server
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -54,13 +53,6 @@ with DAG("other"):
 """
 
 
-def until(condition: Callable[[], Any], what: Callable[[], Any], at_most_s: float = 120.0) -> None:
-    deadline = time.monotonic() + at_most_s
-    while not condition():
-        assert time.monotonic() < deadline, what()
-        time.sleep(0.1)
-
-
 @pytest.fixture
 def running() -> Iterator[RunningEvenflow]:
     with running_evenflow() as running:
@@ -77,20 +69,20 @@ def test_each_kind(running: RunningEvenflow, server: Server) -> None:
         stored = running.evenflow("connections", "set", name, "--file", str(home / name))
         assert stored.returncode == 0, stored.stderr
     (running.dags / "waits.py").write_text(DAGS.format(home=str(home)))
-    until(lambda: len(evenflow_json(home, "dags", "list")["dags"]) >= 2, lambda: running.log)
+    wait_until(lambda: len(evenflow_json(home, "dags", "list")["dags"]) >= 2, lambda: running.log)
     run = evenflow_json(home, "runs", "trigger", "waits")["run_id"]
 
     def states() -> dict[str, str]:
         return {row["task_id"]: row["state"] for row in evenflow_json(home, "tasks", "list", f"waits/{run}")["tasks"]}
 
-    until(lambda: set(states().values()) == {"deferred"}, states)
+    wait_until(lambda: set(states().values()) == {"deferred"}, states)
     (home / "arrived").touch()
     with_orders(home, "insert into orders values (1)")
     server.at = {"/7": (200, {"state": "done"}), "/refused": (403, {})}
     triggered = running.evenflow("runs", "trigger", "other", "--logical-date", "2026-03-01T00:00:00+00:00")
     assert triggered.returncode == 0, triggered.stderr
     ended = {**dict.fromkeys(("file", "http", "sql", "external", "process"), "success"), "refused": "failed"}
-    until(lambda: states() == ended, states)
+    wait_until(lambda: states() == ended, states)
     assert evenflow_json(home, "xcoms", "show", f"waits/{run}", "process")["value"] == 3
     log = running.evenflow("tasks", "logs", f"waits/{run}", "refused").stdout
     assert "answered with status 403" in log

@@ -14,8 +14,9 @@ from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from evenflow.worker.values import LargeValues
 from tests.apis import running_api
+from tests.waiting import until
 from tests.worker.conftest import StartWorker
-from tests.worker.world import World, number_in, runs, until, wait_for
+from tests.worker.world import World, number_in, runs, wait_for
 
 WRITE_PID = "import os, sys, time, signal; print('begun', flush=True); open({!r}, 'w').write(f'{{os.getpid()}}.')\n"
 

@@ -15,8 +15,9 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.store.sealed import ONCE, WAITING
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
+from tests.waiting import until
 from tests.worker.conftest import StartWorker
-from tests.worker.world import World, number_in, runs, until, wait_for
+from tests.worker.world import World, number_in, runs, wait_for
 
 OPERATOR = """
 import os, time

@@ -6,8 +6,8 @@ import json
 
 from evenflow.forking.frames import pack_frame
 from evenflow.forking.owned_child import OwnedChild
+from tests.waiting import until
 from tests.worker.conftest import Heard, StartTemplate
-from tests.worker.world import until
 
 SAY = """
 import struct

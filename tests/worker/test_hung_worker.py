@@ -30,7 +30,8 @@ from evenflow.store.rows import execute
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from tests.tokens import operator_token
-from tests.worker.world import World, number_in, runs, until
+from tests.waiting import until
+from tests.worker.world import World, number_in, runs
 
 # A worker that forgets something of its first try: to begin it, to hear of its end, or to end it.
 HUNG = """

@@ -19,7 +19,8 @@ from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from evenflow.worker.values import TryValues
-from tests.worker.world import World, until
+from tests.waiting import until
+from tests.worker.world import World
 
 pytestmark = pytest.mark.usefixtures("worker")
 

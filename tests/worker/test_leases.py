@@ -19,8 +19,9 @@ from evenflow.worker.service import WorkerService
 from evenflow.worker.timers import Timers
 from tests.apis import running_api
 from tests.chaos.clock import Clock, compile_clock
+from tests.waiting import until
 from tests.worker.conftest import StartWorker, worker_process
-from tests.worker.world import World, runs, until
+from tests.worker.world import World, runs
 
 LEASE_S = MARGIN_S + 2.0
 

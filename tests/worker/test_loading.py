@@ -20,8 +20,9 @@ from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.wire.code import archive_hash, pack
 from evenflow.worker import limits as worker_limits
 from evenflow.worker.service import TASK_PROCESS, WorkerService
+from tests.waiting import until
 from tests.worker.conftest import StartWorker
-from tests.worker.world import World, number_in, runs, until, wait_for
+from tests.worker.world import World, number_in, runs, wait_for
 
 SPEC = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python"),))
 

@@ -14,7 +14,8 @@ from evenflow.fleet import limits, patience
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.wire.messages import REFUSED_LOG, Logs, LogsAnswer
 from evenflow.worker.service import WorkerService
-from tests.worker.world import World, until, wait_for
+from tests.waiting import until
+from tests.worker.world import World, wait_for
 
 
 async def test_a_log_grows_while_the_task_runs(world: World, worker: WorkerService, tmp_path: Path) -> None:

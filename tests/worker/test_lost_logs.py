@@ -24,7 +24,8 @@ from evenflow.wire.messages import Logs, LogsAnswer
 from evenflow.worker.service import WorkerService
 from tests.disks import SmallDisk, needs_mount, small_disk
 from tests.tokens import operator_token
-from tests.worker.world import World, until, wait_for
+from tests.waiting import until
+from tests.worker.world import World, wait_for
 
 
 class Servers:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
-from tests.worker.world import World, number_in, runs, until, wait_for
+from tests.waiting import until
+from tests.worker.world import World, number_in, runs, wait_for
 
 SPEC = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python"),))
 

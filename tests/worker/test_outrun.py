@@ -23,8 +23,9 @@ from evenflow.forking.marks import bear, mark_of, new_mark
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.remains import Outrun, end_remains
 from evenflow.worker.service import WorkerService
+from tests.waiting import until
 from tests.worker.conftest import MODULE, Heard
-from tests.worker.world import World, number_in, until
+from tests.worker.world import World, number_in
 
 LINES = 12
 SOURCE = Path(__file__).with_name("lines.c")

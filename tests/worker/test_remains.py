@@ -18,8 +18,9 @@ from evenflow.api.service import ApiService
 from evenflow.forking.remains import PROCESSES_NAMED, named, still_running
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
+from tests.waiting import DEADLINE_S, until
 from tests.worker.conftest import Heard, StartTemplate, StartWorker, worker_process
-from tests.worker.world import DEADLINE_S, World, number_in, runs, until, wait_for
+from tests.worker.world import World, number_in, runs, wait_for
 
 # In a session of its own beside its parent; a copy of the task that is nobody's child; a program without any environment.
 STRAYS = """

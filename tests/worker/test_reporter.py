@@ -17,7 +17,7 @@ from evenflow.fleet import limits, patience
 from evenflow.wire.messages import AssetChange, Defer, Report, Reports, ReportsAnswer
 from evenflow.worker import limits as worker_limits
 from evenflow.worker.reporter import Reporter
-from tests.worker.world import until
+from tests.waiting import until
 
 
 class FakeReports:

@@ -13,7 +13,8 @@ from evenflow.api.vault import Vault
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.masker import Masker
 from evenflow.worker.limits import AT_ONCE
-from tests.worker.world import World, until
+from tests.waiting import until
+from tests.worker.world import World
 
 Store = Callable[..., None]
 

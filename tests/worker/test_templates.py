@@ -23,8 +23,9 @@ from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.owned_trunk import OwnedProcess
 from evenflow.forking.template import MESSAGE_LIMIT, SUMMARY_LIMIT, _failure
 from evenflow.worker.service import WorkerService
+from tests.waiting import until
 from tests.worker.conftest import Heard, StartTemplate
-from tests.worker.world import World, number_in, runs, until, wait_for
+from tests.worker.world import World, number_in, runs, wait_for
 
 
 def begin(template: OwnedTemplate, do: str) -> Heard:

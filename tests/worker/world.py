@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import textwrap
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -16,20 +14,9 @@ import psycopg
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.wire.code import archive_hash, pack
+from tests.waiting import until
 
 T = TypeVar("T")
-
-DEADLINE_S = 30.0  # far above what anything here takes, even on a busy machine
-
-
-async def until(condition: Callable[[], T], what: str) -> T:
-    """What ``condition`` gives as soon as it is true."""
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            if found := condition():
-                return found
-            await asyncio.sleep(0.01)
-    raise AssertionError(f"still waiting for: {what}")
 
 
 def number_in(path: Path) -> int:
