@@ -20,6 +20,7 @@ from evenflow.store.connect import connect
 Conn = psycopg.Connection[Any]
 WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'evenflow other'"
 
+
 def test_a_run_that_another_scheduler_has_is_a_contended_pick(world: Any, database_url: str) -> None:
     """R-HA14: also when all of them are."""
     world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),)))
