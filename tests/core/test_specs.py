@@ -91,8 +91,11 @@ FORGED = {
         spec(*(task(f"t{n}", upstream=tuple(range(min(n, 400)))) for n in range(1_000))),
         "edges between tasks (limit 200,000)",
     ),
-    "an interval of 1e308 s": (spec(schedule=Schedule(kind="delta", every_s=1e308)), "the time between two runs"),
-    "a window of 1e308 s": (spec(schedule=Schedule(kind="delta", every_s=9.0, window_s=1e308)), "the interval of a run"),
+    "an interval of 1e308 s": (spec(schedule=Schedule(kind="delta", every_s=1e308)), "schedule, every_s: 1e+308 is not from 0"),
+    "a window of 1e308 s": (
+        spec(schedule=Schedule(kind="delta", every_s=9.0, window_s=1e308)),
+        "schedule, window_s: 1e+308 is not from 0",
+    ),
     "the year 9999": (spec(start_date="9999-12-31T23:59:59+00:00"), "not of the years 1900 to 2999"),
     "the year 1": (spec(end_date="0001-01-01T00:00:00+14:00"), "not of the years 1900 to 2999"),
     "a date that is none": (spec(schedule=Schedule(kind="dates", dates=("soon",))), "is no ISO 8601 time"),
@@ -103,24 +106,27 @@ FORGED = {
     ),
     "more crons than anyone writes": (
         spec(schedule=Schedule(kind="cron", cron="0 0 1 1 *", also=("0 0 29 2 1",) * 1_000)),
-        "cron expressions",
+        "schedule, also: 1,000 items (limit 99)",
     ),
     "a condition of conditions": (spec(schedule=Schedule(kind="assets", assets={"all": [DEEP]})), "no condition over assets"),
     "a default of lists in lists": (spec(params={"p": RunParamSpec(default=DEEP)}), "levels deep"),
-    "a schema without end": (spec(params={"p": RunParamSpec(schema={"enum": ["x" * limits.MAX_SCHEMA_BYTES]})}), "its schema has"),
+    "a schema without end": (spec(params={"p": RunParamSpec(schema={"enum": ["x" * limits.MAX_SCHEMA_BYTES]})}), "schema: 65,5"),
     "a schema that is none": (spec(params={"p": RunParamSpec(schema={"type": 7})}), "This is no JSON Schema"),
-    "a link that runs": (spec(owner_links={"me": "javascript:alert(1)"}), "must begin with one of: https://"),
-    "a link of two lines": (spec(owner_links={"me": "https://x\n<script>"}), "must begin with one of: https://"),
-    "a doc without end": (spec(doc="x" * (limits.MAX_DOC_CHARS + 1)), "characters in doc_md"),
-    "tags without end": (spec(tags=tuple(f"t{n}" for n in range(limits.MAX_NAMES + 1))), "tags (limit 1,000)"),
-    "a queue without end": (spec(task(queue="q" * 251)), "characters in queue"),
-    "an event that there is not": (spec(task(callbacks=("on_sunday",))), "no event 'on_sunday'"),
-    "a rule that there is not": (spec(task(retry_rules=(RetryRuleSpec(action="wait"),))), "a retry rule says 'wait'"),
-    "a hold that there is not": (spec(task(while_deferred={"pool": "eat"})), "while_deferred says 'eat'"),
-    "a timeout of 1e300 s": (spec(task(execution_timeout=1e300)), "execution_timeout is 1"),
+    "a link that runs": (spec(owner_links={"me": "javascript:alert(1)"}), "that begins with one of: https://"),
+    "a link of two lines": (spec(owner_links={"me": "https://x\n<script>"}), "that begins with one of: https://"),
+    "a doc without end": (spec(doc="x" * (limits.MAX_DOC_CHARS + 1)), "doc: 262,145 characters (limit 262,144)"),
+    "tags without end": (spec(tags=tuple(f"t{n}" for n in range(limits.MAX_NAMES + 1))), "tags: 1,001 items (limit 1,000)"),
+    "a queue without end": (spec(task(queue="q" * 251)), "queue: 251 characters (limit 250)"),
+    "an event that there is not": (spec(task(callbacks=("on_sunday",))), "'on_sunday' is not one of on_execute_callback, "),
+    "a rule that there is not": (
+        spec(task(retry_rules=(RetryRuleSpec(action="wait"),))),
+        "action: 'wait' is not one of retry, fail, default",
+    ),
+    "a hold that there is not": (spec(task(while_deferred={"pool": "eat"})), "'eat' is not one of hold, release"),
+    "a timeout of 1e300 s": (spec(task(execution_timeout=1e300)), "execution_timeout: 1e+300 is not above 0"),
     "a deadline of 1e300 s": (
         spec(deadlines=(DeadlineSpec(name="n", reference="queued_at", interval=1e300),)),
-        "the interval of deadline",
+        "deadline 'n', interval: 1e+300 is not from",
     ),
     "an id of Evenflow's own": (DagSpec(dag_id="evenflow_callbacks", tasks=(task(),)), "begins with 'evenflow_'"),
 }
@@ -178,7 +184,7 @@ def test_what_the_control_plane_would_refuse_is_said_when_the_dag_is_made() -> N
         DAG("evenflow_callbacks")
     with DAG("x", params={"p": Param("x", enum=["x", "y" * limits.MAX_SCHEMA_BYTES])}) as dag:
         EmptyOperator(task_id="t")
-    with pytest.raises(DagTooLarge, match="its schema has"):
+    with pytest.raises(DagTooLarge, match=r"params 'p', schema: 65,555 bytes of JSON \(limit 65,536\)"):
         dag.to_spec()
 
 

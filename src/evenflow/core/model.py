@@ -4,6 +4,9 @@ The spec says when and under which limits tasks run, never what they do: the cod
 ``task_id``. Durations are seconds. A task refers to others by *task index*, its position in ``DagSpec.tasks``, which is also
 its key in the database. Fields left at their default are left out of the JSON, so a field can be added without changing the
 hash of DAGs that do not use it; one whose meaning changes raises ``FORMAT``.
+
+The bounds of a field stand beside its type. :mod:`evenflow.core.spec_size` asks them of a whole spec, and :mod:`evenflow.sdk.options`
+reads by them what an author says.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 from dataclasses import dataclass, field
-from typing import Any, NewType
+from typing import Annotated, Any, NewType
 
-from evenflow.core.limits import MAX_LOSSES, MAX_MAP_LENGTH
+from evenflow.core import limits
+from evenflow.core.bounds import Between, Bytes, Chars, Items, JsonBytes, Moment, OneOf
+from evenflow.core.callbacks import Callback
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import DagError
 
@@ -30,6 +35,27 @@ DEFAULT_POOL = "default_pool"
 DEFAULT_QUEUE = "default"
 DEFAULT_EXECUTOR = "worker"
 WAITING_HOLDS = ("pool", "task_limits", "run", "executor")  # what a task may hold or release while it is deferred
+KEPT_WORDS = ("hold", "release")  # which of the two it does
+LINKS = ("https://", "http://", "mailto:")  # what an owner's link may begin with: it is shown to be clicked
+
+Id = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=True, without="/")]
+Name = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1)]
+DisplayName = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=True)]
+Zone = Annotated[str, Chars(limits.MAX_NAME_CHARS)]
+Doc = Annotated[str, Chars(limits.MAX_DOC_CHARS)]
+Path = Annotated[str, Chars(limits.MAX_URI_CHARS)]  # of a class, by module and name
+AssetName = Annotated[str, Bytes(limits.MAX_ASSET_NAME)]
+Link = Annotated[str, Chars(limits.MAX_LINK_CHARS, printable=True, begins=LINKS)]
+Cron = Annotated[str, Chars(limits.MAX_CRON_CHARS)]
+Instant = Annotated[str, Moment()]
+Interval = Annotated[float, Between(0, limits.MAX_INTERVAL_S)]
+Names = Annotated[tuple[Name, ...], Items(limits.MAX_NAMES)]
+AssetNames = Annotated[tuple[AssetName, ...], Items(limits.MAX_NAMES)]
+Callbacks = Annotated[tuple[Annotated[str, OneOf(tuple(Callback))], ...], Items(limits.MAX_CALLBACKS * len(Callback))]
+Count = Annotated[int, Between(1, limits.INT32_MAX)]
+Retries = Annotated[int, Between(0, limits.MAX_RETRIES)]
+RetryDelay = Annotated[float, Between(0, limits.MAX_RETRY_DELAY_S)]
+Timeout = Annotated[float, Between(limits.MIN_TIMEOUT_S, limits.MAX_RUN_SECONDS)]
 
 
 def instance_name(task_id: str, map_index: int) -> str:
@@ -42,13 +68,13 @@ class Schedule:
     """When runs are created. :mod:`evenflow.core.timetable` says what the kinds mean; the other fields belong to them."""
 
     kind: str = "manual"  # manual, cron, delta, dates, once, continuous, assets
-    cron: str | None = None
-    timezone: str = "UTC"
-    also: tuple[str, ...] = ()  # cron: further expressions; a run for every tick of any of them
-    every_s: float | None = None  # delta
-    dates: tuple[str, ...] = ()  # dates: ISO 8601 with offset, ascending
+    cron: Cron | None = None
+    timezone: Zone = "UTC"
+    also: Annotated[tuple[Cron, ...], Items(limits.MAX_CRONS - 1)] = ()  # cron: further ones; a run for every tick of any
+    every_s: Interval | None = None  # delta
+    dates: Annotated[tuple[Instant, ...], Items(limits.MAX_DATES)] = ()  # dates: ISO 8601 with offset, ascending
     trigger: bool = False  # cron, delta: a run stands for a tick, not for the interval between two
-    window_s: float = 0.0  # of a trigger: how far the data interval reaches back from its tick
+    window_s: Interval = 0.0  # of a trigger: how far the data interval reaches back from its tick
     run_immediately: bool = False  # of a trigger without start_date: the first run is for the tick before the DAG was seen
     assets: Any = None  # a condition of core.assets, beside or instead of the times
 
@@ -57,10 +83,10 @@ class Schedule:
 class RunParamSpec:
     """A run parameter: its default and a JSON Schema for its value. ``required`` means that there is no default."""
 
-    default: Any = None
-    schema: dict[str, Any] = field(default_factory=dict)
+    default: Annotated[Any, JsonBytes(limits.MAX_DEFAULT_BYTES)] = None
+    schema: Annotated[dict[str, Any], JsonBytes(limits.MAX_SCHEMA_BYTES)] = field(default_factory=dict)
     required: bool = False
-    description: str = ""
+    description: Doc = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +119,9 @@ class GroupSpec:
     the groups inside it included, have an instance for each index; mapped groups do not nest.
     """
 
-    group_id: str
+    group_id: Name
     parent: int | None = None
-    tooltip: str = ""
+    tooltip: Doc = ""
     mapping: Mapping | None = None
 
 
@@ -103,10 +129,10 @@ class GroupSpec:
 class AssetSpec:
     """An asset that the DAG makes, reads or waits for."""
 
-    name: str
-    uri: str
-    group: str = "asset"
-    extra: dict[str, Any] = field(default_factory=dict)
+    name: AssetName
+    uri: Annotated[str, Chars(limits.MAX_URI_CHARS)]
+    group: Annotated[str, Chars(limits.MAX_URI_CHARS)] = "asset"
+    extra: Annotated[dict[str, Any], JsonBytes(limits.MAX_SCHEMA_BYTES)] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,52 +141,60 @@ class RetryRuleSpec:
     means its subclasses too unless the match is ``exact``. ``retries`` lowers what the task allows, it never raises it.
     """
 
-    exceptions: tuple[str, ...] = ()  # none: every failure
-    action: str = "retry"  # or fail, or default: as if there were no rules
-    delay: float | None = None  # in the place of the task's, without its growth
-    retries: int | None = None
-    reason: str = ""
+    exceptions: Annotated[tuple[Path, ...], Items(limits.MAX_NAMES)] = ()  # none: every failure
+    action: Annotated[str, OneOf(("retry", "fail", "default"))] = "retry"  # default: as if there were no rules
+    delay: RetryDelay | None = None  # in the place of the task's, without its growth
+    retries: Retries | None = None
+    reason: Annotated[str, Chars(limits.MAX_REASON)] = ""
     exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSpec:
-    task_id: str
-    operator: str  # what kind of task, for people: python, bash, empty, spark, ...
-    upstream: tuple[int, ...] = ()  # task indexes, ascending, no duplicates
+class TaskTerms:
+    """What an author's options say of a task and a scheduler goes by; :mod:`evenflow.sdk.options` says what they mean."""
+
     trigger_rule: TriggerRule = TriggerRule.ALL_SUCCESS
+    pool: Name = DEFAULT_POOL
+    pool_slots: Count = 1
+    priority_weight: Annotated[int, Between(limits.INT32_MIN, limits.INT32_MAX)] = 1
+    queue: Name = DEFAULT_QUEUE
+    executor: Name = DEFAULT_EXECUTOR
+    max_active_tis_per_dag: Count | None = None
+    max_active_tis_per_dagrun: Count | None = None
+    retries: Retries = 0
+    retry_delay: RetryDelay = 300.0
+    retry_exponential_backoff: Annotated[float, Between(0, limits.MAX_BACKOFF)] = 0.0  # factor per try; 0 is a constant delay
+    max_retry_delay: RetryDelay | None = None
+    retry_jitter: Annotated[float, Between(0, 1)] = 0.0
+    retry_rules: Annotated[tuple[RetryRuleSpec, ...], Items(limits.MAX_RETRY_RULES + 1)] = ()  # the first that matches decides
+    infrastructure_retries: Retries = limits.MAX_LOSSES
+    execution_timeout: Timeout | None = None
+    execution_timeout_counts_waiting: bool = True
+    depends_on_past: bool = False
+    wait_for_downstream: bool = False
+    while_deferred: dict[Annotated[str, OneOf(WAITING_HOLDS)], Annotated[str, OneOf(KEPT_WORDS)]] | None = None
+    display_name: DisplayName = ""
+    doc: Doc = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec(TaskTerms):
+    """Its ``priority_weight`` is the effective one: the weight rule is already applied."""
+
+    task_id: Id
+    operator: Path  # what kind of task, for people: python, bash, empty, spark, ...
+    upstream: tuple[int, ...] = ()  # task indexes, ascending, no duplicates
     group: int | None = None
     mapping: Mapping | None = None
-    pool: str = DEFAULT_POOL
-    pool_slots: int = 1
-    priority_weight: int = 1  # effective: the weight rule is already applied
-    queue: str = DEFAULT_QUEUE
-    executor: str = DEFAULT_EXECUTOR
-    max_active_tis_per_dag: int | None = None
-    max_active_tis_per_dagrun: int | None = None
-    retries: int = 0
-    retry_delay: float = 300.0
-    retry_exponential_backoff: float = 0.0  # factor per try; 0 is a constant delay
-    max_retry_delay: float | None = None
-    retry_jitter: float = 0.0  # a delay is longer by up to this share of it
-    retry_rules: tuple[RetryRuleSpec, ...] = ()  # the first that matches decides
-    infrastructure_retries: int = MAX_LOSSES  # how often infrastructure may lose it, in all, before that counts as its own failure
     setup: bool = False
     teardown: bool = False
     on_failure_fail_dagrun: bool = False  # of a teardown: its failure is one of the run
-    execution_timeout: float | None = None
-    depends_on_past: bool = False  # waits until its instances in the previous run have ended well
-    wait_for_downstream: bool = False  # and those directly downstream of it
     empty: bool = False  # no code to run: the scheduler finishes it at once
-    display_name: str = ""  # shown beside the id
-    doc: str = ""
-    outlets: tuple[str, ...] = ()  # assets of which its success is an event
-    outlet_aliases: tuple[str, ...] = ()  # it may add assets to these when it runs
-    inlets: tuple[str, ...] = ()  # assets and aliases whose events it reads
-    callbacks: tuple[str, ...] = ()  # names of core.callbacks, one for each function that is to be called
-    while_deferred: dict[str, str] | None = None  # hold or release, by WAITING_HOLDS, where the task says so
+    outlets: AssetNames = ()  # assets of which its success is an event
+    outlet_aliases: AssetNames = ()  # it may add assets to these when it runs
+    inlets: AssetNames = ()  # assets and aliases whose events it reads
+    callbacks: Callbacks = ()  # names of core.callbacks, one for each function that is to be called
     cleans_up: bool = False  # there is something to stop outside when it ends early: a worker is to run its on_kill
-    execution_timeout_counts_waiting: bool = True  # the time in which it is deferred too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,42 +203,42 @@ class DeadlineSpec:
     it has not.
     """
 
-    name: str
+    name: Annotated[str, Chars(limits.MAX_NAME_CHARS)]
     reference: str  # queued_at, logical_date, fixed_datetime, time_of_day (the first after the run is due)
-    interval: float = 0.0
+    interval: Annotated[float, Between(-limits.MAX_RUN_SECONDS, limits.MAX_RUN_SECONDS)] = 0.0
     at: str | None = None  # fixed_datetime: ISO 8601 with offset; time_of_day: HH:MM:SS
-    timezone: str = "UTC"  # of a time of day
-    callbacks: int = 0
+    timezone: Zone = "UTC"  # of a time of day
+    callbacks: Annotated[int, Between(0, limits.MAX_CALLBACKS)] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DagSpec:
-    dag_id: str
-    tasks: tuple[TaskSpec, ...]
-    groups: tuple[GroupSpec, ...] = ()
-    params: dict[str, RunParamSpec] = field(default_factory=dict)
+    dag_id: Id
+    tasks: Annotated[tuple[TaskSpec, ...], Items(limits.MAX_SPEC_TASKS)]
+    groups: Annotated[tuple[GroupSpec, ...], Items(limits.MAX_SPEC_GROUPS)] = ()
+    params: Annotated[dict[Name, RunParamSpec], Items(limits.MAX_PARAMS)] = field(default_factory=dict)
     schedule: Schedule = field(default_factory=Schedule)
-    start_date: str | None = None  # ISO 8601 with offset
-    end_date: str | None = None
-    default_timezone: str = "UTC"  # of what the file says without one; applied in all that is here
+    start_date: Instant | None = None
+    end_date: Instant | None = None
+    default_timezone: Zone = "UTC"  # of what the file says without one; applied in all that is here
     catchup: bool = False
-    max_active_runs: int | None = 16
-    max_active_tasks: int | None = 16  # of each run; null: no limit
-    max_map_length: int = MAX_MAP_LENGTH  # instances of a mapped task, or of each task of a mapped group
-    dagrun_timeout: float | None = None  # from the start of a run
-    max_consecutive_failed_dag_runs: int = 0  # so many failures in a row pause the DAG; 0: never
-    tags: tuple[str, ...] = ()
-    owner: str = ""
-    owner_links: dict[str, str] = field(default_factory=dict)  # where to find an owner: https:// or mailto:
-    display_name: str = ""  # shown beside the id
-    description: str = ""
-    doc: str = ""
-    is_paused_upon_creation: bool | None = None  # null: as the setting dags_are_paused_at_creation says
-    fail_fast: bool = False  # the first failure for good ends the run
-    reset_by: tuple[str, ...] = ()  # patterns of DAG ids, or bundle:pattern, whose tasks may clear runs that they did not make
-    assets: tuple[AssetSpec, ...] = ()
-    callbacks: tuple[str, ...] = ()  # as those of a task
-    deadlines: tuple[DeadlineSpec, ...] = ()
+    max_active_runs: Count | None = 16
+    max_active_tasks: Count | None = 16
+    max_map_length: Annotated[int, Between(1, limits.MAX_MAP_LENGTH)] = limits.MAX_MAP_LENGTH
+    dagrun_timeout: Timeout | None = None
+    max_consecutive_failed_dag_runs: Annotated[int, Between(0, limits.MAX_FAILED_RUNS)] = 0
+    tags: Names = ()
+    owner: Annotated[str, Chars(limits.MAX_NAME_CHARS)] = ""
+    owner_links: Annotated[dict[Name, Link], Items(limits.MAX_NAMES)] = field(default_factory=dict)
+    display_name: DisplayName = ""
+    description: Doc = ""
+    doc: Doc = ""
+    is_paused_upon_creation: bool | None = None
+    fail_fast: bool = False
+    reset_by: Names = ()
+    assets: Annotated[tuple[AssetSpec, ...], Items(limits.MAX_SPEC_ASSETS)] = ()
+    callbacks: Callbacks = ()
+    deadlines: Annotated[tuple[DeadlineSpec, ...], Items(limits.MAX_DEADLINES)] = ()
     format: int = FORMAT
 
     def to_json(self) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 
-from evenflow.core.callbacks import Callback
 from evenflow.core.limits import MAX_GROUP_DEPTH, MAX_MAP_DEPTH, MAX_MAP_LENGTH, MAX_MAP_PARTS
 from evenflow.core.mapping import COMBINATIONS, sources
-from evenflow.core.model import WAITING_HOLDS, DagSpec, MapInput, TaskSpec
+from evenflow.core.model import DagSpec, MapInput, TaskSpec
 from evenflow.errors import DagCycle, DagError
 
 KINDS = ("product", "each")
@@ -20,10 +19,11 @@ KINDS = ("product", "each")
 
 def check_shape(spec: DagSpec) -> None:
     """Raises :class:`DagError` for a spec whose parts do not fit together. Its sizes were checked before."""
+    if len({task.task_id for task in spec.tasks}) != len(spec.tasks):
+        raise DagError(f"DAG {spec.dag_id!r} has two tasks with one task_id.")
     mapped_around = _check_groups(spec)
     _check_upstreams(spec)
     _check_mappings(spec, mapped_around)
-    _check_words(spec)
     try:
         TopologicalSorter({index: task.upstream for index, task in enumerate(spec.tasks)}).prepare()
     except CycleError as error:
@@ -61,8 +61,6 @@ def _check_upstreams(spec: DagSpec) -> None:
 
 
 def _check_mappings(spec: DagSpec, mapped_around: list[int | None]) -> None:
-    if not 1 <= spec.max_map_length <= MAX_MAP_LENGTH:
-        raise DagError(f"DAG {spec.dag_id!r}: max_map_length must be 1 to {MAX_MAP_LENGTH:,}, not {spec.max_map_length:,}.")
     named = [(f"task {task.task_id!r}", task.mapping) for task in spec.tasks]
     named += [(f"group {group.group_id!r}", group.mapping) for group in spec.groups]
     _check_inputs(spec, ((what, mapping.inputs) for what, mapping in named if mapping is not None))
@@ -129,19 +127,3 @@ def _check_mapped_groups(spec: DagSpec, mapped_around: list[int | None]) -> None
         if not gates[around] <= set(task.upstream):
             name = spec.groups[around].group_id
             raise DagError(f"DAG {spec.dag_id!r}: task {task.task_id!r} does not wait for what its group {name!r} maps over.")
-
-
-def _check_words(spec: DagSpec) -> None:
-    """What is one of a few words."""
-    known = set(Callback)
-    called = {name for task in spec.tasks for name in task.callbacks} | set(spec.callbacks)
-    if unknown := called - known:
-        raise DagError(f"DAG {spec.dag_id!r}: there is no event {min(unknown)!r:.80} that calls back.")
-    for task in spec.tasks:
-        where = f"DAG {spec.dag_id!r}, task {task.task_id!r}"
-        for hold, keep in (task.while_deferred or {}).items():
-            if hold not in WAITING_HOLDS or keep not in ("hold", "release"):
-                raise DagError(f"{where}: while_deferred says {keep!r:.80} of {hold!r:.80}.")
-        for rule in task.retry_rules:
-            if rule.action not in ("retry", "fail", "default"):
-                raise DagError(f"{where}: a retry rule says {rule.action!r:.80}, not retry, fail or default.")

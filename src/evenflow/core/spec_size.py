@@ -1,49 +1,42 @@
-"""How much a spec may hold. Said when a DAG is made, where its author sees it, and asked again where a spec arrives."""
+"""Whether each value of a spec is within the bounds beside its field: said when a DAG is made, where its author sees it, and asked
+again where a spec arrives.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator
+import dataclasses
+import functools
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from evenflow.core import limits
 from evenflow.core.assets import leaves
+from evenflow.core.bounds import Bound, Bytes, Items, Size
 from evenflow.core.callbacks import OWN_DAGS
-from evenflow.core.json_values import flaw_of
-from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.errors import BadId, BadSchedule, BadSetting, DagError, DagTooLarge
+from evenflow.core.limits import MAX_ASSET_NAME, MAX_SPEC_ASSETS, MAX_SPEC_EDGES
+from evenflow.core.model import AssetSpec, DagSpec, DeadlineSpec, GroupSpec, Mapping, TaskSpec
+from evenflow.errors import BadId, BadSchedule, DagError, DagTooLarge
 
-LINKS = ("https://", "http://", "mailto:")  # what an owner's link may begin with: it is shown to be clicked
-
-
-class Size(NamedTuple):
-    what: str
-    size: int
-    most: int
+Check = Callable[[str, Any], None]  # of what messages begin with, and a value
 
 
 def check_size(spec: DagSpec) -> None:
-    """Raises :class:`DagError` for the first thing of a DAG that is more than Evenflow keeps."""
+    """Raises :class:`DagError` for the first thing of a DAG that is not within its bounds."""
     where = f"DAG {spec.dag_id!r:.300}"
     check_own(spec.dag_id)
-    _check(where, _of_dag(spec))
-    for task in spec.tasks:
-        _check(f"{where}, task {task.task_id!r:.300}", _of_task(task))
-    for group in spec.groups:
-        _check(f"{where}, group {group.group_id!r:.300}", _of_texts(limits.MAX_NAME_CHARS, group_id=group.group_id))
-        _check(f"{where}, group {group.group_id!r}", _of_texts(limits.MAX_DOC_CHARS, tooltip=group.tooltip))
-    for name, param in spec.params.items():
-        _check_json(f"{where}, parameter {name!r:.300}: its schema", param.schema, limits.MAX_SCHEMA_BYTES)
-        _check_json(f"{where}, parameter {name!r:.300}: its default", param.default, limits.MAX_DEFAULT_BYTES)
-        _check(f"{where}, parameter {name!r:.300}", _of_texts(limits.MAX_DOC_CHARS, description=param.description))
-    for asset in spec.assets:
-        _check(f"{where}, asset {asset.name!r:.300}", _of_texts(limits.MAX_URI_CHARS, uri=asset.uri, group=asset.group))
-        _check_json(f"{where}, asset {asset.name!r:.300}: its extra", asset.extra, limits.MAX_SCHEMA_BYTES)
-    for owner, link in spec.owner_links.items():
-        if not link.lower().startswith(LINKS) or not link.isprintable():
-            raise BadSetting(f"{where}: the link {link!r:.300} of owner {owner!r:.300} must begin with one of: {', '.join(LINKS)}.")
-    _check_schedule(where, spec)
+    _record(DagSpec)(where, spec)
+    edges = sum(len(task.upstream) for task in spec.tasks)
+    if edges > MAX_SPEC_EDGES:
+        raise DagTooLarge(f"{where} has {edges:,} edges between tasks (limit {MAX_SPEC_EDGES:,}).")
+    dates = [datetime.fromisoformat(text) for text in spec.schedule.dates]
+    if dates != sorted(dates):
+        raise BadSchedule(f"{where}: the dates of its schedule are not in ascending order.")
+    if spec.schedule.assets is not None:
+        named = [leaf.name for leaf in leaves(spec.schedule.assets)]
+        _check_bound(f"{where}, assets that it waits for", Items(MAX_SPEC_ASSETS), named)
+        for name in named:
+            _check_bound(f"{where}, an asset that it waits for", Bytes(MAX_ASSET_NAME), name)
 
 
 def check_own(dag_id: str) -> None:
@@ -52,99 +45,105 @@ def check_own(dag_id: str) -> None:
         raise BadId(f"The DAG id {dag_id!r:.300} begins with {OWN_DAGS!r}, as those of Evenflow's own DAGs do. Choose another one.")
 
 
-def _of_dag(spec: DagSpec) -> Iterator[Size]:
-    yield Size("tasks", len(spec.tasks), limits.MAX_SPEC_TASKS)
-    yield Size("edges between tasks", sum(len(task.upstream) for task in spec.tasks), limits.MAX_SPEC_EDGES)
-    yield Size("groups", len(spec.groups), limits.MAX_SPEC_GROUPS)
-    yield Size("parameters", len(spec.params), limits.MAX_PARAMS)
-    yield Size("assets", len(spec.assets), limits.MAX_SPEC_ASSETS)
-    yield Size("cron expressions", len(spec.schedule.also) + 1, limits.MAX_CRONS)
-    yield Size("dates in its schedule", len(spec.schedule.dates), limits.MAX_DATES)
-    yield from _of_names(spec.tags, "tags")
-    yield from _of_names(spec.reset_by, "patterns in reset_by")
-    yield from _of_names(spec.owner_links, "owner_links")
-    yield from _of_names(spec.params, "parameters")
-    yield from _of_texts(limits.MAX_NAME_CHARS, dag_id=spec.dag_id, dag_display_name=spec.display_name, owner=spec.owner)
-    yield from _of_texts(limits.MAX_NAME_CHARS, timezone=spec.schedule.timezone, default_timezone=spec.default_timezone)
-    yield from _of_texts(limits.MAX_NAME_CHARS, start_date=spec.start_date or "", end_date=spec.end_date or "")
-    yield from _of_texts(limits.MAX_DOC_CHARS, description=spec.description, doc_md=spec.doc)
-    for link in spec.owner_links.values():
-        yield from _of_texts(limits.MAX_LINK_CHARS, owner_links=link)
-    for text in (spec.schedule.cron or "", *spec.schedule.also):
-        yield from _of_texts(limits.MAX_CRON_CHARS, schedule=text)
+def bounds_of(kind: Any) -> tuple[Any, list[Bound]]:
+    """A type without its bounds, and these. That it may be None as well is left out."""
+    if get_origin(kind) in (UnionType, Union):
+        kind = next(part for part in get_args(kind) if part is not NoneType)
+    if get_origin(kind) is Annotated:
+        return get_args(kind)[0], [each for each in get_args(kind)[1:] if isinstance(each, Bound)]
+    return kind, []
 
 
-def _of_task(task: TaskSpec) -> Iterator[Size]:
-    yield from _of_texts(
-        limits.MAX_NAME_CHARS,
-        task_id=task.task_id,
-        display_name=task.display_name,
-        queue=task.queue,
-        pool=task.pool,
-        executor=task.executor,
-    )
-    yield from _of_texts(limits.MAX_URI_CHARS, operator=task.operator)
-    yield from _of_texts(limits.MAX_DOC_CHARS, doc_md=task.doc)
-    yield Size("outlets", len(task.outlets) + len(task.outlet_aliases), limits.MAX_NAMES)
-    yield Size("inlets", len(task.inlets), limits.MAX_NAMES)
-    yield Size("retry rules", len(task.retry_rules), limits.MAX_NAMES)
-    for rule in task.retry_rules:
-        yield Size("exceptions of a retry rule", len(rule.exceptions), limits.MAX_NAMES)
-        yield Size("characters in the reason of a retry rule", len(rule.reason), limits.MAX_REASON)
-        yield from _of_texts(limits.MAX_URI_CHARS, **{f"exception {n}": name for n, name in enumerate(rule.exceptions, 1)})
+@functools.cache
+def _record(kind: Any) -> Check:
+    """What is at its default is within its bounds."""
+    types = get_type_hints(kind, include_extras=True)
+    defaults = {
+        field.name: field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        for field in dataclasses.fields(kind)
+    }
+    checks = [(name, default, check) for name, default in defaults.items() if (check := _check_of(types[name])) is not None]
+
+    def check_record(where: str, record: Any) -> None:
+        for name, default, check in checks:
+            value = getattr(record, name)
+            if value != default:
+                check(f"{where}, {name}", value)
+
+    return check_record
 
 
-def _of_names(names: Collection[str], what: str) -> Iterator[Size]:
-    yield Size(what, len(names), limits.MAX_NAMES)
-    yield Size(f"characters in one of its {what}", max(map(len, names), default=0), limits.MAX_NAME_CHARS)
+def _check_of(kind: Any) -> Check | None:
+    """None where nothing is bounded. What is mapped over is walked by :mod:`evenflow.core.spec_shape`, for it has levels."""
+    plain, bounds = bounds_of(kind)
+    origin, parts = get_origin(plain), get_args(plain)
+    inner: Check | None = None
+    if origin is tuple:
+        inner = _each(parts[0])
+    elif origin is dict:
+        inner = _items(*parts)
+    elif isinstance(plain, type) and dataclasses.is_dataclass(plain) and plain is not Mapping:
+        inner = _record(plain)
+    if inner is None and not bounds:
+        return None
+
+    def check(where: str, value: Any) -> None:
+        if value is None:
+            return
+        for bound in bounds:
+            _check_bound(where, bound, value)
+        if inner is not None:
+            inner(where, value)
+
+    return check
 
 
-def _of_texts(most: int, **texts: str) -> Iterator[Size]:
-    for name, text in texts.items():
-        yield Size(f"characters in {name}", len(text), most)
+def _each(kind: Any) -> Check | None:
+    check = _check_of(kind)
+    if check is None:
+        return None
+
+    def check_each(where: str, values: Any) -> None:
+        around = where.rpartition(", ")[0]
+        for value in values:
+            called = _called(value)
+            check(f"{around}, {called}" if called else where, value)
+
+    return check_each
 
 
-def _check(where: str, sizes: Iterator[Size]) -> None:
-    for what, size, most in sizes:
-        if size > most:
-            raise DagTooLarge(f"{where} has {size:,} {what} (limit {most:,}).")
+def _items(key: Any, item: Any) -> Check | None:
+    check_key, check_item = _check_of(key), _check_of(item)
+    if check_key is None and check_item is None:
+        return None
+
+    def check_items(where: str, values: Any) -> None:
+        for name, value in values.items():
+            if check_key is not None:
+                check_key(where, name)
+            if check_item is not None:
+                check_item(f"{where} {name!r:.300}", value)
+
+    return check_items
 
 
-def _check_json(where: str, value: Any, most: int) -> None:
-    if (flaw := flaw_of(value)) is not None:
-        raise DagTooLarge(f"{where} {flaw}.")
-    if (size := len(json.dumps(value, default=str))) > most:
-        raise DagTooLarge(f"{where} has {size:,} bytes (limit {most:,}).")
+def _called(item: Any) -> str:
+    """How messages call one of several; by their place alone if it has no name."""
+    match item:
+        case TaskSpec():
+            return f"task {item.task_id!r:.300}"
+        case GroupSpec():
+            return f"group {item.group_id!r:.300}"
+        case AssetSpec():
+            return f"asset {item.name!r:.300}"
+        case DeadlineSpec():
+            return f"deadline {item.name!r:.300}"
+        case _:
+            return ""
 
 
-def _check_schedule(where: str, spec: DagSpec) -> None:
-    schedule = spec.schedule
-    for name, seconds in (("the time between two runs", schedule.every_s), ("the interval of a run", schedule.window_s)):
-        if seconds is not None and not 0 <= seconds <= limits.MAX_INTERVAL_S:
-            raise BadSchedule(f"{where}: {name} is {seconds:,} s, not from 0 to {limits.MAX_INTERVAL_S:,.0f}.")
-    moments = [("start_date", spec.start_date), ("end_date", spec.end_date), *(("its schedule", text) for text in schedule.dates)]
-    for name, text in moments:
-        if text is not None:
-            checked_moment(where, name, text)
-    if list(schedule.dates) != sorted(schedule.dates, key=datetime.fromisoformat):
-        raise BadSchedule(f"{where}: the dates of its schedule are not in ascending order.")
-    if schedule.assets is not None:
-        named = list(leaves(schedule.assets))
-        _check(where, iter([Size("assets that it waits for", len(named), limits.MAX_SPEC_ASSETS)]))
-        for leaf in named:
-            _check(where, _of_texts(limits.MAX_URI_CHARS, schedule=leaf.name))
-
-
-def checked_moment(where: str, name: str, text: str) -> datetime:
-    """The instant that ``text`` names, far enough from both ends of time that intervals beside it can be computed."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise DagError(f"{where}: {name} {text!r:.300} is no ISO 8601 time.") from None
-    if moment.tzinfo is None:
-        raise DagError(f"{where}: {name} {text!r} has no UTC offset.")
-    if not limits.FIRST_YEAR <= moment.year <= limits.LAST_YEAR:
-        raise DagError(
-            f"{where}: {name} {text!r} is not of the years {limits.FIRST_YEAR} to {limits.LAST_YEAR}. For no end, leave it out."
-        )
-    return moment
+def _check_bound(where: str, bound: Bound, value: Any) -> None:
+    flaw = bound.flaw(value)
+    if flaw is not None:
+        kind = DagTooLarge if isinstance(bound, Size) and bound.size_of(value) > bound.most else DagError
+        raise kind(f"{where}: {flaw}.")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from evenflow.core.callbacks import OF_DAGS
 from evenflow.core.likeness import meant_or
 from evenflow.core.limits import MAX_FAILED_RUNS, MAX_MAP_LENGTH, MAX_RUN_SECONDS
-from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, RunParamSpec, Schedule, TaskSpec
-from evenflow.core.spec_size import LINKS, check_size
+from evenflow.core.model import LINKS, AssetSpec, DagSpec, GroupSpec, RunParamSpec, Schedule, TaskSpec
+from evenflow.core.spec_size import check_size
 from evenflow.core.timetable import TICKING
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import effective_weights
