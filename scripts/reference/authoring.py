@@ -7,51 +7,15 @@ import dataclasses
 import enum
 import inspect
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import evenflow
-from evenflow.sdk import dag, options
-from scripts.reference.markdown import fields_of, prose, sentence, signature_of, split_arguments, table, trailing_comments
+from evenflow.core.model import DagSpec
+from evenflow.sdk import options
+from scripts.reference.markdown import fields_of, prose, signature_of, split_arguments, table
+from scripts.reference.spec import bounds_in_words
 
 WIDTH = 100  # of a signature on one line
-
-_DAG_OPTIONS = {
-    "end_date": "No run is scheduled after it.",
-    "catchup": "Whether runs that were due while nothing ran are created late.",
-    "tags": "For people.",
-    "max_active_runs": "How many runs may be running at once; `None`: any number.",
-    "max_active_tasks": "How many tasks of one run may run at once; `None`: any number.",
-    "description": "One line, for people.",
-    "doc_md": "Prose, for people.",
-    "owner": "Whom to ask.",
-    "is_paused_upon_creation": "Whether it begins paused; else `dags_are_paused_at_creation` says.",
-    "on_failure_callback": "The same of a run that has failed.",
-    "user_defined_filters": "Filters that templates may use.",
-}
-_TASK_OPTIONS = {
-    "retries": "How often a failed try is repeated.",
-    "retry_delay": "From the end of a failed try to the next one.",
-    "retry_exponential_backoff": "The factor from one delay to the next; `True` is 2, `False` a constant delay.",
-    "max_retry_delay": "The longest delay that back-off may reach.",
-    "infrastructure_retries": "How often, in all, its worker may be lost or be unable to start it without using up a try.",
-    "execution_timeout": "A try that runs longer is ended, and has failed.",
-    "pool": "The pool whose slots the task takes.",
-    "pool_slots": "How many slots of the pool it takes.",
-    "priority_weight": "Higher starts first where a limit holds tasks back.",
-    "weight_rule": "Whether the weights of downstream or of upstream tasks are added, or none (`absolute`).",
-    "queue": "Which workers may run it: those that serve this queue.",
-    "executor": "What runs it; so far there is `worker`.",
-    "trigger_rule": "Which ends of its upstream tasks let it start.",
-    "max_active_tis_per_dag": "How many instances may run at once in all runs of the DAG together.",
-    "max_active_tis_per_dagrun": "How many instances may run at once in one run: a limit for mapped tasks.",
-    "doc": "Prose, for people.",
-    "doc_md": "The same as `doc`.",
-    "params": "Values that it reads as `params` instead of the DAG's defaults, or beside them: a dict of values or `Param(...)`.",
-    "depends_on_past": "Waits until its own instances in the run before have ended well.",
-    "wait_for_downstream": "And those directly downstream of it.",
-    "on_failure_callback": "Called when it has failed for good.",
-    "on_retry_callback": "Called when a try failed and another one follows.",
-}
 
 
 def page() -> str:
@@ -60,31 +24,32 @@ def page() -> str:
         "Everything that a DAG file imports from `evenflow`. Options: [of DAGs](#dag-options), [of tasks](#task-options).",
     ]
     parts += [_describe(name, getattr(evenflow, name)) for name in evenflow.__all__]
-    parts += ["## DAG options", "`DAG(...)` and `@dag(...)` take these by keyword.", _options(dag, "DagOptions", _DAG_OPTIONS, {})]
-    defaults = {field.name: field.default for field in dataclasses.fields(options.TaskSettings)}
-    parts += [
-        "## Task options",
-        "`@task(...)`, every operator and `default_args` take these. Durations are a timedelta or seconds.",
-    ]
-    parts.append(_options(options, "TaskOptions", _TASK_OPTIONS, defaults))
+    parts += ["## DAG options", prose(options.DagOptions.__doc__ or ""), _options("DagOptions", DagSpec, options.Header)]
+    parts += ["## Task options", prose(options.TaskOptions.__doc__ or ""), _options("TaskOptions", options.TaskSettings)]
     return "\n\n".join(parts)
 
 
-def _options(module: ModuleType, name: str, meanings: dict[str, str], defaults: dict[str, Any]) -> str:
-    comments = trailing_comments(module, name)
+def _options(name: str, *filled: Any) -> str:
+    defaults = {each.name: each.default for record in filled for each in dataclasses.fields(record)}
+    kinds = {each: kind for record in filled for each, kind in get_type_hints(record, include_extras=True).items()}
+    table_of = getattr(options, name).__annotations__
     rows = []
-    for field in fields_of(module, name):
-        option = ast.unparse(field.target)
-        default = defaults.get(option)
-        meaning = meanings.get(option) or sentence(comments[option])
-        if not meaning:
-            raise ValueError(f"{name}.{option} needs a comment, or a line in {__name__}, that says what it means.")
-        rows.append((f"`{option}`", f"`{ast.unparse(field.annotation)}`", *([_default(default)] if defaults else []), meaning))
-    return table(("option", "type", *(["default"] if defaults else []), "meaning"), rows)
+    for field in fields_of(options, name):
+        option = get_args(table_of[ast.unparse(field.target)])[1]
+        match field.annotation:
+            case ast.Subscript(slice=ast.Tuple(elts=[given, *_])):
+                said = ast.unparse(given)
+            case other:
+                raise ValueError(f"{name}.{ast.unparse(field.target)} must be Annotated[...], not {ast.unparse(other)}.")
+        filled_field = option.field or ast.unparse(field.target)
+        within = option.wanted or ("" if option.read else bounds_in_words(kinds[filled_field]))
+        default = _default(defaults.get(filled_field))
+        rows.append((f"`{ast.unparse(field.target)}`", f"`{said}`", within, default, prose(option.meaning)))
+    return table(("option", "type", "bounds", "default", "meaning"), rows)
 
 
 def _default(value: Any) -> str:
-    return "none" if value in (None, "") else f"`{value}`"
+    return "none" if value in (None, "", ()) or value is dataclasses.MISSING else f"`{value}`"
 
 
 def _describe(name: str, value: Any) -> str:

@@ -15,7 +15,6 @@ APART = {  # pairs that are alike, and why they stay two
     ("TryResult", "Ending"),
     # what is typed, and what it means once it is checked
     ("BundleSource", "BundleSettings"),
-    ("TaskOptions", "TaskSettings"),
     ("ServiceSettings", "Settings"),
     # an answer of REST that clients of the release before read
     ("OutrunTry", "Holder"),

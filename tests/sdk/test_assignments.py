@@ -9,8 +9,7 @@ import pytest
 
 from evenflow import DAG, BaseOperator, BashOperator, Context, EmptyOperator, TaskGroup, TriggerRule, dag, task
 from evenflow.errors import BadArgument, BadSetting
-from evenflow.sdk.options import OWN_OPTIONS
-from evenflow.sdk.spec import DAG_OPTION_NAMES
+from evenflow.sdk.options import DAG_OPTION_NAMES, OWN_OPTIONS
 
 
 class Probe(BaseOperator):

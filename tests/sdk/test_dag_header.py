@@ -106,10 +106,10 @@ def test_without_a_named_zone_schedules_are_in_utc(start: datetime | None, timez
         ({"start_date": "2026-01-01"}, BadSetting, "DAG 'd': start_date must be a datetime"),
         ({"start_date": datetime(2026, 1, 2), "end_date": datetime(2026, 1, 1)}, BadSetting, "is before start_date"),
         ({"schedule": "@daily", "catchup": True}, BadSetting, "catchup=True needs a start_date"),
-        ({"max_active_runs": 0}, BadSetting, "max_active_runs must be an integer of at least 1, or None for no limit, not 0"),
+        ({"max_active_runs": 0}, BadSetting, "max_active_runs must be an integer of at least 1, or None, not 0."),
         ({"max_active_tasks": True}, BadSetting, "max_active_tasks must be an integer"),
-        ({"tags": "a"}, BadSetting, "tags must be a list of strings, not 'a' of type str"),
-        ({"tags": [1]}, BadSetting, "tags must be strings, not 1"),
+        ({"tags": "a"}, BadSetting, "tags must be a list of at most 1,000 items, each a string of 1 to 250 characters, not 'a'."),
+        ({"tags": [1]}, BadSetting, "each a string of 1 to 250 characters, not [1]."),
         ({"catchup": "yes"}, BadSetting, "catchup must be True or False"),
         (
             {"default_args": {"retrys": 1}},
@@ -222,7 +222,7 @@ def test_the_past_and_timeouts_are_data() -> None:
     spec = dag.to_spec()
     assert (spec.dagrun_timeout, spec.max_consecutive_failed_dag_runs) == (7200.0, 3)
     assert [(t.depends_on_past, t.wait_for_downstream) for t in spec.tasks] == [(True, True), (True, False)]
-    with pytest.raises(BadSetting, match="dagrun_timeout must be above 0"):
+    with pytest.raises(BadSetting, match="dagrun_timeout must be a timedelta or a number of seconds above 0"):
         DAG("d", dagrun_timeout=timedelta(0))
 
 

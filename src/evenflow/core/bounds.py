@@ -129,7 +129,7 @@ class Chars(Size):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment(Bound):
+class Iso8601(Bound):
     """ISO 8601 with a UTC offset, far enough from both ends of time that intervals beside it can be computed."""
 
     def flaw(self, value: Any) -> str | None:

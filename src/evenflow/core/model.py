@@ -5,7 +5,7 @@ The spec says when and under which limits tasks run, never what they do: the cod
 its key in the database. Fields left at their default are left out of the JSON, so a field can be added without changing the
 hash of DAGs that do not use it; one whose meaning changes raises ``FORMAT``.
 
-The bounds of a field stand beside its type. :mod:`evenflow.core.spec_size` asks them of a whole spec, and :mod:`evenflow.sdk.options`
+The bounds of a field stand beside its type. :mod:`evenflow.core.spec_size` asks them of a whole spec; :mod:`evenflow.sdk.options`
 reads by them what an author says.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, NewType
 
 from evenflow.core import limits
-from evenflow.core.bounds import Between, Bytes, Chars, Items, JsonBytes, Moment, OneOf
+from evenflow.core.bounds import Between, Bytes, Chars, Iso8601, Items, JsonBytes, OneOf
 from evenflow.core.callbacks import Callback
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import DagError
@@ -47,7 +47,7 @@ Path = Annotated[str, Chars(limits.MAX_URI_CHARS)]  # of a class, by module and 
 AssetName = Annotated[str, Bytes(limits.MAX_ASSET_NAME)]
 Link = Annotated[str, Chars(limits.MAX_LINK_CHARS, printable=True, begins=LINKS)]
 Cron = Annotated[str, Chars(limits.MAX_CRON_CHARS)]
-Instant = Annotated[str, Moment()]
+Instant = Annotated[str, Iso8601()]
 Interval = Annotated[float, Between(0, limits.MAX_INTERVAL_S)]
 Names = Annotated[tuple[Name, ...], Items(limits.MAX_NAMES)]
 AssetNames = Annotated[tuple[AssetName, ...], Items(limits.MAX_NAMES)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evenflow.core.callbacks import OF_DAGS, OF_TASKS, Callback
+from evenflow.core.callbacks import OF_TASKS, Callback
 from evenflow.core.limits import MAX_CALLBACKS
 
 if TYPE_CHECKING:
@@ -56,18 +56,15 @@ def declared_by_task(task: Task) -> tuple[str, ...]:
     return tuple(event for event in OF_TASKS if event is not Callback.EXECUTE for _ in getattr(settings, event))
 
 
-def declared_by_dag(options: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(event for event in OF_DAGS for _ in checked_functions(options.get(event)) or ())
-
-
 def functions_of(dag: DAG, task_id: str | None, event: str) -> tuple[Function, ...]:
     """In the order of their positions; ``task_id`` None: those of the DAG."""
     if task_id is not None:
         found: tuple[Function, ...] = getattr(dag.get_task(task_id).task_settings, event)
         return found
     if event == Callback.DEADLINE:
-        return tuple(function for alert in dag.deadlines for function in alert.functions)
-    return checked_functions(dag.options.get(event)) or ()
+        return tuple(function for alert in dag.header.deadlines for function in alert.functions)
+    of_runs: tuple[Function, ...] = getattr(dag.header, event)
+    return of_runs
 
 
 def call(function: Function, context: Context) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, Unpack, overload
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack, overload
 
 from evenflow.core.limits import MAX_TASKS
 from evenflow.errors import BadArgument, DagTooLarge, DuplicateId
 from evenflow.sdk import scope
 from evenflow.sdk.airflow_settings import DAG_OPTIONS, is_harmless
 from evenflow.sdk.assignments import is_own_affair, refuse, refuse_fixed
-from evenflow.sdk.deadlines import DeadlineAlert, checked_deadlines
 from evenflow.sdk.edges import Dependency
 from evenflow.sdk.graph import check_edge_count
-from evenflow.sdk.options import check_id
+from evenflow.sdk.options import DAG_OPTION_NAMES, DagOptions, Header, option_of_dag
 from evenflow.sdk.params import Param, ParamRef
-from evenflow.sdk.spec import DAG_OPTION_NAMES, Header, compile_spec, option_of_dag, spec_of_header
+from evenflow.sdk.readers import check_id
+from evenflow.sdk.spec import compile_spec, spec_of_header
 from evenflow.sdk.task import Task
 from evenflow.sdk.taskgroup import TaskGroup
 
@@ -29,48 +29,10 @@ if TYPE_CHECKING:
     from typing import Self
 
     from evenflow.core.model import DagSpec
-    from evenflow.sdk.assets import AssetCondition, AssetOrTimeSchedule
-    from evenflow.sdk.callbacks import Functions
     from evenflow.sdk.local.run import RunOutcome
     from evenflow.sdk.partials import Begun
-    from evenflow.sdk.timetables import Timetable
-
-    Schedule = str | timedelta | Timetable | AssetCondition | Sequence[AssetCondition] | AssetOrTimeSchedule
 
 P = ParamSpec("P")
-
-
-class DagOptions(TypedDict, total=False):
-    """What ``DAG(...)`` and ``@dag(...)`` take besides the id."""
-
-    schedule: Schedule | None  # a cron expression, "@daily", "@once", a timetable, assets, ...; None: runs when triggered
-    start_date: datetime | None  # its time zone is that of the schedule; without one it is the default one
-    end_date: datetime | None
-    catchup: bool
-    params: Mapping[str, Any]  # defaults, or Param(...)
-    default_args: Mapping[str, Any]  # settings for all tasks that do not set them
-    tags: Sequence[str]
-    max_active_runs: int | None
-    max_active_tasks: int | None  # of each run
-    max_map_length: int  # instances of a mapped task or group; 100,000 at most and by default
-    dagrun_timeout: timedelta | float | None  # from the start of a run; then it fails
-    max_consecutive_failed_dag_runs: int  # so many failed runs in a row pause the DAG; 0: never
-    description: str
-    doc_md: str
-    owner: str
-    owner_links: Mapping[str, str]  # where to find owners: {"ops": "mailto:ops@example.com"}
-    dag_display_name: str  # shown beside the id
-    is_paused_upon_creation: bool | None
-    on_success_callback: Functions  # of a run: called on a worker, with the context
-    on_failure_callback: Functions
-    deadline: DeadlineAlert | Sequence[DeadlineAlert]  # until when a run is to have ended
-    fail_fast: bool  # the first failure for good ends the run
-    reset_by: Sequence[str]  # patterns of DAG ids whose tasks may clear runs that they did not trigger
-    template_searchpath: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]  # folders of files that templates name
-    data_files: Sequence[str | os.PathLike[str]]  # files and folders beside the DAG file that its tasks read: they travel with it
-    user_defined_macros: Mapping[str, Any]  # names that templates may use
-    user_defined_filters: Mapping[str, Callable[..., Any]]
-    render_template_as_native_obj: bool  # what a template renders to is read as a Python literal where it is one
 
 
 class DAG:
@@ -81,12 +43,6 @@ class DAG:
     options: dict[str, Any]
     header: Header
     default_args: dict[str, Any]
-    template_searchpath: list[str]
-    data_files: list[str]
-    user_defined_macros: dict[str, Any]
-    user_defined_filters: dict[str, Callable[..., Any]]
-    render_template_as_native_obj: bool
-    deadlines: tuple[DeadlineAlert, ...]
 
     def __init__(self, dag_id: str, **options: Unpack[DagOptions]) -> None:
         self.dag_id = check_id("DAG", dag_id)
@@ -103,24 +59,13 @@ class DAG:
     def _take(self, options: Mapping[str, Any]) -> None:
         """Raises :class:`DagError` and leaves everything as it was when they make no sense."""
         header = spec_of_header(self.dag_id, options)
-        searched = options.get("template_searchpath") or ()
-        self.__dict__.update(
-            options=dict(options),
-            header=header,
-            default_args=header.default_args,
-            template_searchpath=[os.fspath(p) for p in ([searched] if isinstance(searched, (str, os.PathLike)) else searched)],
-            data_files=[os.fspath(path) for path in options.get("data_files") or ()],
-            user_defined_macros=dict(options.get("user_defined_macros") or {}),
-            user_defined_filters=dict(options.get("user_defined_filters") or {}),
-            render_template_as_native_obj=bool(options.get("render_template_as_native_obj")),
-            deadlines=checked_deadlines(options.get("deadline") or (), f"DAG {self.dag_id!r}"),
-        )
+        self.__dict__.update(options=dict(options), header=header, default_args=header.default_args)
 
     if not TYPE_CHECKING:  # or a type checker would take any attribute for one of ours
 
         def __getattr__(self, name: str) -> Any:
             if name in DAG_OPTION_NAMES and "header" in self.__dict__:
-                return option_of_dag(self.header.spec, self.options, name)
+                return option_of_dag(self.header, self.options, name)
             raise AttributeError(f"DAG {self.__dict__.get('dag_id')!r} has no attribute {name!r}", name=name, obj=self)
 
         def __setattr__(self, name: str, value: Any) -> None:
@@ -156,8 +101,8 @@ class DAG:
     def template_folders(self) -> list[str]:
         """Where files of templates are looked for: ``template_searchpath``, then the folder of the DAG file."""
         if self.folder is None:
-            return list(self.template_searchpath)
-        return [os.fspath(self.folder / each) for each in (*self.template_searchpath, "")]
+            return list(self.header.template_searchpath)
+        return [os.fspath(self.folder / each) for each in (*self.header.template_searchpath, "")]
 
     @property
     def task_ids(self) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Any, ClassVar
@@ -107,12 +106,7 @@ class DeadlineAlert:
         return f"{self.interval} after {where}" if self.interval else f"by {where}"
 
 
-def checked_deadlines(value: Any, where: str) -> tuple[DeadlineAlert, ...]:
-    """From one alert or a list. Raises :class:`BadSetting`."""
-    given = tuple(value) if isinstance(value, Sequence) else (value,)
-    wrong = [alert for alert in given if not isinstance(alert, DeadlineAlert)]
-    if wrong or len(given) > MAX_DEADLINES:
-        raise BadSetting(
-            f"{where}: deadline must be a DeadlineAlert, or a list of at most {MAX_DEADLINES}, not {(wrong or [len(given)])[0]!r}."
-        )
-    return given
+def checked_deadlines(value: Any) -> tuple[DeadlineAlert, ...] | None:
+    """``deadline=`` as a tuple; None when it is neither an alert nor a list of some."""
+    given = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    return given if len(given) <= MAX_DEADLINES and all(isinstance(alert, DeadlineAlert) for alert in given) else None

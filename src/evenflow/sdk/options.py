@@ -1,99 +1,138 @@
-"""The settings that every task takes, whatever it does: their names and types for authors, their values checked."""
+"""The options that tasks and DAGs take: each with its type for authors, what it means, which field it fills, and how its value is
+read where the type and the bounds of that field do not say it. Checks and the reference page come from here.
+"""
 
-from __future__ import annotations
-
-import math
-import re
+import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any, TypedDict
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
-from evenflow.core.callbacks import OF_TASKS
-from evenflow.core.likeness import did_you_mean, meant_or
-from evenflow.core.limits import INT32_MAX, INT32_MIN, MAX_LOSSES, MAX_NAME_CHARS, MAX_RETRIES, MAX_RETRY_DELAY_S
-from evenflow.core.model import DEFAULT_EXECUTOR, DEFAULT_POOL, DEFAULT_QUEUE, WAITING_HOLDS, RetryRuleSpec
-from evenflow.core.spec_size import check_own
+from evenflow.core.likeness import meant_or
+from evenflow.core.limits import MAX_DEADLINES
+from evenflow.core.model import DagSpec, RunParamSpec, TaskTerms
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import WeightRule
-from evenflow.errors import BadId, BadSetting
+from evenflow.errors import BadSetting
 from evenflow.sdk import callbacks
-from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless, sends_no_mail
-from evenflow.sdk.assets import Asset, AssetAlias, checked_assets
-from evenflow.sdk.params import params_to_spec
+from evenflow.sdk.airflow_settings import DAG_OPTIONS, TASK_SETTINGS, is_harmless, sends_no_mail
+from evenflow.sdk.assets import Asset, AssetAlias, AssetCondition, AssetOrTimeSchedule, checked_assets
+from evenflow.sdk.deadlines import DeadlineAlert, checked_deadlines
+from evenflow.sdk.readers import (
+    Reader,
+    Unfit,
+    backoff,
+    found_by,
+    held_or_released,
+    instance_of,
+    listed_paths,
+    paths,
+    policy,
+    reader_of,
+    values_of_params,
+)
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy
 from evenflow.sdk.signature import keywords_of
+from evenflow.sdk.timetables import Timetable
+
+Schedule = str | timedelta | Timetable | AssetCondition | Sequence[AssetCondition] | AssetOrTimeSchedule
+Paths = Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What an option is beside its name and its type for authors."""
+
+    meaning: str
+    field: str = ""  # of the settings that it fills; its own name if empty
+    read: Reader | None = None  # else as type and bounds of the field say
+    wanted: str = ""  # what the value must be, in better words than theirs
+
+
+_DOC = "Prose, for people."
+_LINKS = "a dict from owners to links, which begin with https://, http:// or mailto:"
+_PATTERNS = "a list of patterns of DAG ids, or of bundle:pattern"
+SCHEDULE = "a cron expression, a preset such as '@daily', a timedelta, a timetable, assets, or None"
+_read_functions = found_by(callbacks.checked_functions, callbacks.WANTED)
+_read_assets = found_by(checked_assets, "a list of Asset(...) or AssetAlias(...)")
 
 
 class TaskOptions(TypedDict, total=False):
     """What ``@task(...)``, every operator and ``default_args`` take. Durations are a timedelta or seconds."""
 
-    retries: int
-    retry_delay: timedelta | float
-    retry_exponential_backoff: bool | float  # the factor from one delay to the next; True is 2
-    max_retry_delay: timedelta | float | None
-    retry_jitter: float  # the share of a delay by which it may become longer, by chance
-    retry_policy: ExceptionRetryPolicy | None  # which failures are worth another try
-    infrastructure_retries: int  # how often its worker may be lost, or be unable to start it, without using up a try
-    execution_timeout: timedelta | float | None
-    execution_timeout_counts_waiting: bool  # whether it counts the time in which the task is deferred, too
-    while_deferred: Mapping[str, str]  # "hold" or "release" for "pool", "task_limits", "run" and "executor", instead of the default
-    depends_on_past: bool
-    wait_for_downstream: bool
-    pool: str
-    pool_slots: int
-    priority_weight: int
-    weight_rule: WeightRule | str
-    queue: str
-    executor: str
-    trigger_rule: TriggerRule | str
-    max_active_tis_per_dag: int | None
-    max_active_tis_per_dagrun: int | None
-    task_display_name: str  # shown beside the id
-    doc: str
-    doc_md: str
-    do_xcom_push: bool  # whether its result is kept, for other tasks
-    multiple_outputs: bool | None  # its result is a dict, whose items others may pull by key
-    params: Mapping[str, Any]  # of this task alone, instead of the DAG's defaults or beside them: values, or Param(...)
-    outlets: Sequence[Asset | AssetAlias]  # its success is an event of each
-    inlets: Sequence[Asset | AssetAlias]  # whose events it may read
-    on_execute_callback: callbacks.Functions  # in the process of the try, before it
-    on_success_callback: callbacks.Functions  # these are called on a worker, with the context
-    on_failure_callback: callbacks.Functions
-    on_retry_callback: callbacks.Functions
-    on_skipped_callback: callbacks.Functions  # when the task itself says that it is skipped
-    on_kill_callback: callbacks.Functions  # stops what a try has started outside, when it is ended early
+    retries: Annotated[int, Option("How often a failed try is repeated.")]
+    retry_delay: Annotated[timedelta | float, Option("From the end of a failed try to the next one.")]
+    retry_exponential_backoff: Annotated[
+        bool | float, Option("The factor from one delay to the next; `True` is 2, `False` a constant delay.", read=backoff)
+    ]
+    max_retry_delay: Annotated[timedelta | float | None, Option("The longest delay that back-off may reach.")]
+    retry_jitter: Annotated[float, Option("The share of a delay by which it may become longer, by chance.")]
+    retry_policy: Annotated[
+        ExceptionRetryPolicy | None, Option("Which failures are worth another try.", "retry_rules", read=policy)
+    ]
+    infrastructure_retries: Annotated[
+        int, Option("How often, in all, its worker may be lost or be unable to start it without using up a try.")
+    ]
+    execution_timeout: Annotated[timedelta | float | None, Option("A try that runs longer is ended, and has failed.")]
+    execution_timeout_counts_waiting: Annotated[bool, Option("Whether it counts the time in which the task is deferred, too.")]
+    while_deferred: Annotated[
+        Mapping[str, str],
+        Option(
+            '"hold" or "release" for "pool", "task_limits", "run" and "executor", instead of the default.', read=held_or_released
+        ),
+    ]
+    depends_on_past: Annotated[bool, Option("Waits until its own instances in the run before have ended well.")]
+    wait_for_downstream: Annotated[bool, Option("And those directly downstream of it.")]
+    pool: Annotated[str, Option("The pool whose slots the task takes.")]
+    pool_slots: Annotated[int, Option("How many slots of the pool it takes.")]
+    priority_weight: Annotated[int, Option("Higher starts first where a limit holds tasks back.")]
+    weight_rule: Annotated[
+        WeightRule | str, Option("Whether the weights of downstream or of upstream tasks are added, or none (`absolute`).")
+    ]
+    queue: Annotated[str, Option("Which workers may run it: those that serve this queue.")]
+    executor: Annotated[str, Option("What runs it; so far there is `worker`.")]
+    trigger_rule: Annotated[TriggerRule | str, Option("Which ends of its upstream tasks let it start.")]
+    max_active_tis_per_dag: Annotated[int | None, Option("How many instances may run at once in all runs of the DAG together.")]
+    max_active_tis_per_dagrun: Annotated[
+        int | None, Option("How many instances may run at once in one run: a limit for mapped tasks.")
+    ]
+    task_display_name: Annotated[str, Option("Shown beside the id.", "display_name")]
+    doc: Annotated[str | None, Option(_DOC)]
+    doc_md: Annotated[str | None, Option("The same as `doc`.", "doc")]
+    do_xcom_push: Annotated[bool, Option("Whether its result is kept, for other tasks.")]
+    multiple_outputs: Annotated[bool | None, Option("Its result is a dict, whose items others may pull by key.")]
+    params: Annotated[
+        Mapping[str, Any],
+        Option(
+            "Values that it reads as `params` instead of the DAG's defaults, or beside them: a dict of values or `Param(...)`.",
+            read=values_of_params,
+        ),
+    ]
+    outlets: Annotated[Sequence[Asset | AssetAlias], Option("Its success is an event of each.", read=_read_assets)]
+    inlets: Annotated[Sequence[Asset | AssetAlias], Option("Whose events it may read.", read=_read_assets)]
+    on_execute_callback: Annotated[callbacks.Functions, Option("In the process of the try, before it.", read=_read_functions)]
+    on_success_callback: Annotated[
+        callbacks.Functions, Option("These are called on a worker, with the context.", read=_read_functions)
+    ]
+    on_failure_callback: Annotated[callbacks.Functions, Option("Called when it has failed for good.", read=_read_functions)]
+    on_retry_callback: Annotated[
+        callbacks.Functions, Option("Called when a try failed and another one follows.", read=_read_functions)
+    ]
+    on_skipped_callback: Annotated[
+        callbacks.Functions, Option("When the task itself says that it is skipped.", read=_read_functions)
+    ]
+    on_kill_callback: Annotated[
+        callbacks.Functions, Option("Stops what a try has started outside, when it is ended early.", read=_read_functions)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSettings:
-    """Checked :class:`TaskOptions`. The fields are those of ``TaskSpec``, but for what is only for the process of a try, and for
-    the weight, whose rule is not applied yet.
-    """
+class TaskSettings(TaskTerms):
+    """Checked :class:`TaskOptions`: beside what a scheduler goes by what only the process of a try knows, and the weight's rule."""
 
-    retries: int = 0
-    retry_delay: float = 300.0
-    retry_exponential_backoff: float = 0.0
-    max_retry_delay: float | None = None
-    retry_jitter: float = 0.0
-    retry_rules: tuple[RetryRuleSpec, ...] = ()
-    infrastructure_retries: int = MAX_LOSSES
-    execution_timeout: float | None = None
-    execution_timeout_counts_waiting: bool = True
-    while_deferred: dict[str, str] | None = None
-    depends_on_past: bool = False
-    wait_for_downstream: bool = False
-    pool: str = DEFAULT_POOL
-    pool_slots: int = 1
-    priority_weight: int = 1
     weight_rule: WeightRule = WeightRule.DOWNSTREAM
-    queue: str = DEFAULT_QUEUE
-    executor: str = DEFAULT_EXECUTOR
-    trigger_rule: TriggerRule = TriggerRule.ALL_SUCCESS
-    max_active_tis_per_dag: int | None = None
-    max_active_tis_per_dagrun: int | None = None
-    display_name: str = ""
-    doc: str = ""
     do_xcom_push: bool = True
     multiple_outputs: bool | None = None
     params: dict[str, Any] | None = None
@@ -107,10 +146,113 @@ class TaskSettings:
     on_kill_callback: tuple[callbacks.Function, ...] = ()
 
 
-DISPLAY_NAME = f"a string of 1 to {MAX_NAME_CHARS} printable characters"
+class DagOptions(TypedDict, total=False):
+    """What ``DAG(...)`` and ``@dag(...)`` take besides the id. Durations are a timedelta or seconds."""
+
+    schedule: Annotated[
+        Schedule | None,
+        Option(
+            'A cron expression, "@daily", "@once", a timetable, assets, ...; None: runs when triggered.', read=lambda value: value
+        ),
+    ]
+    start_date: Annotated[
+        datetime | None,
+        Option(
+            "Its time zone is that of the schedule; without one it is the default one.",
+            read=instance_of(datetime, "a datetime, e.g. datetime(2026, 1, 1, tzinfo=ZoneInfo('Europe/Berlin'))"),
+        ),
+    ]
+    end_date: Annotated[datetime | None, Option("No run is scheduled after it.", read=instance_of(datetime, "a datetime"))]
+    catchup: Annotated[bool, Option("Whether runs that were due while nothing ran are created late.")]
+    params: Annotated[
+        Mapping[str, Any], Option("Defaults, or Param(...).", read=instance_of(Mapping, "a dict of defaults or Param(...)"))
+    ]
+    default_args: Annotated[
+        Mapping[str, Any],
+        Option(
+            "Settings for all tasks that do not set them.",
+            read=instance_of(Mapping, f"a dict of task settings ({', '.join(sorted(TaskOptions.__annotations__))})"),
+        ),
+    ]
+    tags: Annotated[Sequence[str], Option("For people.")]
+    max_active_runs: Annotated[int | None, Option("How many runs may be running at once; `None`: any number.")]
+    max_active_tasks: Annotated[int | None, Option("How many tasks of one run may run at once; `None`: any number.")]
+    max_map_length: Annotated[int, Option("How many instances a mapped task, or each task of a mapped group, may have.")]
+    dagrun_timeout: Annotated[timedelta | float | None, Option("From the start of a run; then it fails.")]
+    max_consecutive_failed_dag_runs: Annotated[int, Option("So many failed runs in a row pause the DAG; 0: never.")]
+    description: Annotated[str, Option("One line, for people.")]
+    doc_md: Annotated[str, Option(_DOC, "doc")]
+    owner: Annotated[str, Option("Whom to ask.")]
+    owner_links: Annotated[Mapping[str, str], Option('Where to find owners: {"ops": "mailto:ops@example.com"}.', wanted=_LINKS)]
+    dag_display_name: Annotated[str, Option("Shown beside the id.", "display_name")]
+    is_paused_upon_creation: Annotated[
+        bool | None, Option("Whether it begins paused; else the setting `dags_are_paused_at_creation` says.")
+    ]
+    on_success_callback: Annotated[
+        callbacks.Functions, Option("Of a run: called on a worker, with the context.", read=_read_functions)
+    ]
+    on_failure_callback: Annotated[callbacks.Functions, Option("The same of a run that has failed.", read=_read_functions)]
+    deadline: Annotated[
+        DeadlineAlert | Sequence[DeadlineAlert],
+        Option(
+            "Until when a run is to have ended.",
+            "deadlines",
+            read=found_by(checked_deadlines, f"a DeadlineAlert, or a list of at most {MAX_DEADLINES}"),
+        ),
+    ]
+    fail_fast: Annotated[bool, Option("The first failure for good ends the run.")]
+    reset_by: Annotated[
+        Sequence[str],
+        Option("Patterns of DAG ids, or bundle:pattern, whose tasks may clear runs that they did not trigger.", wanted=_PATTERNS),
+    ]
+    template_searchpath: Annotated[
+        str | os.PathLike[str] | Paths,
+        Option("Folders of files that templates name.", read=found_by(paths, "a folder, or a list of folders")),
+    ]
+    data_files: Annotated[
+        Paths,
+        Option(
+            "Files and folders beside the DAG file that its tasks read: they travel with it.",
+            read=found_by(listed_paths, "a list of files and folders beside the DAG file"),
+        ),
+    ]
+    user_defined_macros: Annotated[
+        Mapping[str, Any],
+        Option("Names that templates may use.", read=instance_of(Mapping, "a dict of names that templates may use")),
+    ]
+    user_defined_filters: Annotated[
+        Mapping[str, Callable[..., Any]],
+        Option("Filters that templates may use.", read=instance_of(Mapping, "a dict of filters that templates may use")),
+    ]
+    render_template_as_native_obj: Annotated[
+        bool, Option("What a template renders to is read as a Python literal where it is one.")
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """Checked :class:`DagOptions`: what is known of a DAG before it has tasks."""
+
+    spec: DagSpec  # without tasks and groups
+    default_args: dict[str, Any]
+    on_success_callback: tuple[callbacks.Function, ...] = ()
+    on_failure_callback: tuple[callbacks.Function, ...] = ()
+    deadlines: tuple[DeadlineAlert, ...] = ()
+    template_searchpath: tuple[str, ...] = ()
+    data_files: tuple[str, ...] = ()
+    user_defined_macros: Mapping[str, Any] = field(default_factory=dict)
+    user_defined_filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    render_template_as_native_obj: bool = False
+
+    @property
+    def params(self) -> dict[str, RunParamSpec]:
+        return self.spec.params
+
 
 OWN_OPTIONS = frozenset(TaskOptions.__annotations__)
 OPTION_NAMES = OWN_OPTIONS | TASK_SETTINGS.keys()
+DAG_OPTION_NAMES = frozenset(DagOptions.__annotations__)
+_AS_GIVEN = ("schedule", "start_date", "end_date", "default_args")
 
 
 def check_options(options: Mapping[str, Any], where: str, kind: type | None = None) -> TaskSettings:
@@ -119,232 +261,96 @@ def check_options(options: Mapping[str, Any], where: str, kind: type | None = No
     """
     values: dict[str, Any] = {}
     for name, value in options.items():
-        if name in _CHECKS:
-            values[_FIELDS.get(name, name)] = _checked(name, value, where)
+        if name in OWN_OPTIONS:
+            values[field_of_task(name)] = _checked(_of_tasks(), name, value, where)
         elif name == "email" and sends_no_mail(options):
             continue
         elif not is_harmless(TASK_SETTINGS, name, value, where):
-            raise BadSetting(f"{where}: there is no setting {name!r}. {_suggestion(name, kind)}")
+            own = keywords_of(kind) if kind is not None else []
+            hint = meant_or(name, [*TaskOptions.__annotations__, *own], f"There are: {', '.join(TaskOptions.__annotations__)}.")
+            raise BadSetting(f"{where}: there is no setting {name!r}. {hint}")
     return TaskSettings(**values)
 
 
 def changed(settings: TaskSettings, name: str, value: Any, where: str) -> TaskSettings:
     """With one option given another value. Raises :class:`BadSetting` as :func:`check_options` does."""
-    return replace(settings, **{_FIELDS.get(name, name): _checked(name, value, where)})
+    return replace(settings, **{field_of_task(name): _checked(_of_tasks(), name, value, where)})
 
 
 def option_of(settings: TaskSettings, name: str) -> Any:
     """What an option is, by its name for authors."""
-    return getattr(settings, _FIELDS.get(name, name))
+    return getattr(settings, field_of_task(name))
 
 
-def _checked(name: str, value: Any, where: str) -> Any:
-    try:
-        return _CHECKS[name](value)
-    except _Refused as refused:
-        near = did_you_mean(value, map(str, _NAMES[name])) if name in _NAMES and isinstance(value, str) else ""
-        raise BadSetting(f"{where}: {name} must be {refused}, not {value!r}.{near}") from None
+def check_dag_options(options: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Values that say something, by the fields of :class:`Header` and ``DagSpec`` that they fill. Raises :class:`BadSetting`.
+
+    Dates may be among ``default_args``, where files of Airflow have them.
+    """
+    for_all = options.get("default_args")
+    dates = {name: for_all.get(name) for name in ("start_date", "end_date")} if isinstance(for_all, Mapping) else {}
+    values: dict[str, Any] = {}
+    for name, value in {**dates, **options}.items():
+        if name not in DAG_OPTION_NAMES:
+            if is_harmless(DAG_OPTIONS, name, value, where):
+                continue
+            hint = meant_or(name, DagOptions.__annotations__, f"There are: {', '.join(DagOptions.__annotations__)}.")
+            raise BadSetting(f"{where}: there is no option {name!r}. {hint}")
+        if value is not None or name in ("max_active_runs", "max_active_tasks"):
+            values[_of_dags()[name][0]] = _checked(_of_dags(), name, value, where)
+    return values
 
 
-def is_display_name(text: str) -> bool:
-    return bool(text.strip()) and text.isprintable() and len(text) <= MAX_NAME_CHARS
+def option_of_dag(header: Header, options: Mapping[str, Any], name: str) -> Any:
+    """What an option is, by its name for authors: nothing that could be changed in place, for that would not count."""
+    if name in _AS_GIVEN:
+        return options.get(name)
+    if name == "params":
+        return MappingProxyType({each: param.default for each, param in header.params.items()})
+    filled = _of_dags()[name][0]
+    return getattr(header if hasattr(header, filled) else header.spec, filled)
 
 
-def check_id(kind: str, value: Any, where: str = "") -> str:
-    """Raises :class:`BadId` unless ``value`` has the form that Airflow asks of a ``kind`` of id (DAG, task or group)."""
-    pattern, allowed = _GROUP_ID if kind == "group" else _KEY
-    shown = f"{where}: the" if where else "The"
-    if not isinstance(value, str):
-        raise BadId(f"{shown} {kind} id must be a string, not {value!r}.")
-    if len(value) > MAX_NAME_CHARS:
-        raise BadId(f"{shown} {kind} id {value[:40]!r}... has {len(value)} characters; at most {MAX_NAME_CHARS} are allowed.")
-    if not pattern.fullmatch(value):
-        raise BadId(f"{shown} {kind} id {value!r} may have {allowed} only, at least one. Try {_repaired(value, kind)!r}.")
-    if kind == "DAG":
-        check_own(value)
-    return value
+def field_of_task(name: str) -> str:
+    """Of :class:`TaskSettings`, that an option fills."""
+    return _of_tasks()[name][0]
 
 
-_KEY = re.compile(r"[\w.-]+"), "letters, digits, '_', '-' and '.'"
-_GROUP_ID = re.compile(r"[\w-]+"), "letters, digits, '_' and '-'"
+@functools.cache
+def _of_tasks() -> dict[str, tuple[str, Reader]]:
+    """Of each option the field that it fills, and how its value is read."""
+    return _table(TaskOptions, TaskSettings)
 
 
-def _repaired(value: str, kind: str) -> str:
-    return re.sub(r"[^\w-]" if kind == "group" else r"[^\w.-]", "_", value) or f"my_{kind.lower()}"
+@functools.cache
+def _of_dags() -> dict[str, tuple[str, Reader]]:
+    return _table(DagOptions, DagSpec, Header)
 
 
-def _suggestion(name: str, kind: type | None) -> str:
-    own = keywords_of(kind) if kind is not None else []
-    return meant_or(name, [*_CHECKS, *own], f"There are: {', '.join(_CHECKS)}.")
+def _table(options: Any, *records: Any) -> dict[str, tuple[str, Reader]]:
+    kinds = {name: kind for record in records for name, kind in get_type_hints(record, include_extras=True).items()}
+    defaults = {each.name: each.default for record in records for each in fields(record)}
+    found: dict[str, tuple[str, Reader]] = {}
+    for name, annotation in options.__annotations__.items():
+        given, option = get_args(annotation)
+        filled = option.field or name
+        read = option.read or reader_of(kinds[filled], given, defaults[filled])
+        found[name] = filled, _in_words(read, option.wanted) if option.wanted else read
+    return found
 
 
-class _Refused(Exception):
-    """Says what the value must be."""
-
-
-def _integer(low: int, high: int = INT32_MAX) -> Callable[[Any], int]:
-    wanted = f"an integer from {low} to {high}" if high != INT32_MAX else f"an integer of at least {low}"
-
-    def check(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise _Refused(wanted)
-        return value
-
-    return check
-
-
-def _seconds(low: float, high: float = math.inf) -> Callable[[Any], float]:
-    bounds = f"from {low:g} to {high:g}" if high < math.inf else "above 0" if low else "of at least 0"
-
-    def check(value: Any) -> float:
-        seconds = value.total_seconds() if isinstance(value, timedelta) else value
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not low <= seconds <= high or seconds == math.inf:
-            raise _Refused(f"a timedelta or a number of seconds {bounds}")
-        return float(seconds)
-
-    return check
-
-
-def _optional(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else check(value)
-
-
-def _choice(choices: type[WeightRule] | type[TriggerRule]) -> Callable[[Any], Any]:
+def _in_words(read: Reader, wanted: str) -> Reader:
     def check(value: Any) -> Any:
         try:
-            return choices(value)
-        except ValueError:
-            raise _Refused(f"one of {', '.join(choices)}") from None
+            return read(value)
+        except Unfit:
+            raise Unfit(wanted) from None
 
     return check
 
 
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME_CHARS:
-        raise _Refused(f"a string of 1 to {MAX_NAME_CHARS} characters")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _Refused("a string")
-    return value
-
-
-def _display_name(value: Any) -> str:
-    if not isinstance(value, str) or not is_display_name(value):
-        raise _Refused(DISPLAY_NAME)
-    return value
-
-
-def _assets(value: Any) -> tuple[Asset | AssetAlias, ...]:
-    found = checked_assets(value)
-    if found is None:
-        raise _Refused("a list of Asset(...) or AssetAlias(...)")
-    return found
-
-
-def _functions(value: Any) -> tuple[callbacks.Function, ...]:
-    found = callbacks.checked_functions(value)
-    if found is None:
-        raise _Refused(callbacks.WANTED)
-    return found
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _Refused("True or False")
-    return value
-
-
-def _backoff(value: Any) -> float:
-    if isinstance(value, bool):
-        return 2.0 if value else 0.0
-    if not isinstance(value, (int, float)) or not (value == 0 or 1 <= value <= _MAX_BACKOFF):
-        raise _Refused(f"True, False or a factor from 1 to {_MAX_BACKOFF:g}")
-    return float(value)
-
-
-def _share(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise _Refused("a number from 0 to 1")
-    return float(value)
-
-
-def _policy(value: Any) -> tuple[RetryRuleSpec, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, ExceptionRetryPolicy):
-        raise _Refused("ExceptionRetryPolicy(rules=[RetryRule(...), ...])")
+def _checked(table: Mapping[str, tuple[str, Reader]], name: str, value: Any, where: str) -> Any:
     try:
-        return value.to_spec()
-    except BadSetting as error:
-        raise _Refused(f"a policy without errors ({error})") from None
-
-
-def _params(value: Any) -> dict[str, Any] | None:
-    """The values: nobody gives a run others."""
-    if not isinstance(value, (Mapping, type(None))):
-        raise _Refused("a dict of values or Param(...)")
-    try:
-        specs = params_to_spec(value or {}, "params")
-    except BadSetting as error:
-        raise _Refused(f"values without errors ({error})") from None
-    required = [name for name, param in specs.items() if param.required]
-    if required:
-        raise _Refused(f"values, and {required[0]!r} has none: declare it for the DAG if a run is to be given it")
-    return {name: param.default for name, param in specs.items()} or None
-
-
-def _doc(value: Any) -> str:
-    return "" if value is None else _text(value)
-
-
-def _while_deferred(value: Any) -> dict[str, str] | None:
-    if value is None:
-        return None
-    if not isinstance(value, Mapping) or not value.keys() <= set(WAITING_HOLDS) or not {"hold", "release"} >= set(value.values()):
-        names = ", ".join(repr(name) for name in WAITING_HOLDS)
-        raise _Refused(f"a dict from some of {names} to 'hold' or 'release', e.g. {{'pool': 'release'}}")
-    return {name: value[name] for name in WAITING_HOLDS if name in value} or None
-
-
-_FIELDS = {"doc_md": "doc", "task_display_name": "display_name", "retry_policy": "retry_rules"}
-
-_NAMES: dict[str, type[WeightRule] | type[TriggerRule]] = {"weight_rule": WeightRule, "trigger_rule": TriggerRule}
-
-_MAX_BACKOFF = 100.0  # from a second to a day in four tries
-_MIN_TIMEOUT_S = 0.001  # the resolution of the timers that enforce it
-
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    "retries": _integer(0, MAX_RETRIES),
-    "retry_delay": _seconds(0, MAX_RETRY_DELAY_S),
-    "retry_exponential_backoff": _backoff,
-    "max_retry_delay": _optional(_seconds(0, MAX_RETRY_DELAY_S)),
-    "retry_jitter": _share,
-    "retry_policy": _policy,
-    "infrastructure_retries": _integer(0, MAX_RETRIES),
-    "execution_timeout": _optional(_seconds(_MIN_TIMEOUT_S)),
-    "execution_timeout_counts_waiting": _flag,
-    "while_deferred": _while_deferred,
-    "depends_on_past": _flag,
-    "wait_for_downstream": _flag,
-    "pool": _name,
-    "pool_slots": _integer(1),
-    "priority_weight": _integer(INT32_MIN),
-    "weight_rule": _choice(_NAMES["weight_rule"]),
-    "queue": _name,
-    "executor": _name,
-    "trigger_rule": _choice(_NAMES["trigger_rule"]),
-    "max_active_tis_per_dag": _optional(_integer(1)),
-    "max_active_tis_per_dagrun": _optional(_integer(1)),
-    "task_display_name": _display_name,
-    "doc": _doc,
-    "doc_md": _doc,
-    "do_xcom_push": _flag,
-    "multiple_outputs": _optional(_flag),
-    "params": _params,
-    "outlets": _assets,
-    "inlets": _assets,
-    **dict.fromkeys((*OF_TASKS, "on_kill_callback"), _functions),
-}
+        return table[name][1](value)
+    except Unfit as unfit:
+        raise BadSetting(f"{where}: {name} must be {unfit}, not {value!r:.300}.{unfit.near}") from None

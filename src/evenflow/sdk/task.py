@@ -11,7 +11,8 @@ from evenflow.sdk import scope, setup_teardown
 from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless
 from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
 from evenflow.sdk.edges import Dependency, Uncalled, connect
-from evenflow.sdk.options import OPTION_NAMES, OWN_OPTIONS, TaskSettings, changed, check_id, check_options, option_of
+from evenflow.sdk.options import OPTION_NAMES, OWN_OPTIONS, TaskSettings, changed, check_options, option_of
+from evenflow.sdk.readers import check_id
 from evenflow.sdk.references import found_in, references
 from evenflow.sdk.xcomarg import XComArg
 

@@ -12,7 +12,8 @@ from evenflow.sdk import scope
 from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
 from evenflow.sdk.edges import Dependency, connect
 from evenflow.sdk.expansion import UNPACKED, ExpandedInputs
-from evenflow.sdk.options import check_id, check_options
+from evenflow.sdk.options import check_options
+from evenflow.sdk.readers import check_id
 from evenflow.sdk.references import Reference, references
 from evenflow.sdk.signature import Signature
 

@@ -25,14 +25,14 @@ def watched_paths(dags: Iterable[DAG], root: Path) -> list[str]:
     for dag in dags:
         if dag.folder is not None:
             found.update(_templates(dag, root))
-            found.update(path for name in dag.data_files if (path := _below(root, dag.folder / name)))
+            found.update(path for name in dag.header.data_files if (path := _below(root, dag.folder / name)))
     return sorted(found)
 
 
 def check_data_files(dags: Iterable[DAG], root: Path) -> None:
     """Raises :class:`DagError` for ``data_files`` that cannot travel, and for too many or too large ones."""
     for dag in dags:
-        for name in dag.data_files:
+        for name in dag.header.data_files:
             path = None if dag.folder is None else _below(root, dag.folder / name)
             if path is None:
                 raise DagError(
@@ -93,7 +93,7 @@ class _Search:
     def __init__(self, dag: DAG, root: Path) -> None:
         assert dag.folder is not None
         self._root = root
-        self._folders = [*(dag.folder / each for each in dag.template_searchpath), dag.folder]
+        self._folders = [*(dag.folder / each for each in dag.header.template_searchpath), dag.folder]
         self.paths: set[str] = set()
 
     def look(self, texts: Iterable[str], endings: tuple[str, ...]) -> None:

@@ -26,9 +26,9 @@ class _NativeSandbox(_Sandbox, NativeEnvironment):
 
 
 def make_environment(dag: DAG, folders: list[str]) -> Environment:
-    kind = _NativeSandbox if dag.render_template_as_native_obj else _Sandbox
+    kind = _NativeSandbox if dag.header.render_template_as_native_obj else _Sandbox
     environment = kind(undefined=StrictUndefined, loader=FileSystemLoader(folders))
     environment.filters.update(FILTERS)
-    environment.filters.update(dag.user_defined_filters)
-    environment.globals.update(dag.user_defined_macros)
+    environment.filters.update(dag.header.user_defined_filters)
+    environment.globals.update(dag.header.user_defined_macros)
     return environment

@@ -183,7 +183,7 @@ class Renderer:
         return f"DAG {self.dag.dag_id!r}, task {self.task_id!r}: the field {field}"
 
     def _known(self, error: JinjaError) -> str:
-        names = sorted({*self.context, *self.context.lazy_keys, *self.dag.user_defined_macros})
+        names = sorted({*self.context, *self.context.lazy_keys, *self.dag.header.user_defined_macros})
         undefined = re.fullmatch(r"'(\w+)' is undefined", error.message or "")
         return f"{meant_entry(undefined[1], names) if undefined else ''}A template knows: {', '.join(names)}."
 
