@@ -17,6 +17,7 @@ from tests.house.project import ROOT, SOURCE, imported_names, name_of, project_f
 MEDIAN_LINES = 160  # "about 150"
 MOST_LINES = 450
 MAX_LINES = 800
+FEWEST_LINES, SMALL = 30, 0.07  # at most this share of modules is smaller: each is a name to learn
 MAX_FUNCTION_LINES = 70  # a screen
 
 HOSTS = {  # every host that a URL in the project may name
@@ -64,6 +65,8 @@ def test_modules_are_small() -> None:
     assert statistics.median(written) <= MEDIAN_LINES
     assert statistics.quantiles(written, n=10)[-1] <= MOST_LINES
     assert {name: size for name, size in sizes.items() if size > MAX_LINES} == {}
+    small = {name: size for name, size in sizes.items() if 5 < size < FEWEST_LINES}
+    assert len(small) <= SMALL * len(written), small
 
 
 def test_functions_fit_a_screen() -> None:

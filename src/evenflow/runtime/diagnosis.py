@@ -168,7 +168,7 @@ def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
     if not settings.secret_keys and not file.exists():
         return Diagnosis("Keys", Severity.OK, "none here; an API makes or needs them")
     from evenflow.api.keys import key_problem
-    from evenflow.runtime.keys import vault_of
+    from evenflow.runtime.tokens import vault_of
     from evenflow.store.sealed import find_canary
 
     canary = find_canary(conn)

@@ -1,4 +1,4 @@
-"""The home of an Evenflow: a folder for its owner alone, whoever made it and with whatever umask."""
+"""The home of an Evenflow: a folder for its owner alone, whoever made it and with whatever umask, and secrets in its files."""
 
 from __future__ import annotations
 
@@ -66,3 +66,12 @@ def _close(path: Path, home: Path) -> None:
             ) from None
     else:
         log.warning("%s was open to other users (mode %o) and is closed now", path, found)
+
+
+def write_secret(file: Path, text: str) -> None:
+    """Write ``text`` and a newline, readable by the owner alone from the first moment, and all at once."""
+    unfinished = file.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)
+    with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(text + "\n")
+    unfinished.rename(file)

@@ -16,11 +16,10 @@ from evenflow.forking import prctl
 from evenflow.runtime import presence, tokens
 from evenflow.runtime.child import Child, LogScreen, longest_end
 from evenflow.runtime.database import open_database, reach_database
-from evenflow.runtime.home import prepare_home
-from evenflow.runtime.keys import vault_of
-from evenflow.runtime.secret_file import write_secret
+from evenflow.runtime.home import prepare_home, write_secret
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, command_of
 from evenflow.runtime.settings import Settings
+from evenflow.runtime.tokens import vault_of
 
 REVOKE_S = 5.0  # one statement; a database that is gone must not hold up the end
 

@@ -6,18 +6,23 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
+import time
 from collections.abc import AsyncIterator, Callable
+from importlib.metadata import version
 
+from evenflow.core import metrics
 from evenflow.core.metrics import LOOP_LAG
+from evenflow.core.observation import Meter
 from evenflow.runtime.service_settings import Kind, ServiceSettings
 from evenflow.telemetry import prometheus
 from evenflow.telemetry.listener import HttpAnswer, Listener, advertised
-from evenflow.telemetry.own_process import watch_process
 from evenflow.telemetry.sender import Sender
 from evenflow.telemetry.statsd import StatsD, parse_address
 from evenflow.telemetry.vitals import HealthVerdict, Vitals
 
 LOOK_S = 1.0  # how often the event loop is looked at
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 log = logging.getLogger(__name__)
 
@@ -68,3 +73,18 @@ async def _watch_loop(vitals: Vitals) -> None:
         await asyncio.sleep(LOOK_S)
         vitals.meter.observe(LOOP_LAG, max(0.0, loop.time() - due))
         pulse.beat()
+
+
+def watch_process(meter: Meter) -> None:
+    """What the kernel says of this process, for its meter."""
+    started = time.time()
+    meter.gauge(metrics.SERVICE_INFO, lambda: 1.0, version("evenflow"))
+    meter.gauge(metrics.SERVICE_START_TIME, lambda: started)
+    meter.gauge(metrics.PROCESS_MEMORY, _resident_bytes)
+    meter.gauge(metrics.PROCESS_CPU, time.process_time)
+    meter.gauge(metrics.PROCESS_FILES, lambda: float(len(os.listdir("/proc/self/fd"))))
+
+
+def _resident_bytes() -> float:
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        return float(int(statm.read().split()[1]) * _PAGE_BYTES)

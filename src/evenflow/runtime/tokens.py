@@ -27,6 +27,8 @@ from evenflow.api.tokens import (
 from evenflow.api.vault import Vault
 from evenflow.errors import EvenflowError
 from evenflow.forking.boot_clock import boot_time
+from evenflow.runtime.service_settings import SECRETS_FILE
+from evenflow.runtime.settings import Settings
 from evenflow.store import tokens as stored
 from evenflow.store.connect import connect_async
 from evenflow.store.tokens import Conn, GivenToken, KeyState
@@ -46,6 +48,12 @@ class NewToken(NamedTuple):
     text: str  # stored nowhere
     token_id: int
     expires_at: datetime
+
+
+def vault_of(settings: Settings) -> Vault:
+    """Those of a setting, or of the file in the home."""
+    keys = settings.secret_keys.get_secret_value() if settings.secret_keys else ""
+    return Vault(settings.home / SECRETS_FILE, keys)
 
 
 async def create_token(

@@ -22,23 +22,19 @@ from evenflow.api.probes import Probes
 from evenflow.api.refusals import UNREAD, Refused, refusal, too_large
 from evenflow.api.rest import (
     assets,
-    audit,
     backfills,
     dags,
-    events,
     explanations,
     health,
     logs,
     metrics,
     operations,
     pools,
-    quarantine,
     runs,
     sealed,
     service_states,
     settings,
     system,
-    triggers,
     versions,
     xcoms,
 )
@@ -118,12 +114,8 @@ def described_rest() -> FastAPI:
         pools,
         assets,
         settings,
-        quarantine,
         service_states,
-        triggers,
         system,
-        events,
-        audit,
     ):
         guarded.include_router(part.routes)
     app.include_router(guarded)

@@ -1,4 +1,4 @@
-"""Why a task does not run, and what would start next."""
+"""Why a task does not run, what would start next, and what deferred tasks wait for."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from evenflow.api.rest.context import Connection
+from evenflow.api.rest.context import Connection, InSlice
 from evenflow.api.run_names import stretch_of
 from evenflow.contracts.rest.plan import Plan
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.runs import RunName
+from evenflow.contracts.rest.tasks import WaitingTrigger
 from evenflow.contracts.rest.why import Why
 from evenflow.core.model import UNMAPPED
 from evenflow.core.plan import MOST_SHOWN
+from evenflow.store import triggers
 from evenflow.store.plan import read_plan
 from evenflow.store.why import RUNS_NAMED, explain, find_runs
 
@@ -41,3 +43,15 @@ async def explain_task(
 async def get_plan(conn: Connection, limit: Annotated[int, Query(ge=1, le=MOST_SHOWN)] = 20) -> Plan:
     """A dry run: what a scheduler would start right now, in which order, and what blocks the rest. Nothing is changed."""
     return await read_plan(conn, limit=limit)
+
+
+@routes.get("/triggers")
+async def list_triggers(
+    conn: Connection,
+    part: InSlice,
+    dag_id: Annotated[Name | None, Query(description="Only those of tasks of this DAG.")] = None,
+    run_id: Annotated[Name | None, Query(description="Only those of runs with this name.")] = None,
+) -> Page[WaitingTrigger]:
+    """Which tasks wait for what, since when, and where their triggers run; the longest waiting first."""
+    rows = await triggers.list_waiting(conn, dag_id=dag_id, run_id=run_id, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[WaitingTrigger], rows)

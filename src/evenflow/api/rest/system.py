@@ -1,16 +1,21 @@
-"""The state of the system: services, queues, the database."""
+"""The state of the system: services, queues, the database; who changed what; what is set aside, and what the auditor finds."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from evenflow.api import limits
-from evenflow.api.rest.context import Connection
-from evenflow.contracts.rest.system import Status
+from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.contracts.rest.audit import Audit
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.system import ChangeEvent, QuarantineEntry, Released, SetAside, Status
 from evenflow.core.limits import LEASE_S
-from evenflow.store import metrics, quarantined, states, views
+from evenflow.errors import DagNotFound
+from evenflow.store import audit as auditor
+from evenflow.store import events, metrics, quarantined, states, views
 
 routes = APIRouter(tags=["System"])
 
@@ -38,3 +43,40 @@ async def get_status(conn: Connection) -> Status:
             "not_active": standings,
         }
     )
+
+
+@routes.get("/events")
+async def list_changes(
+    conn: Connection,
+    part: InSlice,
+    actor: Annotated[str | None, Query()] = None,
+    action: Annotated[str | None, Query(description="An action, or a kind of them: `pool`.")] = None,
+    object: Annotated[str | None, Query(description="A name. That of a DAG stands for its runs, too.")] = None,
+) -> Page[ChangeEvent]:
+    """What people changed, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets; and
+    secrets that tasks asked for, services that registered, requests that were refused.
+    """
+    rows = await events.list_events(conn, actor=actor, action=action, name=object, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[ChangeEvent], rows)
+
+
+@routes.get("/quarantine")
+async def list_quarantine(conn: Connection, part: InSlice) -> Page[QuarantineEntry]:
+    """What is set aside, the latest first: nothing is applied to such a run and nothing of it starts; all others go on."""
+    rows = await quarantined.list_quarantine(conn, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[QuarantineEntry], rows)
+
+
+@routes.post("/quarantine/release")
+async def release_quarantined(conn: Connection, operator: Operator, what: SetAside) -> Released:
+    """Has it tried again. What was said of a run meanwhile is applied then; does it fail again, it is set aside again."""
+    async with events.recorded(conn, operator, f"{what.kind}.release", what.object):
+        if not await quarantined.release(conn, what.kind, what.object, operator):
+            raise DagNotFound(f"The {what.kind} {what.object!r} is not in quarantine. To see what is: evenflow quarantine list")
+    return Released(kind=what.kind, object=what.object)
+
+
+@routes.get("/audit")
+async def get_audit(conn: Connection) -> Audit:
+    """Recomputes every counter and lane from task instances and holds. Reads all task instances of running runs."""
+    return Audit(findings=await auditor.audit_async(conn))

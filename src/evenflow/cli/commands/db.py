@@ -168,7 +168,7 @@ def restore(
     """
     from evenflow.api.keys import key_problem
     from evenflow.runtime import dump as dumping
-    from evenflow.runtime.keys import vault_of
+    from evenflow.runtime.tokens import vault_of
     from evenflow.store.sealed import find_canary
 
     settings = load_settings()

@@ -44,7 +44,7 @@ async def create(
     the same queues or bundles.
     """
     from evenflow.runtime import tokens
-    from evenflow.runtime.keys import vault_of
+    from evenflow.runtime.tokens import vault_of
 
     if days is not None and not 0 < days <= 3650:
         raise BadValue(f"--days is above 0 and at most 3650, not {days:g}.")
@@ -123,7 +123,7 @@ async def rotate(
     Services change to the new key with their next beat. Make new tokens for people and fleets, then rotate again.
     """
     from evenflow.runtime import tokens
-    from evenflow.runtime.keys import vault_of
+    from evenflow.runtime.tokens import vault_of
 
     with _database() as (url, settings):
         key, void = await tokens.rotate_keys(url, vault_of(settings), at_once=at_once, by=getpass.getuser())

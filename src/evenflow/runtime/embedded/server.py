@@ -33,7 +33,7 @@ from evenflow.errors import DatabaseUnavailable
 from evenflow.runtime.embedded.account import Account, choose_account, place_cluster
 from evenflow.runtime.embedded.configuration import write_configuration
 from evenflow.runtime.embedded.programs import MAJOR, Programs, find_programs
-from evenflow.runtime.secret_file import write_secret
+from evenflow.runtime.home import write_secret
 
 ROLE = DATABASE = "evenflow"
 START_TIMEOUT_S = 120  # crash recovery reads at most max_wal_size (2 GB) of WAL
