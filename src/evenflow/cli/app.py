@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from evenflow.cli.commands import COMMANDS
+from evenflow.cli.input.questions import Declined
 from evenflow.errors import EvenflowError
 from evenflow.runtime.exits import ExitCode, debugging, exit_code, unusable_home
 
@@ -32,7 +33,7 @@ def build_app(chosen: str | None = None) -> App:
         version_flags="--version",
     )
     for position, (name, path, text, group) in enumerate(COMMANDS):
-        short = None if chosen in (None, name) and not path.endswith(":app") else text  # a noun has no other text
+        short = None if chosen in (None, name) and not path.endswith("app") else text  # a noun has no other text
         app.command(f"evenflow.cli.commands.{path}", name=name, help=short, group=group, sort_key=position)
     return app
 
@@ -44,6 +45,8 @@ def run(arguments: Sequence[str]) -> int:
         result = app(arguments, exit_on_error=False, print_error=True, result_action="return_value")
     except CycloptsError:
         return ExitCode.USAGE
+    except Declined:
+        print("Nothing was done.")
     except EvenflowError as error:
         return _explain(error)
     except KeyboardInterrupt:
@@ -55,7 +58,9 @@ def run(arguments: Sequence[str]) -> int:
         return _explain(unusable) if unusable else _confess()
     except Exception:
         return _confess()
-    return result if isinstance(result, int) else ExitCode.OK
+    else:
+        return result if isinstance(result, int) else ExitCode.OK
+    return ExitCode.OK
 
 
 def _explain(error: EvenflowError) -> int:

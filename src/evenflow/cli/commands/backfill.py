@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
+from functools import partial
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from evenflow.cli.input.params import Conf, Params, parse_params, refuse_undeclared
-from evenflow.cli.output.terminal import Json, local_date, local_time, print_json, print_table, say, state_text
+from evenflow.cli.output.replies import Reply, listed, verb
+from evenflow.cli.output.terminal import local_date, print_table, say, state_text
 from evenflow.cli.remote import PAGE, remote
 from evenflow.contracts import rest
 from evenflow.core.plurals import counted
@@ -17,7 +19,7 @@ from evenflow.errors import ParamError
 app = App(name="backfill")
 
 
-@app.command
+@verb(app)
 async def create(
     dag_id: str,
     /,
@@ -33,8 +35,7 @@ async def create(
     priority: Annotated[int, Parameter(help="Of its runs; scheduled ones have 0.")] = -1,
     param: Params = None,
     conf: Conf = None,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Make a run for every date of the schedule from --from to --to that has none."""
     request = {
         "from_date": _aware(from_),
@@ -50,94 +51,68 @@ async def create(
         if param:
             refuse_undeclared(param, dag_id, [each.name for each in (await client.get_dag(dag_id)).params])
         plan = await client.create_backfill(dag_id, request)
-    if json:
-        print_json(plan)
-        return
     wanted = sum(run.passed_over is None for run in plan.runs)
-    if dry_run:
+
+    def tell() -> None:
         _print_dates(plan.runs)
         say(f"{wanted} of {counted(len(plan.runs), 'date')} would get a run. To make them, leave --dry-run out.")
-    else:
-        runs = counted(wanted, "run")
-        say(f"Backfill {plan.backfill_id} makes {runs}. To see how far it is: evenflow backfill show {plan.backfill_id}")
+
+    made = f"Backfill {plan.backfill_id} makes {counted(wanted, 'run')}. To see how far it is: evenflow backfill show"
+    return Reply(plan, tell if dry_run else f"{made} {plan.backfill_id}")
 
 
-@app.command(name="list")
-async def list_(dag_id: Annotated[str | None, Parameter(help="Of this DAG.")] = None, /, *, json: Json = False) -> None:
+@verb(app, "list")
+async def list_(dag_id: Annotated[str | None, Parameter(help="Of this DAG.")] = None, /) -> Reply:
     """Backfills, the newest first."""
     async with remote() as client:
         page = await client.list_backfills(dag_id=dag_id)
-    if json:
-        print_json({"backfills": page.items, "more": page.more})
-        return
-    columns = ("#backfill", "DAG", "from", "to", "", "#runs", "#waiting", "#active", "#success", "#failed", "#passed over")
-    rows = (
-        (
-            b.backfill_id,
-            b.dag_id,
-            local_time(b.from_date),
-            local_time(b.to_date),
-            _standing(b),
-            b.total,
-            b.waiting,
-            b.active,
-            b.success,
-            b.failed,
-            b.passed_over,
-        )
-        for b in page.items
-    )
-    print_table(columns, rows, empty="No backfills. To make one: evenflow backfill create <dag_id> --from DATE --to DATE")
+    empty = "No backfills. To make one: evenflow backfill create <dag_id> --from DATE --to DATE"
+    return listed("backfills", page, rest.backfills.Backfill, cells={"is_paused": _standing}, empty=empty)
 
 
-@app.command
-async def show(backfill_id: int, /, *, json: Json = False) -> None:
+@verb(app)
+async def show(backfill_id: int, /) -> Reply:
     """A backfill, its dates and their runs."""
     async with remote() as client:
         backfill = await client.get_backfill(backfill_id)
         page = await client.list_backfill_runs(backfill_id, limit=PAGE)
-    if json:
-        print_json({"backfill": backfill, "runs": page.items, "more": page.more})
-        return
-    say(f"Backfill {backfill_id} of {backfill.dag_id} is {_standing(backfill)}", "bold")
+    return Reply({"backfill": backfill, "runs": page.items, "more": page.more}, partial(_show, backfill, page.items))
+
+
+def _show(backfill: rest.backfills.Backfill, dates: list[rest.backfills.BackfillDate]) -> None:
+    say(f"Backfill {backfill.backfill_id} of {backfill.dag_id} is {_standing(backfill)}", "bold")
     done = backfill.success + backfill.failed
     runs = backfill.total - backfill.passed_over
     ended = f"{done} of {counted(runs, 'run')} {'has' if runs == 1 else 'have'} ended"
     say(f"  {ended}, {backfill.failed} of them failed; {backfill.active} active")
     say(f"  at most {backfill.max_active_runs} at once, priority {backfill.priority}, by {backfill.created_by}")
-    _print_dates(page.items)
+    _print_dates(dates)
 
 
-@app.command
-async def pause(backfill_id: int, /, *, json: Json = False) -> None:
+@verb(app)
+async def pause(backfill_id: int, /) -> Reply:
     """Make no more runs for now. Those that were made go on."""
-    await _set_paused(backfill_id, True, json)
+    return await _set_paused(backfill_id, True)
 
 
-@app.command
-async def resume(backfill_id: int, /, *, json: Json = False) -> None:
+@verb(app)
+async def resume(backfill_id: int, /) -> Reply:
     """Let a backfill go on."""
-    await _set_paused(backfill_id, False, json)
+    return await _set_paused(backfill_id, False)
 
 
-@app.command
-async def cancel(backfill_id: int, /, *, json: Json = False) -> None:
+@verb(app)
+async def cancel(backfill_id: int, /) -> Reply:
     """Make no more runs, and cancel those that have not begun. Those that run go on."""
     async with remote() as client:
         backfill = await client.cancel_backfill(backfill_id)
-    if json:
-        print_json(backfill)
-    else:
-        say(f"Backfill {backfill_id} is over; {backfill.active} of its runs go on or are being cancelled")
+    return Reply(backfill, f"Backfill {backfill_id} is over; {backfill.active} of its runs go on or are being cancelled")
 
 
-async def _set_paused(backfill_id: int, is_paused: bool, json: bool) -> None:
+async def _set_paused(backfill_id: int, is_paused: bool) -> Reply:
     async with remote() as client:
         backfill = await client.pause_backfill(backfill_id, is_paused)
-    if json:
-        print_json(backfill)
-    else:
-        say(f"Backfill {backfill_id} is {_standing(backfill)}")
+    return Reply(backfill, f"Backfill {backfill_id} is {_standing(backfill)}")
 
 
 def _standing(backfill: rest.backfills.Backfill) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from evenflow.cli.output.terminal import Json, print_json, say
+from evenflow.cli.output.replies import Reply, replies
+from evenflow.cli.output.terminal import say
 from evenflow.errors import DagNotFound
 from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.settings import Settings, load_settings
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from evenflow.processor.checking import Checked, CheckedFile
 
 
+@replies
 async def check(
     paths: Annotated[
         tuple[Path, ...], Parameter(help="DAG files and folders of them; the folders of the settings when absent.")
@@ -25,8 +27,7 @@ async def check(
     /,
     *,
     strict: Annotated[bool, Parameter(negative=(), help="Warnings count as errors.")] = False,
-    json: Json = False,
-) -> int:
+) -> Reply:
     """Load DAG files as a processor would, without a database, and report what is wrong, each with its place.
 
     Exit code 1 when there is an error. A file below the DAG folder of the settings imports its modules from there, any other
@@ -43,15 +44,12 @@ async def check(
     told = [Diagnostic(path, None, "warning", not_read(path)) for path in dict.fromkeys(unread)]
     checked = replace(checked, findings=[*told, *checked.findings])
     bad = checked.count("error") + (checked.count("warning") if strict else 0)
-    if json:
-        findings = [
-            {"path": _shown(f.path), "line": f.line, "severity": f.severity, "message": f.message, "trace": f.trace}
-            for f in checked.findings
-        ]
-        print_json({"files": checked.files, "dags": checked.dags, "findings": findings, "ok": not bad})
-    else:
-        _tell(checked)
-    return ExitCode.FAILED if bad else ExitCode.OK
+    findings = [
+        {"path": _shown(f.path), "line": f.line, "severity": f.severity, "message": f.message, "trace": f.trace}
+        for f in checked.findings
+    ]
+    data = {"files": checked.files, "dags": checked.dags, "findings": findings, "ok": not bad}
+    return Reply(data, lambda: _tell(checked), ExitCode.FAILED if bad else ExitCode.OK)
 
 
 def _tell(checked: Checked) -> None:

@@ -7,69 +7,59 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.text import Text
 
-from evenflow.cli.output.terminal import Json, local_time, print_json, print_table, say
+from evenflow.cli.input.params import Limit
+from evenflow.cli.output.replies import Cell, Reply, listed, replies
+from evenflow.cli.output.terminal import local_time, say
 from evenflow.cli.remote import PAGE, remote
 from evenflow.contracts import rest
 
 SHORT = 12  # characters of a hash that tell commits apart
 
 
-async def versions(dag_id: str, /, *, limit: Annotated[int, Parameter(help="How many at most.")] = 20, json: Json = False) -> None:
+@replies
+async def versions(dag_id: str, /, *, limit: Limit = 20) -> Reply:
     """The versions of a DAG, the newest first, and where each came from. A run keeps the version that it began with."""
     async with remote() as client:
         page = await client.list_versions(dag_id, limit=limit)
-    if json:
-        print_json({"versions": page.items, "more": page.more})
-        return
-    rows = (
-        (
-            Text(f"{v.version_number}", style="bold") + Text("  newest" if v.is_newest else "", style="green"),
-            local_time(v.created_at),
-            v.tasks,
-            v.runs,
-            v.live_runs or "",
-            v.file if v.bundle is None else f"{v.file} in {v.bundle}",
-            (v.revision or v.code_hash)[:SHORT],
-        )
-        for v in page.items
-    )
-    print_table(("version", "since", "#tasks", "#runs", "#running", "file", "code"), rows, empty="It has no versions.")
-    if page.more:
-        say(f"... and more; see them with --limit {min(5 * limit, PAGE)}", "bright_black")
+    cells: dict[str, Cell[rest.dags.DagVersion]] = {
+        "version_number": lambda v: Text(f"{v.version_number}", "bold") + Text("  newest" if v.is_newest else "", "green"),
+        "live_runs": lambda v: v.live_runs or "",
+        "file": lambda v: v.file if v.bundle is None else f"{v.file} in {v.bundle}",
+        "code_hash": lambda v: (v.revision or v.code_hash)[:SHORT],
+    }
+    return listed("versions", page, rest.dags.DagVersion, cells=cells, limit=limit, empty="It has no versions.")
 
 
+@replies
 async def diff(
     dag_id: str,
     before: Annotated[int, Parameter(help="Version to compare from; else the one before the newest.")] = -1,
     after: Annotated[int, Parameter(help="Version to compare with; else the newest.")] = 0,
     /,
-    *,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """What differs between two versions of a DAG: its tasks, its settings, its code."""
     async with remote() as client:
         found = await client.diff_versions(dag_id, before=before, after=after)
-    if json:
-        print_json(found)
-    else:
-        _tell(dag_id, found)
+    return Reply(found, lambda: _tell(dag_id, found))
 
 
-async def sources(*, json: Json = False) -> None:
+@replies
+async def sources() -> Reply:
     """Where DAG files come from: folders and git repositories, which commit is read, and what is wrong with them."""
     async with remote() as client:
         page = await client.list_bundles(limit=PAGE)
         warnings = await client.list_parse_warnings(limit=PAGE)
-    if json:
-        print_json({"sources": page.items, "warnings": warnings.items})
-        return
-    columns = ("source", "location", "ref", "commit", "refreshed", "#files", "#errors", "#waiting", "processor")
-    print_table(columns, (_source(bundle) for bundle in page.items), empty="No processor has told of any. Start one: evenflow up")
-    for bundle in page.items:
-        if bundle.error:
-            say(f"\n{bundle.name} on {bundle.host}: {bundle.error}", "red")
-    for warned in warnings.items:
-        tell_warnings(warned)
+
+    def tell_problems() -> None:
+        for bundle in page.items:
+            if bundle.error:
+                say(f"\n{bundle.name} on {bundle.host}: {bundle.error}", "red")
+        for warned in warnings.items:
+            tell_warnings(warned)
+
+    empty = "No processor has told of any. Start one: evenflow up"
+    kind = rest.dags.BundleSummary
+    return listed("sources", page, kind, cells=_SOURCE, empty=empty, then=tell_problems, warnings=warnings.items)
 
 
 def tell_warnings(warned: rest.dags.ParseWarning) -> None:
@@ -77,22 +67,14 @@ def tell_warnings(warned: rest.dags.ParseWarning) -> None:
     say("  " + warned.warnings.replace("\n", "\n  "))
 
 
-def _source(bundle: rest.dags.BundleSummary) -> tuple[object, ...]:
-    reader: object = f"{bundle.processor} on {bundle.host}" if bundle.processor else Text("none", style="yellow")
-    commit = (bundle.revision or "")[:SHORT]
-    errors = Text(str(bundle.errors), style="red") if bundle.errors else ""
-    at = local_time(bundle.refreshed_at or bundle.parsed_at)
-    return (
-        Text(bundle.name, style="bold"),
-        bundle.location,
-        bundle.ref,
-        commit,
-        at,
-        bundle.files,
-        errors,
-        bundle.waiting or "",
-        reader,
-    )
+_SOURCE: dict[str, Cell[rest.dags.BundleSummary]] = {
+    "name": lambda b: Text(b.name, style="bold"),
+    "revision": lambda b: (b.revision or "")[:SHORT],
+    "refreshed_at": lambda b: local_time(b.refreshed_at or b.parsed_at),
+    "errors": lambda b: Text(str(b.errors), style="red") if b.errors else "",
+    "waiting": lambda b: b.waiting or "",
+    "processor": lambda b: f"{b.processor} on {b.host}" if b.processor else Text("none", style="yellow"),
+}
 
 
 def _tell(dag_id: str, diff: rest.dags.VersionDiff) -> None:

@@ -9,10 +9,12 @@ from rich.text import Text
 
 from evenflow.cli.commands.dag_check import check
 from evenflow.cli.commands.dag_versions import diff, sources, tell_warnings, versions
-from evenflow.cli.commands.operations import Yes, agreed, check_that_somebody_is_there
 from evenflow.cli.commands.runs import trigger
+from evenflow.cli.input.params import Limit
+from evenflow.cli.input.questions import Yes, check_agreed, check_that_somebody_is_there
 from evenflow.cli.output.dag_graph import dot_lines, mermaid_lines, tree_lines
-from evenflow.cli.output.terminal import Json, local_time, print_json, print_lines, print_table, say, state_text
+from evenflow.cli.output.replies import Cell, Reply, listed, verb
+from evenflow.cli.output.terminal import local_time, print_lines, print_table, say, state_text
 from evenflow.cli.remote import PAGE, read_pages, remote
 from evenflow.contracts import rest
 from evenflow.core.object_names import in_words
@@ -25,93 +27,86 @@ for command in (check, versions, diff, sources):
 app.command(trigger, show=False)  # as Airflow calls it; it is `evenflow runs trigger`
 
 
-@app.command(name="list")
+@verb(app, "list")
 async def list_(
     *,
     retired: Annotated[bool, Parameter(negative=(), help="Also DAGs whose file is gone.")] = False,
-    limit: Annotated[int, Parameter(help="How many at most.")] = PAGE,
-    json: Json = False,
-) -> None:
+    limit: Limit = PAGE,
+) -> Reply:
     """All DAGs, by name, and the files that cannot be read."""
     async with remote() as client:
         page = await read_pages(lambda limit, offset: client.list_dags(retired=retired, limit=limit, offset=offset), limit)
         errors, warnings = await client.list_parse_errors(), await client.list_parse_warnings()
-    if json:
-        print_json({"dags": page.items, "more": page.more, "parse_errors": errors.items, "parse_warnings": warnings.items})
-        return
-    columns = ("DAG", "state", "schedule", "last run", "at", "next", "file")
-    print_table(columns, (_row(dag) for dag in page.items), empty="No DAGs yet. Put a file with one into the DAG folder.")
-    if page.more:
-        say(f"... and more; see them with --limit {2 * limit}", "bright_black")
-    for error in errors.items:
-        if error.is_read:
-            _tell_error(error)
-    for warned in warnings.items:
-        tell_warnings(warned)
-    if left := sorted({error.bundle for error in errors.items if not error.is_read}):
-        say(f"\nThere are errors, too, in what no processor reads now: {', '.join(left)}", "bright_black")
+
+    def tell_problems() -> None:
+        for error in errors.items:
+            if error.is_read:
+                _tell_error(error)
+        for warned in warnings.items:
+            tell_warnings(warned)
+        if left := sorted({error.bundle for error in errors.items if not error.is_read}):
+            say(f"\nThere are errors, too, in what no processor reads now: {', '.join(left)}", "bright_black")
+
+    return listed(
+        "dags",
+        page,
+        rest.dags.DagSummary,
+        cells=_CELLS,
+        limit=limit,
+        empty="No DAGs yet. Put a file with one into the DAG folder.",
+        then=tell_problems,
+        parse_errors=errors.items,
+        parse_warnings=warnings.items,
+    )
 
 
-@app.command
+@verb(app)
 async def show(
     dag_id: str,
     /,
     *,
     mermaid: Annotated[bool, Parameter(negative=(), help="Print its graph for Mermaid instead.")] = False,
     dot: Annotated[bool, Parameter(negative=(), help="Print its graph for Graphviz instead.")] = False,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """A DAG with its tasks, their graph, and its parameters."""
     async with remote() as client:
         dag = await client.get_dag(dag_id)
-    if json:
-        print_json(dag)
-    elif mermaid or dot:
-        print_lines(mermaid_lines(dag.tasks) if mermaid else dot_lines(dag.dag_id, dag.tasks))
-    else:
-        _show(dag)
+    if mermaid or dot:
+        return Reply(dag, lambda: print_lines(mermaid_lines(dag.tasks) if mermaid else dot_lines(dag.dag_id, dag.tasks)))
+    return Reply(dag, lambda: _show(dag))
 
 
-@app.command
-async def pause(dag_id: str, /, *, json: Json = False) -> None:
+@verb(app)
+async def pause(dag_id: str, /) -> Reply:
     """Start no more tasks of this DAG. What runs goes on."""
-    await _set_paused(dag_id, True, json)
+    return await _set_paused(dag_id, True)
 
 
-@app.command
-async def unpause(dag_id: str, /, *, json: Json = False) -> None:
+@verb(app)
+async def unpause(dag_id: str, /) -> Reply:
     """Let this DAG go on."""
-    await _set_paused(dag_id, False, json)
+    return await _set_paused(dag_id, False)
 
 
-@app.command
-async def release(
-    dag_id: str, /, *, to: Annotated[str, Parameter(help="The bundle that is to have it.")], json: Json = False
-) -> None:
+@verb(app)
+async def release(dag_id: str, /, *, to: Annotated[str, Parameter(help="The bundle that is to have it.")]) -> Reply:
     """Give a DAG id to another bundle. An id stays that of the bundle which had it first, for secrets may be meant for it alone."""
     async with remote() as client:
         dag = await client.release_dag(dag_id, to)
-    if json:
-        print_json(dag)
-    else:
-        say(f"{dag_id} is now of bundle {to}: the file there that defines it has it")
+    return Reply(dag, f"{dag_id} is now of bundle {to}: the file there that defines it has it")
 
 
-@app.command
-async def delete(dag_id: str, /, *, yes: Yes = False, json: Json = False) -> None:
+@verb(app)
+async def delete(dag_id: str, /, *, yes: Yes = False) -> Reply:
     """Delete a DAG whose file is gone, with its versions, and its runs with their results, history and logs."""
     if not yes:
         check_that_somebody_is_there()
     async with remote() as client:
         if not yes:
             runs = counted((await client.delete_dag(dag_id, dry_run=True)).runs, "run")
-            if not agreed(f"{dag_id} will be deleted, with {runs} and all results, history and logs.", yes=False):
-                return
+            check_agreed(f"{dag_id} will be deleted, with {runs} and all results, history and logs.")
         deleted = await client.delete_dag(dag_id)
-    if json:
-        print_json(deleted)
-    else:
-        say(f"{dag_id} is deleted, with {counted(deleted.runs, 'run')}")
+    return Reply(deleted, f"{dag_id} is deleted, with {counted(deleted.runs, 'run')}")
 
 
 def _tell_error(error: rest.dags.ParseError) -> None:
@@ -120,23 +115,22 @@ def _tell_error(error: rest.dags.ParseError) -> None:
     say("  " + error.error.strip().removeprefix(f"{place}: ").replace("\n", "\n  "))
 
 
-async def _set_paused(dag_id: str, is_paused: bool, json: bool) -> None:
+async def _set_paused(dag_id: str, is_paused: bool) -> Reply:
     async with remote() as client:
         dag = await client.set_paused(dag_id, is_paused)
-    if json:
-        print_json(dag)
-    elif is_paused:
-        say(f"{dag_id} is paused; what runs goes on")
-    else:
-        say(f"{dag_id} is active" + (f"; its next run is at {local_time(dag.next_run_at)}" if dag.next_run_at else ""))
+    following = f"; its next run is at {local_time(dag.next_run_at)}" if dag.next_run_at else ""
+    return Reply(dag, f"{dag_id} is paused; what runs goes on" if is_paused else f"{dag_id} is active{following}")
 
 
-def _row(dag: rest.dags.DagSummary) -> tuple[object, ...]:
+def _name(dag: rest.dags.DagSummary) -> Text:
     name = Text(dag.dag_id, style="bold")
     if dag.display_name != dag.dag_id:
         name.append(f"  {dag.display_name}", style="not bold")
-    last = state_text(dag.last_run_state) if dag.last_run_state else Text("never", style="bright_black")
-    return name, _state(dag), _schedule(dag), last, local_time(dag.last_run_at), local_time(dag.next_run_at), dag.file
+    return name
+
+
+def _last(dag: rest.dags.DagSummary) -> Text:
+    return state_text(dag.last_run_state) if dag.last_run_state else Text("never", style="bright_black")
 
 
 def _state(dag: rest.dags.DagSummary) -> Text:
@@ -150,6 +144,14 @@ def _schedule(dag: rest.dags.DagSummary) -> Text:
     if dag.schedule is None:
         return Text("by hand", style="bright_black")
     return Text(dag.schedule if dag.timezone in (None, "UTC") else f"{dag.schedule} {dag.timezone}")
+
+
+_CELLS: dict[str, Cell[rest.dags.DagSummary]] = {
+    "dag_id": _name,
+    "service_state": _state,
+    "schedule": _schedule,
+    "last_run_state": _last,
+}
 
 
 def _at_most(limit: int | None, noun: str) -> str:

@@ -18,7 +18,8 @@ from cyclopts import App, Parameter
 from psycopg import conninfo
 from rich.text import Text
 
-from evenflow.cli.output.terminal import Json, errors, local_time, print_json, say
+from evenflow.cli.output.replies import Reply, verb
+from evenflow.cli.output.terminal import errors, local_time
 from evenflow.errors import EvenflowError, SettingsError
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.embedded import EmbeddedPostgres
@@ -35,13 +36,21 @@ from evenflow.store.migrate import migrate as migrate_schema
 
 app = App(name="db")
 
+_DUMP_IS_LONG = (
+    "Until this is done the server keeps all rows that are deleted meanwhile, and turns of schedulers, which pass some of them, "
+    "get longer. Where that takes minutes, dump a standby without hot_standby_feedback."
+)
+_NOT_DUMPED = (
+    "Not in it: the keys of sealed values (secrets.key of an API host), logs, large results, tokens. Save the first three, too."
+)
+_NO_TOKENS = "There are no tokens: make new ones for workers, processors and people (evenflow tokens create), or type evenflow up."
 
-@app.command
+
+@verb(app)
 def migrate(
     *,
     contract: Annotated[bool, Parameter(negative=(), help="Also what programs of older releases do not survive.")] = False,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Bring the database to the schema that this Evenflow needs. Harmless when it is there already, and while everything runs.
 
     What takes something away from older releases is left until `--contract` asks for it, when none of their services runs any more.
@@ -49,65 +58,52 @@ def migrate(
     with _reach(load_settings()) as url, connect(url, name="migrate", timeouts=UNBOUNDED) as conn:
         applied, left = migrate_schema(conn, Steps.CONTRACT if contract else Steps.EXPAND)
         version = read_schema(conn).version
-    if json:
-        print_json({"applied": _steps(applied), "left": _steps(left), "version": version})
-        return
-    for step in applied:
-        say(f"applied {step.version:04} {step.name}")
+    words = [f"applied {step.version:04} {step.name}" for step in applied]
     if not applied:
-        say(f"nothing to do, the schema is at version {version}")
+        words.append(f"nothing to do, the schema is at version {version}")
     if left:
-        say(f"left for later: {', '.join(map(str, left))}. When no older service runs, type: evenflow db migrate --contract")
+        later = ", ".join(map(str, left))
+        words.append(f"left for later: {later}. When no older service runs, type: evenflow db migrate --contract")
+    return Reply({"applied": _steps(applied), "left": _steps(left), "version": version}, "\n".join(words))
 
 
 def _steps(migrations: Sequence[Migration]) -> list[dict[str, Any]]:
     return [{"version": step.version, "name": step.name} for step in migrations]
 
 
-@app.command
-def check(*, json: Json = False) -> None:
+@verb(app)
+def check() -> Reply:
     """Tell whether the database answers and has the schema that this Evenflow needs."""
     with _reach(load_settings()) as url, connect(url, name="check") as conn:
         check_schema(conn)
         version = read_schema(conn).version
         server = conn.info.parameter_status("server_version")
-    if json:
-        print_json({"url": redacted(url), "server": server, "version": version})
-    else:
-        say(f"{redacted(url)}: PostgreSQL {server}, schema version {version}, fine")
+    data = {"url": redacted(url), "server": server, "version": version}
+    return Reply(data, f"{redacted(url)}: PostgreSQL {server}, schema version {version}, fine")
 
 
-@app.command
-def start(*, json: Json = False) -> None:
+@verb(app)
+def start() -> Reply:
     """Start the embedded server, and keep it running until `evenflow db stop`."""
     server = _embedded()
     prepare_home(server.home)
     url = server.start(keep=True)
-    if json:
-        print_json({"url": url})
-    else:
-        say(f"the embedded PostgreSQL runs until you type: evenflow db stop. Its files: {server.cluster}")
+    return Reply({"url": url}, f"the embedded PostgreSQL runs until you type: evenflow db stop. Its files: {server.cluster}")
 
 
-@app.command
-def stop(*, json: Json = False) -> None:
+@verb(app)
+def stop() -> Reply:
     """Stop the embedded server, whoever uses it."""
     stopped = _embedded().stop()
-    if json:
-        print_json({"stopped": stopped})
-    else:
-        say("the embedded PostgreSQL is stopped" if stopped else "the embedded PostgreSQL does not run")
+    return Reply({"stopped": stopped}, f"the embedded PostgreSQL {'is stopped' if stopped else 'does not run'}")
 
 
-@app.command
-def url(*, json: Json = False) -> None:
+@verb(app)
+def url() -> Reply:
     """Print the URL of the database, with its password, for other programs."""
     settings = load_settings()
     text = settings.own_database_url or _embedded(settings).url()
-    if json:
-        print_json({"url": text})
-    else:
-        say(text)
+    return Reply({"url": text}, text)
 
 
 @app.command
@@ -118,14 +114,13 @@ def psql(*arguments: str) -> int:
         return _psql(url, arguments)
 
 
-@app.command
+@verb(app)
 def dump(
     file: Annotated[Path, Parameter(help="Where to write it: PostgreSQL's custom format, compressed.")],
     /,
     *,
     replace: Annotated[bool, Parameter(negative=(), help="Replace a file that is there.")] = False,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Write the whole database, as it is at this moment, to a file. Nothing has to stop for it, but turns of schedulers get longer
     the longer it takes.
 
@@ -135,32 +130,23 @@ def dump(
     from evenflow.runtime import dump as dumping
 
     dumping.check_target(file, replace=replace)
-    if not json:
-        say(
-            "Until this is done the server keeps all rows that are deleted meanwhile, and turns of schedulers, which pass some of "
-            "them, get longer. Where that takes minutes, dump a standby without hot_standby_feedback.",
-            "yellow",
-        )
+    errors.print(Text(_DUMP_IS_LONG, style="yellow"), soft_wrap=True)
     with _reach(load_settings()) as url, _progress("dumping") as progress:
         _tell(url, "db.dump")
         done = dumping.dump(url, file, replace=replace, progress=progress)
-    if json:
-        print_json({"file": str(done.file), "bytes": done.size, "at": done.at})
-        return
-    say(f"{done.file} ({done.size:,} bytes) is the database at {local_time(done.at)}")
-    say(
-        "Not in it: the keys of sealed values (secrets.key of an API host), logs, large results, tokens. Save the first three, too."
+    return Reply(
+        {"file": str(done.file), "bytes": done.size, "at": done.at},
+        f"{done.file} ({done.size:,} bytes) is the database at {local_time(done.at)}\n{_NOT_DUMPED}",
     )
 
 
-@app.command
+@verb(app)
 def restore(
     file: Annotated[Path, Parameter(help="What `evenflow db dump` has written.")],
     /,
     *,
     replace: Annotated[bool, Parameter(negative=(), help="Delete what is in the database.")] = False,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Put a dump in place of the database, all of it or nothing. Schedulers and API servers have to be stopped.
 
     What happened after the dump is forgotten. Workers from before are refused and kill what they run; what was in flight at the
@@ -178,22 +164,17 @@ def restore(
         with connect(url, name="check") as conn:
             canary = find_canary(conn)
     problem = None if canary is None else key_problem(canary, vault_of(settings))
-    if json:
-        print_json(
-            {"schema": done.schema_version, "migrated": done.migrated, "tokens_kept": done.tokens_kept, "key_problem": problem}
-        )
-        return
-    say(f"{file} is restored; services from before are let in no more")
+    words = [f"{file} is restored; services from before are let in no more"]
     if not done.tokens_kept:
-        say(
-            "There are no tokens: make new ones for workers, processors and people (evenflow tokens create), or type `evenflow up`."
-        )
+        words.append(_NO_TOKENS)
     if problem is not None:
-        say(f"{problem}.")
+        words.append(f"{problem}.")
+    data = {"schema": done.schema_version, "migrated": done.migrated, "tokens_kept": done.tokens_kept, "key_problem": problem}
+    return Reply(data, "\n".join(words))
 
 
-@app.command
-def fence(*, json: Json = False) -> None:
+@verb(app)
+def fence() -> Reply:
     """Say that the database was set back in a way that does not show, as by a snapshot of a disk that was put back.
 
     As after `evenflow db restore`, no service and no try from before is let in, and what is in flight is sent again. Best before
@@ -204,10 +185,8 @@ def fence(*, json: Json = False) -> None:
         with conn.transaction():
             incarnation = begin_incarnation(conn, reason="fenced", by=getpass.getuser())
             record(conn, _actor(), "db.fence", "database")
-    if json:
-        print_json({"incarnation": incarnation})
-    else:
-        say("services from before are let in no more, and what was in flight is sent again")
+    words = "services from before are let in no more, and what was in flight is sent again"
+    return Reply({"incarnation": incarnation}, words)
 
 
 def _tell(url: str, action: str) -> None:

@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from evenflow.cli.output.terminal import Json, output, print_json
+from evenflow.cli.output.replies import Reply, replies
+from evenflow.cli.output.terminal import output
 from evenflow.runtime.diagnosis import Diagnosis, Severity, diagnose
 from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.settings import load_settings
@@ -14,22 +15,21 @@ from evenflow.runtime.settings import load_settings
 _MARKS = {Severity.OK: ("✓", "green"), Severity.WARN: ("!", "yellow"), Severity.FAIL: ("✗", "bold red")}
 
 
-def doctor(*, json: Json = False) -> int:
+@replies
+def doctor() -> Reply:
     """Check everything that Evenflow needs, and say how to cure what is wrong. Exit code 3 when something fails."""
-    findings: list[Diagnosis] = []
-    settings = load_settings()
-    for finding in diagnose(settings):
-        findings.append(finding)
-        if not json:
-            _show(finding)
+    findings = list(diagnose(load_settings()))
     failed = sum(finding.verdict is Severity.FAIL for finding in findings)
     warned = sum(finding.verdict is Severity.WARN for finding in findings)
-    if json:
-        print_json({"findings": [asdict(finding) for finding in findings], "failed": failed, "warned": warned})
-    else:
+
+    def tell() -> None:
+        for finding in findings:
+            _show(finding)
         output.print()
         output.print(_summary(failed, warned))
-    return ExitCode.UNREACHABLE if failed else ExitCode.OK
+
+    data = {"findings": [asdict(finding) for finding in findings], "failed": failed, "warned": warned}
+    return Reply(data, tell, ExitCode.UNREACHABLE if failed else ExitCode.OK)
 
 
 def _show(finding: Diagnosis) -> None:

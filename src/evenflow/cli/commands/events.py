@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.output.terminal import Json, detail_text, local_time, print_json, print_table, say
+from evenflow.cli.input.params import Limit
+from evenflow.cli.output.replies import Cell, Reply, listed, replies, verb
+from evenflow.cli.output.terminal import local_time, print_table, say
 from evenflow.cli.remote import remote
+from evenflow.contracts import rest
 from evenflow.core.plurals import counted
 from evenflow.errors import BadValue
 from evenflow.runtime.exits import ExitCode
@@ -23,16 +26,16 @@ app = App(name="events")
 
 
 @app.default
+@replies
 async def events(
     name: Annotated[str | None, Parameter(help="Only of this DAG and its runs, connection, pool, ...")] = None,
     /,
     *,
     actor: Annotated[str | None, Parameter(help="Only what this operator did.")] = None,
     action: Annotated[str | None, Parameter(help="Only this, e.g. pool.set, or all of a kind, e.g. pool.")] = None,
-    limit: int = 50,
+    limit: Limit = 50,
     offset: int = 0,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Who changed what, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets.
 
     Also which DAGs asked for which secrets (a row a day), services that registered, and requests that were refused (a row a
@@ -40,32 +43,17 @@ async def events(
     """
     async with remote() as client:
         page = await client.list_changes(name, actor=actor, action=action, limit=limit, offset=offset)
-    if json:
-        print_json({"events": page.items})
-        return
-    rows = (
-        (
-            local_time(e.last_at or e.at),
-            e.actor,
-            e.action,
-            e.object,
-            e.times,
-            e.token_id,
-            e.address,
-            detail_text(e.detail),
-        )
-        for e in page.items
-    )
-    print_table(("at", "by", "action", "of", "#times", "#token", "from", "detail"), rows, empty="No events.")
+    cells: dict[str, Cell[rest.system.ChangeEvent]] = {
+        "at": lambda e: local_time(e.last_at or e.at),
+    }
+    return listed("events", page, rest.system.ChangeEvent, cells=cells, empty="No events.")
 
 
-@app.command
+@verb(app)
 def export(
     file: Annotated[Path, Parameter(help="Where they are kept; made when it is not there.")],
     /,
-    *,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Append to a file what has happened since its last line: all events, a line of JSON each. Needs the database.
 
     Each line is chained to the one before it; the value of the last one is told, to be noted elsewhere. `evenflow events verify`
@@ -75,32 +63,28 @@ def export(
 
     with _database(file) as conn:
         done = event_file.export(conn, file)
-    if json:
-        print_json(done._asdict())
-    else:
-        say(f"{counted(done.events, 'event')}; the chain is now {done.chain}")
+    return Reply(done._asdict(), f"{counted(done.events, 'event')}; the chain is now {done.chain}")
 
 
-@app.command
+@verb(app)
 def verify(
     file: Annotated[Path, Parameter(help="What `evenflow events export` has written.")],
     /,
     *,
     chain: Annotated[str | None, Parameter(help="A value of the chain that was noted: a line must have it.")] = None,
-    json: Json = False,
-) -> int:
+) -> Reply:
     """Compare such a file with the database. Exit code 1 when an event was changed, put in or taken away, here or there."""
     from evenflow.runtime import event_file
 
     with _database(file) as conn:
         found = event_file.compare(conn, file, noted=chain)
-    if json:
-        print_json(asdict(found))
-    else:
+
+    def tell() -> None:
         print_table(("what", "of", "how"), found.wrong, empty="All are as they were exported.")
         aged = f", {found.aged:,} were deleted when they were {found.kept_days} days old" if found.aged else ""
         say(f"{counted(found.events, 'event')}, {found.newer:,} newer in the database{aged}; the chain ends with {found.chain}")
-    return ExitCode.FAILED if found.wrong else ExitCode.OK
+
+    return Reply(asdict(found), tell, ExitCode.FAILED if found.wrong else ExitCode.OK)
 
 
 @contextmanager

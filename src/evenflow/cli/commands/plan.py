@@ -7,7 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from evenflow.cli.output.terminal import Json, print_json, print_table, say
+from evenflow.cli.output.replies import Reply, replies
+from evenflow.cli.output.terminal import print_table, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.object_names import limit_name
@@ -22,21 +23,15 @@ _UNAPPLIED = {
 }
 
 
-async def plan(
-    *,
-    limit: Annotated[int, Parameter(help="How many lines of each list at most.")] = 20,
-    json: Json = False,
-) -> None:
+@replies
+async def plan(*, limit: Annotated[int, Parameter(help="How many lines of each list at most.")] = 20) -> Reply:
     """What would start next, in which order, and what blocks the rest: a round of the scheduler that changes nothing.
 
     A line stands for tasks of one run that no limit tells apart.
     """
     async with remote() as client:
         found = await client.get_plan(limit=limit)
-    if json:
-        print_json(found)
-    else:
-        _show(found)
+    return Reply(found, lambda: _show(found))
 
 
 def _show(plan: rest.plan.Plan) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from evenflow.cli.input.params import Conf, Params, parse_params, refuse_undeclared
-from evenflow.cli.output.terminal import Json, print_json, say
+from evenflow.cli.output.replies import Json
+from evenflow.cli.output.terminal import print_json, say
 from evenflow.cli.run.place import RunPlace, reach_evenflow
 from evenflow.cli.run.watch import Progress, watch_run
 from evenflow.contracts import rest

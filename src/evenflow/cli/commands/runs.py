@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.commands.operations import (
-    DryRun,
-    Future,
-    Past,
-    Yes,
-    agreed,
-    ask_and_clear,
-    ask_and_do,
-    check_that_somebody_is_there,
-)
-from evenflow.cli.input.params import Conf, Params, parse_params, refuse_undeclared
+from evenflow.cli.commands.operations import ASKED, THIS_RUN, Manner, Runs, clear_tasks, mark_tasks
+from evenflow.cli.input.params import Conf, Limit, Params, parse_params, refuse_undeclared
+from evenflow.cli.input.questions import Yes, check_agreed, check_that_somebody_is_there
 from evenflow.cli.input.run_names import Dag, Run, named_run
+from evenflow.cli.output.replies import Cell, Reply, listed, verb
 from evenflow.cli.output.terminal import (
-    Json,
-    detail_text,
     duration,
     local_date,
     local_time,
-    print_json,
     print_table,
     say,
     state_text,
@@ -44,7 +35,7 @@ app = App(name="runs")
 RunId = Annotated[str | None, Parameter(name="--run", help="Name or date of the run; the newest if left out.")]
 
 
-@app.command
+@verb(app)
 async def trigger(
     dag_id: str,
     /,
@@ -59,8 +50,7 @@ async def trigger(
     priority: Annotated[
         int, Parameter(help="Tasks of runs with a higher one go first, whatever their own priority is; it may be negative.")
     ] = 0,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Ask for a run and return at once. To watch it: `evenflow run`."""
     params = parse_params(param, conf)
     if logical_date is not None and logical_date.tzinfo is None:
@@ -72,61 +62,49 @@ async def trigger(
         run = await client.trigger_run(
             dag_id, run_id=run_id, params=params, logical_date=logical_date, priority=priority, note=note
         )
-        dag = None if json else await client.get_dag(dag_id)
-    if json:
-        print_json(run)
-        return
-    say(f"{run.run_id} is {run.state}. To watch it: evenflow runs watch {dag_id} {run.run_id}")
-    if dag is not None and dag.is_paused:
-        say(f"The DAG is paused, so the run waits. To let it go: evenflow dags unpause {dag_id}", "yellow")
-    elif dag is not None and dag.service_state == ServiceState.DRAINING:
-        say(f"The DAG drains, so the run waits. To let it go: evenflow activate {dag_id}", "yellow")
+        dag = await client.get_dag(dag_id)
+
+    def tell() -> None:
+        say(f"{run.run_id} is {run.state}. To watch it: evenflow runs watch {dag_id} {run.run_id}")
+        if dag.is_paused:
+            say(f"The DAG is paused, so the run waits. To let it go: evenflow dags unpause {dag_id}", "yellow")
+        elif dag.service_state == ServiceState.DRAINING:
+            say(f"The DAG drains, so the run waits. To let it go: evenflow activate {dag_id}", "yellow")
+
+    return Reply(run, tell)
 
 
-@app.command(name="list")
+@verb(app, "list")
 async def list_(
     dag_id: Annotated[str | None, Parameter(help="Of this DAG; of all if left out.")] = None,
     /,
     *,
     state: Annotated[Literal["queued", "running", "success", "failed"] | None, Parameter(help="In this state.")] = None,
-    limit: Annotated[int, Parameter(help="How many at most.")] = 20,
-    json: Json = False,
-) -> None:
+    limit: Limit = 20,
+) -> Reply:
     """Runs, the newest first."""
     async with remote() as client:
         read = partial(client.list_runs, dag_id=dag_id, state=state)
         page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
         if dag_id is not None and not page.items:
             await client.get_dag(dag_id)  # which says when there is not even the DAG
-    if json:
-        print_json({"runs": page.items, "more": page.more})
-        return
-    rows = (
-        (
-            r.dag_id,
-            r.run_id,
-            state_text(r.state),
-            r.priority or "",
-            local_time(r.started_at),
-            duration(r.elapsed_s),
-            " / ".join(filter(None, (r.quarantine and f"in quarantine: {r.quarantine}", r.reason, r.note))),
-        )
-        for r in page.items
-    )
-    columns = ("DAG", "run", "state", "#priority", "started", "#took", "why / note")
-    print_table(columns, rows, empty="No runs. To make one: evenflow run <dag_id>")
-    if page.more:
-        say(f"... and more; see them with --limit {2 * limit}", "bright_black")
+    cells: dict[str, Cell[rest.runs.RunSummary]] = {
+        "priority": lambda run: run.priority or "",
+        "reason": lambda run: f"in quarantine: {run.quarantine}" if run.quarantine else run.reason,
+    }
+    empty = "No runs. To make one: evenflow run <dag_id>"
+    return listed("runs", page, rest.runs.RunSummary, cells=cells, limit=limit, empty=empty)
 
 
-@app.command
-async def show(dag: Dag, /, run_id: RunId = None, *, json: Json = False) -> None:
+@verb(app)
+async def show(dag: Dag, /, run_id: RunId = None) -> Reply:
     """A run, and how its tasks stand."""
     async with remote() as client:
         run = await client.get_run(*await named_run(client, dag, run_id))
-    if json:
-        print_json(run)
-        return
+    return Reply(run, lambda: _show(run))
+
+
+def _show(run: rest.runs.RunDetail) -> None:
     say(f"{run.dag_id}  {run.run_id}", "bold")
     facts = {
         "state": run.state + (f": {run.reason}" if run.reason else ""),
@@ -166,7 +144,7 @@ def _place(call: rest.runs.CallbackRun) -> str:
     return f"{call.task_id}{index}" + (f", try {call.try_number}" if call.try_number else "")
 
 
-@app.command
+@verb(app)
 async def note(
     dag: Dag,
     text: Annotated[str, Parameter(help='What is to be remembered; "" takes the note away. A run may be named before it.')],
@@ -174,8 +152,7 @@ async def note(
     /,
     *,
     run: Run = None,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Write down what is to be remembered of a run, the newest if none is named."""
     named, text = (run, text) if rest is None else (text, rest)
     if rest is not None and run is not None:
@@ -187,10 +164,7 @@ async def note(
                 f"{text!r} is a run. Type the text too, or '' to take its note away: evenflow runs note {dag_id}/{text} ''"
             )
         noted = await client.set_note(dag_id, run_id, text or None)
-    if json:
-        print_json(noted)
-    else:
-        say(f"{noted.run_id} has a note" if noted.note else f"{noted.run_id} has no note")
+    return Reply(noted, f"{noted.run_id} has {'a' if noted.note else 'no'} note")
 
 
 @app.command
@@ -200,7 +174,7 @@ async def watch(dag: Dag, /, run_id: RunId = None) -> int:
         return await watch_run(client, *await named_run(client, dag, run_id), interrupt="leave")
 
 
-@app.command
+@verb(app)
 async def cancel(
     dag: Dag,
     /,
@@ -209,23 +183,18 @@ async def cancel(
     every: Annotated[bool, Parameter(name="--all", negative="", help="All runs of the DAG that have not ended.")] = False,
     state: Annotated[Literal["queued", "running"] | None, Parameter(help="With --all: only those in this state.")] = None,
     yes: Yes = False,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """End a run, or all of a DAG: nothing of them starts any more, what runs is killed, then they fail. Asks before it ends all."""
     if every:
-        await _cancel_all(dag, run_id, state, yes=yes, json=json)
-        return
+        return await _cancel_all(dag, run_id, state, yes=yes)
     if state is not None:
         raise ParamError(f"--state goes with --all. Type: evenflow runs cancel {dag} --all --state {state}")
     async with remote() as client:
         run = await client.cancel_run(*await named_run(client, dag, run_id))
-    if json:
-        print_json(run)
-    else:
-        say(f"{run.run_id} is being cancelled")
+    return Reply(run, f"{run.run_id} is being cancelled")
 
 
-async def _cancel_all(dag_id: str, run_id: str | None, state: str | None, *, yes: bool, json: bool) -> None:
+async def _cancel_all(dag_id: str, run_id: str | None, state: str | None, *, yes: bool) -> Reply:
     if run_id is not None or "/" in dag_id:
         raise ParamError("--all is about a DAG. Leave the run out, or leave --all out.")
     if not yes:
@@ -234,110 +203,64 @@ async def _cancel_all(dag_id: str, run_id: str | None, state: str | None, *, yes
         if not yes:
             would = await client.cancel_runs(dag_id, state=state, dry_run=True)
             what = f"{'at least ' * would.more}{counted(would.runs, f'{state} run' if state else 'run')} of {dag_id}"
-            if would.runs and not agreed(f"This cancels {what}: what runs is killed, and they fail.", yes=False):
-                return
+            if would.runs:
+                check_agreed(f"This cancels {what}: what runs is killed, and they fail.")
         answer = await client.cancel_runs(dag_id, state=state)
         runs = answer.runs
         while answer.more and answer.runs:
             answer = await client.cancel_runs(dag_id, state=state)
             runs += answer.runs
-    if json:
-        print_json({"dag_id": dag_id, "runs": runs})
-    else:
-        say(f"{runs:,} runs are being cancelled" if runs != 1 else "1 run is being cancelled")
+    words = f"{counted(runs, 'run')} {'is' if runs == 1 else 'are'} being cancelled"
+    return Reply({"dag_id": dag_id, "runs": runs}, words)
 
 
-@app.command
-async def clear(
-    dag: Dag,
-    /,
-    run_id: RunId = None,
-    *,
-    past: Past = False,
-    future: Future = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: Json = False,
-) -> None:
+@verb(app)
+async def clear(dag: Dag, /, run_id: RunId = None, *, runs: Runs = THIS_RUN, manner: Manner = ASKED) -> Reply:
     """Have all tasks of a run run again. What runs is killed first."""
-    await ask_and_clear(dag, run_id, {"past": past, "future": future}, yes=yes, dry_run=dry_run, json=json)
+    return await clear_tasks(dag, run_id, asdict(runs), manner)
 
 
-@app.command
-async def rerun(
-    dag: Dag,
-    /,
-    run_id: RunId = None,
-    *,
-    past: Past = False,
-    future: Future = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: Json = False,
-) -> None:
+@verb(app)
+async def rerun(dag: Dag, /, run_id: RunId = None, *, runs: Runs = THIS_RUN, manner: Manner = ASKED) -> Reply:
     """Have the failed tasks of a run run again, with those that could not start because of them or of a cancel."""
-    await ask_and_clear(dag, run_id, {"past": past, "future": future, "only": "failed"}, yes=yes, dry_run=dry_run, json=json)
+    return await clear_tasks(dag, run_id, {**asdict(runs), "only": "failed"}, manner)
 
 
-@app.command
-async def mark(
-    state: Literal["success", "failed"],
-    dag: Dag,
-    /,
-    run_id: RunId = None,
-    *,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: Json = False,
-) -> None:
+@verb(app)
+async def mark(state: Literal["success", "failed"], dag: Dag, /, run_id: RunId = None, *, manner: Manner = ASKED) -> Reply:
     """Say how a run ended: with all its tasks a success; or failed, which kills what runs and skips the rest."""
-    async with remote() as client:
-        named = await named_run(client, dag, run_id)
-        send = partial(client.mark, *named)
-        scope = {"state": state}
-        await ask_and_do(
-            send, scope, what=f"marked {state}", named="/".join(named), of_run=True, yes=yes, dry_run=dry_run, json=json
-        )
+    return await mark_tasks(dag, run_id, state, {}, manner, of_run=True)
 
 
-@app.command
+@verb(app)
 async def events(
     dag: Dag,
     /,
     run_id: RunId = None,
     *,
-    limit: Annotated[int, Parameter(help="How many at most.")] = 200,
-    json: Json = False,
-) -> None:
+    limit: Limit = 200,
+) -> Reply:
     """What happened to a run, the oldest first, and who did it."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run_id)
         page = await client.list_run_events(dag_id, run_id, limit=limit)
-    if json:
-        print_json({"dag_id": dag_id, "run_id": run_id, "events": page.items, "more": page.more})
-        return
-    rows = ((local_time(e.at), e.event, state_text(e.state), e.actor, detail_text(e.detail)) for e in page.items)
-    print_table(("at", "event", "state", "who", "what"), rows, empty="Nothing has happened to it yet.")
+    empty, kind = "Nothing has happened to it yet.", rest.runs.RunHistoryEntry
+    return listed("events", page, kind, limit=limit, empty=empty, dag_id=dag_id, run_id=run_id)
 
 
-@app.command
+@verb(app)
 async def delete(
     dag: Dag,
     /,
     run_id: Annotated[str | None, Parameter(name="--run", help="Name or date of the run.")] = None,
     *,
     yes: Yes = False,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Delete a run that has ended: its tasks, results, history and logs."""
     if run_id is None and "/" not in dag:
         raise ParamError(f"Name the run. To see those of the DAG: evenflow runs list {dag}")
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run_id)
-        if not agreed(f"The run {run_id} of {dag_id} will be deleted, with its results, history and logs.", yes=yes):
-            return
+        check_agreed(f"The run {run_id} of {dag_id} will be deleted, with its results, history and logs.", yes=yes)
         run = await client.delete_run(dag_id, run_id)
-    if json:
-        print_json(run)
-    else:
-        say(f"{run.run_id} is deleted")
+    return Reply(run, f"{run.run_id} is deleted")

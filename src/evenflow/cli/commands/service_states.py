@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from evenflow.cli.output.terminal import Json, print_json, print_table, say
+from evenflow.cli.output.replies import Reply, replies
+from evenflow.cli.output.terminal import errors, print_table, say
 from evenflow.cli.remote import remote
 from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
@@ -20,99 +22,91 @@ from evenflow.errors import ParamError
 from evenflow.runtime.exits import ExitCode
 
 Dag = Annotated[str | None, Parameter(help="A DAG.")]
-Pool = Annotated[str | None, Parameter(help="A pool instead.")]
-Queue = Annotated[str | None, Parameter(help="A queue of workers instead.")]
-Worker = Annotated[str | None, Parameter(help="A worker instead, by its name in `evenflow status`.")]
-Everything = Annotated[bool, Parameter(name="--all", negative=(), help="The whole system instead.")]
 
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Other:
+    """What else than a DAG may be named."""
+
+    pool: Annotated[str | None, Parameter(help="A pool instead.")] = None
+    queue: Annotated[str | None, Parameter(help="A queue of workers instead.")] = None
+    worker: Annotated[str | None, Parameter(help="A worker instead, by its name in `evenflow status`.")] = None
+    all_: Annotated[bool, Parameter(name="--all", negative=(), help="The whole system instead.")] = False
+
+
+NOTHING = Other()
 POLL_S = 1.0  # schedulers look once a second, too
 NAMED = 5  # tasks in a line of progress
 _SPAN = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>[smhd]?)")
 
 
+@replies
 async def drain(
     dag_id: Dag = None,
     /,
     *,
-    pool: Pool = None,
-    queue: Queue = None,
-    worker: Worker = None,
-    all_: Everything = False,
+    other: Other = NOTHING,
     deadline: Annotated[str | None, Parameter(help="How long to wait for what is in flight: 600, 10m, 2h, 1d.")] = None,
     wait: Annotated[bool, Parameter(negative=(), help="Show what is left until it has drained.")] = False,
-    json: Json = False,
-) -> int:
+) -> Reply:
     """Take nothing new on, wait for what is in flight, then pause.
 
     A DAG, and the system, begins no more runs; those that have begun run to their end. In a pool, on a queue and on a worker
     nothing starts for the first time. Exit code 1 when --wait ends and something is left: at the deadline it is left alone.
     """
-    kind, name = _chosen(dag_id, pool, queue, worker, all_)
+    kind, name = _chosen(dag_id, other)
     within_s = None if deadline is None else _seconds(deadline)
     async with remote() as client:
         standing = await client.set_service_state(kind, name, ServiceState.DRAINING, within_s=within_s)
-        if wait:
-            return await follow_drain(client, standing, json=json)
-    _tell(standing, json=json)
-    return ExitCode.OK
+        return await follow_drain(client, standing) if wait else _reply(standing)
 
 
+@replies
 async def resume_only(
     dag_id: Dag = None,
     /,
     *,
-    pool: Pool = None,
-    queue: Queue = None,
-    worker: Worker = None,
-    all_: Everything = False,
-    json: Json = False,
-) -> None:
+    other: Other = NOTHING,
+) -> Reply:
     """Start nothing for the first time, until it is activated. What has started goes on: returns, clean-up, callbacks."""
-    await _set(_chosen(dag_id, pool, queue, worker, all_), ServiceState.RESUME_ONLY, json=json)
+    return await _set(_chosen(dag_id, other), ServiceState.RESUME_ONLY)
 
 
+@replies
 async def pause(
     dag_id: Dag = None,
     /,
     *,
-    pool: Pool = None,
-    queue: Queue = None,
-    worker: Worker = None,
-    all_: Everything = False,
+    other: Other = NOTHING,
     freeze: Annotated[bool, Parameter(negative=(), help="Let nothing begin on a worker, returns and clean-up neither.")] = False,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Start nothing for the first time, until it is activated. What has started goes on, unless it is frozen on purpose."""
     state = ServiceState.FROZEN if freeze else ServiceState.PAUSED
-    await _set(_chosen(dag_id, pool, queue, worker, all_), state, json=json)
+    return await _set(_chosen(dag_id, other), state)
 
 
+@replies
 async def activate(
     dag_id: Dag = None,
     /,
     *,
-    pool: Pool = None,
-    queue: Queue = None,
-    worker: Worker = None,
-    all_: Everything = False,
-    json: Json = False,
-) -> None:
+    other: Other = NOTHING,
+) -> Reply:
     """Take everything on again."""
-    await _set(_chosen(dag_id, pool, queue, worker, all_), ServiceState.ACTIVE, json=json)
+    return await _set(_chosen(dag_id, other), ServiceState.ACTIVE)
 
 
-def _chosen(
-    dag_id: str | None, pool: str | None, queue: str | None, worker: str | None, everything: bool
-) -> tuple[ServiceKind, str]:
+def _chosen(dag_id: str | None, other: Other) -> tuple[ServiceKind, str]:
     """Raises :class:`ParamError` unless exactly one object is named."""
     named = [
         (kind, name)
         for kind, name in (
             (ServiceKind.DAG, dag_id),
-            (ServiceKind.POOL, pool),
-            (ServiceKind.QUEUE, queue),
-            (ServiceKind.WORKER, worker),
-            (ServiceKind.SYSTEM, SYSTEM if everything else None),
+            (ServiceKind.POOL, other.pool),
+            (ServiceKind.QUEUE, other.queue),
+            (ServiceKind.WORKER, other.worker),
+            (ServiceKind.SYSTEM, SYSTEM if other.all_ else None),
         )
         if name is not None
     ]
@@ -129,15 +123,16 @@ def _seconds(text: str) -> float:
     return float(seconds)
 
 
-async def _set(chosen: tuple[ServiceKind, str], state: ServiceState, *, json: bool) -> None:
+async def _set(chosen: tuple[ServiceKind, str], state: ServiceState) -> Reply:
     async with remote() as client:
-        _tell(await client.set_service_state(*chosen, state), json=json)
+        return _reply(await client.set_service_state(*chosen, state))
 
 
-def _tell(standing: rest.steering.ObjectStanding, *, json: bool) -> None:
-    if json:
-        print_json(standing)
-        return
+def _reply(standing: rest.steering.ObjectStanding) -> Reply:
+    return Reply(standing, lambda: _tell(standing))
+
+
+def _tell(standing: rest.steering.ObjectStanding) -> None:
     what = title(standing.kind, standing.name)
     say(f"{what} {_SENTENCES.get(standing.state, f'is {standing.state}')}")
     if standing.state == ServiceState.DRAINING:
@@ -155,21 +150,17 @@ _SENTENCES: dict[str, str] = {
 }
 
 
-async def follow_drain(client: RestClient, standing: rest.steering.ObjectStanding, *, json: bool) -> int:
-    """The exit code: 0 when nothing was in flight at the end, 1 when the drain gave up, or somebody changed the state meanwhile."""
+async def follow_drain(client: RestClient, standing: rest.steering.ObjectStanding) -> Reply:
+    """Its exit code is 0 when nothing was in flight at the end, 1 when the drain gave up, or the state was changed meanwhile."""
     told = ""
     while standing.state == ServiceState.DRAINING:
-        if not json and (left := what_is_left(standing)) != told:
+        if (left := what_is_left(standing)) != told:
             told = left
-            say(f"{title(standing.kind, standing.name)} drains: {left}")
+            errors.print(f"{title(standing.kind, standing.name)} drains: {left}", markup=False, soft_wrap=True)
         await asyncio.sleep(POLL_S)
         standing = await client.get_service_state(standing.kind, standing.name)
     drained = standing.state == ServiceState.PAUSED and standing.reason == DRAINED
-    if json:
-        print_json(standing)
-    else:
-        _tell_end(standing, drained=drained)
-    return ExitCode.OK if drained else ExitCode.FAILED
+    return Reply(standing, lambda: _tell_end(standing, drained=drained), ExitCode.OK if drained else ExitCode.FAILED)
 
 
 def what_is_left(standing: rest.steering.ObjectStanding) -> str:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from evenflow.cli.output.terminal import Json, duration, local_time, print_json, print_table, say
+from evenflow.cli.output.replies import Reply, replies
+from evenflow.cli.output.terminal import duration, local_time, print_table, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.contracts.rest.why import OUTRUN_CURE
@@ -18,34 +19,32 @@ from evenflow.core.service import missing_kinds
 from evenflow.runtime.exits import ExitCode
 
 
-async def status(*, json: Json = False) -> int:
+@replies
+async def status() -> Reply:
     """What runs, what waits, and whether all services are well. Exit code 3 when a kind of service is missing."""
     async with remote() as client:
         found = await client.get_status()
     missing = missing_kinds((s.kind for s in found.services if s.healthy), triggers=found.triggers_waiting + found.triggers_running)
-    if json:
-        print_json(found)
-    else:
-        _show(found, missing)
-    return ExitCode.UNREACHABLE if missing else ExitCode.OK
+    return Reply(found, lambda: _show(found, missing), ExitCode.UNREACHABLE if missing else ExitCode.OK)
 
 
-async def audit(*, json: Json = False) -> int:
+@replies
+async def audit() -> Reply:
     """Recompute every counter of the scheduler and compare. Exit code 1 when something is wrong.
 
     It reads all task instances of running runs at one instant: safe at any time, about a second for 100,000.
     """
     async with remote() as client:
         found = await client.get_audit()
-    if json:
-        print_json(found)
-    elif found.findings:
+    if not found.findings:
+        return Reply(found, lambda: say("Every counter is what it counts, and every lane where it should be", "green"))
+
+    def tell() -> None:
         rows = ((f.kind, f.object, f.found, f.expected) for f in found.findings)
         print_table(("kind", "object", "is", "should be"), rows, empty="")
         say("This is a defect of Evenflow. Please report it with the lines above.", "red")
-    else:
-        say("Every counter is what it counts, and every lane where it should be", "green")
-    return ExitCode.FAILED if found.findings else ExitCode.OK
+
+    return Reply(found, tell, ExitCode.FAILED)
 
 
 def _show(found: rest.system.Status, missing: list[str]) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from evenflow.cli.commands.operations import Downstream, DryRun, Future, Past, Upstream, Yes, ask_and_clear, ask_and_do
+from evenflow.cli.commands.operations import ASKED, THESE_TASKS, THIS_RUN, Around, Manner, Runs, clear_tasks, mark_tasks
+from evenflow.cli.input.params import Limit
 from evenflow.cli.input.run_names import Dag, Run, named_run
-from evenflow.cli.output.terminal import STATE_ORDER, Json, duration, errors, local_time, print_json, print_table, say, state_text
+from evenflow.cli.output.replies import Cell, Json, Reply, listed, verb
+from evenflow.cli.output.terminal import STATE_ORDER, errors, print_json, print_table, say
 from evenflow.cli.remote import read_pages, remote
 from evenflow.client.rest import RestClient
+from evenflow.contracts import rest
 from evenflow.core.likeness import did_you_mean, few
 from evenflow.core.model import instance_name
 from evenflow.core.plain_text import ColouredPieces
@@ -27,7 +31,7 @@ MapIndex = Annotated[int | None, Parameter(help="Which instance of a mapped task
 FOLLOW_WAIT_S = 20.0  # how long one request waits for more of a log; the API allows 30
 
 
-@app.command(name="list")
+@verb(app, "list")
 async def list_(
     dag: Dag,
     /,
@@ -35,36 +39,29 @@ async def list_(
     run: Run = None,
     task: Annotated[str | None, Parameter(help="Only this task.")] = None,
     state: Annotated[str | None, Parameter(help=f"Only in this state: {', '.join(STATE_ORDER)}.")] = None,
-    limit: Annotated[int, Parameter(help="How many at most.")] = 1000,
-    json: Json = False,
-) -> None:
+    limit: Limit = 1000,
+) -> Reply:
     """The tasks of a run, in the order of the DAG."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         read = partial(client.list_tasks, dag_id, run_id, task_id=task, state=state)
         page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
-        dag_tasks = [] if json else (await client.get_dag(dag_id)).tasks
+        dag_tasks = (await client.get_dag(dag_id)).tasks
         if not page.items and task is not None:
             await check_task(client, dag_id, run_id, task)
-        counts = (await client.get_run(dag_id, run_id)).tasks_by_state if page.more and task is None and not json else {}
-    if json:
-        print_json({"dag_id": dag_id, "run_id": run_id, "tasks": page.items, "more": page.more})
-        return
+        counts = (await client.get_run(dag_id, run_id)).tasks_by_state if page.more and task is None else {}
     shown = {t.task_id: f"  {t.display_name}" for t in dag_tasks if t.display_name != t.task_id}
-    rows = (
-        (
-            Text.assemble((instance_name(t.task_id, t.map_index), "bold"), shown.get(t.task_id, "")),
-            state_text(t.state),
-            f"{t.try_number or ''}{f' +{t.losses} lost' if t.losses else ''}",
-            local_time(t.started_at),
-            duration(t.elapsed_s),
-            t.reason,
-        )
-        for t in page.items
-    )
-    print_table(("task", "state", "#try", "started", "#took", "why"), rows, empty="No such tasks.")
-    if page.more:
-        say(_rest(len(page.items), counts.get(state, 0) if state else sum(counts.values())), "bright_black")
+    cells: dict[str, Cell[rest.tasks.InstanceSummary]] = {
+        "task_id": lambda t: Text.assemble((instance_name(t.task_id, t.map_index), "bold"), shown.get(t.task_id, "")),
+        "try_number": lambda t: f"{t.try_number or ''}{f' +{t.losses} lost' if t.losses else ''}",
+    }
+
+    def tell_rest() -> None:
+        if page.more:
+            say(_rest(len(page.items), counts.get(state, 0) if state else sum(counts.values())), "bright_black")
+
+    kind, empty = rest.tasks.InstanceSummary, "No such tasks."
+    return listed("tasks", page, kind, cells=cells, empty=empty, then=tell_rest, dag_id=dag_id, run_id=run_id)
 
 
 def _rest(shown: int, total: int) -> str:
@@ -132,17 +129,16 @@ async def logs(
         )
 
 
-@app.command
-async def rendered(dag: Dag, task_id: str, /, *, run: Run = None, map_index: MapIndex = None, json: Json = False) -> None:
+@verb(app)
+async def rendered(dag: Dag, task_id: str, /, *, run: Run = None, map_index: MapIndex = None) -> Reply:
     """What the templates of a task became in its newest try, without secrets."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
         fields = (await client.get_rendered(dag_id, run_id, task_id, map_index=index)).fields
-    if json:
-        print_json({"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": index, "fields": fields})
-    else:
-        print_table(("field", "value"), fields.items(), empty="None of its fields was a template, or it has not begun.")
+    empty = "None of its fields was a template, or it has not begun."
+    data = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": index, "fields": fields}
+    return Reply(data, lambda: print_table(("field", "value"), fields.items(), empty=empty))
 
 
 async def _only_task(client: RestClient, dag_id: str) -> str:
@@ -174,28 +170,23 @@ async def check_task(client: RestClient, dag_id: str, run_id: str, task_id: str)
         )
 
 
-@app.command
+@verb(app)
 async def clear(
     dag: Dag,
     /,
     *task_ids: str,
     run: Run = None,
     map_index: MapIndexes = None,
-    upstream: Upstream = False,
-    downstream: Downstream = False,
-    past: Past = False,
-    future: Future = False,
+    around: Around = THESE_TASKS,
+    runs: Runs = THIS_RUN,
     only: Annotated[Literal["failed", "running"] | None, Parameter(help="Only what failed, or only what runs.")] = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: Json = False,
-) -> None:
+    manner: Manner = ASKED,
+) -> Reply:
     """Have tasks run again; without a task, all of the run. A run that has ended goes on. What runs is killed first."""
-    scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"only": only}
-    await ask_and_clear(dag, run, scope, yes=yes, dry_run=dry_run, json=json)
+    return await clear_tasks(dag, run, {**_scope(task_ids, map_index, around, runs), "only": only}, manner)
 
 
-@app.command
+@verb(app)
 async def mark(
     state: Literal["success", "failed", "skipped"],
     dag: Dag,
@@ -203,25 +194,17 @@ async def mark(
     *task_ids: str,
     run: Run = None,
     map_index: MapIndexes = None,
-    upstream: Upstream = False,
-    downstream: Downstream = False,
-    past: Past = False,
-    future: Future = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: Json = False,
-) -> None:
+    around: Around = THESE_TASKS,
+    runs: Runs = THIS_RUN,
+    manner: Manner = ASKED,
+) -> Reply:
     """Say how tasks ended, without running them. What runs is killed first; what failed because of them is tried again."""
     if not task_ids:
         raise ParamError(f"Name the tasks. To mark the whole run: evenflow runs mark {state} {dag}")
-    scope = _scope(task_ids, map_index, upstream=upstream, downstream=downstream, past=past, future=future) | {"state": state}
-    async with remote() as client:
-        named = await named_run(client, dag, run)
-        send = partial(client.mark, *named)
-        await ask_and_do(send, scope, what=f"marked {state}", named="/".join(named), yes=yes, dry_run=dry_run, json=json)
+    return await mark_tasks(dag, run, state, _scope(task_ids, map_index, around, runs), manner)
 
 
-@app.command
+@verb(app)
 async def events(
     dag: Dag,
     task_id: str,
@@ -229,22 +212,28 @@ async def events(
     *,
     run: Run = None,
     map_index: MapIndex = None,
-    limit: Annotated[int, Parameter(help="How many at most.")] = 200,
-    json: Json = False,
-) -> None:
+    limit: Limit = 200,
+) -> Reply:
     """What happened to a task, the oldest first, and who did it."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         page = await client.list_task_events(dag_id, run_id, task_id, map_index=map_index, limit=limit)
-    if json:
-        print_json({"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "events": page.items, "more": page.more})
-        return
-    rows = (
-        (local_time(e.at), instance_name(task_id, e.map_index), e.event, state_text(e.state), e.try_number or "", e.actor or "")
-        for e in page.items
+    cells: dict[str, Cell[rest.tasks.TaskHistoryEntry]] = {
+        "map_index": lambda entry: instance_name(task_id, entry.map_index),
+        "try_number": lambda entry: entry.try_number or "",
+    }
+    return listed(
+        "events",
+        page,
+        rest.tasks.TaskHistoryEntry,
+        cells=cells,
+        limit=limit,
+        empty="Nothing has happened to it yet.",
+        dag_id=dag_id,
+        run_id=run_id,
+        task_id=task_id,
     )
-    print_table(("at", "task", "event", "state", "#try", "who"), rows, empty="Nothing has happened to it yet.")
 
 
-def _scope(task_ids: tuple[str, ...], map_indexes: list[int] | None, **flags: bool) -> dict[str, Any]:
-    return {"tasks": list(task_ids) or None, "map_indexes": map_indexes, **flags}
+def _scope(task_ids: tuple[str, ...], map_indexes: list[int] | None, around: Around, runs: Runs) -> dict[str, Any]:
+    return {"tasks": list(task_ids) or None, "map_indexes": map_indexes, **asdict(around), **asdict(runs)}

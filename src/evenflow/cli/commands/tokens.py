@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.output.terminal import Json, errors, local_time, print_json, print_table, say
+from evenflow.cli.output.replies import Reply, verb
+from evenflow.cli.output.terminal import errors, local_time, print_table, say
 from evenflow.errors import BadValue
 from evenflow.runtime.database import open_database
 from evenflow.runtime.settings import Settings, load_settings
@@ -20,7 +21,7 @@ DAY_S = 86_400.0
 MOST_NAMES, LONGEST_NAME = 32, 100  # in a token, which is in the head of every request
 
 
-@app.command
+@verb(app)
 async def create(
     kind: Annotated[
         Literal["operator", "worker", "processor", "triggerer"],
@@ -36,8 +37,7 @@ async def create(
         list[str] | None, Parameter(negative=(), help="That the processors may deliver; once for each. Else all.")
     ] = None,
     days: Annotated[float | None, Parameter(help="How long it is good: 90 for an operator, else 30.")] = None,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN. Its number and its end go to stderr.
 
     With that of a service any number of these may register; each is then given a token of its own, which renews itself and is for
@@ -53,25 +53,23 @@ async def create(
         by = getpass.getuser()
         ttl = None if days is None else days * DAY_S
         token = await tokens.create_token(url, vault_of(settings), kind, name=name or by, scope=scope, by=by, ttl=ttl)
-    if json:
-        print_json({"kind": kind, "token": token.text, "token_id": token.token_id, "expires_at": token.expires_at})
-        return
-    say(token.text)
-    until = local_time(token.expires_at)
-    revoke = f"evenflow tokens revoke {token.token_id}"
-    errors.print(f"It is token {token.token_id}, good until {until}. To revoke it, type: {revoke}", soft_wrap=True)
+
+    def tell() -> None:
+        say(token.text)
+        until = local_time(token.expires_at)
+        revoke = f"evenflow tokens revoke {token.token_id}"
+        errors.print(f"It is token {token.token_id}, good until {until}. To revoke it, type: {revoke}", soft_wrap=True)
+
+    return Reply({"kind": kind, "token": token.text, "token_id": token.token_id, "expires_at": token.expires_at}, tell)
 
 
-@app.command(name="list")
-async def list_all(*, json: Json = False) -> None:
+@verb(app, "list")
+async def list_all() -> Reply:
     """List the tokens that were given out: whose they are, until when they are good, and which key signed them."""
     from evenflow.runtime import tokens
 
     with _database() as (url, _):
         given = await tokens.list_tokens(url)
-    if json:
-        print_json([token._asdict() for token in given])
-        return
     columns = ("#id", "kind", "name", "for", "state", "made", "by", "used", "expires", "#key", "revoked by")
     rows = [
         (
@@ -89,13 +87,12 @@ async def list_all(*, json: Json = False) -> None:
         )
         for t in given
     ]
-    print_table(columns, rows, empty="no token was given out; to make one, type: evenflow tokens create")
+    empty = "no token was given out; to make one, type: evenflow tokens create"
+    return Reply([token._asdict() for token in given], lambda: print_table(columns, rows, empty=empty))
 
 
-@app.command
-async def revoke(
-    token_id: Annotated[int, Parameter(help="Its number, as `evenflow tokens list` shows it.")], /, *, json: Json = False
-) -> None:
+@verb(app)
+async def revoke(token_id: Annotated[int, Parameter(help="Its number, as `evenflow tokens list` shows it.")], /) -> Reply:
     """Make a token good for nothing, at once. Services that registered with it are refused, too, and kill what they run."""
     from evenflow.runtime import tokens
 
@@ -104,20 +101,16 @@ async def revoke(
     if revoked is None:
         raise BadValue(f"There is no token {token_id}. To see all, type: evenflow tokens list")
     kind, name = revoked
-    if json:
-        print_json({"token_id": token_id, "kind": kind, "name": name})
-    else:
-        say(f"token {token_id} ({kind}, {name}) is revoked")
+    return Reply({"token_id": token_id, "kind": kind, "name": name}, f"token {token_id} ({kind}, {name}) is revoked")
 
 
-@app.command
+@verb(app)
 async def rotate(
     *,
     at_once: Annotated[
         bool, Parameter(help="Forget all other keys now: every token is void, also those of services and tries.")
     ] = False,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """Sign with a new key from now on. The key before it is good until the next time, the one before that no more.
 
     Services change to the new key with their next beat. Make new tokens for people and fleets, then rotate again.
@@ -127,12 +120,9 @@ async def rotate(
 
     with _database() as (url, settings):
         key, void = await tokens.rotate_keys(url, vault_of(settings), at_once=at_once, by=getpass.getuser())
-    if json:
-        print_json({"key": key, "void": [token.token_id for token in void]})
-        return
-    say(f"key {key} signs from now on")
-    for token in void:
-        say(f"token {token.token_id} ({token.kind}, {token.name}) is void: its key {token.key_id} is gone")
+    told = [f"token {token.token_id} ({token.kind}, {token.name}) is void: its key {token.key_id} is gone" for token in void]
+    words = "\n".join([f"key {key} signs from now on", *told])
+    return Reply({"key": key, "void": [token.token_id for token in void]}, words)
 
 
 def _scope(kind: str, queues: list[str], bundles: list[str]) -> list[str]:

@@ -6,12 +6,13 @@ import platform
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 
-from evenflow.cli.output.terminal import Json, output, print_json
+from evenflow.cli.output.replies import Reply, replies
 from evenflow.runtime.embedded.programs import MAJOR
 from evenflow.store.migrate import OLDEST_SCHEMA, SCHEMA_VERSION
 
 
-def version(*, json: Json = False) -> None:
+@replies
+def version() -> Reply:
     """Versions of Evenflow and of what it stands on."""
     found = {
         "evenflow": installed("evenflow"),
@@ -22,11 +23,7 @@ def version(*, json: Json = False) -> None:
         "pyspark": _optional("pyspark"),
         "platform": platform.platform(),
     }
-    if json:
-        print_json(found)
-    else:
-        for name, value in found.items():
-            output.print(f"{name:<11} {value or 'not installed'}")
+    return Reply(found, "\n".join(f"{name:<11} {value or 'not installed'}" for name, value in found.items()))
 
 
 def _optional(distribution: str) -> str | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json as jsonlib
+import json
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from evenflow.cli.commands.tasks import MapIndex, only_instance
+from evenflow.cli.input.params import Limit
 from evenflow.cli.input.run_names import Dag, Run, named_run
-from evenflow.cli.output.terminal import Json, local_time, print_json, print_json_text, print_table, say
+from evenflow.cli.output.replies import Cell, Reply, listed, verb
+from evenflow.cli.output.terminal import print_json_text
 from evenflow.cli.remote import remote
+from evenflow.contracts import rest
 from evenflow.core.model import instance_name
 from evenflow.core.plurals import counted
 from evenflow.sdk.xcomarg import RETURN_VALUE
@@ -18,38 +21,27 @@ from evenflow.sdk.xcomarg import RETURN_VALUE
 app = App(name="xcoms")
 
 
-@app.command(name="list")
+@verb(app, "list")
 async def list_(
     dag: Dag,
     /,
     *,
     run: Run = None,
     task: Annotated[str | None, Parameter(help="Only of this task.")] = None,
-    limit: Annotated[int, Parameter(help="How many at most.")] = 100,
-    json: Json = False,
-) -> None:
+    limit: Limit = 100,
+) -> Reply:
     """What the tasks of a run returned and pushed."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         page = await client.list_xcoms(dag_id, run_id, task_id=task, limit=limit)
-    if json:
-        print_json({"dag_id": dag_id, "run_id": run_id, "xcoms": page.items, "more": page.more})
-        return
-    rows = (
-        (
-            instance_name(x.task_id, x.map_index),
-            x.key,
-            x.size,
-            x.length,
-            local_time(x.created_at),
-            "secret" if x.is_secret else "in object storage" if x.is_stored else "",
-        )
-        for x in page.items
-    )
-    print_table(("task", "key", "#bytes", "#elements", "at", "kept"), rows, empty="No XComs.")
+    cells: dict[str, Cell[rest.tasks.XComEntry]] = {
+        "task_id": lambda x: instance_name(x.task_id, x.map_index),
+        "is_stored": lambda x: "secret" if x.is_secret else "in object storage" if x.is_stored else "",
+    }
+    return listed("xcoms", page, rest.tasks.XComEntry, cells=cells, limit=limit, empty="No XComs.", dag_id=dag_id, run_id=run_id)
 
 
-@app.command
+@verb(app)
 async def show(
     dag: Dag,
     task_id: str,
@@ -58,18 +50,14 @@ async def show(
     *,
     run: Run = None,
     map_index: MapIndex = None,
-    json: Json = False,
-) -> None:
+) -> Reply:
     """One value, as JSON."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
         found = await client.get_xcom(dag_id, run_id, task_id, key, map_index=index)
-    if json:
-        print_json(found)
-    elif found.is_secret:
-        say("*** (it holds a secret)")
-    elif found.is_stored:
-        say(f"{counted(found.size, 'byte')} in object storage")
-    else:
-        print_json_text(jsonlib.dumps(found.value, indent=2, ensure_ascii=False))
+    if found.is_secret:
+        return Reply(found, "*** (it holds a secret)")
+    if found.is_stored:
+        return Reply(found, f"{counted(found.size, 'byte')} in object storage")
+    return Reply(found, lambda: print_json_text(json.dumps(found.value, indent=2, ensure_ascii=False)))

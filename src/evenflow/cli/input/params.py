@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from evenflow.core.likeness import did_you_mean
 from evenflow.errors import ParamError
 
+Limit = Annotated[int, Parameter(help="How many at most.")]
 Params = Annotated[
     list[str] | None,
     Parameter(

@@ -6,17 +6,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from json import dumps
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from evenflow.core.plain_text import escaped_json, plain
-
-Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON for programs instead of tables for people.")]
 
 
 class Screen(Console):

@@ -12,20 +12,21 @@ from evenflow.core import limits
 
 
 class AssetSummary(Record):
-    name: str
-    uri: str
+    name: str = Field(title="asset")
+    uri: str = Field(title="uri")
     group: str
     extra: dict[str, Any]
-    last_event_at: datetime | None
-    consumers: list[str] = Field(description="DAGs that wait for it.")
+    last_event_at: datetime | None = Field(title="changed last")
+    consumers: list[str] = Field(title="waited for by", description="DAGs that wait for it.")
 
 
 class RecordedAssetEvent(Record):
     event_id: int
-    asset: str
+    at: datetime = Field(title="at")
+    asset: str = Field(title="asset")
     uri: str
-    at: datetime
-    extra: dict[str, Any]
+    actor: str = Field(title="by")
+    extra: dict[str, Any] = Field(title="extra")
     alias: str | None = Field(description="The alias through which the task added the asset.")
     dag_id: str | None = Field(
         description="Of the task whose success it was; null, as the three below, when it was emitted by hand."
@@ -33,7 +34,6 @@ class RecordedAssetEvent(Record):
     run_id: str | None
     task_id: str | None
     map_index: int | None
-    actor: str
 
 
 class EventRequest(Request):

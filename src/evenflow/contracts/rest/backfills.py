@@ -58,23 +58,23 @@ class BackfillPlan(Record):
 
 
 class Backfill(Record):
-    backfill_id: int
-    dag_id: str
-    from_date: datetime
-    to_date: datetime
+    backfill_id: int = Field(title="backfill")
+    dag_id: str = Field(title="DAG")
+    from_date: datetime = Field(title="from")
+    to_date: datetime = Field(title="to")
     is_reversed: bool
     reprocess: Reprocess | Word = Field(union_mode="left_to_right")
     max_active_runs: int
     params: dict[str, Any]
     priority: int
-    is_paused: bool
+    is_paused: bool = Field(title="state")
     created_at: datetime
     created_by: str
     ended_at: datetime | None
     cancelled_by: str | None
-    total: int
-    passed_over: int
-    waiting: int = Field(description="Dates whose run is not made yet.")
-    active: int
-    success: int
-    failed: int
+    total: int = Field(title="runs")
+    waiting: int = Field(title="waiting", description="Dates whose run is not made yet.")
+    active: int = Field(title="active")
+    success: int = Field(title="success")
+    failed: int = Field(title="failed")
+    passed_over: int = Field(title="passed over")

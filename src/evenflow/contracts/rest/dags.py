@@ -12,26 +12,26 @@ from evenflow.core.spec_diff import SettingChange
 
 
 class DagSummary(Record):
-    dag_id: str
+    dag_id: str = Field(title="DAG")
     display_name: str = Field(description="The dag_id, unless the DAG has another name for people.")
+    service_state: ServiceWord = Field(title="state")
     is_paused: bool
     paused_reason: str | None = Field(description="Why it is paused, when nobody paused it.")
     is_active: bool = Field(description="False: the file that defined it is gone, or defines it no more.")
-    bundle: str
-    file: str
-    version_number: int
-    schedule: str | None = Field(description="In words; null: it runs when somebody triggers it.")
+    schedule: str | None = Field(title="schedule", description="In words; null: it runs when somebody triggers it.")
     timezone: str | None
-    next_run_at: datetime | None
+    last_run_id: str | None
+    last_run_state: RunWord | None = Field(title="last run")
+    last_run_at: datetime | None = Field(title="at")
+    next_run_at: datetime | None = Field(title="next")
     next_logical: datetime | None
+    bundle: str
+    file: str = Field(title="file")
+    version_number: int
     updated_at: datetime
     description: str
     owner: str
     tags: list[str]
-    last_run_id: str | None
-    last_run_state: RunWord | None
-    last_run_at: datetime | None
-    service_state: ServiceWord
 
 
 class DagTask(Record):
@@ -96,34 +96,34 @@ class ParseWarning(Record):
 
 
 class BundleSummary(Record):
-    name: str
-    processor: str | None = Field(description="Null: no processor that lives reads this bundle.")
-    host: str | None
+    name: str = Field(title="source")
     kind: str | None = Field(description="`local` or `git`")
-    location: str | None
-    ref: str | None
-    revision: str | None = Field(description="The commit whose files are read.")
-    refreshed_at: datetime | None
+    location: str | None = Field(title="location")
+    ref: str | None = Field(title="ref")
+    revision: str | None = Field(title="commit", description="The commit whose files are read.")
+    refreshed_at: datetime | None = Field(title="refreshed")
     error: str | None = Field(description="Why the source cannot be refreshed or read.")
-    files: int
-    errors: int = Field(description="Files that cannot be loaded, or whose DAGs were refused.")
+    files: int = Field(title="files")
+    errors: int = Field(title="errors", description="Files that cannot be loaded, or whose DAGs were refused.")
     warned: int
-    waiting: int = Field(description="Files that have changed and are not parsed yet.")
+    waiting: int = Field(title="waiting", description="Files that have changed and are not parsed yet.")
     parsed_at: datetime | None
+    processor: str | None = Field(title="processor", description="Null: no processor that lives reads this bundle.")
+    host: str | None
 
 
 class DagVersion(Record):
-    version_number: int
-    created_at: datetime
-    bundle: str | None = Field(description="Where it was found first.")
-    file: str
-    revision: str | None = Field(description="The commit that it was found in first, where the bundle has commits.")
-    code_hash: str
-    spec_hash: str
-    tasks: int
+    version_number: int = Field(title="version")
+    created_at: datetime = Field(title="since")
+    tasks: int = Field(title="tasks")
     is_newest: bool
-    runs: int
-    live_runs: int = Field(description="Runs of this version that wait or run.")
+    runs: int = Field(title="runs")
+    live_runs: int = Field(title="running", description="Runs of this version that wait or run.")
+    bundle: str | None = Field(description="Where it was found first.")
+    file: str = Field(title="file")
+    revision: str | None = Field(description="The commit that it was found in first, where the bundle has commits.")
+    code_hash: str = Field(title="code")
+    spec_hash: str
 
 
 class FileChange(Record):

@@ -2,6 +2,8 @@
 
 A client may be older than its API: it ignores fields that it does not know, and takes a word that is new to it (a state, a kind)
 as it is. Requests are read the other way round: what is not known in them is refused.
+
+A field with a title is a column of lists: the command line shows these, in the order of the record.
 """
 
 from __future__ import annotations
@@ -60,9 +62,9 @@ class ErrorAnswer(Record):
 
 
 class HistoryEntry(Record):
-    at: datetime
-    event: str
-    detail: dict[str, Any] | None
+    at: datetime = Field(title="at")
+    event: str = Field(title="event")
+    detail: dict[str, Any] | None = Field(title="what")
 
 
 class Page(Record, Generic[T]):

@@ -38,24 +38,24 @@ class CancelledRuns(Record):
 
 
 class RunSummary(Record):
-    dag_id: str
-    run_id: str
-    state: RunWord
+    dag_id: str = Field(title="DAG")
+    run_id: str = Field(title="run")
+    state: RunWord = Field(title="state")
     run_type: str
     version_number: int
     params: dict[str, Any]
-    priority: int
+    priority: int = Field(title="priority")
     run_after: datetime
     logical_date: datetime | None
     data_interval_start: datetime | None
     data_interval_end: datetime | None
     created_at: datetime
-    started_at: datetime | None
+    started_at: datetime | None = Field(title="started")
     ended_at: datetime | None
-    elapsed_s: float | None
-    reason: str | None
+    elapsed_s: float | None = Field(title="took")
+    reason: str | None = Field(title="why")
     cancelled_by: str | None
-    note: str | None
+    note: str | None = Field(title="note")
     backfill_id: int | None = Field(description="The backfill that made it, or made it run again.")
     is_being_changed: bool = Field(description="Somebody cleared or marked something of it, and that has not taken effect yet.")
     quarantine: str | None = Field(description="Why it is set aside: handling it raised an exception. Null for nearly all.")
@@ -103,8 +103,8 @@ class RunName(Record):
 
 
 class RunHistoryEntry(HistoryEntry):
-    state: RunWord
-    actor: str
+    state: RunWord = Field(title="state")
+    actor: str = Field(title="who")
 
 
 class ScopeRequest(Request):

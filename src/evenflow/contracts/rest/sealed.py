@@ -40,27 +40,27 @@ class CheckedValue(Record):
 
 
 class StoredValue(Record):
-    name: str
-    description: str
-    dags: list[str] = Field(description="Patterns of the DAGs that may use it; none: all.")
-    changed_at: datetime
-    changed_by: str
+    name: str = Field(title="name")
+    dags: list[str] = Field(title="DAGs", description="Patterns of the DAGs that may use it; none: all.")
+    changed_at: datetime = Field(title="changed")
+    changed_by: str = Field(title="by")
+    description: str = Field(title="description")
     problem: str | None = Field(description="Why its value cannot be read.")
 
 
 class StoredConnection(StoredValue):
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
-    conn_type: str
+    conn_type: str = Field(title="type")
     uri: str = Field(description="With `***` for what is secret, unless that was asked for.")
-    login: str | None
-    host: str | None
-    port: int | None
+    login: str | None = Field(title="login")
+    host: str | None = Field(title="host")
+    port: int | None = Field(title="port")
     schema_: str = Field(alias="schema")
 
 
 class StoredVariable(StoredValue):
-    value: str = Field(description="With `***` for what is secret, unless that was asked for.")
+    value: str = Field(title="value", description="With `***` for what is secret, unless that was asked for.")
 
 
 class Rotated(Record):

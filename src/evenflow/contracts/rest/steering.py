@@ -14,14 +14,17 @@ from evenflow.core.service_states import ServiceState
 
 
 class Pool(Record):
-    name: str
-    description: str
-    slots: int
-    used: int
+    name: str = Field(title="pool")
+    used: int = Field(title="used")
+    slots: int = Field(title="slots")
     policy: str = Field(
-        description="Whether smaller tasks may pass one that does not fit: `backfill`, `strict`, `reserve-after=10m`."
+        title="policy",
+        description="Whether smaller tasks may pass one that does not fit: `backfill`, `strict`, `reserve-after=10m`.",
     )
-    while_deferred: str = Field(description="What becomes of a slot while its task is deferred: `hold` or `release`.")
+    while_deferred: str = Field(
+        title="while deferred", description="What becomes of a slot while its task is deferred: `hold` or `release`."
+    )
+    description: str = Field(title="description")
 
 
 class PoolChange(Request):
@@ -32,22 +35,22 @@ class PoolChange(Request):
 
 
 class SettingValue(Record):
-    name: str
-    value: Any
-    default: Any
+    name: str = Field(title="setting")
+    value: Any = Field(title="value")
+    default: Any = Field(title="default")
     kind: str = Field(description="What a value may be.")
     meaning: str
-    changed_at: datetime | None = Field(description="Null: nobody has set it.")
-    changed_by: str | None
+    changed_by: str | None = Field(title="set by")
+    changed_at: datetime | None = Field(title="at", description="Null: nobody has set it.")
     version: int | None = Field(description="Greater than that of any change before it, of whichever setting.")
 
 
 class SettingVersion(Record):
-    version: int
-    value: Any
+    version: int = Field(title="version")
+    value: Any = Field(title="value")
     unset: bool = Field(description="Somebody took back what was set; the value is the default.")
-    changed_at: datetime
-    changed_by: str
+    changed_by: str = Field(title="by")
+    changed_at: datetime = Field(title="at")
 
 
 class SettingRequest(Request):

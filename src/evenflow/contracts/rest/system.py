@@ -97,22 +97,27 @@ class ScrapeTarget(Record):
 
 class ChangeEvent(Record):
     event_id: int
-    at: datetime
-    actor: str = Field(description="The name of an operator's token, or the task that did it.")
-    action: str = Field(description="Kind and verb, such as `pool.set`.")
-    object: str = Field(description="What was changed; a run as DAG/RUN.")
-    detail: dict[str, Any] | None = Field(description="The new values. Never what is secret.")
-    token_id: int | None = Field(description="Of the token in the list; of a service that which its fleet was given.")
-    address: str | None = Field(description="Whence it was asked; null: on the database itself.")
-    request_id: str | None = Field(description="The request's `X-Request-ID`, or one that all its events have.")
-    times: int = Field(description="Above 1: that many in this period, counted together; the rest is of the last one.")
+    at: datetime = Field(title="at")
     last_at: datetime | None = Field(description="When the last one of those was.")
+    actor: str = Field(title="by", description="The name of an operator's token, or the task that did it.")
+    action: str = Field(title="action", description="Kind and verb, such as `pool.set`.")
+    object: str = Field(title="of", description="What was changed; a run as DAG/RUN.")
+    times: int = Field(
+        title="times", description="Above 1: that many in this period, counted together; the rest is of the last one."
+    )
+    token_id: int | None = Field(
+        title="token", description="Of the token in the list; of a service that which its fleet was given."
+    )
+    address: str | None = Field(title="from", description="Whence it was asked; null: on the database itself.")
+    request_id: str | None = Field(description="The request's `X-Request-ID`, or one that all its events have.")
+    detail: dict[str, Any] | None = Field(title="detail", description="The new values. Never what is secret.")
 
 
 SetAsideKind = Literal["run", "schedule", "assets", "backfill"]
-_KIND = Field(description="A run; or what a schedule, assets or a backfill would have made.")
+_KIND = Field(title="kind", description="A run; or what a schedule, assets or a backfill would have made.")
 Object = Annotated[
-    str, Field(max_length=1_000, description="DAG/RUN of a run, else the name of the DAG or the number of the backfill.")
+    str,
+    Field(title="of", max_length=1_000, description="DAG/RUN of a run, else the name of the DAG or the number of the backfill."),
 ]
 
 
@@ -127,5 +132,5 @@ class Released(Record):
 
 
 class QuarantineEntry(Released):
-    since: datetime
-    reason: str = Field(description="The exception and its place. Its text only where Evenflow wrote it itself.")
+    since: datetime = Field(title="since")
+    reason: str = Field(title="why", description="The exception and its place. Its text only where Evenflow wrote it itself.")

@@ -10,39 +10,39 @@ from evenflow.contracts.rest.record import HistoryEntry, Record, TaskWord
 
 
 class InstanceSummary(Record):
-    task_id: str
+    task_id: str = Field(title="task")
     operator: str
     map_index: int
-    state: TaskWord
-    try_number: int
+    state: TaskWord = Field(title="state")
+    try_number: int = Field(title="try")
     queued_at: datetime | None
-    started_at: datetime | None
+    started_at: datetime | None = Field(title="started")
     ended_at: datetime | None
-    elapsed_s: float | None
-    reason: str | None
+    elapsed_s: float | None = Field(title="took")
+    reason: str | None = Field(title="why")
     worker: str | None
     losses: int = Field(description="How often infrastructure lost it: a worker died, or could not start it. They use up no try.")
 
 
 class TaskHistoryEntry(HistoryEntry):
-    map_index: int
-    try_number: int
-    state: TaskWord
-    actor: str | None = Field(description="Who did it, when it was a person.")
+    map_index: int = Field(title="task")
+    state: TaskWord = Field(title="state")
+    try_number: int = Field(title="try")
+    actor: str | None = Field(title="who", description="Who did it, when it was a person.")
 
 
 class WaitingTrigger(Record):
-    dag_id: str
-    run_id: str
-    task_id: str
+    dag_id: str = Field(title="DAG")
+    run_id: str = Field(title="run")
+    task_id: str = Field(title="task")
     map_index: int
-    trigger: str = Field(description="The path of its class. What it was given is sealed, and shown to nobody.")
+    trigger: str = Field(title="waits for", description="The path of its class. What it was given is sealed, and shown to nobody.")
     queue: str
-    deferred_at: datetime
-    timeout_at: datetime | None
-    triggerer: str | None = Field(description="The name of the triggerer that runs it; null: it waits for one.")
+    deferred_at: datetime = Field(title="for")
+    timeout_at: datetime | None = Field(title="until at most")
+    triggerer: str | None = Field(title="runs on", description="The name of the triggerer that runs it; null: it waits for one.")
     claimed_at: datetime | None
-    failures: int = Field(description="How often in a row it has failed.")
+    failures: int = Field(title="failures", description="How often in a row it has failed.")
     due_at: datetime = Field(description="When a triggerer may have it: later than now while it pauses after a failure.")
 
 
@@ -51,14 +51,14 @@ class RenderedFields(Record):
 
 
 class XComEntry(Record):
-    task_id: str
+    task_id: str = Field(title="task")
     map_index: int
-    key: str
-    size: int = Field(description="Bytes of its JSON.")
-    length: int | None = Field(description="Elements of a list or an object.")
+    key: str = Field(title="key")
+    size: int = Field(title="bytes", description="Bytes of its JSON.")
+    length: int | None = Field(title="elements", description="Elements of a list or an object.")
     is_secret: bool = Field(description="It holds a secret that its try was given, and is not shown.")
-    is_stored: bool = Field(description="It lies in object storage.")
-    created_at: datetime
+    is_stored: bool = Field(title="kept", description="It lies in object storage.")
+    created_at: datetime = Field(title="at")
 
 
 class XComShown(XComEntry):
