@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from evenflow.client.rest import RestClient
-from evenflow.contracts.rest.why import AwaitsUpstreams, AwaitsWorker
+from evenflow.core.why import AwaitsUpstreams, AwaitsWorker
 from evenflow.errors import ApiRefused
 from tests.api.world import SPEC, World
 
@@ -29,6 +29,9 @@ async def test_why(rest: RestClient, world: World) -> None:
     assert (extract.state, extract.run_state, extract.map_index) == ("queued", "running", -1)
     assert isinstance(extract.reasons[0], AwaitsWorker)
     assert extract.reasons[0].queue == "default"
+    assert extract.reasons[0].told is not None
+    assert extract.reasons[0].told.sentence == "No worker that serves the queue default is alive."
+    assert extract.reasons[0].told.cure == "evenflow worker --queues default"
     load = await rest.explain("sales", "r1", "load")
     waits = next(reason for reason in load.reasons if isinstance(reason, AwaitsUpstreams))
     assert [(up.task_id, up.states) for up in waits.upstreams] == [("extract", {"queued": 1}), ("clean", {"none": 1})]

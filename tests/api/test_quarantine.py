@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from evenflow.client.rest import RestClient
-from evenflow.contracts.rest import why as x
+from evenflow.core import why as x
 from evenflow.errors import ApiRefused
 from tests.api.world import World
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from evenflow.cli.commands.plan import _show
+from evenflow.cli.commands.why import print_why
 from evenflow.cli.output import terminal
-from evenflow.cli.output.reasons import print_why
 from evenflow.contracts.rest import plan as planned
-from evenflow.contracts.rest import why as x
+from evenflow.contracts.rest.why import Why
+from evenflow.core import why as x
 from tests.running import RunningEvenflow, evenflow_json
 from tests.waiting import wait_until
 
@@ -98,6 +99,36 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         ("Its worker cannot end it", "systemctl kill --signal=SIGKILL UNIT", "tasks logs d t"),
     ),
     (x.Finished(state="failed", at=NOW, explanation="ValueError: no."), ("It has ended at", ": ValueError: no.\n")),
+    (
+        x.UpstreamFailed(
+            at=NOW,
+            trigger_rule="all_success",
+            failed=1,
+            upstreams=[x.FailedUpstream(task_id="extract", map_index=4, failed=1, explanation="KeyError: 'id'.")],
+        ),
+        (
+            "because extract[4] failed: KeyError: 'id'.\n",
+            "tasks logs d extract --run r --map-index 4",
+            "tasks clear d extract --run r",
+        ),
+    ),
+    (
+        x.UpstreamFailed(
+            at=NOW,
+            trigger_rule="none_failed",
+            failed=30,
+            upstreams=[
+                x.FailedUpstream(task_id="a", map_index=0, failed=3, explanation=None),
+                x.FailedUpstream(task_id="b", map_index=-1, failed=1, explanation="no disk"),
+            ],
+        ),
+        (
+            "because 30 tasks upstream failed, a[0] first.",
+            "and 2 more of it",
+            "b: no disk",
+            "and 28 more",
+        ),
+    ),
     (x.RunEnded(state="failed", at=NOW, explanation="cancelled by ada"), ("before the task began: cancelled by ada.",)),
     (x.Paused(dag_id="d"), ("The DAG d is paused.", "evenflow dags unpause d")),
     (
@@ -133,7 +164,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("reason", "said"), SAID, ids=[type(reason).__name__ for reason, _ in SAID])
 def test_each_reason_in_words(reason: x.Reason, said: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     """R-ST10."""
-    print_why(x.Why(dag_id="d", run_id="r", task_id="t", map_index=3, state="scheduled", run_state="running", reasons=[reason]))
+    print_why(Why(dag_id="d", run_id="r", task_id="t", map_index=3, state="scheduled", run_state="running", reasons=[reason]))
     shown = capsys.readouterr().out
     assert shown.startswith("t[3] of d/r is scheduled\n")
     for text in said:
@@ -163,7 +194,7 @@ def test_holders_fit_a_narrow_screen(monkeypatch: pytest.MonkeyPatch, capsys: py
         holders=holders,
     )
     print_why(
-        x.Why(dag_id="warehouse", run_id="b5", task_id="one", map_index=7, state="scheduled", run_state="running", reasons=[full])
+        Why(dag_id="warehouse", run_id="b5", task_id="one", map_index=7, state="scheduled", run_state="running", reasons=[full])
     )
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert max(map(len, lines)) <= 80
@@ -182,7 +213,7 @@ def test_holders_fit_a_narrow_screen(monkeypatch: pytest.MonkeyPatch, capsys: py
 @pytest.mark.usefixtures("wide")
 def test_several_reasons_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
     reasons: list[x.Reason] = [x.Paused(dag_id="d"), x.NoScheduler()]
-    print_why(x.Why(dag_id="d", run_id="r", task_id="t", map_index=-1, state="none", run_state="running", reasons=reasons))
+    print_why(Why(dag_id="d", run_id="r", task_id="t", map_index=-1, state="none", run_state="running", reasons=reasons))
     shown = capsys.readouterr().out
     assert shown.startswith("t of d/r is waiting\n2 things hold it back")
     assert "1. The DAG d is paused." in shown

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from evenflow.cli.commands.backfill import _end
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
 from evenflow.errors import ParamError
 from tests.cli.command_line import CommandLine
 from tests.waiting import wait_until

@@ -14,7 +14,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from evenflow.api.rest.app import described_rest
-from evenflow.cli.output.reasons import print_why
+from evenflow.cli.commands.why import print_why
 from evenflow.cli.output.terminal import in_order, print_json
 from evenflow.contracts.rest import why
 from evenflow.contracts.rest.record import Page
@@ -22,6 +22,7 @@ from evenflow.contracts.rest.runs import RunDetail, RunName
 from evenflow.contracts.rest.sealed import StoredConnection
 from evenflow.contracts.rest.steering import StandingObject
 from evenflow.core.states import RunState, TaskState
+from evenflow.core.why import NextRound, Reason
 
 NOW = "2026-01-01T00:00:00Z"
 RUN: dict[str, Any] = {
@@ -33,7 +34,7 @@ RUN: dict[str, Any] = {
 }  # fmt: skip
 WHY = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": -1, "state": "none", "run_state": "running"}
 
-REASONS = [kind for kind in typing.get_args(why.Reason) if hasattr(kind, "__dataclass_fields__")]
+REASONS = [kind for kind in typing.get_args(Reason) if hasattr(kind, "__dataclass_fields__")]
 VALUES = {"str": "x", "int": 1, "float": 1.5, "bool": True, "datetime": NOW, "datetime | None": None, "str | None": None}
 
 
@@ -74,9 +75,14 @@ def test_every_reason_is_read_as_what_it_is(kind: type[Any]) -> None:
 
 def test_a_reason_that_is_new_to_a_client_is_told_as_that(capsys: pytest.CaptureFixture[str]) -> None:
     found = read(why.Why, {**WHY, "reasons": [{"kind": "awaits_licence", "seats": 3}, {"kind": "next_round"}]})
-    assert found.reasons == [{"kind": "awaits_licence", "seats": 3}, why.NextRound()]
+    assert found.reasons == [{"kind": "awaits_licence", "seats": 3}, NextRound()]
     print_why(found)
     assert "a reason that this command line does not know: awaits_licence" in capsys.readouterr().out.lower()
+    told = {"sentence": "No seat is free: 3 of 3 are taken.", "facts": [], "cure": "buy one", "aim": "to change it"}
+    print_why(read(why.Why, {**WHY, "reasons": [{"kind": "awaits_licence", "seats": 3, "told": told}]}))
+    shown = capsys.readouterr().out
+    assert "No seat is free: 3 of 3 are taken." in shown
+    assert "buy one" in shown
 
 
 def test_the_description_lists_the_words_of_this_version_and_no_others() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from evenflow.contracts.rest.why import AwaitsEvent, FullLimit, Reason
 from evenflow.core.limits import TIMERS_PER_TURN
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.why import AwaitsEvent, FullLimit, Reason
 from evenflow.scheduler.advance import advance
 from evenflow.store import why
 from evenflow.store.connect import open_pool

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from evenflow.contracts.rest.why import AwaitsPoke
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.why import AwaitsPoke
 from evenflow.store import why
 from evenflow.store.connect import open_pool
 from tests.scheduler.conftest import World

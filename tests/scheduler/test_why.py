@@ -9,11 +9,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from evenflow.contracts.rest.why import (
+from evenflow.contracts.rest.why import Why
+from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.pool_policy import PoolPolicy
+from evenflow.core.trigger_rules import TriggerRule
+from evenflow.core.why import (
     AwaitsPast,
     AwaitsRetry,
     AwaitsUpstreams,
     AwaitsWorker,
+    FailedUpstream,
     Finished,
     FullLimit,
     KeptPool,
@@ -26,11 +31,8 @@ from evenflow.contracts.rest.why import (
     RunAfter,
     RunEnded,
     Running,
-    Why,
+    UpstreamFailed,
 )
-from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, TaskSpec
-from evenflow.core.pool_policy import PoolPolicy
-from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import DagNotFound, ParamError
 from evenflow.store import why
 from evenflow.store.connect import connect_async
@@ -481,3 +483,26 @@ async def test_a_run_that_does_not_begin_because_of_a_drain(asking: Asking, kind
     reason = await asking.reason(run, "t")
     assert isinstance(reason, OutOfService)
     assert (reason.what, reason.name, reason.state) == (kind, name, "draining")
+
+
+async def test_what_was_not_run_names_what_failed(asking: Asking) -> None:
+    """However far up it is, and not what was not run either; of a mapped task the first instance."""
+    world = asking.world
+    tasks = (
+        task("a", mapping=mapped(3), priority_weight=9),
+        task("b", upstream=(0,)),
+        task("c", upstream=(1,)),
+        task("d", upstream=(2, 1)),
+        task("other"),
+    )
+    world.add_dag(dag(*tasks))
+    run = world.trigger("d")
+    world.advance()
+    for _ in range(3):
+        world.report(world.claim(), "failed", reason="ValueError: no")
+    world.advance()
+    for task_id in ("b", "d"):
+        found = await asking.reason(run, task_id)
+        assert isinstance(found, UpstreamFailed)
+        assert (found.failed, found.trigger_rule) == (1, "all_success")
+        assert found.upstreams == [FailedUpstream(task_id="a", map_index=0, failed=3, explanation="ValueError: no")]

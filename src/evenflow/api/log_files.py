@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from evenflow.api import limits
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
 from evenflow.wire.messages import LostLog
 
 _FLAGS = os.O_RDWR | os.O_CREAT

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from evenflow.core.likeness import did_you_mean
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
 from evenflow.errors import BadSchedule
 
 PRESETS = {

@@ -149,6 +149,18 @@ FINISHED = frozenset({_T.SUCCESS, _T.FAILED, _T.SKIPPED, _T.UPSTREAM_FAILED, _T.
 HOLDING = frozenset({_T.QUEUED, _T.RUNNING})
 RUN_FINISHED = frozenset({RunState.SUCCESS, RunState.FAILED})
 
+_WORDS = {
+    "none": "waiting",
+    "up_for_retry": "retrying",
+    "upstream_failed": "upstream failed",
+    "up_for_reschedule": "rescheduled",
+}
+
+
+def in_state(state: str) -> str:
+    """As people are told that something is in a state, also in one that a newer release has."""
+    return _WORDS.get(state, state)
+
 
 def move(state: TaskState, event: TaskEvent) -> TaskState:
     """The state a TI in ``state`` has after ``event``; raises :class:`IllegalMove` when the table has no such move."""

@@ -17,9 +17,9 @@ from typing import Any
 
 import psycopg
 
-from evenflow.contracts.rest.why import OUTRUN_CURE
 from evenflow.core.limits import PARTITIONS_AHEAD, PARTITIONS_LEAST
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
+from evenflow.core.why import OUTRUN_CURE
 from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, JavaNotFound
 from evenflow.runtime import presence
 from evenflow.runtime.database import reach_database

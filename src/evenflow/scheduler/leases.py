@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from evenflow.core.limits import LEASE_S
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import inbox, leases
 from evenflow.store.notify import INBOX

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenflow.contracts.rest.why import HOLDERS_NAMED, LINE_COUNTED, FullLimit, Holder, KeptPool, Reason
 from evenflow.core.plan import blocking, kept
 from evenflow.core.selection import LimitClass
+from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, FullLimit, Holder, KeptPool, Reason
 from evenflow.store.columns import numbers
 from evenflow.store.dry_round import DryRound, as_lane, read_limit_classes
 from evenflow.store.instant import Conn, Row, read

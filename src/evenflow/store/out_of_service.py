@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evenflow.contracts.rest.why import OutOfService, Reason
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.core.why import OutOfService, Reason
 from evenflow.store.instant import Conn
 from evenflow.store.states import list_closing
 

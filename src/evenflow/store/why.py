@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from evenflow.contracts.rest import why
-from evenflow.contracts.rest.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, Reason, Why
+from evenflow.contracts.rest.why import Why
+from evenflow.core import why
 from evenflow.core.graph import Graph
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RunState, TaskState
+from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, Reason
 from evenflow.errors import DagNotFound, ParamError
 from evenflow.store.columns import numbers
 from evenflow.store.dispatch import RETURN
@@ -59,7 +60,7 @@ async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_ind
             map_index=index,
             state=state,
             run_state=row["run_state"],
-            reasons=await _reasons(conn, graph, row, TaskState(state), index),
+            reasons=[*await _reasons(conn, graph, row, TaskState(state), index)],
         )
 
 
@@ -90,6 +91,8 @@ def _instance(graph: Graph, row: Row, map_index: int) -> int:
 
 
 async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[Reason]:
+    if state is TaskState.UPSTREAM_FAILED and (failed := await _failed_upstreams(conn, graph, row, map_index)):
+        return [why.UpstreamFailed(at=row["ended_at"], trigger_rule=row["trigger_rule"], **failed)]
     if state in FINISHED:
         return [why.Finished(state=state.value, at=row["ended_at"], explanation=row["reason"])]
     if RunState(row["run_state"]) in RUN_FINISHED:
@@ -210,6 +213,43 @@ def _awaited(graph: Graph, task_index: int, map_index: int) -> list[Key]:
         sources = {*graph.outside(task_index), *graph.spans[graph.span_of[task_index]].gated_by}
         return [(u, None) for u in sorted(sources)]
     return [(u, None) for u in upstream]
+
+
+async def _failed_upstreams(conn: Conn, graph: Graph, row: Row, map_index: int) -> dict[str, Any] | None:
+    """What failed first: of upstreams that were not run themselves, their own are looked at. None: what failed runs again."""
+    above = _above(graph, row["task_index"], map_index)
+    asked = key_columns(list(set().union(*above.values())))
+    rows = await read(conn, "why/list_failed", {"run_key": row["run_key"], **asked})
+    found = {(row["task_index"], row["asked"]): row for row in rows}
+    causes: dict[Key, Row] = {}
+    seen, waiting = set[Key](), [next(iter(above))]
+    while waiting:
+        for key in above[waiting.pop()] - seen:
+            seen.add(key)
+            if key in found and found[key]["failed"]:
+                causes[key] = found[key]
+            elif key in found:
+                waiting.append(key)
+    if not causes:
+        return None
+    named = sorted(causes.values(), key=lambda row: int(row["task_index"]))[:UPSTREAMS_NAMED]
+    fields = ("task_id", "map_index", "failed", "explanation")
+    return {"failed": len(causes), "upstreams": [why.FailedUpstream(**{name: up[name] for name in fields}) for up in named]}
+
+
+def _above(graph: Graph, task_index: int, map_index: int) -> dict[Key, set[Key]]:
+    """The upstreams of an instance, which stands first, and of all above it: all of a task, or the instance of the same index."""
+    first: Key = (task_index, None if map_index == UNMAPPED else map_index)
+    above: dict[Key, set[Key]] = {}
+    waiting = [first]
+    while waiting:
+        key = waiting.pop()
+        if key not in above:
+            task, index = key
+            gates = graph.spans[graph.span_of[task]].gated_by if graph.grouped(task) else ()
+            above[key] = {(u, index if graph.same_span(u, task) else None) for u in (*graph.upstream[task], *gates)}
+            waiting += above[key]
+    return above
 
 
 def _named(upstream: Row) -> str:

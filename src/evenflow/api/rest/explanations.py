@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -13,6 +15,7 @@ from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.runs import RunName
 from evenflow.contracts.rest.tasks import WaitingTrigger
 from evenflow.contracts.rest.why import Why
+from evenflow.core.explain import Explainer
 from evenflow.core.model import UNMAPPED
 from evenflow.core.plan import MOST_SHOWN
 from evenflow.store import triggers
@@ -35,8 +38,15 @@ async def find_run(
 async def explain_task(
     conn: Connection, dag_id: str, run_id: str, task_id: str, map_index: Annotated[int, Query(ge=UNMAPPED)] = UNMAPPED
 ) -> Why:
-    """Why a task instance does not run: the limit, who holds it and its place in line, or the upstream that is missing."""
-    return await explain(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+    """Why a task instance does not run, as data and in words: the limit, who holds it, its place in line; an upstream."""
+    found = await explain(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+    explainer = Explainer(dag_id, run_id, task_id, found.map_index, datetime.now(UTC), _in_utc)
+    reasons = [reason if isinstance(reason, dict) else replace(reason, told=explainer.tell(reason)) for reason in found.reasons]
+    return replace(found, reasons=reasons)
+
+
+def _in_utc(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @routes.get("/plan")

@@ -13,7 +13,7 @@ from evenflow.cli.output.replies import Reply, listed, verb
 from evenflow.cli.output.terminal import local_date, print_table, say, state_text
 from evenflow.cli.remote import PAGE, remote
 from evenflow.contracts import rest
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
 from evenflow.errors import ParamError
 
 app = App(name="backfill")

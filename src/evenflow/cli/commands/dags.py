@@ -18,7 +18,7 @@ from evenflow.cli.output.terminal import local_time, print_lines, print_table, s
 from evenflow.cli.remote import PAGE, read_pages, remote
 from evenflow.contracts import rest
 from evenflow.core.object_names import in_words
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
 from evenflow.core.service_states import ServiceState
 
 app = App(name="dags")

@@ -15,7 +15,7 @@ from evenflow.cli.output.replies import Cell, Reply, listed, replies, verb
 from evenflow.cli.output.terminal import local_time, print_table, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
 from evenflow.errors import BadValue
 from evenflow.runtime.exits import ExitCode
 

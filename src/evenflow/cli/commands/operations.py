@@ -16,7 +16,7 @@ from evenflow.cli.output.terminal import print_table, say, state_text
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.model import instance_name
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
 
 SHOWN = 30  # task instances of a dry run: what fits a screen; --json has all
 

@@ -12,7 +12,7 @@ from evenflow.cli.output.terminal import print_table, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.object_names import limit_name
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
 
 _COLUMNS = ("#", "run", "task", "#tasks", "pool", "#slots", "queue", "#priority")
 _UNAPPLIED = {

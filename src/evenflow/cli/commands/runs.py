@@ -14,19 +14,12 @@ from evenflow.cli.input.params import Conf, Limit, Params, parse_params, refuse_
 from evenflow.cli.input.questions import Yes, check_agreed, check_that_somebody_is_there
 from evenflow.cli.input.run_names import Dag, Run, named_run
 from evenflow.cli.output.replies import Cell, Reply, listed, verb
-from evenflow.cli.output.terminal import (
-    duration,
-    local_date,
-    local_time,
-    print_table,
-    say,
-    state_text,
-)
+from evenflow.cli.output.terminal import local_date, local_time, print_table, say, state_text
 from evenflow.cli.remote import read_pages, remote
 from evenflow.cli.run.watch import watch_run
 from evenflow.contracts import rest
 from evenflow.core.callbacks import CALLBACK_DAG
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted, duration
 from evenflow.core.service_states import ServiceState
 from evenflow.errors import ParamError
 

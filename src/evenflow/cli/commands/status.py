@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from evenflow.cli.output.replies import Reply, replies
-from evenflow.cli.output.terminal import duration, local_time, print_table, say
+from evenflow.cli.output.terminal import local_time, print_table, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
-from evenflow.contracts.rest.why import OUTRUN_CURE
 from evenflow.core.limits import MOST_COUNTED, PARTITIONS_LEAST
 from evenflow.core.model import instance_name
 from evenflow.core.object_names import in_words, title, way_to_activate
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted, duration
 from evenflow.core.service import missing_kinds
+from evenflow.core.why import OUTRUN_CURE
 from evenflow.runtime.exits import ExitCode
 
 

@@ -9,10 +9,10 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.input.params import Limit
 from evenflow.cli.output.replies import Cell, Reply, listed, verb
-from evenflow.cli.output.terminal import duration
 from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
 from evenflow.core.model import instance_name
+from evenflow.core.quantities import duration
 
 app = App(name="triggers", help="List what deferred tasks wait for.")
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
 
 from evenflow.cli.input.run_names import Run, found_run
-from evenflow.cli.output.reasons import print_why
 from evenflow.cli.output.replies import Reply, replies
+from evenflow.cli.output.terminal import local_time, output, say, state_text
 from evenflow.cli.remote import remote
+from evenflow.contracts import rest
+from evenflow.core.explain import Explainer
+from evenflow.core.model import instance_name
+from evenflow.core.why import Told
 
 
 @replies
@@ -29,3 +36,40 @@ async def why(
         dag_id, run_id = await found_run(client, dag, run)
         found = await client.explain(dag_id, run_id, task_id, map_index=-1 if map_index is None else map_index)
     return Reply(found, lambda: print_why(found))
+
+
+def print_why(why: rest.why.Why) -> None:
+    """With times of this zone; what is new to this command line, in the words of the API."""
+    explainer = Explainer(why.dag_id, why.run_id, why.task_id, why.map_index, datetime.now(UTC), local_time)
+    output.print(
+        Text.assemble(
+            (instance_name(why.task_id, why.map_index), "bold"), f" of {why.dag_id}/{why.run_id} is ", state_text(why.state)
+        ),
+        soft_wrap=True,
+    )
+    many = len(why.reasons) > 1
+    if many:
+        say(f"{len(why.reasons)} things hold it back; it starts when none of them does any more.")
+    for number, reason in enumerate(why.reasons, 1):
+        told = _as_told(reason) if isinstance(reason, dict) else explainer.tell(reason)
+        say("")
+        output.print(Text.assemble((f"{number}. " if many else "", "bold"), told.sentence), soft_wrap=True)
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="bright_black", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for fact in told.facts:
+            grid.add_row(f"   {fact.name}", Text("\n".join(fact.lines)))
+        if told.cure:
+            grid.add_row(f"   {told.aim}", Text(told.cure, style="cyan"))
+        if grid.row_count:
+            output.print(grid)
+
+
+def _as_told(reason: dict[str, Any]) -> Told:
+    match reason.get("told"):
+        case {"sentence": str(sentence), **more}:
+            return Told(sentence=sentence, cure=str(more.get("cure") or "") or None)
+        case _:
+            return Told(
+                sentence=f"A reason that this command line does not know: {reason.get('kind')}.", cure="upgrade Evenflow here"
+            )

@@ -15,7 +15,7 @@ from evenflow.cli.output.terminal import print_json_text
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.model import instance_name
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
 app = App(name="xcoms")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.output.terminal import detail_text, duration, local_time, print_json, print_table, say, state_text
+from evenflow.cli.output.terminal import detail_text, local_time, print_json, print_table, say, state_text
+from evenflow.core.quantities import duration
 from evenflow.core.states import RunState, TaskState
 from evenflow.runtime.exits import ExitCode
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.core.plain_text import escaped_json, plain
+from evenflow.core.states import in_state
 
 
 class Screen(Console):
@@ -59,12 +60,6 @@ STATE_ORDER = (
     "none",
     "removed",
 )
-STATE_WORDS = {
-    "none": "waiting",
-    "up_for_retry": "retrying",
-    "upstream_failed": "upstream failed",
-    "up_for_reschedule": "rescheduled",
-}
 
 
 def in_order(states: Iterable[str]) -> list[str]:
@@ -74,7 +69,7 @@ def in_order(states: Iterable[str]) -> list[str]:
 
 
 def state_text(name: str) -> Text:
-    return Text(STATE_WORDS.get(name, name), style=STATE_STYLES.get(name, ""))
+    return Text(in_state(name), style=STATE_STYLES.get(name, ""))
 
 
 def print_json(data: Any) -> None:
@@ -113,22 +108,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty:
         screen.print(table)
     else:
         output.print(Text(empty, style="bright_black"))
-
-
-def duration(seconds: float | None) -> str:
-    """``0.4 s``, ``12 s``, ``3 m 04 s``, ``2 h 05 m``, ``3 d 4 h``."""
-    if seconds is None:
-        return ""
-    if seconds < 10:
-        return f"{max(seconds, 0):.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} m {whole % 60:02} s"
-    if whole < 86_400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02} m"
-    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
 
 
 def local_time(at: datetime | None) -> str:

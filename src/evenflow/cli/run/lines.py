@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-from evenflow.cli.output.terminal import STATE_STYLES, duration, say
+from evenflow.cli.output.terminal import STATE_STYLES, say
 from evenflow.cli.run.live import GLYPHS
 from evenflow.cli.run.rows import RunSnapshot, TaskRow, task_rows
 from evenflow.contracts import rest
+from evenflow.core.quantities import duration
 
 PROGRESS_EVERY_S = 5.0  # lines about one task's progress
 

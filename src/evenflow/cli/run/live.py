@@ -13,8 +13,10 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from evenflow.cli.output.terminal import STATE_STYLES, STATE_WORDS, duration, in_order, output
+from evenflow.cli.output.terminal import STATE_STYLES, in_order, output
 from evenflow.cli.run.rows import RunSnapshot, TaskRow, task_rows
+from evenflow.core.quantities import duration
+from evenflow.core.states import in_state
 
 GLYPHS = {
     "success": "✓",
@@ -135,7 +137,7 @@ def _legend(snapshot: RunSnapshot) -> Text:
     text = Text(f"{snapshot.done}/{snapshot.total}", style="bold")
     counts: dict[str, int] = {**snapshot.run.tasks_by_state}
     for state in in_order(counts):
-        text.append(f"  {counts[state]} {STATE_WORDS.get(state, state)}", style=f"not bold {STATE_STYLES.get(state, '')}")
+        text.append(f"  {counts[state]} {in_state(state)}", style=f"not bold {STATE_STYLES.get(state, '')}")
     return text
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from evenflow.cli.output.terminal import duration, output, say
+from evenflow.cli.output.terminal import output, say
 from evenflow.cli.run.rows import RunSnapshot
 from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
 from evenflow.core.model import instance_name
 from evenflow.core.plain_text import plain
-from evenflow.core.plurals import counted
+from evenflow.core.quantities import counted, duration
 from evenflow.core.states import TaskState
 
 FAILURES_SHOWN = 20

@@ -1,0 +1,258 @@
+"""Reasons in words: what it is, who is in the way, what to do. The API answers with these words, and the command line writes them
+with the times of its zone.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from evenflow.core import why as x
+from evenflow.core.model import instance_name
+from evenflow.core.object_names import in_words, limit_name, title, way_to_activate, way_to_raise
+from evenflow.core.quantities import counted, duration
+from evenflow.core.states import in_state
+from evenflow.core.why import Fact, Told
+
+
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """Puts reasons of one task instance into words, at the instant ``now``; ``written`` writes an instant."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    now: datetime
+    written: Callable[[datetime], str]
+
+    def tell(self, reason: x.Reason) -> Told:
+        match reason:
+            case x.FullLimit():
+                return self._full_limit(reason)
+            case x.KeptPool():
+                return self._kept_pool(reason)
+            case x.AwaitsUpstreams():
+                return _upstreams(reason)
+            case x.UpstreamFailed():
+                return self._upstream_failed(reason)
+            case x.AwaitsWorker():
+                return self._worker(reason)
+            case x.Running():
+                return self._running(reason)
+            case x.Finished():
+                return Told(sentence=f"It has ended{self._at(reason.at)}{_because(reason.explanation)}.")
+            case x.RunEnded():
+                sentence = f"Its run has ended{self._at(reason.at)} before the task began{_because(reason.explanation)}."
+                return Told(sentence=sentence)
+            case x.Paused():
+                return Told(sentence=f"The DAG {reason.dag_id} is paused.", cure=_typed("dags", "unpause", reason.dag_id))
+            case x.OutOfService():
+                what, state = title(reason.what, reason.name), in_words(reason.state)
+                sentence = f"{what} is {state}, {self._since(reason.since)}, by {reason.actor}."
+                return Told(sentence=sentence, cure=way_to_activate(reason.what, reason.name))
+            case x.Quarantined():
+                failed = f"because handling it failed{_because(reason.explanation)}"
+                cure = _typed("quarantine", "release", "run", f"{self.dag_id}/{self.run_id}")
+                return Told(sentence=f"Its run is in quarantine {self._since(reason.since)}, {failed}.", cure=cure)
+            case x.RunAfter():
+                return Told(sentence=f"Its run may not begin before {self.written(reason.at)}, in {self._until(reason.at)}.")
+            case x.AwaitsPast():
+                return self._past(reason)
+            case x.AwaitsRetry():
+                failed = f"Try {reason.tries} failed{_because(reason.explanation)}"
+                return Told(sentence=f"{failed}. The next one is due {self._due(reason.at)}.")
+            case x.AwaitsPoke():
+                waited = f", {self._since(reason.since)}" if reason.since else ""
+                looks = f"It looks again {self._due(reason.at)}, and holds no slot until then"
+                return Told(sentence=f"It waits for something outside{waited}. {looks}.")
+            case x.AwaitsEvent():
+                return self._event(reason)
+            case x.NoScheduler():
+                cure = "evenflow scheduler (or everything: evenflow up)"
+                return Told(sentence="No scheduler is alive, so nothing starts.", cure=cure)
+            case x.NextRound():
+                return Told(sentence="Nothing holds it back: it starts as soon as a scheduler has looked.")
+            case _:
+                assert_never(reason)
+
+    def _running(self, reason: x.Running) -> Told:
+        facts = [_fact("its log", self._log_of(self.task_id, self.map_index, "--follow"))]
+        sentence = f"It runs on {reason.worker} ({reason.host}) {self._since(reason.since)}."
+        if reason.kill_at:
+            sentence += f" It is being killed, {self._since(reason.kill_at)}, and has ended when nothing that it started is left."
+        if reason.outrun:
+            sentence += " Its worker cannot end it: what it has started forks more quickly than it is killed."
+            return Told(sentence=sentence, facts=facts, cure=x.OUTRUN_CURE, aim="to end it")
+        return Told(sentence=sentence, facts=facts)
+
+    def _full_limit(self, reason: x.FullLimit) -> Told:
+        unit = "slot" if reason.limit == "pool" else "run" if reason.limit == "dag_runs" else "task"
+        free = reason.capacity - reason.used
+        if free < 1:
+            state = f"is full: {reason.used} of {counted(reason.capacity, unit)} {'is' if reason.used == 1 else 'are'} taken"
+        else:
+            state = f"has too little room: {free} of {counted(reason.capacity, unit)} {'is' if free == 1 else 'are'} free"
+        wants = f", and it takes {reason.wanted}" if reason.wanted > 1 else ""
+        place = _place(reason.ahead, reason.counted, "runs" if reason.limit == "dag_runs" else "tasks")
+        return Told(
+            sentence=f"The {limit_name(reason.limit, reason.name)} {state}{wants}.",
+            facts=[place, *self._holders(reason)],
+            cure=way_to_raise(reason.limit, reason.name, reason.used + reason.wanted),
+            aim="to make room",
+        )
+
+    def _kept_pool(self, reason: x.KeptPool) -> Told:
+        free = f"{reason.capacity - reason.used} of {counted(reason.capacity, 'slot')} free"
+        keeper = f"{reason.dag_id}/{reason.run_id} {reason.task_id}"
+        policy = "lets nothing pass it" if reason.patience_s == 0 else f"has let others pass it for {duration(reason.patience_s)}"
+        waited = f"which takes {reason.wanted} and has waited for {duration(reason.waited_s)}"
+        return Told(
+            sentence=f"The pool {reason.name} has {free}, but keeps them for {keeper}, {waited}: the pool {policy}.",
+            facts=[_place(reason.ahead, reason.counted, "tasks"), *self._holders(reason)],
+            cure=way_to_raise("pool", reason.name, reason.used + reason.wanted),
+            aim="to make room",
+        )
+
+    def _upstream_failed(self, reason: x.UpstreamFailed) -> Told:
+        names = [instance_name(up.task_id, up.map_index) for up in reason.upstreams]
+        first = reason.upstreams[0]
+        rule = "" if reason.trigger_rule == "all_success" else f" (its trigger rule is {reason.trigger_rule})"
+        if reason.failed == first.failed == 1:
+            said = f"because {names[0]} failed{_because(first.explanation)}"
+        else:
+            said = f"because {counted(reason.failed, 'task')} upstream failed, {names[0]} first{_because(first.explanation)}"
+        more = [f"and {reason.failed - len(names):,} more"] if reason.failed > len(names) else []
+        facts = [Fact(name="failed", lines=[*map(_failure, reason.upstreams), *more])] if len(names) + len(more) > 1 else []
+        return Told(
+            sentence=f"It was not run{self._at(reason.at)}{rule}, {said}.",
+            facts=[*facts, _fact("its log", self._log_of(first.task_id, first.map_index))],
+            cure=_typed("tasks", "clear", self.dag_id, first.task_id, "--run", self.run_id, "--downstream"),
+            aim="to try that again",
+        )
+
+    def _past(self, reason: x.AwaitsPast) -> Told:
+        failed = [task.task_id for task in reason.tasks if {"failed", "upstream_failed"} & task.states.keys()]
+        return Told(
+            sentence=f"It depends on the past: the run before, {reason.run_id}, has not ended well.",
+            facts=[Fact(name="waits for", lines=[f"{t.task_id}: {_states(t.states) or 'not begun'}" for t in reason.tasks])],
+            cure=_typed("tasks", "clear", self.dag_id, failed[0], "--run", reason.run_id) if failed else None,
+            aim="to try that again",
+        )
+
+    def _worker(self, reason: x.AwaitsWorker) -> Told:
+        facts = [_place(reason.ahead, reason.counted, "tasks"), _fact("queued", self._since(reason.since))]
+        cure = _typed("worker", "--queues", reason.queue)
+        if not reason.workers:
+            return Told(sentence=f"No worker that serves the queue {reason.queue} is alive.", facts=facts, cure=cure)
+        workers = "1 worker serves" if reason.workers == 1 else f"{reason.workers} workers serve"
+        busy = f"{reason.busy} of {counted(reason.slots, 'slot')} {'is' if reason.busy == 1 else 'are'} busy"
+        begin = "It is back from waiting, and waits for a worker" if reason.returns else "It waits for a worker"
+        end = ", those for returns included" if reason.returns else ""
+        return Told(sentence=f"{begin}: {workers} the queue {reason.queue}, and {busy}{end}.", facts=facts, cure=cure)
+
+    def _event(self, reason: x.AwaitsEvent) -> Told:
+        sentence = (
+            f"It is deferred, {self._since(reason.since)}, and waits for {reason.trigger}. It takes no worker's slot meanwhile."
+        )
+        facts = []
+        if reason.triggerer:
+            facts.append(_fact("its triggerer", f"{reason.triggerer} ({reason.host})"))
+        if reason.until:
+            facts.append(_fact("at most until", f"{self.written(reason.until)}, in {self._until(reason.until)}"))
+        if reason.failures:
+            again = f"; it is tried again in {self._until(reason.again_at)}" if reason.again_at else ""
+            facts.append(_fact("its trigger failed", f"{counted(reason.failures, 'time')}{again}"))
+        if reason.triggerer:
+            return Told(sentence=sentence, facts=facts)
+        cure = "evenflow triggerer (or everything: evenflow up)"
+        return Told(sentence=f"{sentence} No triggerer has it yet.", facts=facts, cure=cure, aim="if none runs")
+
+    def _holders(self, reason: x.FullLimit | x.KeptPool) -> Iterator[Fact]:
+        """How many, and the first of them, a line or two each: no column of a table is narrow then."""
+        if not reason.holders:
+            return
+        head = counted(reason.held_by, "run" if reason.holders[0].task_id is None else "task")
+        if reason.unclaimed:
+            head += f", {reason.unclaimed:,} of which {'waits' if reason.unclaimed == 1 else 'wait'} for a worker"
+        more = [f"and {reason.held_by - len(reason.holders):,} more"] if reason.held_by > len(reason.holders) else []
+        yield Fact(name="held by", lines=[head, *(line for holder in reason.holders for line in self._holder(holder)), *more])
+        if reason.unclaimed:
+            yield _fact("first", "room for these on workers: evenflow status")
+
+    def _holder(self, holder: x.Holder) -> list[str]:
+        """Of this run only its task is named."""
+        slots = "" if holder.slots == 1 else f", {holder.slots} slots"
+        since = f"for {duration((self.now - holder.since).total_seconds())}{slots}"
+        if holder.task_id is None:
+            return [f"{holder.dag_id}/{holder.run_id} {since}"]
+        where = "deferred" if holder.deferred else f"on {holder.worker}" if holder.worker else "waits for a worker"
+        task = instance_name(holder.task_id, holder.map_index)
+        if (holder.dag_id, holder.run_id) == (self.dag_id, self.run_id):
+            return [f"{task} {since}, {where}"]
+        return [f"{holder.dag_id}/{holder.run_id} {task}", f"  {since}, {where}"]
+
+    def _log_of(self, task_id: str, map_index: int, *more: str) -> str:
+        index = ["--map-index", str(map_index)] if map_index >= 0 else []
+        return _typed("tasks", "logs", self.dag_id, task_id, "--run", self.run_id, *more, *index)
+
+    def _since(self, at: datetime) -> str:
+        return f"since {self.written(at)} ({duration((self.now - at).total_seconds())})"
+
+    def _until(self, at: datetime) -> str:
+        return duration(max(0.0, (at - self.now).total_seconds()))
+
+    def _due(self, at: datetime | None) -> str:
+        return f"at {self.written(at)}, in {self._until(at)}" if at else "soon"
+
+    def _at(self, at: datetime | None) -> str:
+        return f" at {self.written(at)}" if at else ""
+
+
+def _upstreams(reason: x.AwaitsUpstreams) -> Told:
+    sentence = f"{reason.missing} {'task upstream has' if reason.missing == 1 else 'tasks upstream have'} not ended"
+    if reason.trigger_rule != "all_success":
+        sentence += f" (its trigger rule is {reason.trigger_rule})"
+    if reason.expands:
+        sentence += ". It is mapped: only then is it known how many instances it has"
+    more = [f"and {reason.missing - len(reason.upstreams)} more"] if reason.missing > len(reason.upstreams) else []
+    return Told(sentence=f"{sentence}.", facts=[Fact(name="waits for", lines=[*map(_standing, reason.upstreams), *more])])
+
+
+def _standing(upstream: x.Upstream) -> str:
+    if upstream.total == 1:
+        return f"{upstream.task_id}: {in_state(*upstream.states)}"
+    return f"{upstream.task_id}: {upstream.missing:,} of {upstream.total:,} missing: {_states(upstream.states)}"
+
+
+def _failure(upstream: x.FailedUpstream) -> str:
+    many = f", and {upstream.failed - 1:,} more of it" if upstream.failed > 1 else ""
+    return f"{instance_name(upstream.task_id, upstream.map_index)}{many}{_because(upstream.explanation)}"
+
+
+def _states(states: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {in_state(state)}" for state, count in states.items())
+
+
+def _place(ahead: int, is_exact: bool, what: str) -> Fact:
+    if not is_exact:
+        return _fact("place in line", f"at least {ahead:,} {what} come before it")
+    if not ahead:
+        return _fact("place in line", "it is the first")
+    before = f"1 {what.removesuffix('s')} comes before it" if ahead == 1 else f"{ahead:,} {what} come before it"
+    return _fact("place in line", before)
+
+
+def _fact(name: str, line: str) -> Fact:
+    return Fact(name=name, lines=[line])
+
+
+def _typed(*words: str) -> str:
+    return shlex.join(["evenflow", *words])
+
+
+def _because(explanation: str | None) -> str:
+    return f": {explanation.rstrip('.')}" if explanation else ""
