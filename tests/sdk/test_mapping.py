@@ -191,7 +191,7 @@ def test_wrong_arguments_show_when_the_dag_is_defined(dag: DAG) -> None:
         adder.expand(a=[1])
     with pytest.raises(BadArgument, match=r"Task 'add': add\(\) has no argument 'c'"):
         adder.partial(a=1, b=2).expand(c=[1])
-    with pytest.raises(BadArgument, match=r"'a' is given to both partial\(\) and expand\(\)"):
+    with pytest.raises(BadMapping, match=r"'a' is given to both partial\(\) and expand\(\)"):
         adder.partial(a=1).expand(a=[1], b=[2])
     with pytest.raises(BadArgument, match=r"'retries' is the same for all instances of a task. Give it to partial\(\)"):
         BashOperator.partial(task_id="b").expand(bash_command=["true"], retries=[1])

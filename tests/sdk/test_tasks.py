@@ -23,7 +23,7 @@ from evenflow import (
 )
 from evenflow.core import limits
 from evenflow.core.model import TaskSpec
-from evenflow.errors import BadArgument, BadId, BadSetting, DagError, DagTooLarge, DuplicateId, WrongDag
+from evenflow.errors import BadArgument, BadId, BadMapping, BadSetting, DagError, DagTooLarge, DuplicateId, WrongDag
 
 
 def test_every_setting_is_in_the_spec(dag: DAG) -> None:
@@ -380,9 +380,9 @@ def test_expand_takes_names(dag: DAG) -> None:
     @task
     def load(table: str) -> None: ...
 
-    with pytest.raises(BadArgument, match=r"load\.partial\(\.\.\.\): expand\(\) takes .* by the name"):
+    with pytest.raises(BadMapping, match=r"Task 'load': expand\(\) takes .* by the name"):
         load.expand(["a", "b"])
-    with pytest.raises(BadArgument, match=r"by the name of its argument"):
+    with pytest.raises(BadMapping, match=r"by the name of its argument"):
         BashOperator.partial(task_id="list").expand(["ls"])
 
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any, NewType
 from evenflow.core import limits
 from evenflow.core.bounds import Between, Bytes, Chars, Iso8601, Items, JsonBytes, OneOf
 from evenflow.core.callbacks import Callback
+from evenflow.core.deferral import HOLD, RELEASE
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import DagError
 
@@ -35,7 +36,6 @@ DEFAULT_POOL = "default_pool"
 DEFAULT_QUEUE = "default"
 DEFAULT_EXECUTOR = "worker"
 WAITING_HOLDS = ("pool", "task_limits", "run", "executor")  # what a task may hold or release while it is deferred
-KEPT_WORDS = ("hold", "release")  # which of the two it does
 LINKS = ("https://", "http://", "mailto:")  # what an owner's link may begin with: it is shown to be clicked
 
 Id = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=True, without="/")]
@@ -172,7 +172,7 @@ class TaskTerms:
     execution_timeout_counts_waiting: bool = True
     depends_on_past: bool = False
     wait_for_downstream: bool = False
-    while_deferred: dict[Annotated[str, OneOf(WAITING_HOLDS)], Annotated[str, OneOf(KEPT_WORDS)]] | None = None
+    while_deferred: dict[Annotated[str, OneOf(WAITING_HOLDS)], Annotated[str, OneOf((HOLD, RELEASE))]] | None = None
     display_name: DisplayName = ""
     doc: Doc = ""
 

@@ -7,20 +7,21 @@ known by their order, and by the identity of their triggers: a function that com
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenflow.errors import BadDeferral, TaskDeferred
 from evenflow.sdk.context import get_current_context
 from evenflow.sdk.deferring import Returned
-from evenflow.sdk.loops import where_no_loop_runs
 from evenflow.sdk.triggers import BaseTrigger
 
 if TYPE_CHECKING:
     import asyncio
+
+T = TypeVar("T")
 
 BEGIN_AGAIN = "begin_again"  # the method of PythonOperator that does so
 Await = dict[str, Any]  # one of them: trigger and digest say which; when it is over, what a Returned says
@@ -153,3 +154,24 @@ def _await_of(trigger: BaseTrigger) -> Await:
     what = f"The arguments of the trigger {path}"
     text = xcom.to_json(xcom.encode(kwargs, what), what)
     return {"trigger": path, "digest": hashlib.sha256(text).hexdigest()[:32]}
+
+
+def where_no_loop_runs(function: Callable[[], T]) -> T:
+    """What ``function`` returns, which runs an event loop: here, or in a thread of its own when this one has a loop already."""
+    if not _loop_runs():
+        return function()
+    import contextvars
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1, "evenflow loop") as thread:
+        return thread.submit(contextvars.copy_context().run, function).result()
+
+
+def _loop_runs() -> bool:
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

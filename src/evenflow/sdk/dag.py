@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from evenflow.core.model import DagSpec
+    from evenflow.sdk.expansion import Begun
     from evenflow.sdk.local.run import RunOutcome
-    from evenflow.sdk.partials import Begun
 
 P = ParamSpec("P")
 
@@ -50,7 +50,7 @@ class DAG:
         self.file: Path | None = None  # that it was loaded from
         self.task_dict: dict[str, Task] = {}
         self.groups: dict[str, TaskGroup] = {}
-        self.partials: list[Begun] = []
+        self.partials: list[Begun[Any]] = []
         self.group_edges: list[tuple[Dependency, Dependency]] = []
         self._task_edges = 0
         self._next_suffix: dict[str, int] = {}

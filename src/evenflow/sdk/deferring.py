@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from evenflow.core.deferral import Resumed
+from evenflow.core.deferral import Purpose, Resumed
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_NAME_CHARS
 from evenflow.errors import BadDeferral, TaskDeferralTimeout, TaskDeferred, TriggerFailed, XComError
 from evenflow.sdk.triggers import BaseTrigger, load
@@ -16,8 +16,6 @@ from evenflow.sdk.triggers import BaseTrigger, load
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
     from evenflow.sdk.operator import BaseOperator
-
-EVENT, TIMEOUT, FAILED, CLEAN_UP = "event", "timeout", "failed", "clean_up"  # what a return is for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +28,7 @@ class Returned(Resumed):
         from evenflow.sdk import xcom  # here and below: not on the way of `import evenflow`
 
         values = {name: resumed[name] for name in cls.__dataclass_fields__ if resumed.get(name) is not None}
-        if values["purpose"] != CLEAN_UP:
+        if values["purpose"] != Purpose.CLEAN_UP:
             kwargs = values.get("kwargs", {})
             what = f"What task {task_id!r} kept while it waited"
             values["kwargs"] = {name: xcom.decode(value, what) for name, value in kwargs.items()}
@@ -40,9 +38,9 @@ class Returned(Resumed):
     def raise_without_event(self, task_id: str) -> None:
         """Raises what it means for a try that there is no event."""
         waited = f"Task {task_id!r} waited {self.deferred_s:.1f} s for {self.trigger.rpartition('.')[2]}"
-        if self.purpose == TIMEOUT:
+        if self.purpose == Purpose.TIMEOUT:
             raise TaskDeferralTimeout(f"{waited}, which is its timeout.")
-        if self.purpose == FAILED:
+        if self.purpose == Purpose.FAILED:
             raise TriggerFailed(f"{waited}, which failed: {self.reason or 'no reason was given'}")
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Never, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Unpack
 
 from evenflow.core.likeness import did_you_mean
 from evenflow.errors import BadArgument, TaskDeferred
 from evenflow.sdk import scope
 from evenflow.sdk.deferring import Returned, go_on
 from evenflow.sdk.edges import connect
+from evenflow.sdk.expansion import Begun, begun
 from evenflow.sdk.logged import Logged
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
-from evenflow.sdk.partials import Begun, begun
 from evenflow.sdk.references import references
 from evenflow.sdk.signature import Signature, keywords_of
 from evenflow.sdk.task import Task
@@ -150,38 +150,22 @@ class BaseOperator(Logged, Task, metaclass=_Registering):
         return begun(Partial(cls, task_id, arguments), arguments.get("dag") or scope.current_dag())
 
 
-class Partial(Begun):
+class Partial(Begun["MappedOperator"]):
     """An operator with some of its arguments, to be mapped over others."""
 
     def __init__(self, operator: type[BaseOperator], task_id: str, arguments: dict[str, Any]) -> None:
         self.operator, self.task_id, self.arguments = operator, task_id, arguments
+        self.owner = f"Task {task_id!r}"
 
     def __repr__(self) -> str:
         return f"{self.operator.__name__}.partial(task_id={self.task_id!r})"
 
-    def expand(self, *unnamed: Never, **inputs: Any) -> MappedOperator:
-        """One instance of the task for each combination of the ``inputs``, the last of them varying fastest.
+    def _taken(self) -> Collection[str]:
+        return self.arguments.keys() - OPTION_NAMES
 
-        An input is a list, a dict (its items are (key, value) tuples), or the result of a task.
-        """
-        self.refuse_unnamed(unnamed)
-        for name in inputs:
-            if name in self.arguments and name not in OPTION_NAMES:
-                raise BadArgument(f"Task {self.task_id!r}: {name!r} is given to both partial() and expand(). Remove one.")
-        return self._mapped(inputs, inputs, unpack=False)
-
-    def expand_kwargs(self, kwargs: Any) -> MappedOperator:
-        """One instance of the task for each of ``kwargs``, a list of dicts of arguments or the result of a task that is one."""
-        from evenflow.sdk.expansion import UNPACKED
-
-        first = kwargs[0] if isinstance(kwargs, (list, tuple)) and kwargs and isinstance(kwargs[0], dict) else None
-        return self._mapped({UNPACKED: kwargs}, first, unpack=True)
-
-    def _mapped(self, inputs: Mapping[str, Any], example: Mapping[str, Any] | None, *, unpack: bool) -> MappedOperator:
-        """``example`` has the names of what an instance is given, None where they are known only when the DAG runs."""
+    def _mapped(self, inputs: dict[str, Any], example: Mapping[str, Any] | None, *, unpack: bool) -> MappedOperator:
         from evenflow.sdk.mapping import MappedOperator
 
-        self.is_expanded = True
         options = {name: value for name, value in self.arguments.items() if name in OPTION_NAMES}
         dag, group = self.arguments.get("dag"), self.arguments.get("task_group")
         shared = {

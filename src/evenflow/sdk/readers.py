@@ -11,9 +11,10 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from evenflow.core.bounds import Between, Bound, Chars, Items
+from evenflow.core.deferral import HOLD, RELEASE
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import MAX_BACKOFF, MAX_NAME_CHARS
-from evenflow.core.model import KEPT_WORDS, WAITING_HOLDS, RetryRuleSpec
+from evenflow.core.model import WAITING_HOLDS, RetryRuleSpec
 from evenflow.core.spec_size import bounds_of, check_own
 from evenflow.errors import BadId, BadSetting
 from evenflow.sdk.params import params_to_spec
@@ -84,7 +85,7 @@ def policy(value: Any) -> tuple[RetryRuleSpec, ...]:
 def held_or_released(value: Any) -> dict[str, str] | None:
     if value is None:
         return None
-    if not isinstance(value, Mapping) or not value.keys() <= set(WAITING_HOLDS) or not set(KEPT_WORDS) >= set(value.values()):
+    if not isinstance(value, Mapping) or not value.keys() <= set(WAITING_HOLDS) or not {HOLD, RELEASE} >= set(value.values()):
         names = ", ".join(repr(name) for name in WAITING_HOLDS)
         raise Unfit(f"a dict from some of {names} to 'hold' or 'release', e.g. {{'pool': 'release'}}")
     return {name: value[name] for name in WAITING_HOLDS if name in value} or None

@@ -17,10 +17,10 @@ from evenflow.errors import BadSchedule, BadSetting
 from evenflow.sdk import callbacks
 from evenflow.sdk.assets import Asset, AssetAlias, AssetOrTimeSchedule, condition_of, declared
 from evenflow.sdk.default_timezone import default_timezone, default_zone
+from evenflow.sdk.expansion import check_partials
 from evenflow.sdk.graph import check_flow, topological_order, upstream_indexes
 from evenflow.sdk.options import SCHEDULE, Header, check_dag_options, check_options
 from evenflow.sdk.params import params_to_spec
-from evenflow.sdk.partials import check_partials
 from evenflow.sdk.timetables import schedule_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from evenflow.errors import BadArgument, BadMapping, BadSetting, WrongDag
 from evenflow.sdk import scope
 from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
 from evenflow.sdk.edges import Dependency, connect
-from evenflow.sdk.expansion import UNPACKED, ExpandedInputs
+from evenflow.sdk.expansion import UNPACKED, ExpandedInputs, check_named
 from evenflow.sdk.options import check_options
 from evenflow.sdk.readers import check_id
 from evenflow.sdk.references import Reference, references
@@ -158,11 +158,7 @@ class GroupFunction(Generic[P, R]):
         """A mapped group: its tasks have one instance for each combination of the ``inputs``, the last of them varying fastest, and
         each index proceeds on its own. Inside the function an argument of ``inputs`` stands for its element.
         """
-        if unnamed:
-            raise BadMapping(f"{self._owner}: expand() takes what to map over by the name of its argument. Type: .expand(name=...)")
-        for name in inputs:
-            if name in self.shared:
-                raise BadMapping(f"{self._owner}: {name!r} is given to both partial() and expand(). Remove one.")
+        check_named(self._owner, unnamed, inputs, self.shared)
         return self._expanded(ExpandedInputs(self._owner, inputs, unpack=False, taken=self.shared), list(inputs))
 
     def expand_kwargs(self, kwargs: Any) -> R:

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evenflow.errors import SparkUnavailable
 from evenflow.spark.archive import use_archive
-from evenflow.spark.environment import environment
 from evenflow.spark.java import find_java
 from evenflow.spark.limits import JVM_DEATH_SHOWS, JVM_ENDS
 from evenflow.spark.properties import SUBMIT_ARGUMENTS, submit_arguments
@@ -31,6 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     JVM = subprocess.Popen[bytes] | None  # None: somebody else's, named by PYSPARK_GATEWAY_PORT
+
+
+# Each of these makes pyspark choose by itself where to run, against the connection.
+CHOOSES_FOR_US = ("MASTER", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE")
 
 
 @contextmanager
@@ -120,3 +123,22 @@ def end_jvm(within_s: float = JVM_ENDS) -> None:
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()
+
+
+@contextmanager
+def environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """``changes`` made and :data:`CHOOSES_FOR_US` hidden; at the end all is as before, also what pyspark has set meanwhile."""
+
+    def ours(name: str) -> bool:
+        return name in changes or name == "MASTER" or name.startswith(("SPARK_", "PYSPARK_"))
+
+    before = {name: value for name, value in os.environ.items() if ours(name)}
+    for name in CHOOSES_FOR_US:
+        os.environ.pop(name, None)
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name in [name for name in os.environ if ours(name)]:
+            del os.environ[name]
+        os.environ.update(before)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import SparkNotInstalled, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection, env_name
-from evenflow.spark.classic import classic_session
-from evenflow.spark.environment import environment
+from evenflow.spark.classic import classic_session, environment
 from evenflow.spark.limits import LISTENS
 from evenflow.spark.progress import Progress, classic_progress, connect_progress
 from evenflow.spark.shipping import ship_local_modules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from evenflow.errors import BadArgument
-from evenflow.sdk.operators.found_files import find_file
+from evenflow.sdk.operators.system_sensors import find_file
 from evenflow.triggers import limits
 from evenflow.triggers.polling import SUCCESS, Event, PollingTrigger
 from evenflow.triggers.threads import at_file

@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from evenflow.core.deferral import Purpose
 from evenflow.errors import BadDeferral
 from evenflow.sdk import xcom
-from evenflow.sdk.deferring import EVENT, FAILED, TIMEOUT
-from evenflow.sdk.loops import where_no_loop_runs
+from evenflow.sdk.awaiting import where_no_loop_runs
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
 from evenflow.sdk.trying.runner import Channel
 
@@ -101,11 +101,11 @@ async def _watch(trigger: BaseTrigger, timeout_s: float | None) -> dict[str, Any
     """What its end says to the task. It is tried once: a failure that waiting may cure is for the world outside of tests."""
     try:
         async with asyncio.timeout(timeout_s) as bound:
-            return {"purpose": EVENT, "event": await _first_event(trigger)}
+            return {"purpose": Purpose.EVENT, "event": await _first_event(trigger)}
     except Exception as error:
         if bound.expired():
-            return {"purpose": TIMEOUT}
-        return {"purpose": FAILED, "reason": f"{type(error).__name__}: {error}"}
+            return {"purpose": Purpose.TIMEOUT}
+        return {"purpose": Purpose.FAILED, "reason": f"{type(error).__name__}: {error}"}
     finally:
         await trigger.cleanup()
 

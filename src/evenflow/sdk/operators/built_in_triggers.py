@@ -32,7 +32,7 @@ def look(trigger: Any, context: Context, method: str = "look") -> Any:
     """What a built-in trigger sees just now, looked for by this process: as default what its event would say, None: not yet."""
     import asyncio
 
-    from evenflow.sdk.loops import where_no_loop_runs
+    from evenflow.sdk.awaiting import where_no_loop_runs
 
     trigger.channel = _ThroughTry(context)
     return where_no_loop_runs(lambda: asyncio.run(getattr(trigger, method)()))

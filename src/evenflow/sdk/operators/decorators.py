@@ -15,7 +15,7 @@ from evenflow.sdk import scope
 from evenflow.sdk.airflow_names import MISSING_DECORATORS
 from evenflow.sdk.assignments import is_own_affair, refuse
 from evenflow.sdk.edges import Uncalled
-from evenflow.sdk.expansion import UNPACKED
+from evenflow.sdk.expansion import Begun, begun
 from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.operator import BaseOperator, PythonOperator, is_async
 from evenflow.sdk.operators.bash import SKIP_EXIT_CODE, BashFunctionOperator
@@ -30,7 +30,6 @@ from evenflow.sdk.operators.isolated_tasks import (
 from evenflow.sdk.operators.sensors import POKE_INTERVAL_S, TIMEOUT_S, PythonSensor
 from evenflow.sdk.operators.spark_task import DEFAULT_CONNECTION, SparkOperator
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
-from evenflow.sdk.partials import Begun, begun
 from evenflow.sdk.setup_teardown import Role
 from evenflow.sdk.signature import Signature, returns_mapping
 from evenflow.sdk.xcomarg import XComArg
@@ -165,9 +164,14 @@ class TaskFunction(Uncalled, Generic[P, R]):
             case None:
                 return result
 
+    @property
+    def label(self) -> str:
+        """The id of its first task outside groups."""
+        return str(self.options.get("task_id") or getattr(self.function, "__name__", type(self.function).__name__))
+
     def _task_id(self) -> str:
         """The id inside the current group, with a number behind it when the function has been called before."""
-        wanted = str(self.options.get("task_id") or getattr(self.function, "__name__", type(self.function).__name__))
+        wanted = self.label
         dag = scope.current_dag()
         if dag is None:
             raise WrongDag(
@@ -185,33 +189,18 @@ class TaskFunction(Uncalled, Generic[P, R]):
         return options
 
 
-class PartialFunction(Begun):
+class PartialFunction(Begun[XComArg]):
     """A task function with the arguments that all its instances share."""
 
     def __init__(self, task_function: TaskFunction[Any, Any], arguments: dict[str, Any]) -> None:
         self.task_function, self.arguments = task_function, arguments
+        self.owner = f"Task {task_function.label!r}"
 
     def __repr__(self) -> str:
         return f"{self.task_function.function.__name__}.partial(...)"
 
-    def expand(self, *unnamed: Never, **inputs: Any) -> XComArg:
-        """As :meth:`TaskFunction.expand`."""
-        self.refuse_unnamed(unnamed)
-        for name in inputs:
-            if name in self.arguments:
-                where = f"Task {self.task_function._task_id()!r}"
-                raise BadArgument(f"{where}: {name!r} is given to both partial() and expand(). Remove one.")
-        return self._mapped(inputs, inputs, unpack=False)
-
-    def expand_kwargs(self, kwargs: Any) -> XComArg:
-        """As :meth:`TaskFunction.expand_kwargs`."""
-        first = kwargs[0] if isinstance(kwargs, (list, tuple)) and kwargs and isinstance(kwargs[0], dict) else None
-        return self._mapped({UNPACKED: kwargs}, first, unpack=True)
-
     def _mapped(self, inputs: dict[str, Any], example: Mapping[str, Any] | None, *, unpack: bool) -> XComArg:
-        """``example`` has the names of what an instance is given, None where they are known only when the DAG runs."""
         decorated, shared = self.task_function, self.arguments
-        self.is_expanded = True
         task_id, all_options = decorated._task_id(), decorated._options()
         options = {name: value for name, value in all_options.items() if name in OPTION_NAMES}
         own = {name: value for name, value in all_options.items() if name not in options}

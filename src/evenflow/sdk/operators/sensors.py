@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from evenflow.core.deferral import Purpose
 from evenflow.errors import BadSetting, SensorTimeout, TaskDeferralTimeout, TaskFailedForGood, TaskRescheduled, TaskSkipped
 from evenflow.sdk.clock import clock
-from evenflow.sdk.deferring import TIMEOUT, Returned
+from evenflow.sdk.deferring import Returned
 from evenflow.sdk.operator import BaseOperator, PythonOperator
 from evenflow.sdk.triggers import BaseTrigger, TimeDeltaTrigger
 
@@ -124,7 +125,7 @@ class BaseSensorOperator(BaseOperator):
             has_ended, result = self._judged(lambda: self._resume_own(context, returned))
             return result if has_ended else self.execute(context)
         self.waited_s = returned.kwargs["waited_s"] + returned.deferred_s
-        if returned.purpose == TIMEOUT:
+        if returned.purpose == Purpose.TIMEOUT:
             self._give_up()
         if returned.method == _LOOK_AGAIN:
             return self._look_or_defer(context, self.waited_s)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from glob import iglob
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenflow.errors import CommandFailed
 from evenflow.sdk.operators.bash import run_command
 from evenflow.sdk.operators.built_in_triggers import FILE, SHORTEST_PAUSE_S, built_in, checked
-from evenflow.sdk.operators.found_files import find_file
 from evenflow.sdk.operators.sensors import BaseSensorOperator
 from evenflow.sdk.secrets.connections import get_connection
 
@@ -87,3 +87,14 @@ class BashSensor(BaseSensorOperator):
                 return False
             raise
         return True
+
+
+def find_file(pattern: str, recursive: bool) -> str | None:
+    """The first path that matches and is a file, or a directory with a file somewhere in it. ``**`` matches folders with
+    ``recursive``.
+    """
+    return next((path for path in iglob(pattern, recursive=recursive) if _has_file(path)), None)
+
+
+def _has_file(path: str) -> bool:
+    return os.path.isfile(path) or any(files for _, _, files in os.walk(path))

@@ -12,10 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evenflow.errors import TaskDeferred
+from evenflow.sdk.awaiting import where_no_loop_runs
 from evenflow.sdk.callbacks import call
 from evenflow.sdk.context import current
 from evenflow.sdk.deferring import Returned
-from evenflow.sdk.loops import where_no_loop_runs
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.triggers import BaseTrigger, load
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
+from evenflow.core.deferral import Purpose
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import BadArgument, EvenflowError, TaskDeferred, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
@@ -18,7 +19,7 @@ from evenflow.sdk.callbacks import before_execution
 from evenflow.sdk.clock import clock
 from evenflow.sdk.context import Context, DagRun, TaskInstance, current, make_context
 from evenflow.sdk.dag import DAG
-from evenflow.sdk.deferring import CLEAN_UP, Returned, deferral_of
+from evenflow.sdk.deferring import Returned, deferral_of
 from evenflow.sdk.expansion import ExpandedInputs
 from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.operator import BaseOperator
@@ -139,7 +140,7 @@ def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
     operator = task.make_instance(arguments)
     with lookup.reaching(channel):
         renderer = Renderer(dag, task.task_id, context, values.of, lambda: _data_of(task, arguments))
-        if returned is not None and returned.purpose == CLEAN_UP:
+        if returned is not None and returned.purpose == Purpose.CLEAN_UP:
             clean_up(operator, context, returned, renderer.render_fields)
             return TryResult(outcome="failed", reason=returned.reason)
         renderer.render_fields(operator)
