@@ -38,7 +38,7 @@ PHASES = {
         "runs/insert_counters",
         "runs/read_version",
         "tasks/insert_instances",
-        "tasks/insert_mapped",
+        "tasks/write_mapped",
     ),
     "claim": ("dispatch/claim",),
     "report": ("dispatch/insert_reports",),

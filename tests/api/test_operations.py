@@ -24,7 +24,7 @@ def run_key(world: World) -> int:
     run = world.run(world.version())
     for task, map_index, state in ((0, -1, "success"), (1, 0, "failed"), (2, -1, "upstream_failed")):
         world.instance(run, task, map_index, state=state)
-    world.db.execute("insert into mapped_task (run_key, task_index, length, rest) values (%s, 1, 3, 'skipped')", [run])
+    world.db.execute("insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 3, 'skipped')", [run])
     return run
 
 
@@ -144,7 +144,7 @@ async def test_a_rerun_of_a_cancelled_run_touches_what_never_ran(rest: RestClien
     world.instance(run, 0, state="failed")
     world.instance(run, 2, state="skipped")
     world.db.execute("update task_instance set try_number = 0, tries_before = 0 where task_index = 2")
-    world.db.execute("insert into mapped_task (run_key, task_index, length, rest) values (%s, 1, 2, 'skipped')", [run])
+    world.db.execute("insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 2, 'skipped')", [run])
     would = await rest.clear("sales", "r1", {"only": "failed", "dry_run": True})
     assert [(i.task_id, i.map_index) for i in would.instances] == [("extract", -1), ("clean", 0), ("clean", 1), ("load", -1)]
     world.db.execute("update task_instance set reason = 'marked skipped by ada' where task_index = 2")
@@ -176,7 +176,7 @@ async def test_a_mark_that_changes_nothing_says_so(rest: RestClient, world: Worl
     done = await rest.mark("sales", "r1", {"state": "success"})
     assert (done.already, done.instances, world.one("select count(*) from report")) == (False, [], 1)
     world.db.execute("update task_instance set state = 'success'")
-    world.db.execute("update mapped_task set rest = 'success'")
+    world.db.execute("update mapped_task set virtual_state = 'success'")
     world.db.execute("update dag_run set state = 'success', reason = null")
     assert (await rest.mark("sales", "r1", {"state": "success"})).already
 
@@ -212,7 +212,9 @@ async def test_how_many_is_told_up_to_a_bound(rest: RestClient, world: World, mo
     """R-UX1: exactly where counting is cheap, else at least how many; of runs of several versions, too."""
     for dag_version in (world.version(), world.version(dataclasses.replace(SPEC, description="newer"))):
         key = world.run(dag_version, f"v{dag_version}", state="success")
-        world.db.execute("insert into mapped_task (run_key, task_index, length, rest) values (%s, 1, 60000, 'success')", [key])
+        world.db.execute(
+            "insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 60000, 'success')", [key]
+        )
     first = world.one("select run_id from dag_run order by run_key limit 1")
     one = await rest.clear("sales", first, {"tasks": ["clean"], "dry_run": True})
     both = await rest.clear("sales", first, {"tasks": ["clean"], "past": True, "future": True, "dry_run": True})

@@ -257,7 +257,7 @@ async def test_a_run_in_detail(rest: RestClient, world: World) -> None:
     assert 9 <= detail.elapsed_s < 15
     (progress,) = detail.progress
     assert (progress.task_id, progress.map_index, progress.label, progress.done, progress.total) == ("clean", 4, "stage 1", 3, 9)
-    world.db.execute("update mapped_task set rest = 'skipped'")
+    world.db.execute("update mapped_task set virtual_state = 'skipped'")
     assert (await rest.get_run("sales", "r1")).tasks_by_state["skipped"] == 998
 
 

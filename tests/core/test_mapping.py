@@ -74,7 +74,7 @@ def test_spans_gates_and_counters() -> None:
     assert DagSpec.from_json(spec.to_json()) == spec
     assert mapped_tasks(spec) == (False, True, True, True, True, False)
     graph = Graph.of(spec)
-    assert [(span.tasks, span.head, span.gate, span.gated_by) for span in graph.spans] == [
+    assert [(region.tasks, region.head, region.gate, region.gated_by) for region in graph.regions] == [
         ((3, 4), 3, None, ()),
         ((1, 2), None, 6, (0,)),
     ]

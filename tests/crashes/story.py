@@ -374,9 +374,9 @@ class Story:
             ended[i].add(state)
             if state == "success" and epoch:
                 assert self.ledger.outcomes[epoch] == "success", (run, i, epoch)
-        for i, rest in self.conn.execute("select task_index, rest::text from mapped_task where run_key = %s", [run]):
-            if not ended[i] or rest in ("upstream_failed", "skipped"):
-                ended[i].add(rest)
+        for i, state in self.conn.execute("select task_index, virtual_state::text from mapped_task where run_key = %s", [run]):
+            if not ended[i] or state in ("upstream_failed", "skipped"):
+                ended[i].add(state)
         for i, states in ended.items():
             above = set().union(*(ended[u] for u in graph.upstream[i])) if graph.upstream[i] else {"success"}
             if above == {"success"}:

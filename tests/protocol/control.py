@@ -81,7 +81,7 @@ def _graph(retries: int, losses: int) -> Graph:
 @lru_cache(maxsize=100_000)
 def turn(task: Task, taken: tuple[Said, ...], epoch: int, *, retries: int, losses: int, fenced: bool) -> Turn:
     """Takes ``taken`` out of the inbox and applies them; ``epoch`` is the next fresh one."""
-    run = Run(1, "d", SimpleNamespace(graph=_graph(retries, losses)), 0, 0)  # type: ignore[arg-type]
+    run = Run(run_key=1, graph=_graph(retries, losses), dag_id="d", version=None)  # type: ignore[arg-type]
     limit_class = SimpleNamespace(queue="default", weight=1)
     catalog: Any = SimpleNamespace(
         epochs=SimpleNamespace(take=lambda conn: epoch),

@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from evenflow.core.deferral import Keeping, Terms
+from evenflow.core.flow.cancel import Unfinished
 from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.states import RunState, TaskEvent, TaskState, move
@@ -45,7 +46,7 @@ def turn(world: World, taken: tuple[Said, ...], rules: Any) -> World:
 
 @lru_cache(maxsize=100_000)
 def _turn(task: Task, taken: tuple[Said, ...], rules: Any) -> tuple[Task, int, int]:
-    run = Run(1, "d", SimpleNamespace(graph=_graph(rules.cleans_up)), 0, 0)  # type: ignore[arg-type]
+    run = Run(run_key=1, graph=_graph(rules.cleans_up), dag_id="d", version=None)  # type: ignore[arg-type]
     run.cancelled, run.cancelled_by = task.cancelled, "somebody" if task.cancelled else None
     facts = Facts(None, _catalog(task.epoch), 0.0, False, runs={1: run})  # type: ignore[arg-type]
     ledgers = Ledgers(facts)
@@ -105,7 +106,7 @@ def _after(task: Task, ledgers: Ledgers, taken: tuple[Said, ...], rules: Any) ->
 def _answered(task: Task, rules: Any) -> Iterator[None]:
     """What the scheduler's code asks the database."""
     row, waits = task.dispatch, task.deferral
-    unfinished = tasks.Unfinished(
+    unfinished = Unfinished(
         task_index=0,
         map_index=-1,
         state=task.state,
@@ -133,7 +134,7 @@ def _answered(task: Task, rules: Any) -> Iterator[None]:
         (runs, "mark_cancelled", None),
         (selection, "delete_run_lanes", _rows([])),
         (tasks, "find_processes", [row.epoch] if row and row.begun and not row.kill else []),
-        (tasks, "skip_rest", _rows([])),
+        (tasks, "skip_virtual", _rows([])),
     )
     with ExitStack() as stack:
         for module, name, answer in answers:

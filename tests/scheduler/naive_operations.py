@@ -66,11 +66,11 @@ def stood(conn: Any, run: int) -> Stood:
         "select task_index, map_index, state::text, reason, try_number > tries_before from task_instance where run_key = %s", [run]
     ).fetchall()
     instances = {(i, index): Instance(of, why, True, begun) for i, index, of, why, begun in rows}
-    for i, length, rest, why in conn.execute(
-        "select task_index, length, rest::text, rest_reason from mapped_task where run_key = %s", [run]
+    for i, length, virtual_state, why in conn.execute(
+        "select task_index, length, virtual_state::text, virtual_reason from mapped_task where run_key = %s", [run]
     ).fetchall():
         for index in range(length):
-            instances.setdefault((i, index), Instance(rest, why, False, False))
+            instances.setdefault((i, index), Instance(virtual_state, why, False, False))
     return Stood(state, cancelled, reason, clears, began, left, instances)
 
 
@@ -117,23 +117,23 @@ def _meant(graph: Graph, operation: Operation) -> set[Key]:
 
 
 def _reached(graph: Graph, start: set[Key], edges: Sequence[Iterable[int]]) -> set[Key]:
-    """Inside a span that is the same index, elsewhere every one; nothing of the tasks that it begins with."""
+    """Inside a region that is the same index, elsewhere every one; nothing of the tasks that it begins with."""
     named = {i for i, _ in start}
     found: set[Key] = set()
     todo = list(start)
     while todo:
         i, index = todo.pop()
         for other in set(edges[i]) - named:
-            ends = {(other, index)} if graph.same_span(i, other) else {(other, n) for n in INDEXES}
+            ends = {(other, index)} if graph.same_region(i, other) else {(other, n) for n in INDEXES}
             todo += ends - found
             found |= ends
     return found
 
 
 def _expands_anew(graph: Graph, meant: set[Key]) -> set[int]:
-    """Tasks of spans of which everything is meant."""
+    """Tasks of regions of which everything is meant."""
     whole = {i for i in range(graph.n) if all((i, index) in meant for index in INDEXES)}
-    return {i for span in graph.spans if whole.issuperset(span.tasks) for i in span.tasks}
+    return {i for region in graph.regions if whole.issuperset(region.tasks) for i in region.tasks}
 
 
 def _touches(run: Stood, operation: Operation, instance: Instance) -> bool:

@@ -286,7 +286,7 @@ def ends(r: random.Random, world: Any, run: int, seed: int) -> tuple[Any, ...]:
             again = True
     states = sorted(world.states(run).items())
     untouched = world.conn.execute(
-        "select task_index, length, rest from mapped_task where run_key = %s order by 1", [run]
+        "select task_index, length, virtual_state from mapped_task where run_key = %s order by 1", [run]
     ).fetchall()
     return world.run_state(run), states, untouched
 

@@ -260,9 +260,11 @@ def check_ends(world: World, spec: DagSpec, run_key: int) -> None:
 def allowed(graph: Graph, index: int, map_index: int, ends: dict[int, dict[int, TaskState]]) -> set[TaskState]:
     counted = []
     for source in graph.upstream[index]:
-        inside = map_index >= 0 and graph.span_of[source] == graph.span_of[index]
+        inside = map_index >= 0 and graph.region_of[source] == graph.region_of[index]
         follows = (
-            inside and graph.spans[graph.span_of[index]].head is not None and source not in graph.spans[graph.span_of[index]].tasks
+            inside
+            and graph.regions[graph.region_of[index]].head is not None
+            and source not in graph.regions[graph.region_of[index]].tasks
         )
         assert not follows
         counted += [counted_as(state) for at, state in ends[source].items() if not inside or at == map_index]

@@ -287,9 +287,9 @@ class Play:
     def cancel_has_left_something(self, run: int) -> bool:
         """By the reasons that people read."""
         rows = self.world.conn.execute(
-            "select state::text, reason from task_instance where run_key = %s union all select m.rest::text, m.rest_reason from"
-            " mapped_task m where run_key = %s and length > (select count(*) from task_instance t"
-            " where t.run_key = m.run_key and t.task_index = m.task_index)",
+            "select state::text, reason from task_instance where run_key = %s union all"
+            " select m.virtual_state::text, m.virtual_reason from mapped_task m where run_key = %s and length >"
+            " (select count(*) from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index)",
             [run, run],
         )
         return any(state in ("failed", "skipped") and (reason or "").startswith("The run was cancelled") for state, reason in rows)
@@ -304,7 +304,9 @@ class Play:
         }
         expands_anew = {
             i
-            for (i,) in self.world.conn.execute("select task_index from mapped_task where run_key = %s and rest = 'removed'", [run])
+            for (i,) in self.world.conn.execute(
+                "select task_index from mapped_task where run_key = %s and virtual_state = 'removed'", [run]
+            )
         }
         for (i, index), state in states.items():
             if state == "none" and i not in closed | expands_anew and (i, index) <= judged:
@@ -316,22 +318,24 @@ class Play:
         conn = self.world.conn
         rows = conn.execute("select task_index, map_index, state::text from task_instance where run_key = %s", [run]).fetchall()
         states = {(i, index): state for i, index, state in rows}
-        mapped = conn.execute("select task_index, length, rest::text from mapped_task where run_key = %s", [run]).fetchall()
-        for i, length, rest in mapped:
+        mapped = conn.execute(
+            "select task_index, length, virtual_state::text from mapped_task where run_key = %s", [run]
+        ).fetchall()
+        for i, length, virtual_state in mapped:
             for index in range(length):
-                states.setdefault((i, index), {"removed": "none"}.get(rest, rest))
+                states.setdefault((i, index), {"removed": "none"}.get(virtual_state, virtual_state))
         return states
 
     def judged(self, i: int, index: int, states: dict[tuple[int, int], str]) -> Verdict:
-        """By all upstreams; inside a span those of the same index. The tasks of a group wait until it is expanded."""
+        """By all upstreams; inside a region those of the same index. The tasks of a group wait until it is expanded."""
         graph = self.graph
         if index < 0 and graph.grouped(i):
-            sources = graph.spans[graph.span_of[i]].gated_by
+            sources = graph.regions[graph.region_of[i]].gated_by
             ended = all(state in ENDED for (u, _), state in states.items() if u in sources)
             return Verdict.READY if ended else Verdict.WAIT
         total = UpstreamCounts(0)
         for upstream in graph.upstream[i]:
-            inside = graph.same_span(upstream, i)
+            inside = graph.same_region(upstream, i)
             of_it = [state for (u, n), state in states.items() if u == upstream and (n == index or not inside)]
             counted = tuple(map(sum, zip((0, 0, 0), *(ENDED.get(state, (0, 0, 0)) for state in of_it), strict=True)))
             given = contribution(graph.rules[i], counted, setup=graph.setup[upstream])  # type: ignore[arg-type]

@@ -124,7 +124,9 @@ def test_a_result_without_elements_fails_the_mapping(dag: DAG, value: Any) -> No
     show.expand(a=make(value))
     run = dag.test(print_logs=False)
     assert run.states["show"] == [TaskState.FAILED]
-    assert run.tasks[-1].reason == "It cannot be mapped: make returned no list or dict."
+    assert run.tasks[-1].reason == (
+        "It cannot be mapped: make returned no list or dict. Return one, an empty one for nothing to do."
+    )
 
 
 def test_operators_are_mapped_too(dag: DAG) -> None:

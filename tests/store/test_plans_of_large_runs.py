@@ -41,10 +41,10 @@ FILL = (
     " from generate_series(0, %(n)s - 1) t",
     "insert into task_instance (run_key, task_index, map_index, state, epoch)"
     " select 2, 0, m, 'success', 1000000 + m from generate_series(0, %(n)s - 1) m",
-    "insert into mapped_task (run_key, task_index, length, rest) values (2, 0, %(length)s, 'none')",
+    "insert into mapped_task (run_key, task_index, length, virtual_state) values (2, 0, %(length)s, 'none')",
     "insert into task_instance (run_key, task_index, map_index, state, epoch)"
     " select 3, t, 0, 'success', 2000000 + t from generate_series(0, %(n)s - 1) t",
-    "insert into mapped_task (run_key, task_index, length, rest)"
+    "insert into mapped_task (run_key, task_index, length, virtual_state)"
     " select 3, t, 2, (array['none', 'removed'])[t %% 2 + 1]::task_state from generate_series(0, %(n)s - 1) t",
     "insert into upstream_counter (run_key, task_index, map_index, total)"
     " select run_key, task_index, map_index, 2 from task_instance",
@@ -100,7 +100,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
     for run, keys in ((DEEP, chain), (DEEP, whole), (WIDE, some), (WIDE, {"tasks": [0], "maps": [None]}), (MANY, whole)):
         of_run = {"run_key": run, **keys}
         yield "operations/move_instances", {**of_run, **change, "live": live}
-        yield "operations/insert_rest", {**of_run, **change}
+        yield "operations/insert_virtual", {**of_run, **change}
         yield "operations/find_live", {**of_run, "states": ["queued", "running"]}
         yield "operations/find_deferred", {**of_run, "states": ["deferred", "scheduled"]}
         yield "operations/delete_results", of_run
@@ -115,9 +115,10 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "operations/read_indexed", one
         yield "operations/read_ranges", one
         yield "operations/withdraw_ranges", one
-        yield "operations/set_rest", {**one, "state": "success", "states": ["none"], "reason": "r"}
+        yield "operations/end_virtual", {**one, "state": "success", "states": ["none"], "reason": "r"}
         yield "operations/remove_instances", {**one, "live": live, "event": "remove", "state": "removed", "detail": "{}"}
-        yield "operations/collapse_mapped", {**one, "event": "clear", "spans": [t // 10 for t in tasks]}
+        anew = {"event": "clear", "state": "none", "states": ["removed"], "regions": [t // 10 for t in tasks]}
+        yield "operations/collapse_mapped", {**one, **anew}
         yield "operations/recount_run", {"run_key": run, "leaves": tasks, "cancelled": "The run was cancelled"}
         yield "operations/read_waiting", {"run_key": run, "task_index": -1, "map_index": -1, "limit": None}
         yield "operations/find_left", {"run_key": run, "cancelled": CANCELLED}
@@ -126,7 +127,8 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
             {"run_key": run, "states": ["none", "queued", "scheduled"], "limit": N, "every": False, "spared": []},
         )
         yield "tasks/find_processes", {"run_key": run, "spared": []}
-        yield "tasks/skip_rest", {"run_key": run, "reason": "r", "spared": tasks[:1]}
+        withdrawn = {"states": ["none", "scheduled", "removed"], "state": "skipped", "removed": "removed", "reason": "r"}
+        yield "tasks/skip_virtual", {"run_key": run, "spared": tasks[:1], **withdrawn}
         yield "branches/read_standing", {"run_key": run}
         yield "operations/withdraw_ready", {"run_key": run}
         yield "operations/delete_empty_lanes", {"run_key": run}
@@ -194,7 +196,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "tasks/read_touched", many
     yield "tasks/read_mapped", many
     yield "tasks/delete_operator_rows", many
-    yield "tasks/insert_mapped", {**many, "lengths": [2] * N, "rests": ["scheduled"] * N, "tries_before": zeros}
+    yield "tasks/write_mapped", {**many, "lengths": [2] * N, "virtual_states": ["scheduled"] * N, "tries_before": zeros}
     yield "past/open_gates", {"run_keys": [DEEP] * N, "tasks": n, "counts": ones}
     yield "past/tell_waiters", {"run_keys": [DEEP] * N, "tasks": n}
     yield "tasks/delete_dispatches", {"epochs": live}

@@ -11,11 +11,11 @@ from evenflow.core.mapping import mapped_group, mapped_tasks, sources
 from evenflow.core.model import DagSpec, Mapping, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
 
-NO_SPAN = -1
+NO_REGION = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class MappedRegion:
     """Tasks that are expanded together and depend on each other index by index, in the order of the DAG.
 
     Those of a mapped group wait for the ``gate``: all that the group maps over. It is counted like a task, under an index behind
@@ -37,8 +37,8 @@ class Graph:
 
     ``counted[i]`` says that task i has an upstream counter. A task with exactly one unmapped upstream has none: the state of that
     upstream is the counter, which saves chains and trees one row and one update per task.
-    ``span_of[i]`` is the span that task i is in, ``inner[i]`` says how many of its upstreams are in the same one, ``outer[i]`` how
-    many are not; only these count in its counter.
+    ``region_of[i]`` is the region that task i is in, ``inner[i]`` says how many of its upstreams are in the same one, ``outer[i]``
+    how many are not; only these count in its counter.
     """
 
     spec: DagSpec
@@ -53,12 +53,12 @@ class Graph:
     setup: tuple[bool, ...]
     teardown: tuple[bool, ...]
     mapped: tuple[bool, ...]
-    spans: tuple[Span, ...]
-    span_of: tuple[int, ...]
+    regions: tuple[MappedRegion, ...]
+    region_of: tuple[int, ...]
     inner: tuple[int, ...]
     outer: tuple[int, ...]
     gates_of: dict[int, tuple[int, ...]]  # by task that a mapped group maps over
-    span_of_gate: dict[int, int]
+    region_of_gate: dict[int, int]
     calls: dict[int, dict[Callback, int]]  # how many functions the events of a task call; none: not in it
     past: tuple[int, ...]  # tasks that depend on the previous run
     top_priority: int  # the highest of any task
@@ -72,23 +72,23 @@ class Graph:
             for u in task.upstream:
                 downstream[u].append(i)
         mapped = mapped_tasks(spec)
-        spans = _spans(spec)
-        span_of = [NO_SPAN] * len(tasks)
+        regions = _regions(spec)
+        region_of = [NO_REGION] * len(tasks)
         gates_of: dict[int, tuple[int, ...]] = defaultdict(tuple)
-        for number, span in enumerate(spans):
-            for i in span.tasks:
-                span_of[i] = number
-            for source in span.gated_by:
-                gates_of[source] += (span.gate,) if span.gate is not None else ()
+        for number, region in enumerate(regions):
+            for i in region.tasks:
+                region_of[i] = number
+            for source in region.gated_by:
+                gates_of[source] += (region.gate,) if region.gate is not None else ()
         outer = tuple(
-            sum(span_of[i] == NO_SPAN or span_of[u] != span_of[i] for u in t.upstream) if spans else len(t.upstream)
+            sum(region_of[i] == NO_REGION or region_of[u] != region_of[i] for u in t.upstream) if regions else len(t.upstream)
             for i, t in enumerate(tasks)
         )
-        gates = [span for span in spans if span.gate is not None]
-        totals = (*outer, *(len(span.gated_by) for span in gates))
+        gates = [region for region in regions if region.gate is not None]
+        totals = (*outer, *(len(region.gated_by) for region in gates))
         counted = (
             *(_counted(t.upstream, mapped) and outer[i] > 0 for i, t in enumerate(tasks)),
-            *(_counted(span.gated_by, mapped) for span in gates),
+            *(_counted(region.gated_by, mapped) for region in gates),
         )
         return cls(
             spec=spec,
@@ -98,17 +98,17 @@ class Graph:
             downstream=tuple(tuple(d) for d in downstream),
             counted=counted,
             counters=tuple((i, total) for i, total in enumerate(totals) if counted[i]),
-            roots=tuple(i for i, t in enumerate(tasks) if _waits_for_nothing(t) and not _grouped(spans, span_of[i])),
+            roots=tuple(i for i, t in enumerate(tasks) if _waits_for_nothing(t) and not _grouped(regions, region_of[i])),
             leaf=_decisive(spec, downstream),
             setup=tuple(t.setup for t in tasks),
             teardown=tuple(t.teardown for t in tasks),
             mapped=mapped,
-            spans=spans,
-            span_of=tuple(span_of),
+            regions=regions,
+            region_of=tuple(region_of),
             inner=tuple(len(t.upstream) - outer[i] for i, t in enumerate(tasks)),
             outer=outer,
             gates_of=dict(gates_of),
-            span_of_gate={span.gate: number for number, span in enumerate(spans) if span.gate is not None},
+            region_of_gate={region.gate: number for number, region in enumerate(regions) if region.gate is not None},
             calls={i: counted_calls(t.callbacks) for i, t in enumerate(tasks) if t.callbacks},
             past=tuple(i for i, t in enumerate(tasks) if t.depends_on_past),
             top_priority=max((t.priority_weight for t in tasks), default=1),
@@ -118,19 +118,19 @@ class Graph:
     def task(self, index: int) -> TaskSpec:
         return self.spec.tasks[index]
 
-    def same_span(self, one: int, other: int) -> bool:
+    def same_region(self, one: int, other: int) -> bool:
         """Whether two tasks depend on each other index by index."""
-        return self.span_of[one] != NO_SPAN and self.span_of[one] == self.span_of[other]
+        return self.region_of[one] != NO_REGION and self.region_of[one] == self.region_of[other]
 
     def outside(self, index: int) -> list[int]:
         """The upstreams of a task that are counted once for all its instances; of a gate, what its group maps over."""
         if index >= self.n:
-            return list(self.spans[self.span_of_gate[index]].gated_by)
-        return [upstream for upstream in self.upstream[index] if not self.same_span(upstream, index)]
+            return list(self.regions[self.region_of_gate[index]].gated_by)
+        return [upstream for upstream in self.upstream[index] if not self.same_region(upstream, index)]
 
-    def tears_down(self, span: Span) -> bool:
+    def tears_down(self, region: MappedRegion) -> bool:
         """Whether some of its tasks are teardowns."""
-        return any(self.teardown[index] for index in span.tasks)
+        return any(self.teardown[index] for index in region.tasks)
 
     def in_scopes(self, live: set[int]) -> set[int]:
         """What stands between these tasks and teardowns: tasks that follow one of these, and that a teardown waits for."""
@@ -139,7 +139,7 @@ class Graph:
 
     def grouped(self, index: int) -> bool:
         """Whether a task is in a mapped group, or stands for the gate of one."""
-        return index >= self.n or _grouped(self.spans, self.span_of[index])
+        return index >= self.n or _grouped(self.regions, self.region_of[index])
 
 
 def _decisive(spec: DagSpec, downstream: list[list[int]]) -> tuple[bool, ...]:
@@ -170,11 +170,11 @@ def _counted(upstream: tuple[int, ...], mapped: tuple[bool, ...]) -> bool:
     return len(upstream) > 1 or (len(upstream) == 1 and mapped[upstream[0]])
 
 
-def _grouped(spans: tuple[Span, ...], span: int) -> bool:
-    return span != NO_SPAN and spans[span].head is None
+def _grouped(regions: tuple[MappedRegion, ...], region: int) -> bool:
+    return region != NO_REGION and regions[region].head is None
 
 
-def _spans(spec: DagSpec) -> tuple[Span, ...]:
+def _regions(spec: DagSpec) -> tuple[MappedRegion, ...]:
     heads: dict[int, list[int]] = {}
     head_of: dict[int, int] = {}
     groups: dict[int, list[int]] = defaultdict(list)
@@ -191,16 +191,18 @@ def _spans(spec: DagSpec) -> tuple[Span, ...]:
             path.append(followers[path[-1]])
         head_of.update(dict.fromkeys(path, head_of[path[-1]]))
         heads[head_of[i]].append(i)
-    found: list[Span] = []
+    found: list[MappedRegion] = []
     for head, tasks in heads.items():
         mapping = spec.tasks[head].mapping
         assert mapping is not None
-        found.append(Span(tuple(sorted(tasks)), mapping, spec.tasks[head].task_id, head=head))
+        found.append(MappedRegion(tuple(sorted(tasks)), mapping, spec.tasks[head].task_id, head=head))
     gate = len(spec.tasks)
     for group, tasks in groups.items():
         mapping = spec.groups[group].mapping
         assert mapping is not None
         gated_by = tuple(sorted({task for task, _ in sources(mapping.inputs)}))
-        found.append(Span(tuple(tasks), mapping, spec.groups[group].group_id, gate=gate if gated_by else None, gated_by=gated_by))
+        found.append(
+            MappedRegion(tuple(tasks), mapping, spec.groups[group].group_id, gate=gate if gated_by else None, gated_by=gated_by)
+        )
         gate += bool(gated_by)
     return tuple(found)

@@ -79,7 +79,7 @@ def beyond(graph: Graph, edges: Sequence[Sequence[int]], start: Iterable[Target]
     while todo:
         target = todo.pop()
         for index in edges[target.task_index]:
-            same = graph.same_span(target.task_index, index)
+            same = graph.same_region(target.task_index, index)
             reached = Target(index, target.map_indexes if same else None)
             known = found.get(index)
             if index not in named and (known is None or (known.map_indexes is not None and reached.map_indexes is None)):

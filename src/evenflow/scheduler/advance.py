@@ -15,23 +15,23 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evenflow.core.flow.readiness import propagate
 from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
 from evenflow.core.operations import INTERRUPTED
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.killpoints import KillPoint, reached
+from evenflow.scheduler.answers import decide
 from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.creation import create_runs, take_queued
 from evenflow.scheduler.facts import Facts, Run
-from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import RunMoves
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
 from evenflow.scheduler.past import KINDS, apply_word, look_again, tell
 from evenflow.scheduler.quarantine import pass_by
-from evenflow.scheduler.readiness import propagate
 from evenflow.scheduler.recount import SETTLE, settle_on
 from evenflow.scheduler.reports import apply_reports, apply_timers
 from evenflow.scheduler.round import Round
@@ -192,16 +192,17 @@ def _apply(facts: Facts, ledgers: Ledgers, locked: list[inbox.LockedRun], turn: 
         cancelled = row.cancelled_by is not None or row.run_key in cancels
         version = facts.catalog.version(row.version_key)
         run = Run(
-            row.run_key,
-            row.dag_id,
-            version,
-            row.priority,
-            row.run_after_us,
-            row.is_paused,
-            cancelled,
-            row.cancelled_by,
+            run_key=row.run_key,
+            graph=version.graph,
+            cancelled=cancelled,
+            cancelled_by=row.cancelled_by,
             clears=row.clears,
             interrupted=row.interrupted,
+            dag_id=row.dag_id,
+            version=version,
+            priority=row.priority,
+            run_after_us=row.run_after_us,
+            is_paused=row.is_paused,
         )
         facts.runs[row.run_key] = run
         if row.clears:
@@ -217,21 +218,20 @@ def _apply(facts: Facts, ledgers: Ledgers, locked: list[inbox.LockedRun], turn: 
             continue
         actor = str((report.payload or {}).get("actor", "an operator"))
         cancel_run(facts, ledgers, facts.runs[run_key], states[run_key], actor)
-    indexes = Indexes(facts, moves, ledgers.mapped)
     operations = [r for r in reports if r.kind == OPERATE]
     for report in operations:
-        operate(facts, ledgers, facts.runs[report.run_key], states[report.run_key], report, indexes)
+        operate(facts, ledgers, facts.runs[report.run_key], states[report.run_key], report)
         look_again(messages, facts.runs[report.run_key])
     for report in reports:
         if report.kind == SETTLE and states[report.run_key] is RunState.RUNNING:
-            settle_on(facts, ledgers, facts.runs[report.run_key], report, indexes)
-    apply_word(facts, moves, ledgers.offers, messages, [r for r in reports if r.kind in KINDS])
+            settle_on(facts, ledgers, facts.runs[report.run_key], report)
+    apply_word(facts, ledgers, [r for r in reports if r.kind in KINDS])
     others = [r for r in reports if r.kind not in ("cancel", OPERATE, SETTLE, *KINDS)]
-    stale = apply_reports(facts, ledgers, end_intended(facts, ledgers, others, indexes))
+    stale = apply_reports(facts, ledgers, end_intended(facts, ledgers, others))
     if moves.voided:
         timers = [timer for timer in timers if (timer.run_key, timer.task_index, timer.map_index) not in moves.voided]
     apply_timers(facts, ledgers, timers)
-    propagate(facts, ledgers, indexes)
+    decide(facts, moves, propagate(ledgers.flow))
     is_full = len(reports) == REPORTS_PER_TURN or share in Counter(timer.run_key for timer in due).values()
     return len(reports), stale, bool(cancels or operations) or is_full
 

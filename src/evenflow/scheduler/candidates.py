@@ -12,14 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from evenflow.core.flow.state import MappedTasks
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection import OPEN, PAUSED, Lane, line_up
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts, Run
-from evenflow.scheduler.ledgers.mapped_tasks import MappedTasks
-from evenflow.scheduler.ledgers.moves import Item, Moves
-from evenflow.scheduler.ledgers.offers import Offers
+from evenflow.scheduler.ledgers.moves import Item, Moves, Offers
 from evenflow.store import selection
 from evenflow.store.selection import StoredLane
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+from evenflow.core.flow.indexes import begin_groups
+from evenflow.core.flow.readiness import propagate, settle
 from evenflow.core.graph import Graph
 from evenflow.core.limits import (
     DAGS_PER_NEW_RUN,
@@ -15,11 +17,10 @@ from evenflow.core.limits import (
 from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
 from evenflow.killpoints import KillPoint, reached
+from evenflow.scheduler.answers import decide
 from evenflow.scheduler.facts import Facts, Run
-from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.past import await_previous
-from evenflow.scheduler.readiness import propagate, settle
 from evenflow.scheduler.recount import resume
 from evenflow.scheduler.timeouts import insert_timeouts
 from evenflow.store import runs
@@ -68,9 +69,18 @@ def _create(facts: Facts, ledgers: Ledgers, queued: list[runs.QueuedRun]) -> boo
     taken: list[tuple[Run, Graph, int]] = []
     for row in queued:
         version = facts.catalog.version(row.version_key)
-        new = row.clears == 0
-        run = Run(row.run_key, row.dag_id, version, row.priority, row.run_after_us, new=new, clears=row.clears)
-        run.interrupted, run.ready_at_s = row.interrupted, row.due_at_s
+        run = Run(
+            run_key=row.run_key,
+            graph=version.graph,
+            clears=row.clears,
+            interrupted=row.interrupted,
+            dag_id=row.dag_id,
+            version=version,
+            priority=row.priority,
+            run_after_us=row.run_after_us,
+            new=row.clears == 0,
+            ready_at_s=row.due_at_s,
+        )
         facts.runs[run.run_key] = run
         taken.append((run, version.graph, row.slot_limit or 0))
         if row.slot_limit:
@@ -82,20 +92,19 @@ def _create(facts: Facts, ledgers: Ledgers, queued: list[runs.QueuedRun]) -> boo
         runs.insert_counters(facts.conn, counters)
     again = await_previous(facts, ledgers.messages, [run for run, _, _ in taken if run.new])
     insert_timeouts(facts, [run for run, _, _ in taken])
-    moves, run_moves = ledgers.moves, ledgers.run_moves
-    indexes = Indexes(facts, moves, ledgers.mapped)
+    moves, run_moves, flow = ledgers.moves, ledgers.run_moves, ledgers.flow
     for run, graph, _ in taken:
         run_moves.apply(run.run_key, RunState.QUEUED, RunEvent.START, "scheduler")
         if not run.new:
-            resume(facts, ledgers, run, indexes)
+            resume(facts, ledgers, run)
             continue
         items = [moves.new_item(run.run_key, i) for i in range(graph.n)]
         for i in graph.roots:
-            settle(facts, moves, ledgers.offers, items[i], Verdict.READY)
+            settle(flow, items[i], Verdict.READY)
         if graph.n == 0:
-            run_moves.count(run.run_key, 0)
-        indexes.begin(run.run_key, graph)
-    propagate(facts, ledgers, indexes)
+            flow.count(run.run_key, 0)
+        begin_groups(flow, run.run_key)
+    decide(facts, moves, propagate(flow))
     reached(KillPoint.RUNS_CREATED)
     return again
 

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from evenflow.core.deferral import Purpose
+from evenflow.core.flow.state import MappedTasks
 from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import (
     FAILURES,
@@ -40,10 +41,8 @@ from evenflow.core.states import move as moved_to
 from evenflow.scheduler.cancel import cancel_run
 from evenflow.scheduler.deferrals import awaits_clean_up, clean_up, stop_waiting
 from evenflow.scheduler.facts import Facts, Run
-from evenflow.scheduler.indexes import Indexes
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.dispatches import Dispatches
-from evenflow.scheduler.ledgers.mapped_tasks import MappedTasks
 from evenflow.scheduler.ledgers.moves import RunMoves
 from evenflow.scheduler.past import await_again
 from evenflow.scheduler.recount import count, judge, settle_run
@@ -56,8 +55,8 @@ from evenflow.store.operations import Key, StateChange
 OPERATE = "operate"
 
 
-def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: TakenReport, indexes: Indexes) -> None:
-    """Applies an operation. Groups that are to be opened because of it join ``indexes``."""
+def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: TakenReport) -> None:
+    """Applies an operation."""
     operation = msgspec.convert(report.payload, Operation)
     if _is_of_run(operation, TaskEvent.MARK_FAILED):
         _fail_run(facts, ledgers, run, state, operation)
@@ -83,13 +82,13 @@ def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: T
         state = _changed(facts, ledgers.run_moves, run, state, counted.run)
         await_again(facts, ledgers.messages, run)
         if state is RunState.RUNNING:
-            judge(facts, ledgers, run, counted, indexes)
+            judge(facts, ledgers, run, counted)
     elif not why_not and _is_well_anyhow(facts, run, state, operation):
         state = move_run(state, RunEvent.MARK_SUCCESS)
     store.record_operation(facts.conn, run.run_key, operation.event, state, operation.actor, detail)
 
 
-def end_intended(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport], indexes: Indexes) -> list[TakenReport]:
+def end_intended(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport]) -> list[TakenReport]:
     """Applies what operators want of tries that have ended; answers the other reports."""
     dispatches, mapped = ledgers.dispatches, ledgers.mapped
     ended: dict[int, TakenReport] = {}
@@ -118,7 +117,7 @@ def end_intended(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport],
         if change.cleared:
             store.delete_results(facts.conn, run_key, keys)
     for run_key in {key[0] for key in by_intent}:
-        settle_run(facts, ledgers, facts.runs[run_key], indexes)
+        settle_run(facts, ledgers, facts.runs[run_key])
     return [report for report in reports if report.epoch not in ended]
 
 
@@ -218,8 +217,8 @@ def _apply(facts: Facts, ledgers: Ledgers, run: Run, found: Sequence[Target], ch
     held = _end_or_kill(facts, ledgers, run, [*keys, *((index, None) for index in anew)], change)
     live = [epoch for _, epoch in held]
     changed, timed = store.move_instances(conn, run_key, keys, change, live=live) if keys else (0, [])
-    if rest := [key for key in keys if key[0] in expanded]:
-        changed += _change_rest(facts, run_key, rest, change)
+    if virtual := [key for key in keys if key[0] in expanded]:
+        changed += _change_virtual(facts, run_key, virtual, change)
     if anew:
         changed += sum(m.length for m in mapped if m.task_index in anew)
         store.withdraw_ranges(conn, run_key, anew)
@@ -235,7 +234,7 @@ def _apply(facts: Facts, ledgers: Ledgers, run: Run, found: Sequence[Target], ch
 def _whole_spans(run: Run, found: Sequence[Target]) -> set[int]:
     """Of mapped tasks those that are meant as a whole, together with all that are expanded with them."""
     whole = {target.task_index for target in found if target.map_indexes is None}
-    return {index for span in run.graph.spans if whole.issuperset(span.tasks) for index in span.tasks}
+    return {index for region in run.graph.regions if whole.issuperset(region.tasks) for index in region.tasks}
 
 
 def _keys_of(target: Target) -> list[Key]:
@@ -307,18 +306,18 @@ def _end_waiting(
     return cleaned
 
 
-def _change_rest(facts: Facts, run_key: int, keys: Sequence[Key], change: StateChange) -> int:
-    """Instances of mapped tasks that have no row. What is to run is in a lane already; what is named gets a row, exactly that."""
+def _change_virtual(facts: Facts, run_key: int, keys: Sequence[Key], change: StateChange) -> int:
+    """Virtual instances of mapped tasks. What is to run is in a lane already; what is named gets a row, exactly that."""
     conn = facts.conn
     wanted = change._replace(states=set(change.states) - ({TaskState.SCHEDULED, TaskState.REMOVED} if change.cleared else set()))
     whole = [task_index for task_index, map_index in keys if map_index is None]
     if whole and not change.cleared:
-        changed = store.set_rest(conn, run_key, whole, wanted)
+        changed = store.end_virtual(conn, run_key, whole, wanted)
         store.withdraw_ranges(conn, run_key, whole)
         keys = [key for key in keys if key[1] is not None]
     else:
         changed = 0
-    rows = store.insert_rest(conn, run_key, keys, wanted) if keys else []
+    rows = store.insert_virtual(conn, run_key, keys, wanted) if keys else []
     if rows and not change.cleared:
         _take_from_lanes(facts, run_key, rows)
     return changed + len(rows)
@@ -347,11 +346,12 @@ def _remove(
 ) -> list[tuple[int, int]]:
     """Removes the instances of mapped tasks. Once no process runs of one or of what is expanded with it, it will expand anew."""
     run_key = run.run_key
-    state = moved_to(TaskState.NONE, TaskEvent.REMOVE)
-    removal = StateChange(TaskEvent.REMOVE, state, (), False, None, actor)
+    removed = moved_to(TaskState.NONE, TaskEvent.REMOVE)
+    removal = StateChange(TaskEvent.REMOVE, removed, (), False, None, actor)
+    anew = StateChange(TaskEvent.CLEAR, moved_to(removed, TaskEvent.CLEAR), {removed}, True, None, actor)
     timed = store.remove_instances(facts.conn, run_key, tasks, removal, live=live)
-    spans = [(index, number) for number, span in enumerate(run.graph.spans) for index in span.tasks]
-    for task_index in store.collapse_mapped(facts.conn, run_key, TaskEvent.CLEAR, spans):
+    regions = [(index, number) for number, region in enumerate(run.graph.regions) for index in region.tasks]
+    for task_index in store.collapse_mapped(facts.conn, run_key, regions, anew):
         mapped.known.pop((run_key, task_index), None)
     return timed
 
@@ -368,7 +368,7 @@ def _remove_ended(
     """Of mapped tasks that were cleared as a whole: these instances have ended."""
     run_key = run.run_key
     named = {task_index for task_index, map_index in keys if map_index != UNMAPPED}
-    removed = [m.task_index for m in store.read_mapped(facts.conn, run_key, named) if m.rest == TaskState.REMOVED]
+    removed = [m.task_index for m in store.read_mapped(facts.conn, run_key, named) if m.virtual_state is TaskState.REMOVED]
     if removed:
         others = store.find_live(facts.conn, run_key, [(index, None) for index in removed], HOLDING)
         _remove(facts, mapped, run, removed, actor, [*(t.epoch for t in others if t.epoch not in ended), *dispatches.cleaned])

@@ -101,7 +101,7 @@ def _end(conn: Conn, run_key: int, actor: str, reason: str) -> None:
         selection.insert_wakes(conn, dict.fromkeys(limits, 0), {}, inbox.begin_turn(conn).all()[0].now_s)
     left = quarantine.end_tries(conn, run_key)
     quarantine.end_instances(conn, run_key, skipped=_SKIPPED, failed=_FAILED, reason=of_instances, actor=actor)
-    tasks.skip_rest(conn, run_key, reason=of_instances)
+    tasks.skip_virtual(conn, run_key, reason=of_instances)
     if left:
         runs.mark_cancelled(conn, run_key, actor)
         quarantine.hold_reports(conn, [run_key], cancels=True)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenflow.core.deferral import Purpose
+from evenflow.core.flow.branches import apply_skips
+from evenflow.core.flow.state import Flow
 from evenflow.core.states import TaskEvent, TaskState
+from evenflow.scheduler.answers import decide
 from evenflow.scheduler.assets import produce
-from evenflow.scheduler.branches import Skips, apply_skips
 from evenflow.scheduler.deferrals import TIMEOUTS, apply_events, awaits_clean_up, clean_up_instead, defer, end_waits
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
@@ -63,7 +65,7 @@ def apply_reports(facts: Facts, ledgers: Ledgers, reports: Iterable[TakenReport]
                     verdict.exit = report
             case "lost":
                 verdict.lost = verdict.lost or report
-    skips: Skips = []
+    skips: list[tuple[Item, list[int]]] = []
     deferring: list[tuple[Item, TakenReport]] = []
     for verdict in verdicts.values():
         first = verdict.first
@@ -77,7 +79,7 @@ def apply_reports(facts: Facts, ledgers: Ledgers, reports: Iterable[TakenReport]
                 deferring.append((item, verdict.exit))
                 continue
             if verdict.started_at is None and _never_began(facts, item, verdict.exit):
-                _withdraw(moves, ledgers.dispatches, ledgers.deferrals, item, verdict.exit)
+                _withdraw(ledgers.flow, ledgers.dispatches, ledgers.deferrals, item, verdict.exit)
                 continue
             _apply_exit(facts, ledgers, item, verdict.exit)
             if verdict.exit.outcome == "success" and verdict.exit.payload and (skipped := verdict.exit.payload.get("skip")):
@@ -88,7 +90,7 @@ def apply_reports(facts: Facts, ledgers: Ledgers, reports: Iterable[TakenReport]
         elif item.state is TaskState.QUEUED:
             item.started_at = verdict.started_at
             moves.apply(item, TaskEvent.START)
-    apply_skips(facts, ledgers, skips)
+    decide(facts, moves, apply_skips(ledgers.flow, skips))
     if deferring:
         defer(facts, ledgers, deferring)
     return stale + (apply_events(facts, ledgers, events) if events else 0)
@@ -127,10 +129,10 @@ def _never_began(facts: Facts, item: Item, report: TakenReport) -> bool:
     return unstarted and item.try_number == item.tries_before + 1
 
 
-def _withdraw(moves: Moves, dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport) -> None:
+def _withdraw(flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport) -> None:
     item.ended_at = report.at
     _end(dispatches, deferrals, report)
-    moves.give_up(item, TaskEvent.WITHDRAW)
+    flow.give_up(item, TaskEvent.WITHDRAW)
 
 
 def _apply_exit(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport) -> None:

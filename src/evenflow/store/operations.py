@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import msgspec
 from psycopg.types.json import Json
 
+from evenflow.core.flow.state import MappedTask
 from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.columns import numbers, words
 from evenflow.store.rows import Conn, Rows, execute, row_of
-from evenflow.store.tasks import Instance, MappedTask
+from evenflow.store.tasks import Instance, mapped_task
 
 Key = tuple[int, int | None]  # (task_index, map_index), where None means all instances
 
@@ -78,7 +79,7 @@ class StateChange(NamedTuple):
 
 def read_mapped(conn: Conn, run_key: int, tasks: Iterable[int]) -> list[MappedTask]:
     params = {"run_key": run_key, "tasks": numbers(tasks)}
-    return Rows(execute(conn, "operations/read_mapped", params), row_of(MappedTask)).all()
+    return Rows(execute(conn, "operations/read_mapped", params), mapped_task).all()
 
 
 def find_left(conn: Conn, run_key: int) -> list[tuple[int, int]]:
@@ -111,16 +112,16 @@ def move_instances(
     return row[0], [(task_index, map_index) for task_index, map_index in row[1]]
 
 
-def insert_rest(conn: Conn, run_key: int, keys: Sequence[Key], change: StateChange) -> list[tuple[int, int]]:
-    """Which instances without a row have one now."""
+def insert_virtual(conn: Conn, run_key: int, keys: Sequence[Key], change: StateChange) -> list[tuple[int, int]]:
+    """Which virtual instances have a row now."""
     params = {"run_key": run_key, **key_columns(keys), **change.params}
-    return execute(conn, "operations/insert_rest", params).fetchall()
+    return execute(conn, "operations/insert_virtual", params).fetchall()
 
 
-def set_rest(conn: Conn, run_key: int, tasks: Iterable[int], change: StateChange) -> int:
-    """How many instances without a row have ended."""
+def end_virtual(conn: Conn, run_key: int, tasks: Iterable[int], change: StateChange) -> int:
+    """How many virtual instances have ended."""
     params = {"run_key": run_key, "tasks": numbers(tasks), **change.params}
-    return sum(count for (count,) in execute(conn, "operations/set_rest", params).fetchall())
+    return sum(count for (count,) in execute(conn, "operations/end_virtual", params).fetchall())
 
 
 def remove_instances(
@@ -138,10 +139,10 @@ def remove_instances(
     return execute(conn, "operations/remove_instances", params).fetchall()
 
 
-def collapse_mapped(conn: Conn, run_key: int, event: str, spans: Iterable[tuple[int, int]]) -> list[int]:
-    """``spans`` says with which others a task is expanded, as (task_index, number). Answers for which one row stands again."""
-    tasks, numbered = zip(*spans, strict=True)
-    params = {"run_key": run_key, "event": event, "tasks": numbers(tasks), "spans": numbers(numbered)}
+def collapse_mapped(conn: Conn, run_key: int, regions: Iterable[tuple[int, int]], change: StateChange) -> list[int]:
+    """``regions`` says with which others a task is expanded, as (task_index, number). Answers for which one row stands again."""
+    tasks, numbered = zip(*regions, strict=True)
+    params = {"run_key": run_key, "tasks": numbers(tasks), "regions": numbers(numbered), **change.params}
     return [task_index for (task_index,) in execute(conn, "operations/collapse_mapped", params).fetchall()]
 
 
@@ -232,11 +233,11 @@ def read_waiting(conn: Conn, run_key: int, after: tuple[int, int], *, limit: int
     return [Instance(*row) for row in execute(conn, "operations/read_waiting", params).fetchall()]
 
 
-def read_cleared(conn: Conn, keys: Iterable[tuple[int, int]]) -> list[Instance]:
+def read_cleared(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Instance]:
     """Instances of these mapped (run_key, task_index) that wait although their task has been expanded."""
     run_keys, tasks = zip(*keys, strict=True)
     params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}
-    return [Instance(*row) for row in execute(conn, "operations/read_cleared", params).fetchall()]
+    return Rows(execute(conn, "operations/read_cleared", params), lambda row: Instance(*row))
 
 
 def revive_unbegun(conn: Conn, run_key: int) -> bool:

@@ -26,10 +26,10 @@ async def read_plan(conn: Conn, *, limit: int) -> Plan:
         groups = await read(conn, "plan/count_waiting", {"lanes": LANES_COUNTED, "groups": GROUPS_COUNTED})
         best = {"limit": limit + len(grants), "groups": GROUPS_COUNTED}
         next_ = [StoredLane(**row) for row in await read(conn, "plan/list_next", best)]
-        rest = await _Rest.read(conn, dry, groups, next_)
-        blocked = rest.group(groups)
-        waiting = rest.waiting(next_)[:limit]
-        names = _Names(conn, dry, rest)
+        unstarted = await _Unstarted.read(conn, dry, groups, next_)
+        blocked = unstarted.group(groups)
+        waiting = unstarted.waiting(next_)[:limit]
+        names = _Names(conn, dry, unstarted)
         schedulers = standing.pop("schedulers")
         return Plan(
             starting=sum(count for _, count in grants),
@@ -39,10 +39,10 @@ async def read_plan(conn: Conn, *, limit: int) -> Plan:
             counted=sum(row["lanes"] for row in groups) < LANES_COUNTED and len(groups) < GROUPS_COUNTED and len(blocked) <= limit,
             waiting=[
                 WaitingLane(
-                    lane=named, by=None if cause.limit is None else rest.use(cause.limit), kept=cause.kept, closed=cause.closed
+                    lane=named, by=None if cause.limit is None else unstarted.use(cause.limit), kept=cause.kept, closed=cause.closed
                 )
                 for named, (_, _, cause) in zip(
-                    await names.of([(row, count) for row, count, _ in waiting], rest=True), waiting, strict=True
+                    await names.of([(row, count) for row, count, _ in waiting], left=True), waiting, strict=True
                 )
             ],
             unapplied=standing,
@@ -60,7 +60,7 @@ class _Cause(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Rest:
+class _Unstarted:
     """What does not start, and why: every limit as the round leaves it."""
 
     dry: DryRound
@@ -69,7 +69,7 @@ class _Rest:
     free: dict[int, int]
 
     @classmethod
-    async def read(cls, conn: Conn, dry: DryRound, groups: Sequence[Row], next_: Sequence[StoredLane]) -> _Rest:
+    async def read(cls, conn: Conn, dry: DryRound, groups: Sequence[Row], next_: Sequence[StoredLane]) -> _Unstarted:
         limit_classes = await read_limit_classes(
             conn, {*dry.snapshot.limit_classes, *(g["class_id"] for g in groups), *(row.class_id for row in next_)}
         )
@@ -153,14 +153,14 @@ class _Rest:
 class _Names:
     conn: Conn
     dry: DryRound
-    rest: _Rest
+    unstarted: _Unstarted
 
-    async def of(self, lanes: Sequence[tuple[StoredLane, int]], *, rest: bool = False) -> list[PlannedLane]:
-        """So many of the tasks of each lane, with names: from its first on, or with ``rest`` of those that are left of it."""
+    async def of(self, lanes: Sequence[tuple[StoredLane, int]], *, left: bool = False) -> list[PlannedLane]:
+        """So many of the tasks of each lane, with names: from its first on, or with ``left`` of those that are left of it."""
         taken: dict[int, int] = defaultdict(int)
         skips: list[int] = []
         for row, count in lanes:
-            skips.append(row.ready - count if rest else taken[row.lane_id])
+            skips.append(row.ready - count if left else taken[row.lane_id])
             taken[row.lane_id] += count
         params: dict[str, Any] = {
             "lanes": numbers(row.lane_id for row, _ in lanes),
@@ -175,13 +175,13 @@ class _Names:
         return [self._lane(row, count, named[place]) for place, (row, count) in enumerate(lanes, 1)]
 
     def _lane(self, row: StoredLane, count: int, tasks: list[Row]) -> PlannedLane:
-        limit_class = self.rest.limit_classes[row.class_id]
+        limit_class = self.unstarted.limit_classes[row.class_id]
         return PlannedLane(
             dag_id=tasks[0]["dag_id"],
             run_id=tasks[0]["run_id"],
             count=count,
             tasks=[PlannedTask(task_id=task["task_id"], count=task["count"]) for task in tasks],
-            pool=self.rest.limits[limit_class.pool_limit]["name"],
+            pool=self.unstarted.limits[limit_class.pool_limit]["name"],
             pool_slots=limit_class.weight,
             queue=limit_class.queue,
             run_priority=row.run_priority,

@@ -275,14 +275,14 @@ create table past_watch (
 );
 create index past_watch_of_waiter on past_watch (waiter_run, waiter_task);                                  -- why/list_past, past/forget_gates
 
--- A mapped task that has been expanded. Instances from the lane's cursor on are pending and have no row yet.
+-- A mapped task that has been expanded. Its instances are virtual, without a row, until something happens to one of them.
 create table mapped_task (
     run_key     bigint not null,
     task_index  int not null,
     length      int not null,
-    rest        task_state not null default 'scheduled',     -- the state of the instances that have no row
-    tries_before smallint not null default 0,                -- the same for the instances that have no row
-    rest_reason text,                                        -- why those ended as they did, when that is not plain
+    virtual_state task_state not null default 'scheduled',   -- of all virtual instances
+    tries_before smallint not null default 0,                -- the same for virtual instances
+    virtual_reason text,                                     -- why those ended as they did, when that is not plain
     primary key (run_key, task_index)
 );
 

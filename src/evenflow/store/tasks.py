@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from evenflow.core.flow.cancel import VIRTUAL_WITHDRAWALS, Unfinished
+from evenflow.core.flow.questions import Touched
+from evenflow.core.flow.state import MappedTask
+from evenflow.core.states import TaskState
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.columns import arrays, floats, instants, numbers, texts, words
 from evenflow.store.rows import Conn, Guard, Rows, execute, row_of
@@ -36,47 +40,6 @@ class Counter(NamedTuple):
     success: int
     failed: int
     skipped: int
-
-
-class MappedTask(NamedTuple):
-    """A row of ``mapped_task``: a task that has been expanded. ``rest`` is the state of its instances without a row."""
-
-    run_key: int
-    task_index: int
-    length: int
-    rest: str
-
-
-class Touched(NamedTuple):
-    """An instance (run_key, task_index, map_index) with a row (else ``state`` is None) or a counter."""
-
-    key: tuple[int, int, int]
-    state: str | None
-    epoch: int
-    try_number: int
-    counts: UpstreamCounts | None
-
-    @classmethod
-    def of(cls, row: Iterable[Any]) -> Touched:
-        run_key, task_index, map_index, state, epoch, try_number, total, *ended = row
-        counts = None if total is None else UpstreamCounts(total, *ended)
-        return cls((run_key, task_index, map_index), state, epoch, try_number, counts)
-
-
-class Unfinished(NamedTuple):
-    """A task instance that has not finished, with its dispatch where it has one."""
-
-    task_index: int
-    map_index: int
-    state: str
-    epoch: int
-    try_number: int
-    worker_id: int | None
-    holds: list[int] | None
-    pool_slots: int | None
-    has_deferred: bool  # in its try, so that it waits or has returned
-    has_run: bool  # a process of it was started since it was cleared, but for one that nobody has told of
-    purpose: str | None  # what it has returned for
 
 
 class Move(Struct, gc=False):
@@ -221,26 +184,28 @@ def insert_instances(conn: Conn, instances: Sequence[Instance]) -> None:
     execute(conn, "tasks/insert_instances", params)
 
 
-def insert_mapped(conn: Conn, mapped: Sequence[tuple[int, int, int, str, int]]) -> None:
-    """Expanded tasks as (run_key, task_index, length, state of the instances without a row, tries before); the rows that stood for
-    them go.
-    """
-    run_keys, tasks, lengths, rests, tries_before = zip(*mapped, strict=True)
+def write_mapped(conn: Conn, mapped: Collection[MappedTask]) -> None:
+    """Tasks that have been expanded, or whose virtual instances have moved; the rows that stood for them go."""
     params = {
-        "run_keys": numbers(run_keys),
-        "tasks": numbers(tasks),
-        "lengths": numbers(lengths),
-        "rests": words(rests),
-        "tries_before": numbers(tries_before),
+        "run_keys": numbers(x.run_key for x in mapped),
+        "tasks": numbers(x.task_index for x in mapped),
+        "lengths": numbers(x.length for x in mapped),
+        "virtual_states": words(x.virtual_state for x in mapped),
+        "tries_before": numbers(x.tries_before for x in mapped),
     }
-    execute(conn, "tasks/insert_mapped", params)
+    execute(conn, "tasks/write_mapped", params)
     execute(conn, "tasks/delete_operator_rows", {"run_keys": params["run_keys"], "tasks": params["tasks"]})
 
 
 def read_mapped(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[MappedTask]:
     """Those of (run_key, task_index) that have been expanded."""
     run_keys, tasks = zip(*keys, strict=True)
-    return Rows(execute(conn, "tasks/read_mapped", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), row_of(MappedTask))
+    return Rows(execute(conn, "tasks/read_mapped", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), mapped_task)
+
+
+def mapped_task(row: Iterable[Any]) -> MappedTask:
+    run_key, task_index, length, virtual_state = row
+    return MappedTask(run_key, task_index, length, TaskState(virtual_state))
 
 
 def count_indexed(conn: Conn, deltas: Iterable[tuple[Counter, int]]) -> Rows[Counter]:
@@ -263,14 +228,26 @@ def count_indexed(conn: Conn, deltas: Iterable[tuple[Counter, int]]) -> Rows[Cou
 def read_touched(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Touched]:
     """The instances of these (run_key, task_index) that have a row or a counter."""
     run_keys, tasks = zip(*keys, strict=True)
-    return Rows(execute(conn, "tasks/read_touched", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), Touched.of)
+    return Rows(execute(conn, "tasks/read_touched", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), _touched)
 
 
-def skip_rest(conn: Conn, run_key: int, *, reason: str, spared: Iterable[int] = ()) -> Rows[tuple[int, int]]:
-    """Marks the untouched mapped instances of a run as skipped, those of the tasks ``spared`` excepted; answers (task_index, how
-    many).
-    """
-    return Rows(execute(conn, "tasks/skip_rest", {"run_key": run_key, "reason": reason, "spared": numbers(spared)}), tuple)
+def _touched(row: Iterable[Any]) -> Touched:
+    run_key, task_index, map_index, state, epoch, try_number, total, *ended = row
+    counts = None if total is None else UpstreamCounts(total, *ended)
+    return Touched((run_key, task_index, map_index), counts, state, epoch, try_number)
+
+
+def skip_virtual(conn: Conn, run_key: int, *, reason: str, spared: Iterable[int] = ()) -> Rows[tuple[int, int]]:
+    """Skips the virtual instances of a run, those of the tasks ``spared`` excepted; answers (task_index, how many)."""
+    params = {
+        "run_key": run_key,
+        "reason": reason,
+        "spared": numbers(spared),
+        "states": words(VIRTUAL_WITHDRAWALS),
+        "state": VIRTUAL_WITHDRAWALS[TaskState.NONE],
+        "removed": TaskState.REMOVED,
+    }
+    return Rows(execute(conn, "tasks/skip_virtual", params), tuple)
 
 
 def set_reasons(conn: Conn, reasons: Sequence[tuple[int, int, int, str]]) -> None:

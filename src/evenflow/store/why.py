@@ -52,7 +52,7 @@ async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_ind
         (version,) = await read(conn, "runs/read_specs", {"version_keys": numbers([row["version_key"]])})
         graph = Graph.of(DagSpec.from_json(version["spec"]))
         index = _instance(graph, row, map_index)
-        state = row["state"] or row["rest"] or TaskState.NONE.value
+        state = row["state"] or row["virtual_state"] or TaskState.NONE.value
         return Why(
             dag_id=dag_id,
             run_id=run_id,
@@ -70,7 +70,7 @@ def _set_aside(row: Row, task_id: str, map_index: int) -> Why:
         run_id=row["run_id"],
         task_id=task_id,
         map_index=map_index,
-        state=row["state"] or row["rest"] or TaskState.NONE.value,
+        state=row["state"] or row["virtual_state"] or TaskState.NONE.value,
         run_state=row["run_state"],
         reasons=[why.Quarantined(since=row["quarantined_at"], explanation=row["quarantine"])],
     )
@@ -208,9 +208,9 @@ def _awaited(graph: Graph, task_index: int, map_index: int) -> list[Key]:
     """
     upstream = graph.upstream[task_index]
     if map_index != UNMAPPED:
-        return [(u, map_index if graph.same_span(u, task_index) else None) for u in upstream]
+        return [(u, map_index if graph.same_region(u, task_index) else None) for u in upstream]
     if graph.grouped(task_index):
-        sources = {*graph.outside(task_index), *graph.spans[graph.span_of[task_index]].gated_by}
+        sources = {*graph.outside(task_index), *graph.regions[graph.region_of[task_index]].gated_by}
         return [(u, None) for u in sorted(sources)]
     return [(u, None) for u in upstream]
 
@@ -246,8 +246,8 @@ def _above(graph: Graph, task_index: int, map_index: int) -> dict[Key, set[Key]]
         key = waiting.pop()
         if key not in above:
             task, index = key
-            gates = graph.spans[graph.span_of[task]].gated_by if graph.grouped(task) else ()
-            above[key] = {(u, index if graph.same_span(u, task) else None) for u in (*graph.upstream[task], *gates)}
+            gates = graph.regions[graph.region_of[task]].gated_by if graph.grouped(task) else ()
+            above[key] = {(u, index if graph.same_region(u, task) else None) for u in (*graph.upstream[task], *gates)}
             waiting += above[key]
     return above
 

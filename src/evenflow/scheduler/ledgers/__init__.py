@@ -2,37 +2,52 @@
 
 Each ledger is about one thing and knows the statements that write it; a function takes those that it may touch, and all of them
 only where it hands them on. Where one thing never comes without the other, a ledger writes into another by itself: what is sent
-to workers moves, and what moves may call authors' functions.
+to workers moves, and what moves may call authors' functions. The flow (:mod:`evenflow.core.flow`) decides into those for moves,
+offers and messages.
 """
 
 from __future__ import annotations
 
+from evenflow.core.flow.state import Flow
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
-from evenflow.scheduler.ledgers.mapped_tasks import MappedTasks
 from evenflow.scheduler.ledgers.messages import Messages
-from evenflow.scheduler.ledgers.moves import Moves, RunMoves
-from evenflow.scheduler.ledgers.offers import Offers
+from evenflow.scheduler.ledgers.moves import Item, Moves, Offers, RunMoves
+from evenflow.store import tasks
 from evenflow.store.rows import Guard
 
 
 class Ledgers:
     """Those of one transaction. ``guards`` are the guarded writes that are to be checked when all answers are here."""
 
-    __slots__ = ("_facts", "deferrals", "dispatches", "guards", "holds", "mapped", "messages", "moves", "offers", "run_moves")
+    __slots__ = (
+        "_facts",
+        "deferrals",
+        "dispatches",
+        "flow",
+        "guards",
+        "holds",
+        "mapped",
+        "messages",
+        "moves",
+        "offers",
+        "run_moves",
+    )
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self.messages = Messages()
         self.moves = Moves(facts, self.messages)
-        self.run_moves = RunMoves(facts, self.messages)
-        self.mapped = MappedTasks(self.moves, self.run_moves)
         self.holds = Holds()
         self.dispatches = Dispatches(facts, self.moves, self.holds)
         self.deferrals = Deferrals()
         self.offers = Offers()
+        offered, messages = self.offers.ready, self.messages
+        self.flow: Flow[Item] = Flow(facts.runs, self.moves, offered, stops=messages.stops, decisions=messages.decisions)
+        self.mapped = self.flow.mapped
+        self.run_moves = RunMoves(facts, messages, self.flow.finished)
         self.guards: list[Guard] = []
 
     def write_ends(self) -> None:
@@ -44,7 +59,8 @@ class Ledgers:
     def write(self) -> None:
         """Write everything but lanes and limits, which are the round's."""
         conn = self._facts.conn
-        self.mapped.write(conn)
+        if self.mapped.changed:
+            tasks.write_mapped(conn, self.mapped.changed)
         self.guards += self.moves.write(conn)
         self.guards += self.deferrals.write(conn)
         self.dispatches.write(conn)

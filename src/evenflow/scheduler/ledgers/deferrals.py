@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evenflow.scheduler.ledgers.moves import Key
+from evenflow.core.flow.state import Key
 from evenflow.store import deferrals
 from evenflow.store.rows import Conn, Guard
 

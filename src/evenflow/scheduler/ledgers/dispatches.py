@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenflow.core.flow.state import Key
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.holds import Holds
-from evenflow.scheduler.ledgers.moves import Item, Key, Moves
+from evenflow.scheduler.ledgers.moves import Item, Moves
 from evenflow.store import tasks
 from evenflow.store.dispatch import FIRST_START, RETURN
 from evenflow.store.rows import Conn, Guard

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from evenflow.core import callbacks
+from evenflow.core.flow.state import Key
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
@@ -17,8 +18,6 @@ from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.store import runs, tasks
 from evenflow.store.rows import Conn, Guard, Rows
-
-Key = tuple[int, int, int]  # run_key, task_index, map_index
 
 _STATES = {state.value: state for state in TaskState}
 
@@ -85,7 +84,7 @@ class Moves:
         if state in FINISHED:
             self.wave.append(item)
         run = self.facts.runs.get(item.run_key)  # None: a stored lane of another run is granted
-        if run is not None and (calls := run.version.graph.calls):
+        if run is not None and (calls := run.graph.calls):
             self._call_back(item, calls.get(item.task_index, {}), callbacks.of_move(was, event, state), detail)
 
     def _call_back(
@@ -95,12 +94,6 @@ class Moves:
             reason = (detail or {}).get("reason")
             for position in range(calls.get(event, 0)):
                 self.messages.calls.append(callbacks.CallbackCall(*item.key, item.try_number, event, position, item.state, reason))
-
-    def give_up(self, item: Item, event: TaskEvent) -> None:
-        """What a trigger rule skips, or a cancel ends: by the reason it is known later."""
-        self.apply(item, event)
-        if why := self.facts.runs[item.run_key].why_skipped:
-            self.explain(item, why)
 
     def explain(self, item: Item, reason: str) -> None:
         self._reasons.append((*item.key, reason[:MAX_REASON]))
@@ -149,20 +142,27 @@ class Moves:
 
 
 @dataclass(slots=True)
+class Offers:
+    """What may begin. Nothing of it is written here: what does not start becomes lanes (:mod:`evenflow.scheduler.candidates`)."""
+
+    ready: list[Item] = field(default_factory=list)  # candidates for the round
+    returning: dict[Key, float] = field(default_factory=dict)  # of the items in ``ready`` that return: when each was queued first
+
+    def put_back(self, item: Item, queued_at_s: float) -> None:
+        """It returns in the ordinary way, and keeps the place of the time at which it was queued first."""
+        self.ready.append(item)
+        self.returning[item.key] = queued_at_s
+
+
+@dataclass(slots=True)
 class RunMoves:
     """Of runs, and how much of each is left to do."""
 
     facts: Facts
     messages: Messages
+    finished: dict[int, list[int]]  # by run: how many instances, and how many leaves that failed
     ended: list[tuple[int, str, str | None]] = field(default_factory=list)  # run_key, state, reason
-    _finished: dict[int, list[int]] = field(default_factory=dict)  # run_key: [instances, failed leaves]
     _events: list[tuple[int, str, str, str]] = field(default_factory=list)
-
-    def count(self, run_key: int, finished: int, failed_leaves: int = 0) -> None:
-        """Take instances off what is unfinished of a run; a negative number adds them."""
-        entry = self._finished.setdefault(run_key, [0, 0])
-        entry[0] += finished
-        entry[1] += failed_leaves
 
     def apply(self, run_key: int, state: RunState, event: RunEvent, actor: str) -> RunState:
         after = move_run(state, event)
@@ -186,7 +186,7 @@ class RunMoves:
 
     def count_down(self, conn: Conn) -> Rows[runs.RunStanding] | None:
         """Takes what has finished off its runs, and asks what is left of them."""
-        counts = [(run_key, n, leaves) for run_key, (n, leaves) in self._finished.items()]
+        counts = [(run_key, n, leaves) for run_key, (n, leaves) in self.finished.items()]
         return runs.count_down(conn, counts) if counts else None
 
     def write(self, conn: Conn) -> None:

@@ -13,13 +13,6 @@ from evenflow.sdk.dag import DAG
 from evenflow.sdk.trying.callback_run import run_callback
 from evenflow.sdk.trying.runner import Channel, TryContext
 
-_EVENTS = {
-    TaskState.SUCCESS: Callback.SUCCESS,
-    TaskState.FAILED: Callback.FAILURE,
-    TaskState.SKIPPED: Callback.SKIPPED,
-    TaskState.UP_FOR_RETRY: Callback.RETRY,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
@@ -39,8 +32,8 @@ class TestCallbacks:
         self.called: list[Called] = []
         self._dag, self._say, self._channel, self._executes = dag, say, channel, executes
 
-    def of_try(self, ctx: TryContext, state: TaskState, reason: str | None) -> None:
-        self._call(ctx, _EVENTS[state], state, reason)
+    def of_try(self, ctx: TryContext, event: Callback, state: TaskState, reason: str | None) -> None:
+        self._call(ctx, event, state, reason)
 
     def of_run(self, ctx: TryContext, state: RunState) -> None:
         reason = "success" if state is RunState.SUCCESS else "task_failure"

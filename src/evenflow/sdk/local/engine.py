@@ -1,7 +1,7 @@
 """A run in memory: an event loop over a time of its own, on which tries start, end, and are started again.
 
-The flow says what may run, the pace when: one after the other, or side by side within the limits of the run, and whether time
-passes for real between two events.
+The flow says what may run, by the rules of :mod:`evenflow.core.flow` that a scheduler goes by; the pace says when: one after the
+other, or side by side within the limits of the run, and whether time passes for real between two events.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from evenflow.core.flow.cancel import Fate, Unfinished, end, fate_of, waiting_for_killed
+from evenflow.core.flow.state import Key
 from evenflow.core.model import DagSpec, instance_name
+from evenflow.core.operations import cancel_reason
 from evenflow.core.retry import may_retry, next_delay
-from evenflow.core.states import RunState, TaskState
+from evenflow.core.states import FINISHED, RunState, TaskEvent, TaskState
 from evenflow.sdk.graph import topological_order
-from evenflow.sdk.local.flow import Decided, Flow, FlowInstance, Key
+from evenflow.sdk.local.flow import LocalFlow, LocalInstance
 from evenflow.sdk.local.tries import TestTries, Tried
 from evenflow.sdk.local.triggers import TestTriggers
 from evenflow.sdk.triggers import BaseTrigger, load
@@ -67,26 +70,36 @@ class Pace:
     )
 
 
+_TOLD = FINISHED | {TaskState.RUNNING, TaskState.DEFERRED, TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE}
+_EVENTS = {
+    "success": TaskEvent.SUCCEED,
+    "failed": TaskEvent.FAIL,
+    "failed_for_good": TaskEvent.FAIL,
+    "skipped": TaskEvent.SKIP,
+}
+
+
 @dataclass(slots=True, eq=False)
 class _Work:
     """An instance that may run, runs, or waits for its next try or look."""
 
-    instance: FlowInstance
-    try_number: int = 1
+    instance: LocalInstance
     first_look_s: float | None = None
-    running: bool = False
     slot: bool = False  # of the run
     counted: bool = False  # by the limits of its task
-    ended: bool = False  # by the end of its run
     began_s: float = 0.0  # its try
     resumed: dict[str, Any] | None = None  # it goes on after it was deferred: the fields of a core.deferral.Resumed
+
+    @property
+    def ended(self) -> bool:
+        return self.instance.state in FINISHED
 
 
 class Engine:
     """``moments`` and ``ended`` are in the order in which things happen."""
 
     def __init__(self, spec: DagSpec, began_at: datetime, tries: TestTries, pace: Pace) -> None:
-        self.flow = Flow(spec, tries.xcoms)
+        self.flow = LocalFlow(spec, tries.xcoms)
         self.ended: list[TaskOutcome] = []
         self.moments: list[Moment] = []
         self.now_s = 0.0
@@ -96,15 +109,14 @@ class Engine:
         self._sequence = itertools.count()
         self._events: list[tuple[float, int, _Work, Tried | None]] = []  # a try ends, or is due
         self._ready: list[tuple[tuple[int, int, int], int, _Work]] = []
-        self._live: dict[_Work, None] = {}
+        self._live: dict[Key, _Work] = {}
         self._slots = 0
         self._counted: Counter[int] = Counter()
         self._triggers: TestTriggers[_Work] = TestTriggers(pace.make_loop)
 
     def run(self) -> RunState:
-        begun = self.flow.at_once()
-        self._conclude(begun)
-        self._settle(begun)
+        self.flow.begin()
+        self._tell()
         try:
             while self._start_what_may() or self._events or self._triggers:
                 self._let_time_pass()
@@ -133,17 +145,16 @@ class Engine:
 
     def _start_what_may(self) -> bool:
         """Whether anything has been started."""
-        for instance in self.flow.ready:
-            self._offer(_Work(instance))
-        self.flow.ready.clear()
+        self._offer_new()
         held_back, started = [], False
         while self._ready and (self._pace.slots is None or self._slots < self._pace.slots):
             offer = heappop(self._ready)
             work = offer[-1]
-            most = self._spec.tasks[work.instance.index].max_active_tis_per_dagrun
+            index = work.instance.task_index
+            most = self._spec.tasks[index].max_active_tis_per_dagrun
             if work.ended:
                 continue
-            if most is not None and self._counted[work.instance.index] >= most:
+            if most is not None and self._counted[index] >= most:
                 held_back.append(offer)
                 continue
             started = True
@@ -152,24 +163,30 @@ class Engine:
             heappush(self._ready, offer)
         return started
 
+    def _offer_new(self) -> None:
+        for instance in self.flow.take_ready():
+            work = self._live[instance.key] = _Work(instance)
+            self._offer(work)
+
     def _offer(self, work: _Work) -> None:
-        self._live[work] = None
-        index = work.instance.index
-        priority = -self._spec.tasks[index].priority_weight if self._pace.by_priority else 0
-        heappush(self._ready, ((priority, self._position[index], work.instance.map_index), next(self._sequence), work))
+        instance = work.instance
+        priority = -self._spec.tasks[instance.task_index].priority_weight if self._pace.by_priority else 0
+        heappush(self._ready, ((priority, self._position[instance.task_index], instance.map_index), next(self._sequence), work))
 
     def _start(self, work: _Work) -> None:
-        task = self._spec.tasks[work.instance.index]
+        instance = work.instance
+        task = self._spec.tasks[instance.task_index]
         self._take(work)
-        work.running = True
-        self._note(work, TaskState.RUNNING)
-        waited_s = 0.0 if work.first_look_s is None else self.now_s - work.first_look_s
         resumed, work.resumed = work.resumed, None
         if resumed is None:
             work.began_s = self.now_s
+            instance.try_number += instance.state is not TaskState.UP_FOR_RESCHEDULE
         else:
             resumed["began_s"] = self.now_s - work.began_s
-        tried = self._tries.run(task, work.instance, work.try_number, waited_s, resumed)
+        self._move(instance, TaskEvent.GRANT if resumed is None else TaskEvent.RESUME)
+        self._move(instance, TaskEvent.START)
+        waited_s = 0.0 if work.first_look_s is None else self.now_s - work.first_look_s
+        tried = self._tries.run(task, instance, waited_s, resumed)
         self._later(tried.took_s, work, tried)
 
     def _happen(self, work: _Work, tried: Tried | None) -> None:
@@ -178,144 +195,123 @@ class Engine:
         elif tried is None:
             self._offer(work)
         else:
-            work.running = False
             if not tried.keeps_slot:
                 self._free(work)
             self._judge(work, tried)
 
     def _judge(self, work: _Work, tried: Tried) -> None:
         """A try has ended."""
-        task, result = self._spec.tasks[work.instance.index], tried.result
+        instance, result = work.instance, tried.result
+        task = self._spec.tasks[instance.task_index]
         if result.outcome == "rescheduled":
-            self._note(work, TaskState.UP_FOR_RESCHEDULE)
+            self._move(instance, TaskEvent.RESCHEDULE)
             work.first_look_s = self.now_s - tried.took_s if work.first_look_s is None else work.first_look_s
             self._later(result.delay_s or 0.0, work, None)
         elif result.defer is not None:
-            self._note(work, TaskState.DEFERRED)
-            self._tries.say(
-                f"{instance_name(task.task_id, work.instance.map_index)}: deferred, waits for {result.defer['trigger']}"
-            )
+            self._move(instance, TaskEvent.DEFER)
+            self._tries.say(f"{instance_name(task.task_id, instance.map_index)}: deferred, waits for {result.defer['trigger']}")
             self._hold_while_deferred(work)
-            address = task.task_id, work.instance.map_index
+            address = task.task_id, instance.map_index
             trigger = self._pace.trigger_of(*address, result.defer)
             self._triggers.begin(work, trigger, result.defer, self._tries.channel_of(*address))
         elif (
             result.outcome == "failed"
-            and may_retry(task, work.try_number, result.error_types)
-            and (task.teardown or not self.flow.stopped)
+            and may_retry(task, instance.try_number, result.error_types)
+            and not self.flow.run.ends(instance.task_index)
         ):
-            self._note(work, TaskState.UP_FOR_RETRY)
-            self._tries.say(f"{task.task_id}: try {work.try_number} of {task.retries + 1} failed ({result.reason}); trying again")
-            self._tries.call_back(task, work.instance, work.try_number, TaskState.UP_FOR_RETRY, result.reason)
-            delay_s = next_delay(task, work.try_number, result.error_types) if self._pace.wait_for_retries else 0.0
-            work.try_number += 1
+            said = f"try {instance.try_number} of {task.retries + 1} failed ({result.reason}); trying again"
+            self._tries.say(f"{task.task_id}: {said}")
+            self._move(instance, TaskEvent.RETRY, result.reason)
+            delay_s = next_delay(task, instance.try_number, result.error_types) if self._pace.wait_for_retries else 0.0
             self._later(delay_s, work, None)
         else:
-            state = _STATES[result.outcome]
-            self._tries.call_back(task, work.instance, work.try_number, state, result.reason)
-            self._end(work, state, result.reason, result.skip)
+            self._move(instance, _EVENTS[result.outcome], result.reason)
+            del self._live[instance.key]
+            if result.skip:
+                self.flow.skip(instance, result.skip)
+            self._go_on()
 
-    def _end(self, work: _Work, state: TaskState, reason: str | None, skip: Iterable[int]) -> None:
-        """An instance has ended, and with it what that decides."""
-        key = work.instance.index, work.instance.map_index
-        self._finish(work, state, reason)
-        task_id = self._spec.tasks[key[0]].task_id
-        skipped = self.flow.skipped_by(key, skip)
-        self._conclude(dict.fromkeys(skipped, (TaskState.SKIPPED, f"Skipped by the decision of task {task_id!r}.")))
-        stops = self.flow.stops_at(key[0], state)
-        self._settle([key, *skipped])
-        if stops:
-            self._stop(f"The run was ended by fail_fast (task {task_id!r} failed).")
+    def _go_on(self) -> None:
+        """Something has ended, and with it what that decides."""
+        self.flow.go_on()
+        self._tell()
+        stops, self.flow.flow.stops = self.flow.flow.stops, []
+        for _, by in stops:
+            self._stop(by)
 
-    def _stop(self, reason: str) -> None:
-        """What runs fails, what waits is skipped, but for teardowns."""
-        for instance in self.flow.ready:
-            self._offer(_Work(instance))
-        self.flow.ready.clear()
-        ends = [work for work in self._live if not self._spec.tasks[work.instance.index].teardown]
-        waited = {work for work in ends if self._stop_waiting(work, reason)}
-        killed = [work for work in ends if work.running or work in waited or work.first_look_s is not None or work.try_number > 1]
-        stopped = self.flow.stop({work.instance.index for work in killed})
-        self._conclude(dict.fromkeys(stopped, (TaskState.SKIPPED, reason)))
-        for work in ends:
-            work.ended = True
-            self._free(work)
-            if work in killed:
-                task = self._spec.tasks[work.instance.index]
-                self._tries.call_back(task, work.instance, work.try_number, TaskState.FAILED, reason)
-            self._finish(work, TaskState.FAILED if work in killed else TaskState.SKIPPED, reason, was_tried=work in killed)
+    def _stop(self, by: str) -> None:
+        """What runs fails, what waits is skipped, but for teardowns and what they wait for."""
+        self._offer_new()
+        run, flow = self.flow.run, self.flow.flow
+        run.cancelled_by = by
+        rows = {instance.key: self._row(instance) for instance in self.flow.unfinished()}
+        waits = waiting_for_killed(run, rows.values())
+        fates = {key: fate_of(run, row, self.flow.instances.items[key].state, waits) for key, row in rows.items()}
+        for fate in (Fate.END, Fate.KILL, Fate.CLEAN_UP):  # what has a process, or needs one, ends last
+            for key in [key for key, found in fates.items() if found is fate]:
+                instance = self.flow.instances.items[key]
+                if (work := self._live.pop(key, None)) is not None:
+                    self._stop_waiting(work, by)
+                    self._free(work)
+                end(flow, instance, has_run=instance.try_number > 0)
+            if fate is Fate.END:
+                self.flow.end_virtual(waits)
+            self._go_on()
         self._events = [event for event in self._events if not event[2].ended]
         heapify(self._events)
-        self._settle([*stopped, *((work.instance.index, work.instance.map_index) for work in ends)])
 
-    def _settle(self, wave: Iterable[Key]) -> None:
-        while decided := self.flow.decided_by(wave):
-            self._conclude(decided)
-            wave = decided
+    def _row(self, instance: LocalInstance) -> Unfinished:
+        """What a scheduler would know of it. Here a process ends as soon as it is killed."""
+        worker = 0 if instance.state is TaskState.RUNNING else None
+        has_deferred, tries = instance.state is TaskState.DEFERRED, instance.try_number
+        return Unfinished(*instance.key[1:], instance.state, 0, tries, worker, has_deferred=has_deferred, has_run=tries > 0)
 
-    def _conclude(self, decided: Mapping[Key, Decided]) -> None:
-        """Ends what has not run."""
-        for (index, map_index), (state, reason) in decided.items():
-            task = self._spec.tasks[index]
-            self._record(index, TaskOutcome(task_id=task.task_id, map_index=map_index, state=state, reason=reason))
-            if state in (TaskState.SUCCESS, TaskState.FAILED):
-                self._tries.call_back(task, FlowInstance(index, map_index, None), 0, state, reason)
-
-    def _finish(self, work: _Work, state: TaskState, reason: str | None, *, was_tried: bool = True) -> None:
-        del self._live[work]
-        task_id = self._spec.tasks[work.instance.index].task_id
-        tries = work.try_number if was_tried else 0
-        end = TaskOutcome(task_id=task_id, map_index=work.instance.map_index, state=state, tries=tries, reason=reason)
-        self._record(work.instance.index, end)
-
-    def _record(self, index: int, end: TaskOutcome) -> None:
-        self.flow.add((index, end.map_index), end.state)
-        self.ended.append(end)
-        self._append_moment(end.task_id, end.map_index, end.tries, end.state)
-        self._tries.say(f"{instance_name(end.task_id, end.map_index)}: {end.state}" + (f" ({end.reason})" if end.reason else ""))
-
-    def _note(self, work: _Work, state: TaskState) -> None:
-        task_id = self._spec.tasks[work.instance.index].task_id
-        self._append_moment(task_id, work.instance.map_index, work.try_number, state)
-
-    def _append_moment(self, task_id: str, map_index: int, try_number: int, state: TaskState) -> None:
-        at = self._began_at + timedelta(seconds=self.now_s)
-        self.moments.append(Moment(at=at, task_id=task_id, map_index=map_index, try_number=try_number, state=state))
-
-    def _stop_waiting(self, work: _Work, reason: str) -> bool:
-        """Whether it was deferred; then what it has started outside is stopped."""
-        resumed = self._triggers.kill(work, reason)
-        task = self._spec.tasks[work.instance.index]
+    def _stop_waiting(self, work: _Work, by: str) -> None:
+        """If it is deferred, what it has started outside is stopped."""
+        resumed = self._triggers.kill(work, cancel_reason(by))
+        task = self._spec.tasks[work.instance.task_index]
         if resumed is not None and task.cleans_up:
-            self._tries.run(task, work.instance, work.try_number, 0.0, resumed)
-        return resumed is not None
+            self._tries.run(task, work.instance, 0.0, resumed)
+
+    def _move(self, instance: LocalInstance, event: TaskEvent, reason: str | None = None) -> None:
+        instance.reason = reason
+        self.flow.instances.apply(instance, event)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Writes down what has happened to task instances, and calls what that calls."""
+        moves, self.flow.instances.moves = self.flow.instances.moves, []
+        for instance, state, callback in moves:
+            task, map_index, tries = self._spec.tasks[instance.task_index], instance.map_index, instance.try_number
+            if state in _TOLD:
+                at = self._began_at + timedelta(seconds=self.now_s)
+                moment = Moment(at=at, task_id=task.task_id, map_index=map_index, try_number=tries, state=state)
+                self.moments.append(moment)
+            if state in FINISHED:
+                name, reason = instance_name(task.task_id, map_index), instance.reason
+                self.ended.append(TaskOutcome(task_id=task.task_id, map_index=map_index, state=state, tries=tries, reason=reason))
+                self._tries.say(f"{name}: {state}" + (f" ({reason})" if reason else ""))
+            if callback is not None:
+                self._tries.call_back(task, instance, callback, state)
 
     def _take(self, work: _Work) -> None:
         self._slots += not work.slot
-        self._counted[work.instance.index] += not work.counted
+        self._counted[work.instance.task_index] += not work.counted
         work.slot = work.counted = True
 
     def _hold_while_deferred(self, work: _Work) -> None:
         """Gives back what a deferred try does not keep: unless its task says otherwise, its slot of the run."""
-        chosen = self._spec.tasks[work.instance.index].while_deferred or {}
+        chosen = self._spec.tasks[work.instance.task_index].while_deferred or {}
         slot, counted = chosen.get("run") == "hold", chosen.get("task_limits") != "release"
         self._free(work)
         self._slots += slot
-        self._counted[work.instance.index] += counted
+        self._counted[work.instance.task_index] += counted
         work.slot, work.counted = slot, counted
 
     def _free(self, work: _Work) -> None:
         self._slots -= work.slot
-        self._counted[work.instance.index] -= work.counted
+        self._counted[work.instance.task_index] -= work.counted
         work.slot = work.counted = False
 
     def _later(self, delay_s: float, work: _Work, tried: Tried | None) -> None:
         heappush(self._events, (self.now_s + delay_s, next(self._sequence), work, tried))
-
-
-_STATES = {
-    "success": TaskState.SUCCESS,
-    "failed": TaskState.FAILED,
-    "failed_for_good": TaskState.FAILED,
-    "skipped": TaskState.SKIPPED,
-}

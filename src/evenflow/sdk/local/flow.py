@@ -1,210 +1,166 @@
-"""What is decided in a run in memory, as the scheduler decides it: when something ends, not when all has."""
+"""The flow of one run in memory: what :mod:`evenflow.core.flow` asks is answered from dicts."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from evenflow.core.graph import NO_SPAN, Graph
+from evenflow.core.callbacks import Callback, of_move
+from evenflow.core.flow import questions
+from evenflow.core.flow.branches import apply_skips
+from evenflow.core.flow.cancel import end_virtual
+from evenflow.core.flow.indexes import begin_groups
+from evenflow.core.flow.questions import Asking, Question, Touched
+from evenflow.core.flow.readiness import propagate, settle
+from evenflow.core.flow.state import Flow, Key, MappedTasks, RunFacts
+from evenflow.core.graph import Graph
+from evenflow.core.mapping import Source
 from evenflow.core.model import UNMAPPED, DagSpec
-from evenflow.core.states import RunState, TaskState
-from evenflow.core.trigger_rules import UpstreamCounts, Verdict, contribution, counted_as, evaluate
-from evenflow.sdk.local.expansion import NOTHING, Expansions, Whole
+from evenflow.core.states import FINISHED, RunState, TaskEvent, TaskState, move
+from evenflow.core.trigger_rules import UpstreamCounts, Verdict
+from evenflow.sdk import xcom
 
-Key = tuple[int, int]  # task index, map index: -1 of a task that is not mapped, or has no instances
-Decided = tuple[TaskState, str | None]  # how something ends that does not run, and why
+RUN = 0  # the key of the only run
 
-_ENDS = {Verdict.SKIP: TaskState.SKIPPED, Verdict.UPSTREAM_FAIL: TaskState.UPSTREAM_FAILED}
-_BAD_ENDS = frozenset({TaskState.FAILED, TaskState.UPSTREAM_FAILED})
+A = TypeVar("A")
 
 
-@dataclass(frozen=True, slots=True)
-class FlowInstance:
-    index: int
+@dataclass(slots=True, eq=False)
+class LocalInstance:
+    """``try_number`` counts the tries that have begun."""
+
+    task_index: int
     map_index: int
-    map_length: int | None
+    map_length: int | None = None
+    state: TaskState = TaskState.NONE
+    try_number: int = 0
+    reason: str | None = None
+
+    @property
+    def run_key(self) -> int:
+        return RUN
+
+    @property
+    def key(self) -> Key:
+        return RUN, self.task_index, self.map_index
 
 
-class Flow:
-    """Told with :meth:`add` what has ended; ``ready`` grows by what may run, to be taken from it."""
+@dataclass(slots=True)
+class LocalInstances:
+    """``moves`` are those that nobody was told of yet: what has moved, to which state, and what that calls."""
+
+    mapped: MappedTasks
+    items: dict[Key, LocalInstance] = field(default_factory=dict)
+    wave: list[LocalInstance] = field(default_factory=list)
+    gone: set[Key] = field(default_factory=set)
+    moves: list[tuple[LocalInstance, TaskState, Callback | None]] = field(default_factory=list)
+
+    def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED) -> LocalInstance:
+        length = None if map_index == UNMAPPED else self.mapped.known[run_key, task_index].length
+        item = self.items[run_key, task_index, map_index] = LocalInstance(task_index, map_index, length)
+        return item
+
+    def apply(self, item: LocalInstance, event: TaskEvent, detail: dict[str, Any] | None = None) -> None:
+        was, item.state = item.state, move(item.state, event)
+        self.moves.append((item, item.state, of_move(was, event, item.state)))
+        if item.state in FINISHED:
+            self.wave.append(item)
+
+    def explain(self, item: LocalInstance, reason: str) -> None:
+        item.reason = reason
+
+
+class LocalFlow:
+    """``xcoms`` are the values by task id, key and map index; they grow while the run goes on."""
 
     def __init__(self, spec: DagSpec, xcoms: Mapping[tuple[str, str, int], bytes]) -> None:
-        self.graph = Graph.of(spec)
-        self.ready: list[FlowInstance] = []
-        self.stopped = False  # a failure has ended the run; teardowns follow
-        self.ends: dict[Key, TaskState] = {}
-        self._spec = spec
-        self._expansions = Expansions(spec, self.graph.mapped, xcoms)
-        self._tallies = [[0, 0, 0] for _ in spec.tasks]  # ends in success, in failure, skipped
-        self._ended: Counter[int] = Counter()
-        self._expected: dict[int, int] = {}  # instances of tasks that are expanded
-        self._decided: set[Key] = set()  # ready or ended
-        self._begun = set(self.graph.roots)  # ready as a whole, and so out of reach of branches
-        self._opened: set[int] = set()  # spans
+        self.run = RunFacts(run_key=RUN, graph=Graph.of(spec))
+        self.instances = LocalInstances(MappedTasks())
+        self.flow = Flow({RUN: self.run}, self.instances, mapped=self.instances.mapped)
+        self._spec, self._xcoms = spec, xcoms
+        self._counters = {index: UpstreamCounts(total) for index, total in self.run.graph.counters}
+        self._indexed: dict[Key, UpstreamCounts] = {}
 
-    def at_once(self) -> dict[Key, Decided]:
-        """What ends with the start of the run."""
-        decided: dict[Key, Decided] = {}
-        for index in self.graph.roots:
-            decided |= self._begin(index)
-        for number, span in enumerate(self.graph.spans):
-            if span.head is None and span.gate is None:
-                decided |= self._open(number)
-        return decided
+    def begin(self) -> None:
+        items = [self.instances.new_item(RUN, index) for index in range(self.run.graph.n)]
+        for index in self.run.graph.roots:
+            settle(self.flow, items[index], Verdict.READY)
+        begin_groups(self.flow, RUN)
+        self.go_on()
 
-    def add(self, key: Key, state: TaskState) -> None:
-        self.ends[key] = state
-        self._decided.add(key)
-        self._ended[key[0]] += 1
-        for position, count in enumerate(counted_as(state)):
-            self._tallies[key[0]][position] += count
+    def go_on(self) -> None:
+        """Something has ended: all that this decides."""
+        self._decide(propagate(self.flow))
 
-    def skipped_by(self, key: Key, skipped: Iterable[int]) -> list[Key]:
-        """Of the tasks that a branch skips, what can still be skipped."""
-        found: list[Key] = []
-        for index in skipped:
-            if self.graph.same_span(key[0], index):
-                found += [(index, key[1])] if (index, key[1]) not in self._decided else []
-            else:
-                found += self._undecided(index)
+    def skip(self, branch: LocalInstance, skipped: Sequence[int]) -> None:
+        self._decide(apply_skips(self.flow, [(branch, skipped)]))
+
+    def end_virtual(self, waits: set[tuple[int, int]]) -> None:
+        """Of the run, which is being cancelled."""
+        self._decide(end_virtual(self.flow, self.run, [index for _, index in self.instances.mapped.known], waits))
+
+    def take_ready(self) -> list[LocalInstance]:
+        """What may start from now on. Here virtual instances get items as soon as they may."""
+        mapped = self.flow.mapped
+        lanes = [task for task in mapped.changed if task.lane]
+        found = [self.instances.new_item(RUN, task.task_index, index) for task in lanes for index in range(task.length)]
+        found += self.flow.ready
+        for task in mapped.changed:
+            task.changed = task.lane = False
+        mapped.changed.clear()
+        self.flow.ready.clear()
+        for item in found:
+            self.instances.apply(item, TaskEvent.READY)
         return found
 
-    def decided_by(self, keys: Iterable[Key]) -> dict[Key, Decided]:
-        """What ends without having run now that these have ended; what may run comes into ``ready``."""
-        decided: dict[Key, Decided] = {}
-        whole: dict[int, None] = {}
-        for index, map_index in keys:
-            for gate in self.graph.gates_of.get(index, ()):
-                number = self.graph.span_of_gate[gate]
-                if number not in self._opened and all(map(self._has_ended, self.graph.spans[number].gated_by)):
-                    decided |= self._open(number)
-            for other in self.graph.downstream[index]:
-                if not (self.graph.grouped(other) or self._follows(other)):
-                    whole[other] = None
-                elif self.graph.same_span(index, other) and map_index != UNMAPPED:
-                    decided |= self._decide_instance(other, map_index)
-                elif other in self._expected:
-                    for each in range(self._expected[other]):
-                        decided |= self._decide_instance(other, each)
-                elif self._follows(other):
-                    decided |= self._decide_follower(other)
-        for other in whole:
-            decided |= self._decide_whole(other)
-        return decided
-
-    def stops_at(self, index: int, state: TaskState) -> bool:
-        """Whether this end is the failure that ends a run with ``fail_fast``."""
-        task = self._spec.tasks[index]
-        decisive = not task.teardown or task.on_failure_fail_dagrun
-        return self._spec.fail_fast and state is TaskState.FAILED and decisive and not self.stopped
-
-    def stop(self, live: set[int]) -> list[Key]:
-        """The run is to end: what is skipped of what waits. What stands between a live task and a teardown goes on waiting."""
-        self.stopped = True
-        spared = self.graph.in_scopes(live)
-        going = [i for i in range(self.graph.n) if not self.graph.teardown[i] and i not in spared]
-        return [key for i in going for key in self._undecided(i)]
+    def unfinished(self) -> list[LocalInstance]:
+        items, gone = self.instances.items, self.instances.gone
+        return [item for key, item in items.items() if item.state not in FINISHED and key not in gone]
 
     def state(self) -> RunState:
         """Of the run, at its end."""
-        bad = any(self.graph.leaf[index] and state in _BAD_ENDS for (index, _), state in self.ends.items())
-        return RunState.FAILED if bad or self.stopped else RunState.SUCCESS
+        _, failed_leaves = self.flow.finished.get(RUN, (0, 0))
+        return RunState.FAILED if failed_leaves or self.run.cancelled else RunState.SUCCESS
 
-    def _begin(self, index: int) -> dict[Key, Decided]:
-        """A task outside mapped groups that is ready."""
-        self._begun.add(index)
-        if self._spec.tasks[index].mapping is None:
-            return self._start(index, UNMAPPED, None)
-        return self._open(self.graph.span_of[index])
+    def _decide(self, rule: Asking[A]) -> None:
+        for asked in rule:
+            for question in asked:
+                question.answer = self._answer(question)
 
-    def _open(self, number: int) -> dict[Key, Decided]:
-        """A mapped group whose gate is open, or a mapped task that is ready, with those that follow it index by index."""
-        span = self.graph.spans[number]
-        self._opened.add(number)
-        sources = self._spec.tasks[span.head].upstream if span.head is not None else span.gated_by
-        ended = [state for (index, _), state in self.ends.items() if index in sources]
-        length = self._expansions.of(span, ended)
-        tasks = [i for i in span.tasks if (i, UNMAPPED) not in self.ends]
-        if isinstance(length, Whole):
-            if span.head is not None:
-                return {(span.head, UNMAPPED): (length.state, length.reason)}
-            return {(i, UNMAPPED): self._closed(i, length) for i in tasks}
-        self._expected.update(dict.fromkeys(tasks, length))
-        decided: dict[Key, Decided] = {}
-        for each in range(length):
-            for i in tasks:
-                decided |= self._start(i, each, length) if i == span.head else self._decide_instance(i, each)
-        return decided
+    def _answer(self, question: Question[Any]) -> Any:
+        """Nothing is forgotten here: what is not known is not there."""
+        match question:
+            case questions.FindInstances() | questions.FindCleared() | questions.FindMapped():
+                return ()
+            case questions.FindTouched():
+                keys = {key for key in (*self.instances.items, *self._indexed) if key[:2] in question.tasks and key[2] != UNMAPPED}
+                items = self.instances.items
+                return [Touched(key, self._indexed.get(key), items[key].state if key in items else None) for key in sorted(keys)]
+            case questions.MeasureResults():
+                return [(RUN, index, key, self._length((index, key), mapped=mapped)) for _, index, key, mapped in question.results]
+            case questions.CountUpstreams():
+                for (_, index), delta in question.deltas.items():
+                    self._counters[index] = _added(self._counters[index], delta)
+                return [(key, self._counters[key[1]]) for key in question.deltas]
+            case questions.CountIndexed():
+                for key, within, inner in question.deltas:
+                    self._indexed[key] = _added(self._indexed.get(key, UpstreamCounts(within)), inner)
+                return [(key, self._indexed[key]) for key, _, _ in question.deltas]
+            case questions.FindHeld():
+                return frozenset()  # there is no run before
+            case _:
+                raise TypeError(f"A run in memory has no answer to {question}.")
 
-    def _closed(self, index: int, length: Whole) -> Decided:
-        failed_within = length.state is TaskState.FAILED and bool(self.graph.inner[index])
-        return (TaskState.UPSTREAM_FAILED, None) if failed_within else (length.state, length.reason)
+    def _length(self, source: Source, *, mapped: bool) -> int | None:
+        task_index, key = source
+        task_id = self._spec.tasks[task_index].task_id
+        if mapped:
+            return sum(at[:2] == (task_id, key) for at in self._xcoms)
+        stored = self._xcoms.get((task_id, key, UNMAPPED))
+        return xcom.mapped_length(json.loads(stored)) if stored is not None else None
 
-    def _start(self, index: int, map_index: int, length: int | None) -> dict[Key, Decided]:
-        self._decided.add((index, map_index))
-        if self._spec.tasks[index].empty:
-            return {(index, map_index): (TaskState.SUCCESS, None)}
-        self.ready.append(FlowInstance(index, map_index, length))
-        return {}
 
-    def _decide_whole(self, index: int) -> dict[Key, Decided]:
-        if index in self._begun or (index, UNMAPPED) in self._decided:
-            return {}
-        verdict = self._verdict(index, self._counts(index, UNMAPPED))
-        return self._begin(index) if verdict is Verdict.READY else self._end_of(index, UNMAPPED, verdict)
-
-    def _decide_instance(self, index: int, map_index: int) -> dict[Key, Decided]:
-        if index not in self._expected or (index, map_index) in self._decided:
-            return {}
-        verdict = self._verdict(index, self._counts(index, map_index))
-        if verdict is Verdict.READY:
-            return self._start(index, map_index, self._expected[index])
-        return self._end_of(index, map_index, verdict)
-
-    def _decide_follower(self, index: int) -> dict[Key, Decided]:
-        """Of a mapped task that ended without instances."""
-        if (index, UNMAPPED) in self._decided:
-            return {}
-        verdict = self._verdict(index, self._counts(index, UNMAPPED))
-        if verdict is Verdict.READY:
-            return {(index, UNMAPPED): (NOTHING.state, NOTHING.reason)}
-        return self._end_of(index, UNMAPPED, verdict)
-
-    def _end_of(self, index: int, map_index: int, verdict: Verdict) -> dict[Key, Decided]:
-        return {(index, map_index): (_ENDS[verdict], None)} if verdict in _ENDS else {}
-
-    def _verdict(self, index: int, counts: UpstreamCounts) -> Verdict:
-        verdict = evaluate(self._spec.tasks[index].trigger_rule, counts)
-        return Verdict.SKIP if verdict is Verdict.READY and self.stopped and not self.graph.teardown[index] else verdict
-
-    def _counts(self, index: int, map_index: int) -> UpstreamCounts:
-        rule, total, given = self._spec.tasks[index].trigger_rule, 0, []
-        for source in self._spec.tasks[index].upstream:
-            if map_index != UNMAPPED and self.graph.same_span(index, source):
-                total += 1
-                state = self.ends.get((source, map_index)) or self.ends.get((source, UNMAPPED))
-                counted = (0, 0, 0) if state is None else counted_as(state)
-            else:
-                total += self._instances(source)
-                success, failed, skipped = self._tallies[source]
-                counted = (success, failed, skipped)
-            given.append(contribution(rule, counted, setup=self.graph.setup[source]))
-        return UpstreamCounts(*map(sum, zip(UpstreamCounts(total), *given, strict=True)))
-
-    def _instances(self, index: int) -> int:
-        """How many ends a task will have, as far as is known."""
-        return self._expected.get(index, 1)
-
-    def _has_ended(self, index: int) -> bool:
-        return self._ended[index] >= self._instances(index)
-
-    def _undecided(self, index: int) -> list[Key]:
-        if index in self._expected:
-            return [(index, each) for each in range(self._expected[index]) if (index, each) not in self._decided]
-        return [] if index in self._begun or (index, UNMAPPED) in self._decided else [(index, UNMAPPED)]
-
-    def _follows(self, index: int) -> bool:
-        """Whether it has the instances of another task, index by index."""
-        number = self.graph.span_of[index]
-        return number != NO_SPAN and self.graph.spans[number].head != index
+def _added(counts: UpstreamCounts, delta: Iterable[int]) -> UpstreamCounts:
+    return UpstreamCounts(*map(sum, zip(counts, delta, strict=True)))

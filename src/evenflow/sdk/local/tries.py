@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from evenflow.core.callbacks import Callback
 from evenflow.core.model import TaskSpec
 from evenflow.core.states import RunState, TaskState
 from evenflow.sdk import xcom
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.local.alone import answer_alone
 from evenflow.sdk.local.callbacks import Called, TestCallbacks
-from evenflow.sdk.local.flow import FlowInstance
+from evenflow.sdk.local.flow import LocalInstance
 from evenflow.sdk.trying.runner import Channel, TryContext, TryResult, run_try
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
@@ -114,16 +115,14 @@ class TestTries:
     def channel_of(self, task_id: str, map_index: int, waited_s: float = 0.0) -> MemoryChannel:
         return MemoryChannel(self.xcoms, task_id, map_index, waited_s, self._kept)
 
-    def run(
-        self, task: TaskSpec, instance: FlowInstance, try_number: int, waited_s: float, resumed: dict[str, Any] | None = None
-    ) -> Tried:
+    def run(self, task: TaskSpec, instance: LocalInstance, waited_s: float, resumed: dict[str, Any] | None = None) -> Tried:
         """Raises KeyboardInterrupt, so that Ctrl-C ends the run."""
         if resumed is None and (task.task_id, instance.map_index) in self._begun:
             for at in [at for at in self.xcoms if at[0] == task.task_id and at[2] == instance.map_index]:
                 del self.xcoms[at]
         self._begun.add((task.task_id, instance.map_index))
         channel = self.channel_of(task.task_id, instance.map_index, waited_s)
-        context = dataclasses.replace(self._context_of(task, instance, try_number), resumed=resumed)
+        context = dataclasses.replace(self._context_of(task, instance), resumed=resumed)
         with self.quiet():
             tried = self._execute(self._dag, context, channel)
         if tried.result.error_types[:1] == ["KeyboardInterrupt"]:
@@ -132,9 +131,9 @@ class TestTries:
             self.xcoms[task.task_id, RETURN_VALUE, instance.map_index] = tried.result.result
         return tried
 
-    def call_back(self, task: TaskSpec, instance: FlowInstance, try_number: int, state: TaskState, reason: str | None) -> None:
+    def call_back(self, task: TaskSpec, instance: LocalInstance, event: Callback, state: TaskState) -> None:
         with self.quiet():
-            self._callbacks.of_try(self._context_of(task, instance, try_number), state, reason)
+            self._callbacks.of_try(self._context_of(task, instance), event, state, instance.reason)
 
     def call_back_run(self, state: RunState) -> None:
         with self.quiet():
@@ -144,13 +143,13 @@ class TestTries:
         if self._print_logs:
             print(line, flush=True)
 
-    def _context_of(self, task: TaskSpec, instance: FlowInstance, try_number: int) -> TryContext:
+    def _context_of(self, task: TaskSpec, instance: LocalInstance) -> TryContext:
         return dataclasses.replace(
             self._base,
             task_id=task.task_id,
             map_index=instance.map_index,
             map_length=instance.map_length,
-            try_number=try_number,
+            try_number=instance.try_number,
             max_tries=task.retries + 1,
         )
 

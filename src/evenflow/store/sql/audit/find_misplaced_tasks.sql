@@ -28,7 +28,7 @@ with live as materialized (
     from live
     join mapped_task m using (run_key)
     left join task_instance t on t.run_key = m.run_key and t.task_index = m.task_index and t.map_index >= 0
-    where m.rest = 'scheduled'
+    where m.virtual_state = 'scheduled'
     group by m.run_key, m.task_index, m.length, live.is_ending
 ), stood_for as (
     select run_key, task_index, range_agg(int4range(next_map_index, end_map_index)) as instances, sum(end_map_index - next_map_index) as n

@@ -61,15 +61,15 @@ with live as materialized (
     cross join lateral generate_series(0, m.length - 1) as i (map_index)
     left join task_instance t on t.run_key = l.run_key and t.task_index = e.upstream and t.map_index = i.map_index
     where not l.cancelled
-      and (coalesce(t.state, m.rest) in ('success', 'failed', 'skipped', 'upstream_failed') or t.state = 'removed')
+      and (coalesce(t.state, m.virtual_state) in ('success', 'failed', 'skipped', 'upstream_failed') or t.state = 'removed')
 ), instance as (
     select run_key, t.task_index, t.state, 1 as n from live join task_instance t using (run_key)
     union all
-    select m.run_key, m.task_index, m.rest, m.length - (
+    select m.run_key, m.task_index, m.virtual_state, m.length - (
                select count(*)::int from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index)
     from live
     join mapped_task m using (run_key)
-    where m.rest in ('success', 'failed', 'skipped', 'upstream_failed')
+    where m.virtual_state in ('success', 'failed', 'skipped', 'upstream_failed')
 ), ended as (
     select run_key, task_index, coalesce(sum(n) filter (where state = 'success'), 0) as success,
            coalesce(sum(n) filter (where state in ('failed', 'upstream_failed')), 0) as failed,
@@ -99,7 +99,7 @@ with live as materialized (
     join edge e on e.version_key = l.version_key and e.task_index = c.task_index and e.inside
     left join mapped_task m on m.run_key = c.run_key and m.task_index = e.upstream
     left join task_instance t on t.run_key = c.run_key and t.task_index = e.upstream and t.map_index = c.map_index
-    cross join lateral (select coalesce(t.state, nullif(m.rest, 'removed')) as state) as i
+    cross join lateral (select coalesce(t.state, nullif(m.virtual_state, 'removed')) as state) as i
     group by c.run_key, c.task_index, c.map_index
 ), counter as (
     select c.*

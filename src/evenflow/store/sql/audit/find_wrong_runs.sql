@@ -27,15 +27,15 @@ with live as materialized (
     left join inner_task i using (version_key, task_index)
     group by run_key
 ), untouched as (
-    select m.run_key, sum(r.n) filter (where m.rest in ('none', 'scheduled', 'removed')) as n,
-           sum(r.n) filter (where m.rest in ('failed', 'upstream_failed') and i.task_index is null) as failed_leaves
+    select m.run_key, sum(r.n) filter (where m.virtual_state in ('none', 'scheduled', 'removed')) as n,
+           sum(r.n) filter (where m.virtual_state in ('failed', 'upstream_failed') and i.task_index is null) as failed_leaves
     from live
     join mapped_task m using (run_key)
     left join inner_task i using (version_key, task_index)
     cross join lateral (
         select m.length - count(*) as n from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index
     ) as r
-    where m.rest not in ('success', 'skipped')
+    where m.virtual_state not in ('success', 'skipped')
     group by m.run_key
 ), compared as (
     select run_key, l.unfinished, l.failed_leaves, coalesce(c.unfinished, 0) + coalesce(u.n, 0) as expected,

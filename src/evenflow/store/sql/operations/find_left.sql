@@ -10,7 +10,7 @@ select m.task_index, i.map_index
 from dag_run r
 join mapped_task m using (run_key)
 cross join lateral generate_series(0, m.length - 1) as i (map_index)
-where r.run_key = %(run_key)s and (r.cancelled_by is not null or r.interrupted) and m.rest = 'skipped'
-  and (m.rest_reason is null or starts_with(m.rest_reason, %(cancelled)s))
+where r.run_key = %(run_key)s and (r.cancelled_by is not null or r.interrupted) and m.virtual_state = 'skipped'
+  and (m.virtual_reason is null or starts_with(m.virtual_reason, %(cancelled)s))
   and not exists (
       select from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index and t.map_index = i.map_index)

@@ -22,16 +22,16 @@ from (
                 ) as t
                 where t.state = any(%(states)s::task_state[]) or r.cancelled and t.state = 'skipped' and t.unbegun and %(left_by)s::text is not null
                 union all
-                select x.task_index, i.map_index, m.rest
+                select x.task_index, i.map_index, m.virtual_state
                 from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
-                cross join lateral (select length, rest, rest_reason is null or starts_with(rest_reason, %(left_by)s) as unbegun from mapped_task where run_key = o.run_key and task_index = x.task_index offset 0) as m
+                cross join lateral (select length, virtual_state, virtual_reason is null or starts_with(virtual_reason, %(left_by)s) as unbegun from mapped_task where run_key = o.run_key and task_index = x.task_index offset 0) as m
                 cross join lateral generate_series(coalesce(x.map_index, 0), coalesce(least(x.map_index, m.length - 1), m.length - 1)) as i (map_index)
                 left join lateral (
                     select true as begun from task_instance
                     where run_key = o.run_key and task_index = x.task_index and map_index = i.map_index
                     offset 0
                 ) as t on true
-                where (m.rest = any(%(states)s::task_state[]) or r.cancelled and m.rest = 'skipped' and m.unbegun and %(left_by)s::text is not null) and t.begun is null
+                where (m.virtual_state = any(%(states)s::task_state[]) or r.cancelled and m.virtual_state = 'skipped' and m.unbegun and %(left_by)s::text is not null) and t.begun is null
             ) as i
             order by i.task_index, i.map_index
             limit %(counted)s

@@ -1,7 +1,7 @@
 -- What of a run has not finished, how many of its leaves failed, and whether something is as a cancel left it, computed from its task instances
--- and the mapped ones without a row. The two are laid upon each other, as in operations/read_standing.
+-- and the virtual ones. The two are laid upon each other, as in operations/read_standing.
 with parts as (
-    select task_index, null::int as length, null::task_state as rest, null::boolean as rest_left, count(*) as n,
+    select task_index, null::int as length, null::task_state as virtual_state, null::boolean as virtual_left, count(*) as n,
            count(*) filter (where state not in ('success', 'failed', 'skipped', 'upstream_failed', 'removed')) as unfinished,
            count(*) filter (where state in ('failed', 'upstream_failed')) as failed,
            count(*) filter (where state in ('failed', 'skipped') and starts_with(reason, %(cancelled)s)) as left_over
@@ -9,19 +9,19 @@ with parts as (
     where run_key = %(run_key)s
     group by task_index
     union all
-    select task_index, length, rest, rest = 'skipped' and starts_with(rest_reason, %(cancelled)s), 0, 0, 0, 0
+    select task_index, length, virtual_state, virtual_state = 'skipped' and starts_with(virtual_reason, %(cancelled)s), 0, 0, 0, 0
     from mapped_task
     where run_key = %(run_key)s
 ), counted as (
-    select task_index, max(rest) as rest, bool_or(rest_left) as rest_left, max(length) - max(n) as untouched, max(unfinished) as unfinished,
+    select task_index, max(virtual_state) as virtual_state, bool_or(virtual_left) as virtual_left, max(length) - max(n) as untouched, max(unfinished) as unfinished,
            max(failed) as failed, max(left_over) as left_over
     from parts
     group by task_index
 ), summed as (
-    select sum(unfinished + case when rest not in ('success', 'failed', 'skipped', 'upstream_failed') then untouched else 0 end) as unfinished,
-           sum(failed + case when rest in ('failed', 'upstream_failed') then untouched else 0 end)
+    select sum(unfinished + case when virtual_state not in ('success', 'failed', 'skipped', 'upstream_failed') then untouched else 0 end) as unfinished,
+           sum(failed + case when virtual_state in ('failed', 'upstream_failed') then untouched else 0 end)
                filter (where task_index in (select unnest(%(leaves)s::int[]))) as failed_leaves,
-           bool_or(left_over > 0 or rest_left and untouched > 0) as interrupted
+           bool_or(left_over > 0 or virtual_left and untouched > 0) as interrupted
     from counted
 )
 update dag_run r

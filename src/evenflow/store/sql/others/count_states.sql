@@ -8,7 +8,7 @@ cross join lateral (
     where t.run_key = r.run_key and t.task_index = k.task_index
     group by t.state
     union all
-    select m.rest::text, m.length - (select count(*) from task_instance t
+    select m.virtual_state::text, m.length - (select count(*) from task_instance t
                                      where t.run_key = r.run_key and t.task_index = k.task_index and t.map_index >= 0)
     from mapped_task m
     where m.run_key = r.run_key and m.task_index = k.task_index

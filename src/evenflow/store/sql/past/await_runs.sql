@@ -28,7 +28,7 @@ with asked as (
            where t.run_key = n.past_run and t.task_index = n.past_task and t.state not in ('success', 'skipped'))
        or exists (
            select from mapped_task m
-           where m.run_key = n.past_run and m.task_index = n.past_task and m.rest not in ('success', 'skipped')
+           where m.run_key = n.past_run and m.task_index = n.past_task and m.virtual_state not in ('success', 'skipped')
              and m.length > (select count(*) from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index))
 ), gates as (
     insert into past_gate (run_key, task_index, missing)

@@ -13,7 +13,7 @@ with watched as (
           where t.run_key = w.run_key and t.task_index = w.task_index and t.state not in ('success', 'skipped'))
       and not exists (
           select from mapped_task m
-          where m.run_key = w.run_key and m.task_index = w.task_index and m.rest not in ('success', 'skipped')
+          where m.run_key = w.run_key and m.task_index = w.task_index and m.virtual_state not in ('success', 'skipped')
             and m.length > (select count(*) from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index))
 ), told as (
     delete from past_watch where ctid = any(array(

@@ -4,11 +4,11 @@ select state::text, sum(n)::int as n
 from (
     select state, count(*) as n from task_instance where run_key = %(run_key)s group by state
     union all
-    select m.rest, m.length - count(t.map_index)
+    select m.virtual_state, m.length - count(t.map_index)
     from mapped_task m
     left join task_instance t on t.run_key = m.run_key and t.task_index = m.task_index and t.map_index >= 0
     where m.run_key = %(run_key)s
-    group by m.task_index, m.rest, m.length
+    group by m.task_index, m.virtual_state, m.length
     union all
     select 'none', count(*)
     from dag_run r

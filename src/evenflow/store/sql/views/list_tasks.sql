@@ -4,7 +4,7 @@
 with run as materialized (
     select run_key, version_key from dag_run where run_key = %(run_key)s
 ), mapped as materialized (
-    select task_index, length, rest, (task_index + sum(length - 1) over w - (length - 1))::int as first,
+    select task_index, length, virtual_state, (task_index + sum(length - 1) over w - (length - 1))::int as first,
            (sum(length - 1) over w)::int as shift, lead(task_index, 1, 2147483647) over (order by task_index) as next_mapped
     from mapped_task
     where run_key = %(run_key)s
@@ -24,7 +24,7 @@ with run as materialized (
 ), page as materialized (
     select first + least(%(offset)s, length) as begin, first + least(%(offset)s::bigint + %(limit)s, length) as past from part
 ), wanted as materialized (
-    select k.task_index, -1 as map_index, 'none'::task_state as rest
+    select k.task_index, -1 as map_index, 'none'::task_state as virtual_state
     from page, stretch s, run
     cross join lateral (
         select task_index from task
@@ -32,10 +32,10 @@ with run as materialized (
           and task_index >= greatest(s.after + 1, page.begin - s.shift) and task_index < least(s.until, page.past - s.shift)
     ) as k
     union all
-    select m.task_index, n, m.rest
+    select m.task_index, n, m.virtual_state
     from page, mapped m, generate_series(greatest(0, page.begin - m.first)::int, (least(m.length, page.past - m.first) - 1)::int) as n
 )
-select k.task_id, k.operator, w.map_index, coalesce(t.state, w.rest)::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
+select k.task_id, k.operator, w.map_index, coalesce(t.state, w.virtual_state)::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
        t.queued_at, t.started_at, t.ended_at, t.reason, coalesce(t.losses, 0) as losses,
        extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
 from wanted w

@@ -10,7 +10,7 @@ with run as materialized (
     select m.run_key, m.task_index, m.length
     from mapped_task m
     join asked using (task_index)
-    where m.run_key = %(run_key)s and m.rest = %(state)s::task_state
+    where m.run_key = %(run_key)s and m.virtual_state = %(state)s::task_state
 ), span as (
     (select task_index, map_index as begin, map_index + 1 as past
      from task_instance

@@ -2,7 +2,7 @@
 -- retry, what it waits for. Of a mapped task that is not expanded, the row that stands for it.
 select r.run_key, r.version_key, r.dag_id, r.run_id, r.state::text as run_state, r.run_after, r.run_after > now() as is_early, r.ended_at as run_ended_at,
        r.reason as run_reason, d.is_paused, k.task_index, k.task_id,
-       coalesce(p.spec ->> 'trigger_rule', 'all_success') as trigger_rule, m.length, m.rest::text, t.state::text, t.try_number, t.ended_at,
+       coalesce(p.spec ->> 'trigger_rule', 'all_success') as trigger_rule, m.length, m.virtual_state::text, t.state::text, t.try_number, t.ended_at,
        t.reason, t.poking_since, x.epoch, x.class, x.priority, x.queue, x.created_at as granted_at, x.claimed_at, x.kill_at, s.name as worker, s.host,
        coalesce(s.detail -> 'outrun' @> to_jsonb(x.epoch), false) as outrun,
        (select due_at from timer

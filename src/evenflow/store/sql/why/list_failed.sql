@@ -13,5 +13,5 @@ cross join lateral (
       and (a.map_index is null or t.map_index = a.map_index)
 ) as s
 where s.ended > 0
-   or exists (select from mapped_task m where m.run_key = r.run_key and m.task_index = k.task_index and m.rest = 'upstream_failed')
+   or exists (select from mapped_task m where m.run_key = r.run_key and m.task_index = k.task_index and m.virtual_state = 'upstream_failed')
 order by k.task_index

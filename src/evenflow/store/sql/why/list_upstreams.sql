@@ -1,5 +1,5 @@
 -- Which of these upstreams of a task have not finished, in the order of the DAG, and how many in all. Of a mapped one its instances are counted
--- by state, those without a row included: all of them where the map index is null, else that one.
+-- by state, virtual ones included: all of them where the map index is null, else that one.
 select k.task_id, a.map_index, s.missing, s.total, s.states, count(*) over ()::int as upstreams
 from unnest(%(tasks)s::int[], %(maps)s::int[]) as a (task_index, map_index)
 join dag_run r on r.run_key = %(run_key)s
@@ -15,7 +15,7 @@ cross join lateral (
             where t.run_key = r.run_key and t.task_index = k.task_index and (a.map_index is null or t.map_index = a.map_index)
             group by t.state
             union all
-            select m.rest, case when a.map_index is null then m.length else 1 end - (
+            select m.virtual_state, case when a.map_index is null then m.length else 1 end - (
                 select count(*)
                 from task_instance t
                 where t.run_key = r.run_key and t.task_index = k.task_index and t.map_index >= 0

@@ -8,7 +8,7 @@ select coalesce(array_agg(map_index order by map_index), '{}') as pushed,
        and not exists (
            select from mapped_task m
            where m.run_key = %(run_key)s and m.task_index = %(task_index)s
-             and m.rest not in ('success', 'failed', 'skipped', 'upstream_failed')
+             and m.virtual_state not in ('success', 'failed', 'skipped', 'upstream_failed')
              and m.length > (select count(*) from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index)) as complete
 from xcom
 where run_key = %(run_key)s and task_index = %(task_index)s and map_index >= 0 and key = %(key)s

@@ -1,4 +1,4 @@
--- Gives rows to instances of mapped tasks that have none, exactly these, in the state that an operator wants. A map index of null means
+-- Gives rows to virtual instances of mapped tasks, exactly these, in the state that an operator wants. A map index of null means
 -- all. Answers how many they were.
 with added as (
     insert into task_instance (run_key, task_index, map_index, state, try_number, tries_before, ended_at, reason)
@@ -7,7 +7,7 @@ with added as (
     from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
     cross join lateral (
         select task_index, length, tries_before from mapped_task
-        where run_key = %(run_key)s and task_index = x.task_index and rest = any(%(states)s::task_state[])
+        where run_key = %(run_key)s and task_index = x.task_index and virtual_state = any(%(states)s::task_state[])
         offset 0
     ) as m
     cross join lateral (

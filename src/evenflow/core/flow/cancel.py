@@ -1,0 +1,122 @@
+"""How a run that is cancelled ends: what is to become of each instance that has not finished.
+
+Teardowns are spared: each is decided when all that it waits for has ended, as ever, so what a setup has made is cleaned up. What
+stands between a try that is being killed and a teardown waits too: else the teardown would not know of the try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from evenflow.core.deferral import Purpose
+from evenflow.core.flow.indexes import know_mapped
+from evenflow.core.flow.questions import Asking, FindTouched
+from evenflow.core.flow.state import Flow, RunFacts, T
+from evenflow.core.model import UNMAPPED
+from evenflow.core.states import FINISHED, HOLDING, TaskEvent, TaskState, move
+
+_UNTOUCHED = (TaskState.NONE, TaskState.SCHEDULED)
+# What becomes of virtual instances, by their state. Those that were removed, for their task was to expand anew, are cleared first.
+VIRTUAL_WITHDRAWALS = {
+    **{state: move(state, TaskEvent.WITHDRAW) for state in _UNTOUCHED},
+    TaskState.REMOVED: move(move(TaskState.REMOVED, TaskEvent.CLEAR), TaskEvent.WITHDRAW),
+}
+
+
+class Unfinished(NamedTuple):
+    """A task instance that has not finished, with its dispatch where it has one."""
+
+    task_index: int
+    map_index: int
+    state: str
+    epoch: int
+    try_number: int
+    worker_id: int | None = None
+    holds: list[int] | None = None
+    pool_slots: int | None = None
+    has_deferred: bool = False  # in its try, so that it waits or has returned
+    has_run: bool = False  # a process of it was started since it was cleared, but for one that nobody has told of
+    purpose: str | None = None  # what it has returned for
+
+
+class Fate(Enum):
+    SPARE = "spare"  # a teardown: it goes on
+    CLEAN_UP = "clean_up"  # it has no process, but has left something outside that is to be stopped
+    VOID = "void"  # its dispatch, which no worker has
+    KILL = "kill"  # its process
+    END = "end"
+    LEAVE = "leave"  # it is ending already, or waits for what is being killed
+
+
+def fate_of(run: RunFacts, row: Unfinished, state: TaskState, waits: set[tuple[int, int]]) -> Fate:
+    """``state`` is what it has now, ``waits`` as :func:`waiting_for_killed` has it."""
+    is_ending = row.purpose == Purpose.CLEAN_UP or state in FINISHED
+    if run.graph.teardown[row.task_index]:
+        return Fate.SPARE
+    if _cleans_up(run, row):
+        return Fate.LEAVE if is_ending else Fate.CLEAN_UP
+    if state is TaskState.QUEUED and row.worker_id is None and row.holds is not None:
+        return Fate.VOID
+    if state in HOLDING:
+        return Fate.LEAVE if is_ending else Fate.KILL
+    waits_for_upstreams = state is TaskState.NONE and (row.task_index, row.map_index) in waits
+    return Fate.LEAVE if waits_for_upstreams or state in FINISHED else Fate.END
+
+
+def end(flow: Flow[T], item: T, *, has_run: bool) -> None:
+    """It has failed if a process of it ran, and is skipped if none was ever started."""
+    waited = item.state not in (TaskState.NONE, TaskState.SCHEDULED, TaskState.QUEUED)
+    flow.give_up(item, TaskEvent.CANCEL if has_run or waited else TaskEvent.WITHDRAW)
+
+
+def waiting_for_killed(run: RunFacts, rows: Iterable[Unfinished]) -> set[tuple[int, int]]:
+    """What ends (task index, map index) when those end that are being killed, and not at once: the teardowns behind must not run
+    before. Inside a group that is what has the same index.
+    """
+    graph = run.graph
+    live: dict[int, set[int]] = {}
+    for row in rows:
+        killed = row.state == TaskState.RUNNING or (row.state == TaskState.QUEUED and row.worker_id is not None)
+        if (killed or _cleans_up(run, row)) and not graph.teardown[row.task_index]:
+            live.setdefault(row.task_index, set()).add(row.map_index)
+    return {
+        (between, map_index if graph.same_region(source, between) else UNMAPPED)
+        for source, indexes in live.items()
+        for between in graph.in_scopes({source})
+        for map_index in indexes
+    }
+
+
+def end_virtual(flow: Flow[T], run: RunFacts, tasks: Iterable[int], waits: set[tuple[int, int]]) -> Asking[list[int]]:
+    """Virtual instances of these tasks are skipped one by one, because what waits for them may wait for those of its own index.
+    Answers which of the tasks had some; those that are virtual still, wait.
+    """
+    keys = [(run.run_key, index) for index in tasks]
+    yield from know_mapped(flow, keys)
+    found = [mapped for key in keys if (mapped := flow.mapped.known.get(key)) and mapped.virtual_state in _UNTOUCHED]
+    if not found:
+        return []
+    touched = FindTouched([(mapped.run_key, mapped.task_index) for mapped in found])
+    yield [touched]
+    begun = {row.key for row in touched.answer if row.state is not None}
+    for mapped in found:
+        task_index, teardown = mapped.task_index, run.graph.teardown[mapped.task_index]
+        if (task_index, UNMAPPED) in waits or (teardown and mapped.virtual_state is TaskState.NONE):
+            continue
+        for map_index in range(mapped.length):
+            key = (run.run_key, task_index, map_index)
+            if key in begun or key[1:] in waits:
+                continue
+            item = flow.instances.new_item(*key)
+            if teardown:
+                flow.ready.append(item)
+            else:
+                flow.give_up(item, TaskEvent.WITHDRAW)
+    return [mapped.task_index for mapped in found]
+
+
+def _cleans_up(run: RunFacts, row: Unfinished) -> bool:
+    """Whether it is no process that is to end, but has left something to stop."""
+    return row.has_deferred and row.worker_id is None and run.graph.task(row.task_index).cleans_up

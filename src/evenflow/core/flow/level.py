@@ -1,0 +1,58 @@
+"""What one level of a propagation says, before anything is decided by it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evenflow.core.flow.questions import Deltas
+from evenflow.core.flow.state import Key, RunFacts, TaskKey
+from evenflow.core.trigger_rules import UpstreamCounts
+
+Standing = dict[TaskKey, UpstreamCounts]
+NOTHING_YET = UpstreamCounts(0)
+
+
+@dataclass(slots=True)
+class Level:
+    """``deltas`` are for tasks and gates that have counters. Of the others one upstream says it all: it stands in ``single``.
+    ``inner`` is about instances of which an upstream of the same index has ended: [total, success, failed, skipped], to be added.
+    """
+
+    runs: Mapping[int, RunFacts]
+    deltas: Deltas = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0]))
+    single: Standing = field(default_factory=dict)
+    inner: dict[Key, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0]))
+
+    def add(self, key: TaskKey, given: Sequence[int]) -> None:
+        """To the counter of a task or gate."""
+        delta = self.deltas[key]
+        total, success, failed, skipped = given
+        delta[0] += total
+        delta[1] += success
+        delta[2] += failed
+        delta[3] += skipped
+
+    def ask(self, key: TaskKey) -> None:
+        """How its counter stands, whether or not anything is added."""
+        self.deltas[key]
+
+    def add_inside(self, key: Key, given: Sequence[int]) -> None:
+        """To the counter of one index."""
+        delta = self.inner[key]
+        for i, n in enumerate(given):
+            delta[i] += n
+
+    def lengthen(self, run_key: int, task_index: int, length: int) -> None:
+        """A task has become ``length`` instances, for which all that waits for the whole of it has to wait from now on."""
+        graph = self.runs[run_key].graph
+        for other in graph.downstream[task_index]:
+            if graph.region_of[other] != graph.region_of[task_index]:
+                self.add((run_key, other), (length - 1, 0, 0, 0))
+        for gate in graph.gates_of.get(task_index, ()):
+            self.add((run_key, gate), (length - 1, 0, 0, 0))
+
+
+def summed(one: UpstreamCounts, other: UpstreamCounts) -> UpstreamCounts:
+    return UpstreamCounts(*map(sum, zip(one, other, strict=True)))

@@ -1,0 +1,87 @@
+"""What the flow asks for. A question has its answer when the generator that has yielded it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from evenflow.core.flow.state import Key, MappedTask, TaskKey
+from evenflow.core.trigger_rules import UpstreamCounts
+
+Answer = TypeVar("Answer")
+Answered = TypeVar("Answered", covariant=True)
+
+
+class Question(Generic[Answer]):
+    answer: Answer
+
+
+Asking = Generator[Sequence[Question[Any]], None, Answered]  # a rule that asks, and what it returns at its end
+Deltas = dict[TaskKey, list[int]]  # total, success, failed, skipped: to be added
+
+
+class Touched(NamedTuple):
+    """An instance of a mapped task that has a counter of its own, or is not virtual (else ``state`` is None)."""
+
+    key: Key
+    counts: UpstreamCounts | None
+    state: str | None
+    epoch: int = 0
+    try_number: int = 0
+
+
+@dataclass
+class FindInstances(Question[Any]):
+    """Those of these instances that have a row are made known; the answer says nothing else."""
+
+    keys: Iterable[Key]
+
+
+@dataclass
+class FindCleared(Question[Sequence[Key]]):
+    """Which instances of these mapped tasks wait, although they have a row? They are made known."""
+
+    tasks: Iterable[TaskKey]
+
+
+@dataclass
+class FindMapped(Question[Iterable[MappedTask]]):
+    """Which of these tasks have been expanded?"""
+
+    tasks: Iterable[TaskKey]
+
+
+@dataclass
+class FindTouched(Question[Sequence[Touched]]):
+    """Of these mapped tasks: the instances that have a row, which are made known, or a counter of their own."""
+
+    tasks: Iterable[TaskKey]
+
+
+@dataclass
+class MeasureResults(Question[Iterable[tuple[int, int, str, "int | None"]]]):
+    """How long are these results (run_key, task_index, XCom key, whether the task is mapped)? None: it is no list or dict."""
+
+    results: Set[tuple[int, int, str, bool]]
+
+
+@dataclass
+class CountUpstreams(Question[Iterable[tuple[TaskKey, UpstreamCounts]]]):
+    """Add to the counters of these tasks and gates. How do they stand?"""
+
+    deltas: Deltas
+
+
+@dataclass
+class CountIndexed(Question[Iterable[tuple[Key, UpstreamCounts]]]):
+    """The same for counters of one map index. The first number of each is its total when it is made."""
+
+    deltas: Sequence[tuple[Key, int, Sequence[int]]]
+
+
+@dataclass
+class FindHeld(Question[Set[Key]]):
+    """Which of these instances does the previous run hold back?"""
+
+    keys: Sequence[Key]

@@ -1,0 +1,144 @@
+"""After an operation: all that a run counts, computed anew from the states in it (R-CS8), and what waits judged by that.
+
+Once the counts are right, what has not been judged yet is like what waits for its upstreams: it keeps the run from ending, and
+whatever comes in between may decide about it. Instances that depend on each other index by index are judged one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from evenflow.core.flow.branches import skip
+from evenflow.core.flow.level import NOTHING_YET, summed
+from evenflow.core.flow.readiness import settle
+from evenflow.core.flow.state import Flow, MappedTask, Opening, RunFacts, T
+from evenflow.core.graph import Graph
+from evenflow.core.model import UNMAPPED
+from evenflow.core.states import FINISHED, TaskEvent, TaskState
+from evenflow.core.trigger_rules import UpstreamCounts, Verdict, contribution, counted_as, evaluate
+
+Skips = Mapping[tuple[int, int], int]  # task index, map index: the index of the branch that skips it
+
+
+@dataclass(slots=True, frozen=True)
+class Recounted:
+    """How the instances of each task stand (``standing``), and one by one those of regions of several tasks that are expanded:
+    ``mapped`` says which these tasks are, ``states`` has the instances that are not virtual, by task and map index.
+    """
+
+    graph: Graph
+    standing: Mapping[int, UpstreamCounts]
+    mapped: Mapping[int, MappedTask]
+    states: Mapping[int, Mapping[int, TaskState]]
+
+    def outside(self, task_index: int) -> UpstreamCounts:
+        """What the counter of a task or gate says, if it has one."""
+        graph, counts = self.graph, NOTHING_YET
+        for upstream in graph.outside(task_index):
+            total, *ended = self.standing[upstream]
+            given = UpstreamCounts(0, *ended)
+            if task_index < graph.n:
+                given = contribution(graph.rules[task_index], (given[1], given[2], given[3]), setup=graph.setup[upstream])
+            counts = summed(counts, given._replace(total=total + given.total))
+        return counts
+
+    def inside(self, task_index: int, map_index: int) -> UpstreamCounts:
+        """How the upstreams of the same index stand."""
+        graph = self.graph
+        counts = UpstreamCounts(graph.inner[task_index])
+        for upstream in graph.upstream[task_index]:
+            if graph.same_region(upstream, task_index):
+                state = self.states[upstream].get(map_index, self._virtual(upstream))
+                counts = summed(counts, contribution(graph.rules[task_index], counted_as(state), setup=graph.setup[upstream]))
+        return counts
+
+    def counters(self) -> Iterator[tuple[int, int, int, int, int, int]]:
+        """Those of one index that there are to be: of tasks of which one upstream does not say it all, where one has ended."""
+        graph = self.graph
+        for task_index in self.mapped:
+            inner = [u for u in graph.upstream[task_index] if graph.same_region(u, task_index)]
+            if len(inner) > 1 or (inner and graph.outer[task_index]):
+                for map_index in sorted(set().union(*(self._ended(upstream) for upstream in inner))):
+                    yield (task_index, map_index, *self.inside(task_index, map_index))
+
+    def verdict(self, task_index: int, map_index: int) -> Verdict:
+        graph = self.graph
+        counts = self.outside(task_index)
+        if map_index != UNMAPPED and task_index in self.mapped:
+            counts = summed(counts, self.inside(task_index, map_index))
+        elif graph.inner[task_index]:  # it follows a mapped task, and neither has been expanded
+            (followed,) = graph.upstream[task_index]
+            counts = self.standing[followed]
+        return evaluate(graph.rules[task_index], counts)
+
+    def _ended(self, task_index: int) -> set[int]:
+        states = self.states[task_index]
+        ended = {map_index for map_index, state in states.items() if state in FINISHED}
+        if self._virtual(task_index) not in FINISHED:
+            return ended
+        return ended | (set(range(self.mapped[task_index].length)) - states.keys())
+
+    def _virtual(self, task_index: int) -> TaskState:
+        """Of a task that expands anew when its processes have ended, the virtual instances have not ended."""
+        state = self.mapped[task_index].virtual_state
+        return TaskState.NONE if state is TaskState.REMOVED else state
+
+
+def by_index(graph: Graph) -> list[int]:
+    """The tasks whose instances are judged one by one."""
+    return [i for region in graph.regions if region.head is None or len(region.tasks) > 1 for i in region.tasks]
+
+
+def standing_skips(graph: Graph, decisions: Iterable[tuple[int, int, Iterable[int]]]) -> Skips:
+    """What the decisions of branches (task index, map index, what they skip) still skip: a decision stands while its branch is a
+    success. A task that is cleared alone is skipped again by it.
+    """
+    return {
+        (task_index, map_index if graph.same_region(branch, task_index) else UNMAPPED): branch
+        for branch, map_index, skipped in decisions
+        for task_index in skipped
+    }
+
+
+def judge(flow: Flow[T], run: RunFacts, recounted: Recounted, waiting: Iterable[T], skips: Skips) -> None:
+    """Decides about these instances, which wait, and about virtual ones. Groups that can open join ``flow.opening``."""
+    graph = run.graph
+    unopened: set[int] = set()
+    for item in [*waiting, *_no_longer_virtual(flow, run, recounted, skips)]:
+        if flow.waits(item.key) is None:
+            continue
+        branch = skips.get(item.key[1:], skips.get((item.task_index, UNMAPPED)))
+        if branch is not None:
+            skip(flow, item, branch)
+        elif item.map_index == UNMAPPED and graph.grouped(item.task_index):
+            unopened.add(graph.region_of[item.task_index])
+        else:
+            settle(flow, item, recounted.verdict(item.task_index, item.map_index))
+    for number in sorted(unopened):
+        region = graph.regions[number]
+        counts = NOTHING_YET if region.gate is None else recounted.outside(region.gate)
+        if counts.done >= counts.total:
+            flow.opening.append(Opening(run.run_key, region, counts))
+
+
+def _no_longer_virtual(flow: Flow[T], run: RunFacts, recounted: Recounted, skips: Skips) -> Iterator[T]:
+    """Virtual instances that wait no more. Those of a task become a lane where they are all of it and are ready."""
+    graph = run.graph
+    for task_index, stored in recounted.mapped.items():
+        mapped = flow.mapped.known.get((run.run_key, task_index), stored)
+        if mapped.virtual_state is not TaskState.NONE:
+            continue
+        task, begun = graph.task(task_index), recounted.states[task_index]
+        named = any(index == task_index for index, _ in skips)
+        alike = not graph.inner[task_index] and not begun and not named and not (task.empty or task.depends_on_past)
+        if alike and recounted.verdict(task_index, 0) is Verdict.READY:
+            flow.mapped.move(mapped, TaskEvent.READY, lane=True)
+            continue
+        for map_index in range(mapped.length):
+            key = (run.run_key, task_index, map_index)
+            if map_index in begun or key in flow.instances.items:
+                continue
+            skipped = named and ((task_index, map_index) in skips or (task_index, UNMAPPED) in skips)
+            if skipped or recounted.verdict(task_index, map_index) is not Verdict.WAIT:
+                yield flow.instances.new_item(*key)

@@ -1,0 +1,207 @@
+"""What the flow knows of runs, and what it has decided about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from evenflow.core.graph import Graph, MappedRegion
+from evenflow.core.model import UNMAPPED
+from evenflow.core.operations import CANCELLED, cancel_reason
+from evenflow.core.states import TaskEvent, TaskState, move
+from evenflow.core.trigger_rules import UpstreamCounts
+
+TaskKey = tuple[int, int]  # run_key, task_index
+Key = tuple[int, int, int]  # run_key, task_index, map_index
+
+
+@dataclass(slots=True, kw_only=True)
+class RunFacts:
+    """What deciding about a run's tasks needs of it."""
+
+    run_key: int
+    graph: Graph
+    cancelled: bool = False
+    cancelled_by: str | None = None  # once that is written
+    clears: int = 0  # how often operators touched it
+    interrupted: bool = False  # some of it is as a cancel left it
+
+    @property
+    def ends_in_parts(self) -> bool:
+        """Whether a cancel ends what is left of it, so that nothing else decides about that. Where there are teardowns, they do."""
+        return self.cancelled_by is not None and not self.graph.has_teardowns
+
+    @property
+    def why_skipped(self) -> str | None:
+        """Why trigger rules skip something of it, if a cancel has to do with that. None: they alone say so."""
+        if self.cancelled:
+            return f"{cancel_reason(self.cancelled_by or 'fail_fast')}."
+        return f"{CANCELLED}, and something that it waits for did not run." if self.interrupted else None
+
+    def ends(self, task_index: int) -> bool:
+        """Whether a cancel ends its instances, now or in a later part, so that none of them goes on."""
+        return self.cancelled_by is not None and not self.graph.teardown[task_index]
+
+
+class FlowInstance(Protocol):
+    """A task instance of its own, which is not virtual."""
+
+    @property
+    def run_key(self) -> int: ...
+    @property
+    def task_index(self) -> int: ...
+    @property
+    def map_index(self) -> int: ...
+    @property
+    def key(self) -> Key: ...
+    @property
+    def state(self) -> TaskState: ...
+    @property
+    def try_number(self) -> int: ...
+
+
+T = TypeVar("T", bound=FlowInstance)
+
+
+class Instances(Protocol[T]):
+    """The instances that are known, and how they are moved."""
+
+    items: dict[Key, T]
+    wave: list[T]  # finished, not yet counted downstream
+    gone: set[Key]  # those that stood for tasks which have been expanded
+
+    def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED) -> T: ...
+
+    def apply(self, item: T, event: TaskEvent, detail: dict[str, Any] | None = None) -> None:
+        """Moves it. When it has finished it joins the wave."""
+
+    def explain(self, item: T, reason: str) -> None: ...
+
+
+@dataclass(slots=True)
+class MappedTask:
+    """A task that has become ``length`` instances, and the state of the virtual ones among them."""
+
+    run_key: int
+    task_index: int
+    length: int
+    virtual_state: TaskState
+    tries_before: int = 0  # tries begun before it was cleared and expanded anew
+    lane: bool = False  # all its instances became ready here, to be started in order
+    changed: bool = False  # made or moved here
+
+
+@dataclass(slots=True, frozen=True)
+class VirtualEnd:
+    """Virtual instances of a task that have just ended, all in one ``state``."""
+
+    run_key: int
+    task_index: int
+    instances: int
+    state: TaskState
+
+
+@dataclass(slots=True)
+class MappedTasks:
+    known: dict[TaskKey, MappedTask] = field(default_factory=dict)
+    changed: list[MappedTask] = field(default_factory=list)
+    ended: list[VirtualEnd] = field(default_factory=list)  # not yet counted downstream
+
+    def move(self, mapped: MappedTask, event: TaskEvent, *, lane: bool = False) -> None:
+        """All virtual instances of the task move. ``lane``: they are all that it has, and ready."""
+        mapped.virtual_state, mapped.lane = move(mapped.virtual_state, event), lane
+        self.change(mapped)
+
+    def change(self, mapped: MappedTask) -> None:
+        self.known[mapped.run_key, mapped.task_index] = mapped
+        if not mapped.changed:
+            mapped.changed = True
+            self.changed.append(mapped)
+
+    def waiting(self, key: TaskKey) -> MappedTask | None:
+        """The task, if it has virtual instances about which nothing has been decided yet."""
+        mapped = self.known.get(key)
+        return mapped if mapped is not None and mapped.virtual_state is TaskState.NONE else None
+
+
+@dataclass(slots=True, frozen=True)
+class Opening:
+    """A mapped group all of whose sources have ended as ``counts`` says."""
+
+    run_key: int
+    region: MappedRegion
+    counts: UpstreamCounts
+
+    @property
+    def first(self) -> TaskKey:
+        """What is true of it is true of all its tasks."""
+        return self.run_key, self.region.tasks[0]
+
+    @property
+    def stand_ins(self) -> list[Key]:
+        """The instances that stand for its tasks."""
+        return [(self.run_key, task_index, UNMAPPED) for task_index in self.region.tasks]
+
+
+@dataclass(slots=True)
+class Flow(Generic[T]):
+    runs: Mapping[int, RunFacts]
+    instances: Instances[T]
+    ready: list[T] = field(default_factory=list)  # may start
+    gated: list[T] = field(default_factory=list)  # may start, if the previous run lets them
+    unexpanded: list[T] = field(default_factory=list)  # stand for mapped tasks that may expand
+    begun: set[Key] = field(default_factory=set)  # have been in ``ready`` or ``unexpanded``
+    opening: list[Opening] = field(default_factory=list)
+    mapped: MappedTasks = field(default_factory=MappedTasks)
+    finished: dict[int, list[int]] = field(default_factory=dict)  # by run: how many instances, and how many leaves that failed
+    stops: list[tuple[int, str]] = field(default_factory=list)  # runs that are to be cancelled, and why
+    decisions: list[tuple[int, int, int, list[int]]] = field(default_factory=list)  # branches, and the task indexes that they skip
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether something that was decided has consequences."""
+        return bool(self.instances.wave or self.unexpanded or self.opening or self.mapped.ended or self.gated)
+
+    def count(self, run_key: int, finished: int, failed_leaves: int = 0) -> None:
+        """Take instances off what is unfinished of a run; a negative number adds them."""
+        entry = self.finished.setdefault(run_key, [0, 0])
+        entry[0] += finished
+        entry[1] += failed_leaves
+
+    def waits(self, key: Key) -> T | None:
+        """The instance, if it is not virtual and nothing has been decided about it yet."""
+        item = self.instances.items.get(key)
+        return item if item is not None and item.state is TaskState.NONE and key not in self.instances.gone else None
+
+    def give_up(self, item: T, event: TaskEvent) -> None:
+        """What a trigger rule skips, or a cancel ends: by the reason it is known later."""
+        self.instances.apply(item, event)
+        if why := self.runs[item.run_key].why_skipped:
+            self.instances.explain(item, why)
+
+    def begin(self, item: T) -> None:
+        """Its upstreams let it begin, and so does the previous run."""
+        if item.state is not TaskState.NONE:
+            return  # while the past held it back, a branch skipped it; or it was let begin twice
+        run = self.runs[item.run_key]
+        spec = run.graph.task(item.task_index)
+        expands = spec.mapping is not None and item.map_index == UNMAPPED
+        if run.cancelled and not spec.teardown:
+            self.give_up(item, TaskEvent.WITHDRAW)
+        elif spec.empty and not expands:
+            self.instances.apply(item, TaskEvent.SUCCEED)
+        elif item.key not in self.begun:  # a rule such as one_success is met by several upstreams at once
+            self.begun.add(item.key)
+            (self.unexpanded if expands else self.ready).append(item)
+
+    def expand(self, run_key: int, task_index: int, length: int) -> MappedTask:
+        """A task becomes ``length`` virtual instances, in the state of the one that stood for it and goes."""
+        key = (run_key, task_index, UNMAPPED)
+        stood = self.instances.items.get(key)
+        state, tries = (stood.state, stood.try_number) if stood is not None else (TaskState.NONE, 0)
+        mapped = MappedTask(run_key, task_index, length, state, tries)
+        self.mapped.change(mapped)
+        self.instances.gone.add(key)
+        self.count(run_key, 1 - length)
+        return mapped
