@@ -33,7 +33,9 @@ class Between(Bound):
     most: float
 
     def flaw(self, value: Any) -> str | None:
-        return None if self.least <= value <= self.most else f"{_shown(value)} is not {self}"
+        if self.least <= value <= self.most:
+            return None
+        return f"{_shown(value)} is {f'above {_shown(self.most)}' if value > self.most else f'not {self}'}"
 
     def __str__(self) -> str:
         if self.most == INT32_MAX:
