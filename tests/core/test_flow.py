@@ -20,6 +20,7 @@ from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.states import FINISHED, RunState, TaskEvent, TaskState, move
 from evenflow.core.trigger_rules import UpstreamCounts, Verdict
 from tests.core.naive_run import NaiveRun
+from tests.core.random_groups import check_ends, random_spec
 from tests.core.random_runs import OUTCOMES, random_dag, random_skips
 
 RUN = 7
@@ -47,6 +48,7 @@ class Tables:
     mapped: dict[int, tuple[int, TaskState]] = field(default_factory=dict)
     counters: dict[int, UpstreamCounts] = field(default_factory=dict)
     indexed: dict[Key, UpstreamCounts] = field(default_factory=dict)
+    results: dict[int, dict[int, int]] = field(default_factory=dict)  # lengths, by task and map index
     failed_leaves: int = 0
     unfinished: int = 0
     cancelled: bool = False
@@ -118,6 +120,9 @@ class Step:
                 for key, within, inner in question.deltas:
                     tables.indexed[key] = _added(tables.indexed.get(key, UpstreamCounts(within)), inner)
                 return [(key, tables.indexed[key]) for key, _, _ in question.deltas]
+            case questions.MeasureResults():
+                found = {index: tables.results.get(index, {}) for _, index, _, _ in question.results}
+                return [(*of, len(found[of[1]]) if mapped else found[of[1]].get(UNMAPPED)) for *of, mapped in question.results]
             case _:
                 raise AssertionError(question)
 
@@ -220,3 +225,28 @@ def test_it_goes_on_as_in_the_model(seed: int) -> None:
 def check_end(naive: NaiveRun, tables: Tables) -> None:
     assert tables.unfinished == 0
     assert (naive.state is RunState.FAILED) == (tables.cancelled or tables.failed_leaves > 0)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_it_goes_on_index_by_index(seed: int) -> None:
+    """With mapped groups and tasks that follow mapped tasks, several ending in a step, each ends as its trigger rule says."""
+    rng = random.Random(seed)
+    spec = random_spec(rng)
+    graph = Graph.of(spec)
+    tables = begun(graph)
+    while may_run := [key for key, state in tables.states().items() if state is TaskState.SCHEDULED]:
+        step = Step(graph, tables)
+        for index, map_index in rng.sample(may_run, rng.randint(1, len(may_run))):
+            outcome = rng.choices(["success", "failed", "skipped"], [8, 1, 1])[0]
+            if outcome == "success" and rng.random() < 0.9:
+                tables.results.setdefault(index, {})[map_index] = rng.randint(0, 3)
+            item = step.load((RUN, index, map_index))
+            step.apply(item, TaskEvent.GRANT)
+            step.apply(item, EVENTS[outcome])
+        step.decide(propagate(step.flow))
+        step.write()
+    ends: dict[int, dict[int, TaskState]] = {index: {} for index in range(graph.n)}
+    for (index, map_index), state in tables.states().items():
+        ends[index][map_index] = state
+    check_ends(spec, ends, {index: length for index, (length, _) in tables.mapped.items()})
+    assert tables.unfinished == 0

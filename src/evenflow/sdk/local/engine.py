@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from evenflow.core.flow.cancel import Fate, Unfinished, end, fate_of, waiting_for_killed
 from evenflow.core.flow.state import Key
 from evenflow.core.model import DagSpec, instance_name
 from evenflow.core.operations import cancel_reason
@@ -235,36 +234,20 @@ class Engine:
         """Something has ended, and with it what that decides."""
         self.flow.go_on()
         self._tell()
-        stops, self.flow.flow.stops = self.flow.flow.stops, []
-        for _, by in stops:
+        if (by := self.flow.take_stop()) is not None:
             self._stop(by)
 
     def _stop(self, by: str) -> None:
         """What runs fails, what waits is skipped, but for teardowns and what they wait for."""
         self._offer_new()
-        run, flow = self.flow.run, self.flow.flow
-        run.cancelled_by = by
-        rows = {instance.key: self._row(instance) for instance in self.flow.unfinished()}
-        waits = waiting_for_killed(run, rows.values())
-        fates = {key: fate_of(run, row, self.flow.instances.items[key].state, waits) for key, row in rows.items()}
-        for fate in (Fate.END, Fate.KILL, Fate.CLEAN_UP):  # what has a process, or needs one, ends last
-            for key in [key for key, found in fates.items() if found is fate]:
-                instance = self.flow.instances.items[key]
-                if (work := self._live.pop(key, None)) is not None:
+        for ending in self.flow.cancel(by):
+            for instance in ending:
+                if (work := self._live.pop(instance.key, None)) is not None:
                     self._stop_waiting(work, by)
                     self._free(work)
-                end(flow, instance, has_run=instance.try_number > 0)
-            if fate is Fate.END:
-                self.flow.end_virtual(waits)
-            self._go_on()
+        self._tell()
         self._events = [event for event in self._events if not event[2].ended]
         heapify(self._events)
-
-    def _row(self, instance: LocalInstance) -> Unfinished:
-        """What a scheduler would know of it. Here a process ends as soon as it is killed."""
-        worker = 0 if instance.state is TaskState.RUNNING else None
-        has_deferred, tries = instance.state is TaskState.DEFERRED, instance.try_number
-        return Unfinished(*instance.key[1:], instance.state, 0, tries, worker, has_deferred=has_deferred, has_run=tries > 0)
 
     def _stop_waiting(self, work: _Work, by: str) -> None:
         """If it is deferred, what it has started outside is stopped."""

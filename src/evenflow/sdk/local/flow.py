@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from evenflow.core.callbacks import Callback, of_move
 from evenflow.core.flow import questions
 from evenflow.core.flow.branches import apply_skips
-from evenflow.core.flow.cancel import end_virtual
+from evenflow.core.flow.cancel import Fate, Unfinished, end, end_virtual, fate_of, waiting_for_killed
 from evenflow.core.flow.indexes import begin_groups
 from evenflow.core.flow.questions import Asking, Question, Touched
 from evenflow.core.flow.readiness import propagate, settle
@@ -97,9 +97,27 @@ class LocalFlow:
     def skip(self, branch: LocalInstance, skipped: Sequence[int]) -> None:
         self._decide(apply_skips(self.flow, [(branch, skipped)]))
 
-    def end_virtual(self, waits: set[tuple[int, int]]) -> None:
-        """Of the run, which is being cancelled."""
-        self._decide(end_virtual(self.flow, self.run, [index for _, index in self.instances.mapped.known], waits))
+    def take_stop(self) -> str | None:
+        """By what the run is to be cancelled, if it is."""
+        stops, self.flow.stops = self.flow.stops, []
+        return stops[0][1] if stops else None
+
+    def cancel(self, by: str) -> Iterator[list[LocalInstance]]:
+        """What ends because the run is cancelled, before it does: what waits, then what has a process, then what needs one."""
+        self.run.cancelled_by = by
+        items, gone = self.instances.items, self.instances.gone
+        rows = {item: _unfinished(item) for key, item in items.items() if item.state not in FINISHED and key not in gone}
+        waits = waiting_for_killed(self.run, rows.values())
+        fates = {instance: fate_of(self.run, row, instance.state, waits) for instance, row in rows.items()}
+        for fate in (Fate.END, Fate.KILL, Fate.CLEAN_UP):
+            ending = [instance for instance, found in fates.items() if found is fate]
+            yield ending
+            for instance in ending:
+                end(self.flow, instance, has_run=instance.try_number > 0)
+            if fate is Fate.END:
+                expanded = [index for _, index in self.instances.mapped.known]
+                self._decide(end_virtual(self.flow, self.run, expanded, waits))
+            self.go_on()
 
     def take_ready(self) -> list[LocalInstance]:
         """What may start from now on. Here virtual instances get items as soon as they may."""
@@ -114,10 +132,6 @@ class LocalFlow:
         for item in found:
             self.instances.apply(item, TaskEvent.READY)
         return found
-
-    def unfinished(self) -> list[LocalInstance]:
-        items, gone = self.instances.items, self.instances.gone
-        return [item for key, item in items.items() if item.state not in FINISHED and key not in gone]
 
     def state(self) -> RunState:
         """Of the run, at its end."""
@@ -164,3 +178,10 @@ class LocalFlow:
 
 def _added(counts: UpstreamCounts, delta: Iterable[int]) -> UpstreamCounts:
     return UpstreamCounts(*map(sum, zip(counts, delta, strict=True)))
+
+
+def _unfinished(instance: LocalInstance) -> Unfinished:
+    """What a scheduler would know of it. Here a process ends as soon as it is killed."""
+    worker = 0 if instance.state is TaskState.RUNNING else None
+    has_deferred, tries = instance.state is TaskState.DEFERRED, instance.try_number
+    return Unfinished(*instance.key[1:], instance.state, 0, tries, worker, has_deferred=has_deferred, has_run=tries > 0)
