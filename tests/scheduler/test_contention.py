@@ -141,11 +141,11 @@ def test_new_limit_classes_are_made_in_any_order(world: Any, database_url: str) 
 
     known = make(world.conn, "known")
     thread = threading.Thread(target=other_way_round)
-    with world.conn.transaction():
+    with connect(database_url, name="eye") as eye, world.conn.transaction():
         assert make(world.conn, "known") == known
         first = make(world.conn, "first")
         thread.start()
-        while world.conn.execute(WAITING).fetchone() == (0,):
+        while eye.execute(WAITING).fetchone() == (0,):  # a transaction would look at what it saw first, again and again
             assert thread.is_alive()
         second = make(world.conn, "second")
     thread.join()

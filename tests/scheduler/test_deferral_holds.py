@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -85,7 +86,7 @@ def test_each_line_of_the_table(
     world.conn.execute("update pool set while_deferred = %s where name = 'people'", [policy])
     if setting:
         set_setting(world, *setting)
-    run = start(world, dag(TaskSpec(**{**{k: getattr(LIMITED, k) for k in LIMITED.__slots__}, "while_deferred": wishes})))
+    run = start(world, dag(replace(LIMITED, while_deferred=wishes)))
     assert held(world) == KINDS
     world.defer(world.claim())
     turn(world, database_url, leads)
