@@ -24,6 +24,7 @@ from evenflow.store.connect import UNBOUNDED, connect
 from evenflow.store.migrate import migrate
 from tests.durations import Durations, add_options
 from tests.running import RunningEvenflow, running_evenflow
+from tests.trunks import lasting_trunks
 
 _OTHER_SERVER = "EVENFLOW_TEST_POSTGRES"  # a directory with the bin, lib and share of another PostgreSQL, to run the tests on that
 _RUN_DIR = "EVENFLOW_TEST_RUN_DIR"  # set by the process that the run began with, inherited by the workers of xdist
@@ -176,6 +177,12 @@ def db(database_url: str) -> Iterator[psycopg.Connection]:
     """A connection to ``database_url``, autocommit."""
     with connect(database_url, name="test") as conn:
         yield conn
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _trunks() -> Iterator[None]:
+    with lasting_trunks():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -77,8 +77,10 @@ class OwnedTemplate:
         return await cls(process, ours, output, memory_limit)._prepare(config, load_timeout_s)
 
     @classmethod
-    async def fork(cls, trunk: OwnedTrunk, config: Header, *, load_timeout_s: float) -> OwnedTemplate:
-        """A template that ``trunk`` bears. Raises :class:`TemplateFailed`."""
+    async def fork(
+        cls, trunk: OwnedTrunk, config: Header, *, load_timeout_s: float, memory_limit: int | None = None
+    ) -> OwnedTemplate:
+        """As :meth:`start`, of a template that ``trunk`` bears. Raises :class:`TemplateFailed`."""
         ours, theirs, output, their_output = _ends()
         try:
             async with asyncio.timeout(load_timeout_s):
@@ -89,7 +91,7 @@ class OwnedTemplate:
             if isinstance(error, (NotBorn, TimeoutError)):
                 raise TemplateFailed(str(error) or f"no process was there for it after {load_timeout_s:g} s", "") from error
             raise
-        return await cls(process, ours, output, None)._prepare(config, load_timeout_s)
+        return await cls(process, ours, output, memory_limit)._prepare(config, load_timeout_s)
 
     async def _prepare(self, config: Header, load_timeout_s: float) -> OwnedTemplate:
         self._post(config)
