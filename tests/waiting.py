@@ -16,6 +16,12 @@ SYSTEM_DEADLINE_S = 120.0
 _PAUSE_S = 0.01  # between two looks
 _LONG_LOOK_S = 0.1  # such as a command; what is waited for needs the processors, too
 
+# Sessions named "other" that wait for a lock. To be asked outside a transaction, within which the answer stays what it was.
+BLOCKED = (
+    "select count(*) from pg_stat_activity"
+    " where datname = current_database() and application_name = 'evenflow other' and wait_event_type = 'Lock'"
+)
+
 
 async def until(condition: Callable[[], T], what: What = "it", *, within_s: float = DEADLINE_S) -> T:
     """What ``condition`` gives as soon as it is true, while the event loop goes on."""

@@ -81,7 +81,7 @@ async def test_a_web_server_that_ends_by_itself_is_a_failure(api: ApiService) ->
     await asyncio.sleep(0)
     assert not failure.done()
     assert api._web is not None
-    api._web._server.should_exit = True
+    api._web._server.end()
     assert "ended by itself" in str(await asyncio.wait_for(failure, 5))
 
 
@@ -167,7 +167,10 @@ async def test_a_listener_that_lost_its_connection_misses_nothing(
             client.claim(m.Claim(service_id=worker, request_key=str(epoch), slots=1, queues=["default"], wait_s=20))
         )
         await until(lambda: api._claims is not None and api._claims.waiting == 1, within_s=10)
-        world.db.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%listener'")
+        world.db.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%listener'"
+            " and datname = current_database()"
+        )
         world.dispatch(run, epoch, task=1, map_index=epoch)
         assert [a.epoch for a in (await waiting).assignments] == [epoch]
 

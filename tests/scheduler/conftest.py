@@ -217,7 +217,7 @@ class World:
 
 @pytest.fixture
 def world(database_url: str) -> Iterator[World]:
-    with connect(database_url, name="test") as conn:
+    with connect(database_url, name="test", generic_plans=True) as conn:
         (worker,) = conn.execute(
             "insert into service (kind, name, host, pid, version) values ('worker', 'w', 'h', 1, '0') returning service_id"
         ).fetchone()

@@ -238,8 +238,8 @@ def test_two_that_leave_something_and_end_failed_runs_do_not_wait_for_each_other
             other.execute("select from dag where dag_id = 'd' for share")  # as another one that leaves something
             thread = threading.Thread(target=advance, args=(first, Catalog()))
             thread.start()
-            blocked = "select count(*) from pg_stat_activity where application_name like '%first' and wait_event_type = 'Lock'"
-            wait_until(lambda: world.conn.execute(blocked).fetchone() == (1,), within_s=30)
+            blocked = "select count(*) from pg_locks where not granted and pid = %s"
+            wait_until(lambda: world.conn.execute(blocked, [first.info.backend_pid]).fetchone() == (1,), within_s=30)
             other.execute("select from dag where dag_id = 'd' for no key update")  # and that ends a failed run
         thread.join()
     assert world.run_state(ending) == "failed"

@@ -16,9 +16,9 @@ from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.contention import Contention
 from evenflow.store import inbox, selection
 from evenflow.store.connect import connect
+from tests.waiting import BLOCKED, wait_until
 
 Conn = psycopg.Connection[Any]
-WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'evenflow other'"
 
 
 def test_a_run_that_another_scheduler_has_is_a_contended_pick(world: Any, database_url: str) -> None:
@@ -141,12 +141,12 @@ def test_new_limit_classes_are_made_in_any_order(world: Any, database_url: str) 
 
     known = make(world.conn, "known")
     thread = threading.Thread(target=other_way_round)
-    with connect(database_url, name="eye") as eye, world.conn.transaction():
+    with connect(database_url, name="eye") as eye, world.conn.transaction():  # in its transaction it would always see the same
         assert make(world.conn, "known") == known
         first = make(world.conn, "first")
         thread.start()
-        while eye.execute(WAITING).fetchone() == (0,):  # a transaction would look at what it saw first, again and again
-            assert thread.is_alive()
+        wait_until(lambda: not thread.is_alive() or eye.execute(BLOCKED).fetchone() != (0,))
+        assert thread.is_alive()
         second = make(world.conn, "second")
     thread.join()
     assert made == {"known": known, "first": first, "second": second}

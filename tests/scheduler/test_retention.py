@@ -26,6 +26,7 @@ from evenflow.store.partitions import first_run_key
 from evenflow.store.retention import delete_garbage
 from evenflow.store.sql import sql
 from tests.scheduler.conftest import World
+from tests.waiting import BLOCKED, wait_until
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
@@ -271,13 +272,11 @@ def test_superseded_versions_go_with_their_code(world: World) -> None:
 def test_code_that_comes_again_while_it_is_to_be_deleted_stays(world: World, database_url: str) -> None:
     """R-HA20: a file that is as it was long ago has no version yet, and its code is not sent again."""
     world.conn.execute("insert into code values ('old', 'x', now() - interval '1 day')")
-    with connect(database_url, name="other") as other, ThreadPoolExecutor(1) as pool:
+    with connect(database_url, name="other") as other, connect(database_url, name="eye") as eye, ThreadPoolExecutor(1) as pool:
         with world.conn.transaction():
             world.conn.execute(sql("dags/has_code"), {"code_hash": "old"})
             deleting = pool.submit(retention.delete_code, other, limit=10)
-            waiting = "select count(*) from pg_stat_activity where application_name = 'evenflow other' and wait_event_type = 'Lock'"
-            while not deleting.done() and world.conn.execute(waiting).fetchone() == (0,):
-                pass
+            wait_until(lambda: deleting.done() or eye.execute(BLOCKED).fetchone() != (0,))
         assert deleting.result() == 0
     assert retention.delete_code(world.conn, limit=10) == 0
 

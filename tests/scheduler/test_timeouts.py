@@ -8,7 +8,7 @@ from typing import Any
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.store import runs as store
 from evenflow.store.connect import connect
-from tests.waiting import wait_until
+from tests.waiting import BLOCKED, wait_until
 
 
 def task(task_id: str, *upstream: int) -> TaskSpec:
@@ -71,7 +71,7 @@ def test_failures_at_the_same_time_in_two_schedulers_are_counted_together(world:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),)))
     runs = [world.trigger("d") for _ in range(2)]
     fail = "update dag_run set state = 'failed' where run_key = %s"
-    with connect(database_url, name="other") as other, ThreadPoolExecutor(1) as pool:
+    with connect(database_url, name="other") as other, connect(database_url, name="eye") as eye, ThreadPoolExecutor(1) as pool:
         with world.conn.transaction():
             world.conn.execute(fail, [runs[0]])
             store.pause_failing(world.conn, [("d", 2)])
@@ -82,8 +82,7 @@ def test_failures_at_the_same_time_in_two_schedulers_are_counted_together(world:
                     store.pause_failing(other, [("d", 2)])
 
             done = pool.submit(second)
-            waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'evenflow other'"
-            wait_until(lambda: done.done() or world.conn.execute(waiting).fetchone() != (0,), within_s=20)
+            wait_until(lambda: done.done() or eye.execute(BLOCKED).fetchone() != (0,), within_s=20)
             assert not done.done()
         done.result()
     assert world.conn.execute("select is_paused from dag where dag_id = 'd'").fetchone() == (True,)

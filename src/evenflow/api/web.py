@@ -30,6 +30,16 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        self.should_exit = True
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        """What uvicorn looks at ten times a second, the date of its answers and how many they were, matters to nobody here."""
+        await self.on_tick(0)
+        await self._ending.wait()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -106,7 +116,7 @@ class WebServer:
 
     async def stop(self) -> None:
         """Serves the requests in hand for up to ``limits.SHUTDOWN`` seconds, and no new ones."""
-        self._server.should_exit = True
+        self._server.end()
         if self._task is not None:
             await asyncio.wait([self._task])
         if self._socket is not None:
