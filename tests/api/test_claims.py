@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from evenflow.api import claims
+from evenflow.api import long_poll
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused
+from evenflow.store.notify import DISPATCH
 from evenflow.wire import messages as m
 from tests.api.world import CODE_HASH, World, new_worker
 from tests.waiting import until
@@ -31,7 +32,7 @@ def claim(
 @pytest.fixture
 def without_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """For an API that starts after it."""
-    monkeypatch.setattr(claims, "SWEEP_S", 3600.0)
+    monkeypatch.setattr(long_poll, "SWEEP_S", 3600.0)
 
 
 async def until_waiting(world: World, api, number: int) -> None:
@@ -342,7 +343,7 @@ async def test_a_look_that_fails_forgets_no_return(without_sweeps, client, worke
 
     async def broken(line: list[object]) -> None:
         api._claims._serve_line = serve_line
-        api._claims.wake()  # by a first start
+        api._claims.wake(DISPATCH)  # by a first start
         raise OSError("no connection")
 
     api._claims._serve_line = broken
@@ -358,7 +359,7 @@ async def test_the_sweep_finds_returns_however_much_else_is_announced(client, wo
     deadline = time.monotonic() + 5
     while not waiting.done():
         assert time.monotonic() < deadline
-        api._claims.wake()
+        api._claims.wake(DISPATCH)
         await asyncio.sleep(0.005)
     assert [a.epoch for a in (await waiting).assignments] == [1]
 

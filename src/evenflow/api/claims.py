@@ -1,152 +1,55 @@
-"""Tries for workers that wait: the long poll behind ``POST /claim``.
+"""Tries for workers that wait: behind ``POST /claim``.
 
-A claim is tried at once. When there is nothing, the worker joins a line. A notification that tries were dispatched, or a sweep,
-makes one look at which queues have work and which tries are to be killed; then the line is served from its front, one claim at a
-time, until its queues come back empty. So however many workers wait, a wake-up costs one look, and a claim for each that gets work.
-
-A worker whose ordinary slots are all busy waits for returns only (R-DQ3). Nothing but a return, or the sweep, makes anybody look
-for it, so that such workers cost nothing where nothing is deferred.
+A wake-up makes one look at which queues have work and which tries are to be killed; the line is served until its queues come back
+empty. A worker whose ordinary slots are all busy waits for returns only (R-DQ3). Nothing but a return, or the sweep, makes anybody
+look for it, so that such workers cost nothing where nothing is deferred.
 
 Every answer carries the worker's kills, but only one that came up during the wait ends it: those before are for its beats.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
-from collections.abc import Callable, Collection, Coroutine, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from evenflow.api import deferrals
-from evenflow.api.limits import CLAIM_WAIT
+from evenflow.api.long_poll import LongPoll, Waiting, ends_wait
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import ServedVersion, Versions
 from evenflow.core.callbacks import CALLBACK_DAG, CallbackOf
 from evenflow.core.deferral import Resumed
-from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, SWEEP_S
-from evenflow.core.metrics import CLAIM_WAIT as CLAIM_WAIT_SECONDS
+from evenflow.core.limits import CLAIM_SLOTS, LEASE_S
+from evenflow.core.metrics import CLAIM_WAIT
 from evenflow.core.model import TaskSpec
 from evenflow.core.observation import Meter
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import callbacks, dispatch
 from evenflow.store.connect import AsyncPool
 from evenflow.store.dispatch import FIRST_START, RETURN, Place
+from evenflow.store.notify import DISPATCH, RETURNS
 from evenflow.wire.messages import Assignment, Claim, ClaimAnswer
-
-log = logging.getLogger(__name__)
 
 EMPTY_CLAIMS = 2  # by different workers prove a place empty: one alone may be empty because what waits is to avoid that worker
 
 
-@dataclass(eq=False, slots=True)
-class _Waiting:
-    claim: Claim
-    known_kills: frozenset[int]
-    answer: asyncio.Future[ClaimAnswer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    served: bool = False  # a claim is being made for it, whose tries must not be lost
-    expired: bool = False
-
-    @property
-    def places(self) -> set[Place]:
-        """Where it looks for work."""
-        classes = [RETURN] * bool(_returns(self.claim)) + [FIRST_START] * bool(self.claim.slots)
-        return {Place(queue, wanted) for queue in self.claim.queues for wanted in classes}
-
-    def give(self, answer: ClaimAnswer) -> None:
-        if not self.answer.done():
-            self.answer.set_result(answer)
-
-    def expire(self) -> None:
-        self.expired = True
-        if not self.served:
-            self.give(ClaimAnswer())
-
-
-class Claims:
-    """Answers claims. ``wake`` says that there may be work; ``serve`` runs as long as the API does."""
+class Claims(LongPoll[Claim, ClaimAnswer]):
+    channels = (DISPATCH, RETURNS)
 
     def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter) -> None:
-        self._pool, self._versions, self._tokens, self._vault, self._meter = pool, versions, tokens, vault, meter
-        self._line: dict[_Waiting, None] = {}  # in order of arrival
-        self._signal = asyncio.Event()
-        self._wakes = 0
-        self._return_wakes = 0
-        self._returned = False  # a return was announced since the line was served
-        self._closed = False
-        self._held_until = 0.0  # by the loop's clock
+        super().__init__(pool, ClaimAnswer)
+        self._versions, self._tokens, self._vault, self._meter = versions, tokens, vault, meter
         self._limited: set[int] = set()  # workers that are given less than they ask for: their empty claims prove nothing
 
-    @property
-    def waiting(self) -> int:
-        return len(self._line)
+    def _concerns(self, news: set[str], claim: Claim) -> bool:
+        return bool(claim.slots) or RETURNS in news
 
-    def wake(self, *, returned: bool = False) -> None:
-        """There may be work; ``returned``: for those, too, who wait for returns only."""
-        self._wakes += 1
-        self._return_wakes += returned
-        self._returned |= returned
-        self._signal.set()
-
-    def hold(self, seconds: float) -> None:
-        """Give out nothing for so long."""
-        self._held_until = asyncio.get_running_loop().time() + seconds
-
-    async def claim(self, claim: Claim, *, hung_up: Callable[[], Coroutine[Any, Any, None]]) -> ClaimAnswer:
-        """Tries for a worker: at once, or as soon as there are some; none after ``wait_s`` or when the worker has ``hung_up``."""
-        wakes, return_wakes = self._wakes, self._return_wakes
-        async with self._pool.connection() as conn:
-            answer = await self._attempt(conn, claim)
-        if _ends_wait(answer) or claim.wait_s <= 0 or self._closed:
-            return answer
-        waiting = _Waiting(claim, frozenset(answer.kill))
-        self._line[waiting] = None
-        if wakes != self._wakes:  # what it announced may have come too late for the attempt, and those in line have been served
-            self._returned |= return_wakes != self._return_wakes
-            self._signal.set()
-        expiry = asyncio.get_running_loop().call_later(min(claim.wait_s, CLAIM_WAIT), waiting.expire)
-        hang_up = asyncio.create_task(hung_up())
-        hang_up.add_done_callback(lambda _: waiting.expire())
-        try:
-            return await waiting.answer
-        finally:
-            expiry.cancel()
-            hang_up.cancel()
-            self._line.pop(waiting, None)
-
-    def close(self) -> None:
-        """Sends all who wait away, and lets nobody wait any more."""
-        self._closed = True
-        for waiting in self._line:
-            waiting.expire()
-
-    async def serve(self) -> None:
-        clock = asyncio.get_running_loop().time
-        sweep_at = clock() + SWEEP_S
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(sweep_at):
-                    await self._signal.wait()
-            self._signal.clear()
-            if clock() >= sweep_at:  # however often something else was announced since the last
-                sweep_at = clock() + SWEEP_S
-                self._returned = True  # nobody said so, but it may be
-            returned, self._returned = self._returned, False
-            try:
-                await self._serve_line([waiting for waiting in self._line if returned or waiting.claim.slots])
-            except Exception as error:  # the next sweep tries again
-                self._returned |= returned
-                log.warning("could not look for work: %s", error)
-
-    async def _serve_line(self, line: Sequence[_Waiting]) -> None:
-        if not line:
-            return
-        places = {place for waiting in line for place in waiting.places}
+    async def _serve_line(self, line: Sequence[Waiting[Claim, ClaimAnswer]]) -> None:
+        looks_at = {waiting: _places(waiting.claim) for waiting in line}
+        places = set().union(*looks_at.values())
         workers = {waiting.claim.service_id for waiting in line}
         kills_of: dict[int, list[int]] = {}
         async with self._pool.connection() as conn:
@@ -156,31 +59,18 @@ class Claims:
                 for worker, epoch in kills:
                     kills_of.setdefault(worker, []).append(epoch)
             chances = dict.fromkeys(places, EMPTY_CLAIMS)
-            for waiting in line:
+            for waiting, wanted in looks_at.items():
                 claim = waiting.claim
                 answer = ClaimAnswer(kill=kills_of.get(claim.service_id, []))
-                if not waiting.answer.done() and any(chances.get(place) for place in waiting.places):
+                if not waiting.answer.done() and any(chances.get(place) for place in wanted):
                     answer = await self._attempt_for(conn, waiting)
-                    if not _ends_wait(answer) and claim.service_id not in self._limited:
-                        for place in chances.keys() & waiting.places:
+                    if not ends_wait(answer) and claim.service_id not in self._limited:
+                        for place in chances.keys() & wanted:
                             chances[place] -= 1
-                if _ends_wait(answer) or not waiting.known_kills.issuperset(answer.kill):
+                if ends_wait(answer) or not set(waiting.first.kill).issuperset(answer.kill):
                     waiting.give(answer)
 
-    async def _attempt_for(self, conn: dispatch.Conn, waiting: _Waiting) -> ClaimAnswer:
-        answer = ClaimAnswer()
-        waiting.served = True
-        try:
-            answer = await self._attempt(conn, waiting.claim)
-        finally:
-            waiting.served = False
-            if waiting.expired:
-                waiting.give(answer)
-        return answer
-
     async def _attempt(self, conn: dispatch.Conn, claim: Claim) -> ClaimAnswer:
-        if asyncio.get_running_loop().time() < self._held_until:
-            return ClaimAnswer()
         reached(KillPoint.CLAIM_ASKED)
         result = await dispatch.claim(
             conn,
@@ -198,7 +88,7 @@ class Claims:
                     return ClaimAnswer(kill=result.kill)
                 reached(KillPoint.CLAIM_COMMITTED)
                 for waited_s in result.waited_s:
-                    self._meter.observe(CLAIM_WAIT_SECONDS, waited_s)
+                    self._meter.observe(CLAIM_WAIT, waited_s)
                 answer = ClaimAnswer(assignments=await self.assignments(conn, result.tries), kill=result.kill)
                 reached(KillPoint.CLAIM_ANSWERED)
                 return answer
@@ -280,13 +170,15 @@ def _calling(own: Assignment, call: callbacks.ClaimedCall, version: ServedVersio
     )
 
 
+def _places(claim: Claim) -> set[Place]:
+    """Where it looks for work."""
+    classes = [RETURN] * bool(_returns(claim)) + [FIRST_START] * bool(claim.slots)
+    return {Place(queue, wanted) for queue in claim.queues for wanted in classes}
+
+
 def _returns(claim: Claim) -> int:
     """How many returns may take part in it; none to a worker of a release that would begin them anew."""
     return 0 if claim.resume_slots is None else claim.slots + claim.resume_slots
-
-
-def _ends_wait(answer: ClaimAnswer) -> bool:
-    return bool(answer.assignments) or answer.state != "active"
 
 
 def _iso(moment: datetime | None) -> str | None:

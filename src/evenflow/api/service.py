@@ -37,7 +37,7 @@ from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew
 from evenflow.store import migrate, services
 from evenflow.store.connect import AsyncPool, connect, open_pool
-from evenflow.store.notify import DISPATCH, RETURNS, TOKENS, TRIGGERS, AsyncListener
+from evenflow.store.notify import TOKENS, AsyncListener
 from evenflow.telemetry.listener import advertised
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.objects import ObjectStorage
@@ -120,9 +120,7 @@ class ApiService:
             claims.hold(keys.quiet_s)
             triggers.hold(keys.quiet_s)
         wakes: dict[str, Callable[[], None]] = {
-            DISPATCH: claims.wake,
-            RETURNS: partial(claims.wake, returned=True),
-            TRIGGERS: triggers.wake,
+            **{channel: partial(poll.wake, channel) for poll in (claims, triggers) for channel in poll.channels},
             TOKENS: watch.wake,
         }
         self._listener = AsyncListener(self._url, list(wakes), lambda channel: wakes[channel](), name=self.name)

@@ -1,31 +1,28 @@
-"""Triggers for triggerers that wait: the long poll behind ``POST /triggers/claim``, and what becomes of the triggers.
+"""Triggers for triggerers that wait, behind ``POST /triggers/claim``, and what becomes of the triggers.
 
-A claim is tried at once. When there is nothing, the triggerer waits. A notification that triggers wait, or a sweep, makes one look
-at which queues have some; then all that wait for one of these try again.
+A wake-up makes one look at which queues have triggers; then those in line that serve one of these are served.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
 from evenflow.api import deferrals, limits
+from evenflow.api.long_poll import Conn, LongPoll, Waiting, ends_wait
 from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TriggerToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
-from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, MAX_DEFERRED_BYTES, MAX_REASON, SWEEP_S
+from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, MAX_DEFERRED_BYTES, MAX_REASON
 from evenflow.core.metrics import TRIGGER_WAIT
 from evenflow.core.observation import Meter
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import triggers
 from evenflow.store.connect import AsyncPool
+from evenflow.store.notify import TRIGGERS
 from evenflow.store.triggers import ClaimedTrigger, TriggerKey
 from evenflow.wire.triggers import (
     ClaimTriggers,
@@ -34,8 +31,6 @@ from evenflow.wire.triggers import (
     TriggerReportsAnswer,
     TriggersAnswer,
 )
-
-log = logging.getLogger(__name__)
 
 
 class EventPayload(msgspec.Struct, omit_defaults=True):
@@ -56,101 +51,44 @@ class _Event(msgspec.Struct):
     payload: EventPayload
 
 
-class TriggerClaims:
-    """Answers claims of triggers. ``wake`` says that some may wait; ``serve`` runs as long as the API does."""
+class TriggerClaims(LongPoll[ClaimTriggers, TriggersAnswer]):
+    channels = (TRIGGERS,)
 
     def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter) -> None:
-        self._pool, self._versions, self._tokens, self._vault, self._meter = pool, versions, tokens, vault, meter
-        self._waiting: dict[asyncio.Future[None], list[str]] = {}  # with its queues
-        self._signal = asyncio.Event()
-        self._wakes = 0
-        self._closed = False
-        self._held_until = 0.0  # by the loop's clock
+        super().__init__(pool, TriggersAnswer)
+        self._versions, self._tokens, self._vault, self._meter = versions, tokens, vault, meter
 
-    @property
-    def waiting(self) -> int:
-        return len(self._waiting)
-
-    def wake(self) -> None:
-        self._wakes += 1
-        self._signal.set()
-
-    def hold(self, seconds: float) -> None:
-        """Give out nothing for so long."""
-        self._held_until = asyncio.get_running_loop().time() + seconds
-
-    def close(self) -> None:
-        """Sends all who wait away, and lets nobody wait any more."""
-        self._closed = True
-        for waiting in self._waiting:
-            _ring(waiting)
-
-    async def serve(self) -> None:
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SWEEP_S):
-                    await self._signal.wait()
-            self._signal.clear()
-            if self._waiting:
-                try:
-                    async with self._pool.connection() as conn:
-                        queues = await triggers.find_queues(conn)
-                except Exception as error:  # the next sweep tries again
-                    log.warning("could not look for triggers: %s", error)
-                    continue
-                for waiting, wanted in self._waiting.items():
-                    if queues and (not wanted or not queues.isdisjoint(wanted)):
-                        _ring(waiting)
-
-    async def claim(self, claim: ClaimTriggers, *, hung_up: Callable[[], Coroutine[Any, Any, None]]) -> TriggersAnswer:
-        """Triggers for a triggerer: at once, or as soon as there are some; none after ``wait_s`` or when it has ``hung_up``."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + min(claim.wait_s, limits.CLAIM_WAIT)
-        gone = loop.create_task(hung_up())
-        try:
-            while True:
-                wakes = self._wakes
-                answer = await self._attempt(claim)
-                left = deadline - loop.time()
-                if answer.assignments or answer.state != "active" or left <= 0 or self._closed or gone.done():
-                    return answer
-                waiting: asyncio.Future[None] = loop.create_future()
-                self._waiting[waiting] = claim.queues
-                if wakes != self._wakes:
-                    self._signal.set()  # what it announced may have come too late for the attempt
-                try:
-                    await asyncio.wait({waiting, gone}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    del self._waiting[waiting]
-                if gone.done() or not waiting.done():
-                    return TriggersAnswer()
-        finally:
-            gone.cancel()
-
-    async def _attempt(self, claim: ClaimTriggers) -> TriggersAnswer:
-        if asyncio.get_running_loop().time() < self._held_until:
-            return TriggersAnswer()
+    async def _serve_line(self, line: Sequence[Waiting[ClaimTriggers, TriggersAnswer]]) -> None:
         async with self._pool.connection() as conn:
-            queues = set(claim.queues) or await triggers.find_queues(conn)
-            result = await triggers.claim(
-                conn,
-                service_id=claim.service_id,
-                claim_key=claim.request_key,
-                capacity=min(claim.capacity, CLAIM_SLOTS),
-                queues=queues,
-                lease_s=LEASE_S,
-            )
-            if result.triggers:
-                reached(KillPoint.TRIGGERS_CLAIMED)
-            match result.state:
-                case "active":
-                    return TriggersAnswer(assignments=await self._assignments(conn, result.triggers))
-                case "draining":
-                    return TriggersAnswer(state="draining")
-                case _:
-                    return TriggersAnswer(state="lost")
+            queues = await triggers.find_queues(conn)
+            for waiting in line:
+                wanted = waiting.claim.queues
+                if not waiting.answer.done() and queues and (not wanted or not queues.isdisjoint(wanted)):
+                    answer = await self._attempt_for(conn, waiting)
+                    if ends_wait(answer):
+                        waiting.give(answer)
 
-    async def _assignments(self, conn: triggers.Conn, claimed: Sequence[ClaimedTrigger]) -> list[TriggerAssignment]:
+    async def _attempt(self, conn: Conn, claim: ClaimTriggers) -> TriggersAnswer:
+        queues = set(claim.queues) or await triggers.find_queues(conn)
+        result = await triggers.claim(
+            conn,
+            service_id=claim.service_id,
+            claim_key=claim.request_key,
+            capacity=min(claim.capacity, CLAIM_SLOTS),
+            queues=queues,
+            lease_s=LEASE_S,
+        )
+        if result.triggers:
+            reached(KillPoint.TRIGGERS_CLAIMED)
+        match result.state:
+            case "active":
+                return TriggersAnswer(assignments=await self._assignments(conn, result.triggers))
+            case "draining":
+                return TriggersAnswer(state="draining")
+            case _:
+                return TriggersAnswer(state="lost")
+
+    async def _assignments(self, conn: Conn, claimed: Sequence[ClaimedTrigger]) -> list[TriggerAssignment]:
         """All that a triggerer needs to run these. The task of one that no key opens returns, to fail and say so."""
         versions = await self._versions.of(conn, {row.version_key for row in claimed})
         out, lost = [], []
@@ -188,11 +126,6 @@ class TriggerClaims:
         if lost:
             await triggers.insert_events(conn, msgspec.json.encode(lost).decode())
         return out
-
-
-def _ring(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
 
 
 async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence[TriggerReport]) -> TriggerReportsAnswer:
