@@ -12,6 +12,7 @@ import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.core.bundle import BundleSource
+from evenflow.fleet.service import Member
 from evenflow.processor.parsing import ParseLimits
 from evenflow.processor.service import ProcessorService
 from tests.apis import running_api
@@ -45,7 +46,9 @@ async def start_processor(api: ApiService, bundle: Bundle) -> AsyncIterator[Star
             url, token = f"http://127.0.0.1:{api.port}", fleet_token(bundle.db, "processor")
             sources = sources or [BundleSource(name="main", folder=str(folder))]
             home = bundle.folder.parent / f"home-{name}"
-            service = ProcessorService(url, token, name=name, sources=sources, home=home, parse_limits=within or ParseLimits())
+            service = ProcessorService(
+                Member(name=name, api_url=url, token=token, home=home), sources=sources, parse_limits=within or ParseLimits()
+            )
             await service.start()
             stack.push_async_callback(service.stop)
             return service

@@ -11,6 +11,7 @@ import psycopg
 from evenflow.api.service import ApiService
 from evenflow.core import limits
 from evenflow.core.limits import MAX_INLINE_XCOM
+from evenflow.fleet.service import Member
 from evenflow.wire.code import read_archive
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker.service import WorkerService
@@ -96,9 +97,8 @@ async def test_a_worker_on_another_host_finds_them(
     token = fleet_token(db, "worker")
     values = LargeValues(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM)
     url = f"http://127.0.0.1:{api.port}"
-    worker = WorkerService(
-        url, token, name="w", slots=2, resume_slots=1, queues=["default"], home=tmp_path / "elsewhere", values=values
-    )
+    member = Member(name="w", api_url=url, token=token, home=tmp_path / "elsewhere")
+    worker = WorkerService(member, slots=2, resume_slots=1, queues=["default"], values=values)
     await worker.start()
     try:
         run = world.run(world.one("select version_key from dag_version where dag_id = 'd'"))

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
+from evenflow.fleet.service import Member
 from evenflow.triggerer.service import TriggererService
 from tests.apis import running_api
 from tests.tokens import fleet_token
@@ -40,7 +41,9 @@ async def start_triggerer(api: ApiService, world: World, tmp_path: Path) -> Asyn
             *, name: str = "t", capacity: int = 1000, queues: tuple[str, ...] = (), home: str = "home"
         ) -> TriggererService:
             service = TriggererService(
-                f"http://127.0.0.1:{api.port}", token, name=name, capacity=capacity, queues=list(queues), home=tmp_path / home
+                Member(name=name, api_url=f"http://127.0.0.1:{api.port}", token=token, home=tmp_path / home),
+                capacity=capacity,
+                queues=list(queues),
             )
             await service.start()
             stack.push_async_callback(service.stop)

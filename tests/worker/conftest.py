@@ -18,6 +18,7 @@ import pytest
 from evenflow.api.service import ApiService
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.fleet.limits import TEMPLATE_MEMORY
+from evenflow.fleet.service import Member
 from evenflow.forking.exits import Exit
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.remains import Outrun, end_remains
@@ -93,14 +94,11 @@ async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> As
             api_url: str = f"http://127.0.0.1:{api.port}",
         ) -> WorkerService:
             service = WorkerService(
-                api_url,
-                worker_token,
-                name="w",
+                Member(name="w", api_url=api_url, token=worker_token, home=tmp_path / "home"),
                 slots=slots,
                 resume_slots=resume_slots,
                 template_memory=template_memory,
                 queues=list(queues),
-                home=tmp_path / "home",
                 values=LargeValues(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),
             )
             await service.start()

@@ -9,6 +9,7 @@ import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.core.limits import MAX_INLINE_XCOM
+from evenflow.fleet.service import Member
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
@@ -219,13 +220,10 @@ async def test_given_up_by_the_control_plane(world: World, worker: WorkerService
 
 async def test_a_token_that_is_no_good(api: ApiService, tmp_path: Path) -> None:
     worker = WorkerService(
-        f"http://127.0.0.1:{api.port}",
-        "nonsense",
-        name="w",
+        Member(name="w", api_url=f"http://127.0.0.1:{api.port}", token="nonsense", home=tmp_path),
         slots=1,
         resume_slots=1,
         queues=["default"],
-        home=tmp_path,
         values=LargeValues(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),
     )
     with pytest.raises(Exception, match="token"):

@@ -46,7 +46,7 @@ async def api() -> Api:
 @contextlib.contextmanager
 def kept(api: Api) -> Iterator[tuple[Presence, asyncio.Task[None]]]:
     me = Register(kind="worker", name="w", host="h", pid=1, version="1")
-    service = Presence(api, me, beat=Beat, answered=lambda *_: None, lapsed=lambda: None, lost=lambda: None)
+    service = Presence(api, lambda: me, beat=Beat, answered=lambda *_: None, lapsed=lambda: None, lost=lambda: None)
     keeping = asyncio.create_task(service.keep())
     try:
         yield service, keeping

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from evenflow.api import deferrals
-from evenflow.api.long_poll import LongPoll, Waiting, ends_wait
+from evenflow.api.long_poll import LongPoll, WaitingClaim, ends_wait
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import ServedVersion, Versions
@@ -47,7 +47,9 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
     def _concerns(self, news: set[str], claim: Claim) -> bool:
         return bool(claim.slots) or RETURNS in news
 
-    async def _serve_line(self, line: Sequence[Waiting[Claim, ClaimAnswer]]) -> None:
+    async def _serve_line(self, line: Sequence[WaitingClaim[Claim, ClaimAnswer]]) -> None:
+        if not line:
+            return
         looks_at = {waiting: _places(waiting.claim) for waiting in line}
         places = set().union(*looks_at.values())
         workers = {waiting.claim.service_id for waiting in line}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from evenflow.api import deferrals, limits
-from evenflow.api.long_poll import Conn, LongPoll, Waiting, ends_wait
+from evenflow.api.long_poll import Conn, LongPoll, WaitingClaim, ends_wait
 from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TriggerToken
 from evenflow.api.vault import Vault
@@ -58,7 +58,9 @@ class TriggerClaims(LongPoll[ClaimTriggers, TriggersAnswer]):
         super().__init__(pool, TriggersAnswer)
         self._versions, self._tokens, self._vault, self._meter = versions, tokens, vault, meter
 
-    async def _serve_line(self, line: Sequence[Waiting[ClaimTriggers, TriggersAnswer]]) -> None:
+    async def _serve_line(self, line: Sequence[WaitingClaim[ClaimTriggers, TriggersAnswer]]) -> None:
+        if not line:
+            return
         async with self._pool.connection() as conn:
             queues = await triggers.find_queues(conn)
             for waiting in line:

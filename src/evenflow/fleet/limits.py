@@ -36,6 +36,6 @@ REPORTS_SIZE = 8 * 2**20  # of results, or events, in one request; the API reads
 REPORT_FAILURES = 5  # of the API at one report while it takes others; then it says only that, and its try or trigger fails
 REPORT_PAUSE = 1.0  # until such a report is sent again, alone
 
-# -- the end -------------------------------------------------------------------------------------------------------------
+# -- the end -----------------------------------------------------------------------------------------------------------
 
 LAST_WORDS = 2.0  # for what is still unsent at a stop; the control plane does without it

@@ -40,15 +40,15 @@ def identity(kind: ServiceKind, name: str, detail: dict[str, Any]) -> Register:
 
 
 class Presence:
-    """``beat`` makes the next beat. ``answered`` hears every answer, and until when the lease holds, by :func:`boot_time`;
-    one with nothing in it when it is registered. ``lapsed`` is called when it is over: nobody has said anything yet, so work must
-    stand still, not end. ``lost`` is called when the work is others' now and must end at once.
+    """``identity`` says who registers, ``beat`` makes the next beat. ``answered`` hears every answer, and until when the lease
+    holds, by :func:`boot_time`; one with nothing in it when it is registered. ``lapsed`` is called when it is over: nobody has said
+    anything yet, so work must stand still, not end. ``lost`` is called when the work is others' now and must end at once.
     """
 
     def __init__(
         self,
         api: ServiceApi,
-        identity: Register,
+        identity: Callable[[], Register],
         *,
         beat: Callable[[], Beat],
         answered: Callable[[BeatAnswer, float], None],
@@ -83,7 +83,7 @@ class Presence:
 
     async def _register(self) -> None:
         sent = boot_time()
-        self._registered = await self._api.register(self._identity)
+        self._registered = await self._api.register(self._identity())
         self._lease = Lease()
         self._renew(sent)
         self._joined.set()

@@ -9,25 +9,20 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import structlog
 
-from evenflow.client.execution import ExecutionClient
-from evenflow.client.http import PLAIN
 from evenflow.core.bundle import BundleSource
-from evenflow.core.limits import LEASE_S
 from evenflow.core.metrics import FILES
-from evenflow.core.observation import Teller
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet.loops import Loops
 from evenflow.fleet.patience import ApiSilent, Patience
-from evenflow.fleet.presence import Presence, identity
+from evenflow.fleet.service import FleetService, Member
 from evenflow.forking.owned_template import OwnedTemplate
-from evenflow.forking.sandbox import Sandbox, user_environment
+from evenflow.forking.sandbox import user_environment
 from evenflow.killpoints import KillPoint, reached
 from evenflow.processor import limits
 from evenflow.processor.delivery import deliver
@@ -37,9 +32,8 @@ from evenflow.processor.parsing import ParseLimits, parse_file
 from evenflow.processor.sources import LocalFolder, Source
 from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.secrets.connections import env_name
-from evenflow.telemetry.vitals import Pulse, Vitals
-from evenflow.wire.messages import Beat, BeatAnswer, FilesLease, LeasedFile
-from evenflow.wire.tls import Tls
+from evenflow.telemetry.vitals import Pulse
+from evenflow.wire.messages import BeatAnswer, FilesLease, LeasedFile
 
 TEMPLATE_MODULE = "evenflow.processor.parse_process"
 TEMPLATE_TIMEOUT = 60.0  # importing Evenflow takes 0.1 s
@@ -51,92 +45,53 @@ PYTHON = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 log = structlog.get_logger(__name__)
 
 
-class ProcessorService:
-    """Delivers the DAG files of ``sources``; ``token`` is that of its fleet. What it fetches is kept below ``home``."""
+class ProcessorService(FleetService):
+    """Delivers the DAG files of ``sources``. What it fetches is kept below its home."""
 
-    def __init__(
-        self,
-        api_url: str,
-        token: str,
-        *,
-        name: str,
-        sources: Sequence[BundleSource],
-        home: Path,
-        parse_limits: ParseLimits,
-        sandbox: Sandbox | None = None,
-        tls: Tls = PLAIN,
-        vitals: Vitals | None = None,
-    ) -> None:
-        self.name = name
-        self.vitals = vitals or Vitals(Teller.PROCESSOR, name)
+    kind = "processor"
+
+    def __init__(self, member: Member, *, sources: Sequence[BundleSource], parse_limits: ParseLimits) -> None:
+        super().__init__(member)
         self._parses = Parses(self.vitals.meter)
-        self._api_url, self._token = api_url, token
-        self._sources = [_source(source, home) for source in sources]
+        self._sources = [_source(source, member.home) for source in sources]
         self._hidden = {env_name(source.connection) for source in sources if source.connection is not None}
-        self._parse_limits, self._sandbox, self._tls = parse_limits, sandbox, tls
+        self._parse_limits = parse_limits
         self._bundles: dict[str, WatchedBundle] = {}
-        self._state: Literal["active", "draining"] = "active"
-        self._loops = Loops()
         self._template: OwnedTemplate | None = None
         self._templating = asyncio.Lock()
         self._leasing = asyncio.Lock()
         self._leased: deque[LeasedFile] = deque()  # and not begun yet
         self._default_timezone = UTC
         self._lacking: list[LeasedFile] = []  # what others have seen, and this processor has in another form or not at all
-        self._work = asyncio.Event()
+        self._news = asyncio.Event()
         self._parsing = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
-    async def start(self) -> None:
+    async def _prepare(self) -> None:
         for source in self._sources:
             source.check()
-        self._client = ExecutionClient(self._api_url, self._token, tls=self._tls)
-        self._bundles = {source.name: WatchedBundle(source, self._client, self._news) for source in self._sources}
-        self._presence = Presence(
-            self._client,
-            identity("processor", self.name, self._detail()),
-            beat=self._beat,
-            answered=self._answered,
-            lapsed=self._lapsed,
-            lost=self._lost,
-        )
-        self._lease = self.vitals.lease(LEASE_S)
+        self._bundles = {source.name: WatchedBundle(source, self._client, self._changed) for source in self._sources}
         self.vitals.meter.family(FILES, self._count_files)
-        try:
-            await self._presence.join()
-            self._lease.beat()
-        except BaseException:
-            await self._client.close()
-            raise
-        loops = {"presence": self._presence.keep()}
+
+    def _work(self) -> dict[str, Coroutine[Any, Any, None]]:
+        loops: dict[str, Coroutine[Any, Any, None]] = {}
         for bundle in self._bundles.values():
             loops |= bundle.loops()
         within_s = 2 * self._parse_limits.timeout_s + limits.PARSER_SILENT
         for number in range(limits.PARSERS):
             loops[f"parser {number}"] = self._parse(self.vitals.loop(f"parser {number}", within_s))
-        self._loops.begin(loops)
+        return loops
 
-    async def drain(self) -> None:
-        self._state = "draining"
-        self.vitals.draining = True
-        await self._presence.beat_now()
+    async def _finish(self) -> None:
         await self._idle.wait()
 
-    async def stop(self) -> None:
-        await self._loops.end()
+    async def _end(self) -> None:
+        await self._end_loops()
         if self._template is not None:
             await self._template.close()
-        await self._presence.leave()
-        await self._client.close()
-
-    async def failed(self) -> BaseException:
-        return await self._loops.failed()
 
     # -- presence
-
-    def _beat(self) -> Beat:
-        return Beat(state=self._state, detail=self._detail())
 
     def _detail(self) -> dict[str, Any]:
         return {**self.vitals.detail, "bundles": [bundle.state() for bundle in self._bundles.values()]}
@@ -145,8 +100,7 @@ class ProcessorService:
         return [((name,), len(bundle.scan.files)) for name, bundle in self._bundles.items()]
 
     def _answered(self, answer: BeatAnswer, until: float) -> None:
-        self._lease.beat()
-        self._state = answer.state if self._state == "active" else "draining"
+        """Files are leased, not this service."""
 
     def _lapsed(self) -> None:
         """What is being loaded may be finished: its lease is that of the file, and much longer."""
@@ -156,19 +110,19 @@ class ProcessorService:
 
     # -- what the files define
 
-    def _news(self) -> None:
+    def _changed(self) -> None:
         self._lacking.clear()
-        self._work.set()
+        self._news.set()
 
     async def _parse(self, pulse: Pulse) -> None:
         while True:
             pulse.beat()
             try:
                 async with asyncio.timeout(limits.RESCAN):
-                    await self._work.wait()
+                    await self._news.wait()
             except TimeoutError:
                 continue
-            self._work.clear()
+            self._news.clear()
             patience = Patience()
             while self._state == "active":
                 pulse.beat()
@@ -242,7 +196,7 @@ class ProcessorService:
                 seen = {name: value for name, value in user_environment(os.environ).items() if name not in self._hidden}
                 self._template = await OwnedTemplate.start(
                     TEMPLATE_MODULE,
-                    self._sandbox.as_config() if self._sandbox else {},
+                    self._member.sandbox.as_config() if self._member.sandbox else {},
                     env={**seen, **PYTHON},
                     load_timeout_s=TEMPLATE_TIMEOUT,
                     memory_limit=self._parse_limits.memory_bytes,

@@ -46,56 +46,41 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
 
 def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Service:
     """A service that knows the API alone."""
-    token, sandbox = _token(kind, settings), _sandbox(settings)
+    from evenflow.fleet.service import Member
+
+    member = Member(
+        name=settings.name,
+        api_url=settings.api_url,
+        token=_token(kind, settings),
+        home=settings.home,
+        sandbox=_sandbox(settings),
+        tls=settings.tls,
+        vitals=vitals,
+    )
     match kind:
         case Kind.PROCESSOR:
             from evenflow.processor.parsing import ParseLimits
             from evenflow.processor.service import ProcessorService
 
-            return ProcessorService(
-                settings.api_url,
-                token,
-                name=settings.name,
-                sources=settings.sources,
-                home=settings.home,
-                sandbox=sandbox,
-                tls=settings.tls,
-                parse_limits=ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory),
-                vitals=vitals,
-            )
+            parse_limits = ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory)
+            return ProcessorService(member, sources=settings.sources, parse_limits=parse_limits)
         case Kind.WORKER:
             from evenflow.wire.objects import ObjectStorage
             from evenflow.worker.service import WorkerService
             from evenflow.worker.values import LargeValues
 
             return WorkerService(
-                settings.api_url,
-                token,
-                name=settings.name,
+                member,
                 slots=settings.slots,
                 resume_slots=settings.resume_slots,
                 template_memory=settings.template_memory,
                 queues=list(settings.queues),
-                home=settings.home,
-                sandbox=sandbox,
-                tls=settings.tls,
                 values=LargeValues(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
-                vitals=vitals,
             )
         case _:
             from evenflow.triggerer.service import TriggererService
 
-            return TriggererService(
-                settings.api_url,
-                token,
-                name=settings.name,
-                capacity=settings.capacity,
-                queues=list(settings.trigger_queues),
-                home=settings.home,
-                sandbox=sandbox,
-                tls=settings.tls,
-                vitals=vitals,
-            )
+            return TriggererService(member, capacity=settings.capacity, queues=list(settings.trigger_queues))
 
 
 def _sandbox(settings: ServiceSettings) -> Sandbox | None:

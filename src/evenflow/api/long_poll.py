@@ -1,0 +1,170 @@
+"""The long poll behind claims: of tries by workers, of triggers by triggerers.
+
+A claim is tried at once. When there is nothing, the service joins a line. A notification that there may be work, or a sweep, has
+the line served from its front, one claim at a time; what is looked at before, and when it is of no use to go on, is up to the kind
+of claim. So however many wait, a wake-up costs one look, and a claim for each that gets work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from psycopg import AsyncConnection
+
+from evenflow.api.limits import CLAIM_WAIT
+from evenflow.core.limits import SWEEP_S
+from evenflow.store.connect import AsyncPool
+
+Conn = AsyncConnection[Any]
+
+log = logging.getLogger(__name__)
+
+
+class AnyClaim(Protocol):
+    wait_s: float
+
+
+class AnyAnswer(Protocol):
+    """``state``: what the control plane makes of the service that claims."""
+
+    @property
+    def assignments(self) -> Sequence[object]: ...
+
+    @property
+    def state(self) -> str: ...
+
+
+C = TypeVar("C", bound=AnyClaim)
+A = TypeVar("A", bound=AnyAnswer)
+
+
+class WaitingClaim(Generic[C, A]):
+    """A claim in line. ``first`` is what it was answered when it came."""
+
+    def __init__(self, claim: C, first: A, nothing: A) -> None:
+        self.claim, self.first, self._nothing = claim, first, nothing
+        self.answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self.served = False  # a claim is being made for it, whose work must not be lost
+        self.expired = False
+
+    def give(self, answer: A) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+    def expire(self) -> None:
+        self.expired = True
+        if not self.served:
+            self.give(self._nothing)
+
+
+class LongPoll(ABC, Generic[C, A]):
+    """``wake`` says that there may be work, and on which of ``channels``; ``serve`` runs as long as the API does."""
+
+    channels: tuple[str, ...]
+
+    def __init__(self, pool: AsyncPool, nothing: Callable[[], A]) -> None:
+        self._pool, self._nothing = pool, nothing
+        self._line: dict[WaitingClaim[C, A], None] = {}  # in order of arrival
+        self._signal = asyncio.Event()
+        self._wakes: Counter[str] = Counter()
+        self._news: set[str] = set()  # channels on which something was announced since the line was served
+        self._closed = False
+        self._held_until = 0.0  # by the loop's clock
+
+    @abstractmethod
+    async def _attempt(self, conn: Conn, claim: C) -> A:
+        """Make the claim."""
+
+    @abstractmethod
+    async def _serve_line(self, line: Sequence[WaitingClaim[C, A]]) -> None:
+        """Give those who wait what there is for them; nobody may."""
+
+    def _concerns(self, news: set[str], claim: C) -> bool:
+        """Whether there may be something for this claim."""
+        return True
+
+    @property
+    def waiting(self) -> int:
+        return len(self._line)
+
+    def wake(self, channel: str) -> None:
+        self._wakes[channel] += 1
+        self._news.add(channel)
+        self._signal.set()
+
+    def hold(self, seconds: float) -> None:
+        """Give out nothing for so long."""
+        self._held_until = asyncio.get_running_loop().time() + seconds
+
+    def close(self) -> None:
+        """Sends all who wait away, and lets nobody wait any more."""
+        self._closed = True
+        for waiting in self._line:
+            waiting.expire()
+
+    async def claim(self, claim: C, *, hung_up: Callable[[], Coroutine[Any, Any, None]]) -> A:
+        """Work: at once, or as soon as there is some; none after ``wait_s``, or when the service has ``hung_up``."""
+        before = self._wakes.copy()
+        async with self._pool.connection() as conn:
+            answer = await self._made(conn, claim)
+        if ends_wait(answer) or claim.wait_s <= 0 or self._closed:
+            return answer
+        waiting = WaitingClaim(claim, answer, self._nothing())
+        self._line[waiting] = None
+        if missed := self._wakes - before:  # it may have come too late for the attempt, and those in line have been served
+            self._news.update(missed)
+            self._signal.set()
+        expiry = asyncio.get_running_loop().call_later(min(claim.wait_s, CLAIM_WAIT), waiting.expire)
+        hang_up = asyncio.create_task(hung_up())
+        hang_up.add_done_callback(lambda _: waiting.expire())
+        try:
+            return await waiting.answer
+        finally:
+            expiry.cancel()
+            hang_up.cancel()
+            self._line.pop(waiting, None)
+
+    async def serve(self) -> None:
+        clock = asyncio.get_running_loop().time
+        sweep_at = clock() + SWEEP_S
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(sweep_at):
+                    await self._signal.wait()
+            self._signal.clear()
+            if clock() >= sweep_at:  # however often something else was announced since the last
+                sweep_at = clock() + SWEEP_S
+                self._news.update(self.channels)  # nobody said so, but it may be
+            news, self._news = self._news, set()
+            line = [waiting for waiting in self._line if self._concerns(news, waiting.claim)]
+            try:
+                await self._serve_line(line)
+            except Exception as error:  # the next sweep tries again
+                self._news |= news
+                log.warning("could not look for work: %s", error)
+
+    async def _attempt_for(self, conn: Conn, waiting: WaitingClaim[C, A]) -> A:
+        answer = self._nothing()
+        waiting.served = True
+        try:
+            answer = await self._made(conn, waiting.claim)
+        finally:
+            waiting.served = False
+            if waiting.expired:
+                waiting.give(answer)
+        return answer
+
+    async def _made(self, conn: Conn, claim: C) -> A:
+        if asyncio.get_running_loop().time() < self._held_until:
+            return self._nothing()
+        return await self._attempt(conn, claim)
+
+
+def ends_wait(answer: AnyAnswer) -> bool:
+    return bool(answer.assignments) or answer.state != "active"

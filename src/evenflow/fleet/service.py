@@ -1,0 +1,149 @@
+"""A service of a fleet, but for its work: it joins, beats, hears that it is to drain, and signs off when its work has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import structlog
+
+from evenflow.client.execution import Credential, ExecutionClient
+from evenflow.client.http import PLAIN
+from evenflow.core.limits import LEASE_S
+from evenflow.core.observation import Teller
+from evenflow.fleet.presence import Presence, identity
+from evenflow.forking.sandbox import Sandbox
+from evenflow.telemetry.vitals import Vitals
+from evenflow.wire.messages import Beat, BeatAnswer, ServiceKind
+from evenflow.wire.tls import Tls
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """Of a fleet: who it is, and where its API and its files are. ``token`` is that of the fleet."""
+
+    name: str
+    api_url: str
+    token: str
+    home: Path
+    sandbox: Sandbox | None = None  # for the user code that it runs
+    tls: Tls = PLAIN
+    vitals: Vitals | None = None
+
+
+class FleetService(ABC):
+    """Implements :class:`evenflow.core.service.Service`. A service is its loops, and what it makes of answers to its beats."""
+
+    kind: ClassVar[ServiceKind]
+
+    def __init__(self, member: Member) -> None:
+        self.name, self._member = member.name, member
+        self.vitals = member.vitals or Vitals(Teller(self.kind), member.name)
+        self._state: Literal["active", "draining"] = "active"
+        self._loops: list[asyncio.Task[None]] = []
+
+    # -- what a service says of itself
+
+    @abstractmethod
+    async def _prepare(self) -> None:
+        """Make what the work needs. ``_client`` and ``_presence`` are there, and it is not registered yet."""
+
+    @abstractmethod
+    def _work(self) -> dict[str, Coroutine[Any, Any, None]]:
+        """Its loops by name, once it is registered. None of them ends by itself unless it fails."""
+
+    @abstractmethod
+    def _detail(self) -> dict[str, Any]:
+        """What people may see of it."""
+
+    def _beat(self) -> Beat:
+        return Beat(state=self._state, detail=self._detail())
+
+    @abstractmethod
+    def _answered(self, answer: BeatAnswer, until: float) -> None:
+        """A beat was, or it is registered and nothing is in the answer; the lease holds until then, by the clock of boots."""
+
+    @abstractmethod
+    def _lapsed(self) -> None:
+        """R-CS7: the lease is over, and nobody has said anything: what is in hand must stand still, not end."""
+
+    @abstractmethod
+    def _lost(self) -> None:
+        """R-CS7: what is in hand is others', so none of it may go on here."""
+
+    @abstractmethod
+    async def _finish(self) -> None:
+        """Take nothing new, and return when what is in hand is done. The control plane knows that this service drains."""
+
+    @abstractmethod
+    async def _end(self) -> None:
+        """End what is in hand: upon the goodbye it begins elsewhere."""
+
+    # -- its life
+
+    async def start(self) -> None:
+        credential = Credential(self._member.token)
+        self._client = ExecutionClient(self._member.api_url, credential, tls=self._member.tls)
+        # A beat must not wait for a connection that others use.
+        self._lifeline = ExecutionClient(self._member.api_url, credential, tls=self._member.tls)
+        self._presence = Presence(
+            self._lifeline,
+            lambda: identity(self.kind, self.name, self._detail()),
+            beat=self._beat,
+            answered=self._beat_answered,
+            lapsed=self._lapsed,
+            lost=self._lost,
+        )
+        try:
+            await self._prepare()
+            self._lease = self.vitals.lease(LEASE_S)
+            await self._presence.join()
+        except BaseException:
+            await self._close()
+            raise
+        loops = {"presence": self._presence.keep(), **self._work()}
+        self._loops = [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
+
+    async def drain(self) -> None:
+        self._state = "draining"
+        self.vitals.draining = True
+        await self._presence.beat_now()
+        await self._finish()
+
+    async def stop(self) -> None:
+        await self._end()
+        await self._presence.leave()
+        await self._end_loops()
+        await self._close()
+
+    async def failed(self) -> BaseException:
+        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
+        ended = done.pop()
+        return ended.exception() or RuntimeError(f"{ended.get_name()} ended by itself.")
+
+    async def _end_loops(self) -> None:
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+
+    async def _close(self) -> None:
+        await self._client.close()
+        await self._lifeline.close()
+
+    def _beat_answered(self, answer: BeatAnswer, until: float) -> None:
+        self._lease.beat()
+        self._answered(answer, until)
+        if answer.state == "draining":
+            self._told_to_drain()
+
+    def _told_to_drain(self) -> None:
+        """By the control plane."""
+        if self._state == "active":
+            log.info("told to drain", service=self.name)
+            self._state = "draining"
