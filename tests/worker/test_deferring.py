@@ -213,7 +213,7 @@ async def test_a_return_that_is_killed_while_its_file_loads_stops_what_is_outsid
     fresh = world.comes_back(epoch)
     await until(loads.exists, "the file is being loaded")
     world.ask_to_kill(fresh)
-    await until(lambda: other._tries._attempts[fresh]._ended_for, "the worker knows")
+    await until(lambda: other._tries._attempts[fresh].state.owes, "the worker knows")
     goes_on.unlink()
     ended = await world.exit_of(fresh)
     assert (ended["outcome"], ended["reason"]) == ("failed", "ended on request")

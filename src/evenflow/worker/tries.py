@@ -87,7 +87,7 @@ class Tries:
     def stored(self, epoch: int) -> None:
         """The exit of a try: what that has left may stay."""
         if (attempt := self._leaving.pop(epoch, None)) is not None:
-            attempt.let_go()
+            attempt.leftovers.let_go()
 
     def freeze(self, since: float) -> None:
         """Nobody knows whose they are, since then, by the loop's clock. Their templates have stopped them, each by itself."""
@@ -120,7 +120,7 @@ class Tries:
 
     def _end_left(self, epoch: int) -> None:
         if (attempt := self._leaving.pop(epoch, None)) is not None:
-            ending = asyncio.get_running_loop().create_task(attempt.end_left())
+            ending = asyncio.get_running_loop().create_task(attempt.leftovers.end())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
 
@@ -142,7 +142,7 @@ class Tries:
 
     def _ended(self, attempt: Attempt) -> None:
         del self._attempts[attempt.epoch]
-        if attempt.leaves:
+        if attempt.leftovers:  # it has ended in the ordinary way: they may stay once its exit is stored
             self._leaving[attempt.epoch] = attempt
         self._remember(attempt.epoch)
         self._look_for_room()

@@ -1,0 +1,280 @@
+"""The states of one try on its worker: what may come in each, and what is to be done then. ``attempt`` carries it out.
+
+A try waits for a template, has a process, and ends when that has: then what it has left is settled, and it is reported. Beside the
+phase it counts what its process has said, and whether the try is still wanted. What is wanted only gets less: a try that is to end
+never goes on, and one that is others' is never reported.
+
+R-DQ9: a try that returns from waiting has something outside. When it is to end before its process could go on with that, or stop
+it, a process *is owed*: another one, or the very first, that does nothing but clean up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, IntEnum, auto
+
+
+class Phase(Enum):
+    WAITING = auto()  # for its template, or for the lease
+    STARTING = auto()  # its process is asked for
+    RUNNING = auto()
+    SETTLING = auto()  # its process has ended: of what it has left is told, or it is ended; its log is stored
+    STORING = auto()  # the same, and its large result is on its way to object storage
+    OVER = auto()
+
+
+class Wish(IntEnum):
+    GOES_ON = auto()
+    TO_END = auto()  # with the reason that came first
+    GIVEN_UP = auto()  # it was to end at once, through no fault of its own
+    ABANDONED = auto()  # it is others'
+
+
+class Said(Enum):
+    NOTHING = auto()
+    TOO_LATE = auto()  # what became of it, when it was to end: the reason of that stands
+    KEPT = auto()  # what became of it
+
+
+class Event(Enum):
+    FORKED = auto()  # or it is just about to be
+    NOT_FORKED = auto()
+    NOT_LOADED = auto()  # its template cannot be had
+    TOO_LATE = auto()  # it is assigned for so long, and has no process
+    STARTED = auto()
+    CLEANS_UP = auto()  # its process says that it stops what it has started outside
+    SAID = auto()  # its process says what became of it
+    DEFERRED = auto()  # and that it waits
+    GRACE_OVER = auto()  # after SIGTERM
+    CLEAN_UP_OVER = auto()  # all the time that it had to clean up
+    EXITED = auto()
+    LOST = auto()  # its process, and nobody can know how it ended
+    END = auto()  # somebody wants it to: a person, or a timeout
+    GIVE_UP = auto()
+    ABANDON = auto()
+    STORES = auto()
+    SETTLED = auto()
+
+
+class Deed(Enum):
+    TERMINATE = auto()  # SIGTERM, and two timers
+    KILL = auto()
+    STOP_LOADING = auto()
+    TELL_START = auto()
+    LIMIT_CLEAN_UP = auto()
+    LIMIT_RUN = auto()
+    NOTE_CLEAN_UP = auto()
+    KEEP = auto()  # what it has said
+    CLEAN_UP = auto()  # in another process
+    # How it has ended, which is to be settled:
+    CANNOT_START = auto()
+    NEVER_STARTED = auto()
+    LOSE = auto()
+    JUDGE = auto()  # by what it has said and how its process ended
+    JUDGE_LOST = auto()  # likewise, and it was given up
+    STOP_STORING = auto()  # nobody waits for object storage, which may never answer
+    # The end of it all, exactly one of them:
+    REPORT = auto()
+    REPORT_ENDED = auto()  # as failed, for the reason of its end
+    REPORT_LOST = auto()
+    FORGET = auto()  # it is others', who report it
+
+
+CONCLUSIONS = frozenset({Deed.CANNOT_START, Deed.NEVER_STARTED, Deed.LOSE, Deed.JUDGE, Deed.JUDGE_LOST})
+LAST_DEEDS = frozenset({Deed.REPORT, Deed.REPORT_ENDED, Deed.REPORT_LOST, Deed.FORGET})
+
+
+@dataclass(frozen=True, slots=True)
+class TryState:
+    """``returns``: it has deferred before, and not only to be cleaned up now. ``second``: its first process has ended and owed a
+    clean-up, which another one does.
+    """
+
+    returns: bool
+    phase: Phase = Phase.WAITING
+    wish: Wish = Wish.GOES_ON
+    said: Said = Said.NOTHING
+    cleans_up: bool = False
+    second: bool = False
+
+    @property
+    def owes(self) -> bool:
+        """Whether a process is owed that cleans up."""
+        return self.returns and self.wish is Wish.TO_END and self.said is Said.NOTHING and not self.cleans_up
+
+
+class CannotCome(Exception):
+    """An event came in a state in which nothing can cause it."""
+
+
+Step = tuple[TryState, tuple[Deed, ...]]
+Reaction = Callable[[TryState], Step]
+
+
+def react(state: TryState, event: Event) -> Step:
+    """The state after ``event``, and what is to be done. Raises :class:`CannotCome`."""
+    reaction = TABLE[state.phase].get(event)
+    if reaction is None:
+        raise CannotCome(f"{event.name} while {state}")
+    return reaction(state)
+
+
+def _nothing(state: TryState) -> Step:
+    return state, ()
+
+
+def _to(phase: Phase, *deeds: Deed) -> Reaction:
+    return lambda state: (replace(state, phase=phase), deeds)
+
+
+def _does(*deeds: Deed) -> Reaction:
+    return lambda state: (state, deeds)
+
+
+def _wish(state: TryState, wish: Wish) -> TryState:
+    return replace(state, wish=max(state.wish, wish))
+
+
+def _given_up(state: TryState) -> TryState:
+    """One that was to end, and owes nothing, ends for the reason that it has."""
+    return _wish(state, Wish.GIVEN_UP) if state.wish is Wish.GOES_ON or state.owes else state
+
+
+def _settles(state: TryState, conclusion: Deed, *before: Deed) -> Step:
+    return replace(state, phase=Phase.SETTLING), (*before, conclusion)
+
+
+def _over(state: TryState, deed: Deed, *before: Deed) -> Step:
+    return replace(state, phase=Phase.OVER), (*before, Deed.FORGET if state.wish is Wish.ABANDONED else deed)
+
+
+# -- while it waits
+
+
+def _end_waiting(state: TryState) -> Step:
+    """One that owes a clean-up goes on waiting: for a process that does it."""
+    if state.wish is not Wish.GOES_ON:
+        return state, ()
+    ends = _wish(state, Wish.TO_END)
+    return (ends, ()) if ends.owes else _settles(ends, Deed.NEVER_STARTED, Deed.STOP_LOADING)
+
+
+def _abandon_waiting(state: TryState) -> Step:
+    """Of a second process the first has left something, which is to end before others begin."""
+    gone = _wish(state, Wish.ABANDONED)
+    if state.second:
+        return _settles(gone, Deed.LOSE, Deed.STOP_LOADING)
+    return replace(gone, phase=Phase.OVER), (Deed.STOP_LOADING, Deed.FORGET)
+
+
+# -- while it has a process
+
+
+def _started(state: TryState) -> Step:
+    limit = Deed.LIMIT_RUN if state.wish is Wish.GOES_ON else Deed.LIMIT_CLEAN_UP
+    return replace(state, phase=Phase.RUNNING), ((limit,) if state.second else (Deed.TELL_START, limit))
+
+
+def _said(state: TryState) -> Step:
+    if state.wish is Wish.GOES_ON:
+        return replace(state, said=Said.KEPT), (Deed.KEEP,)
+    return (state if state.said is Said.KEPT else replace(state, said=Said.TOO_LATE)), ()
+
+
+def _cleans_up(state: TryState) -> Step:
+    return replace(state, cleans_up=True), (() if state.cleans_up else (Deed.NOTE_CLEAN_UP,))
+
+
+def _grace_over(state: TryState) -> Step:
+    return state, (() if state.cleans_up else (Deed.KILL,))
+
+
+def _end_process(state: TryState) -> Step:
+    return _wish(state, Wish.TO_END), ((Deed.TERMINATE,) if state.wish is Wish.GOES_ON else ())
+
+
+def _exited_before_start(state: TryState) -> Step:
+    is_unheard = state.said is not Said.KEPT and (state.wish is Wish.GOES_ON or state.owes)
+    return _settles(state, Deed.CANNOT_START) if is_unheard and not state.second else _exited(state)
+
+
+def _exited(state: TryState) -> Step:
+    if state.owes and not state.second:
+        return replace(state, phase=Phase.WAITING, second=True), (Deed.CLEAN_UP,)
+    lost = state.wish is Wish.GIVEN_UP and state.said is not Said.KEPT
+    return _settles(state, Deed.JUDGE_LOST if lost else Deed.JUDGE)
+
+
+def _lost(state: TryState) -> Step:
+    return _settles(state, Deed.LOSE) if state.owes and state.second else _exited(state)
+
+
+def _lost_before_start(state: TryState) -> Step:
+    return _lost(state) if state.second else _exited_before_start(state)
+
+
+_OF_A_PROCESS: Mapping[Event, Reaction] = {
+    Event.TOO_LATE: _nothing,
+    Event.CLEANS_UP: _cleans_up,
+    Event.SAID: _said,
+    Event.DEFERRED: lambda state: (replace(state, said=Said.KEPT), (Deed.KEEP,)),  # R-DQ9: what it waits for is never lost
+    Event.GRACE_OVER: _grace_over,
+    Event.CLEAN_UP_OVER: _does(Deed.KILL),
+    Event.END: _end_process,
+    Event.GIVE_UP: lambda state: (_given_up(state), (Deed.KILL,)),
+    Event.ABANDON: lambda state: (_wish(state, Wish.ABANDONED), (Deed.KILL,)),
+}
+
+# -- when its process has ended
+
+
+def _end_storing(state: TryState) -> Step:
+    if state.wish is not Wish.GOES_ON:
+        return state, ()
+    return _over(_wish(state, Wish.TO_END), Deed.REPORT_ENDED, Deed.STOP_STORING)
+
+
+_OF_AN_END: Mapping[Event, Reaction] = {
+    Event.TOO_LATE: _nothing,
+    Event.GRACE_OVER: _nothing,
+    Event.CLEAN_UP_OVER: _nothing,
+    Event.SETTLED: lambda state: _over(state, Deed.REPORT),
+}
+
+TABLE: Mapping[Phase, Mapping[Event, Reaction]] = {
+    Phase.WAITING: {
+        Event.FORKED: _to(Phase.STARTING),
+        Event.NOT_LOADED: _to(Phase.SETTLING, Deed.CANNOT_START),
+        Event.TOO_LATE: _to(Phase.SETTLING, Deed.STOP_LOADING, Deed.CANNOT_START),
+        Event.END: _end_waiting,
+        Event.GIVE_UP: lambda state: _settles(_given_up(state), Deed.LOSE, Deed.STOP_LOADING),
+        Event.ABANDON: _abandon_waiting,
+    },
+    Phase.STARTING: {
+        **_OF_A_PROCESS,
+        Event.NOT_FORKED: _to(Phase.SETTLING, Deed.CANNOT_START),
+        Event.STARTED: _started,
+        Event.EXITED: _exited_before_start,
+        Event.LOST: _lost_before_start,
+    },
+    Phase.RUNNING: {
+        **_OF_A_PROCESS,
+        Event.EXITED: _exited,
+        Event.LOST: _lost,
+    },
+    Phase.SETTLING: {
+        **_OF_AN_END,
+        Event.STORES: _to(Phase.STORING),
+        Event.END: lambda state: (_wish(state, Wish.TO_END), ()),
+        Event.GIVE_UP: lambda state: (_given_up(state), ()),
+        Event.ABANDON: lambda state: (_wish(state, Wish.ABANDONED), ()),
+    },
+    Phase.STORING: {
+        **_OF_AN_END,
+        Event.END: _end_storing,
+        Event.GIVE_UP: lambda state: _over(_given_up(state), Deed.REPORT_LOST, Deed.STOP_STORING),
+        Event.ABANDON: lambda state: _over(_wish(state, Wish.ABANDONED), Deed.REPORT_LOST, Deed.STOP_STORING),
+    },
+    Phase.OVER: {},
+}
