@@ -275,7 +275,7 @@ async def test_what_is_left_ends_when_its_try_is_taken_back_or_ended_while_it_is
         assert go.wait(DEADLINE_S)
         return still_running(marks, sessions)
 
-    monkeypatch.setattr("evenflow.worker.attempt.still_running", look)
+    monkeypatch.setattr("evenflow.worker.leftovers.still_running", look)
     epoch = world.task(strays.task)
     pids = await strays.pids()
     await until(looking.is_set, "the look")
