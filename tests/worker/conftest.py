@@ -125,7 +125,7 @@ def outrun(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
         return end_remains(marks)
 
     monkeypatch.setattr(limits, "OUTRUN_PAUSE", 0.01)
-    monkeypatch.setattr("evenflow.worker.attempt.end_remains", end)
+    monkeypatch.setattr("evenflow.worker.leftovers.end_remains", end)
     return outruns
 
 
