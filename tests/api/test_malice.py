@@ -9,6 +9,7 @@ import pytest
 
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
+from evenflow.core.ending import Ending
 from evenflow.errors import ApiRefused, EvenflowError, StaleEpoch
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
@@ -37,8 +38,8 @@ async def test_a_deep_result_does_not_hold_up_the_reports_of_others(client: Exec
     world.dispatch(run, 1)
     world.dispatch(run, 2, task=1)
     reports = [
-        m.Report(token=world.try_token(1), kind="exit", outcome="success", result=DEEP, age_s=0.0),
-        m.Report(token=world.try_token(2), kind="exit", outcome="success", result=b"1", age_s=0.0),
+        m.Report(token=world.try_token(1), age_s=0.0, ending=Ending(outcome="success", result=DEEP)),
+        m.Report(token=world.try_token(2), age_s=0.0, ending=Ending(outcome="success", result=b"1")),
     ]
     answer = await client.report(m.Reports(reports=reports))
     assert (answer.accepted, answer.refused_at) == (1, [0])

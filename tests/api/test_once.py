@@ -19,7 +19,7 @@ async def ask(client: ExecutionClient, token: str, name: str = "job") -> q.Once:
 
 
 async def put(client: ExecutionClient, token: str, value: object, name: str = "job", *, secret: bool = False) -> q.Once:
-    answer = await client.ask(token, "set_once", q.SetOnce(name=name, value=value, secret=secret))
+    answer = await client.ask(token, "set_once", q.SetOnce(name=name, kept=q.KeptValue(value=value, secret=secret)))
     assert isinstance(answer, q.Once)
     return answer
 
@@ -39,37 +39,37 @@ def next_try(world: World, epoch: int = 8) -> str:
 
 async def test_it_lives_across_tries_and_what_was_there_first_stays(client: ExecutionClient, world: World, token: str) -> None:
     first = await ask(client, token)
-    assert not first.found
-    assert len(first.idempotency_key) == 32
-    assert (await put(client, token, {"id": 7})).value == {"id": 7}
-    assert (await put(client, token, {"id": 8})).value == {"id": 7}
+    assert first.kept is None
+    assert len(first.key) == 32
+    assert (await put(client, token, {"id": 7})).kept.value == {"id": 7}
+    assert (await put(client, token, {"id": 8})).kept.value == {"id": 7}
     again = await ask(client, next_try(world))
-    assert (again.found, again.value, again.idempotency_key, again.secret) == (True, {"id": 7}, first.idempotency_key, False)
+    assert (again.kept, again.key) == (q.KeptValue(value={"id": 7}), first.key)
 
 
 async def test_the_key_is_kept_before_anything_is_stored(client: ExecutionClient, world: World, token: str) -> None:
     """A try that dies while it submits has used it already."""
-    key = (await ask(client, token)).idempotency_key
+    key = (await ask(client, token)).key
     again = await ask(client, next_try(world))
-    assert (again.found, again.idempotency_key) == (False, key)
+    assert (again.kept, again.key) == (None, key)
 
 
 async def test_null_is_a_value(client: ExecutionClient, token: str) -> None:
     await ask(client, token)
     await put(client, token, None)
     answer = await ask(client, token)
-    assert (answer.found, answer.value) == (True, None)
+    assert answer.kept == q.KeptValue()
 
 
 async def test_what_is_forgotten_begins_anew(client: ExecutionClient, world: World, token: str) -> None:
-    key = (await ask(client, token)).idempotency_key
+    key = (await ask(client, token)).key
     await put(client, token, 1)
     await client.ask(token, "forget_once", q.ForgetOnce(name="job"))
     with pytest.raises(ApiRefused, match="it was forgotten"):
         await put(client, token, 2)
     answer = await ask(client, token)
-    assert not answer.found
-    assert answer.idempotency_key != key
+    assert answer.kept is None
+    assert answer.key != key
 
 
 async def test_a_secret_is_sealed(client: ExecutionClient, world: World, token: str) -> None:
@@ -78,7 +78,7 @@ async def test_a_secret_is_sealed(client: ExecutionClient, world: World, token: 
     assert world.one("select value from once_value") is None
     assert b"open-sesame" not in bytes(world.one("select sealed from once_value"))
     answer = await ask(client, token)
-    assert (answer.value, answer.secret) == ("open-sesame", True)
+    assert answer.kept == q.KeptValue(value="open-sesame", secret=True)
 
 
 async def test_a_try_that_is_over_stores_and_learns_nothing(client: ExecutionClient, world: World, token: str) -> None:

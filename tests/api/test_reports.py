@@ -7,6 +7,7 @@ import base64
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,6 +16,7 @@ from evenflow.api.limits import REPORT_AGE
 from evenflow.api.tokens import TryToken, mint
 from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
+from evenflow.core.ending import AssetChange, Defer, Ending
 from evenflow.core.limits import MAX_DEFERRED_BYTES
 from evenflow.store.sealed import WAITING
 from evenflow.wire import messages as m
@@ -23,9 +25,9 @@ from tests.nesting import nested
 from tests.tokens import key_state
 
 
-def success(token: str, result: object = None, **other: object) -> m.Report:
+def success(token: str, result: object = None, **other: Any) -> m.Report:
     raw = None if result is None else json.dumps(result).encode()
-    return m.Report(token=token, kind="exit", outcome="success", result=raw, **other)
+    return m.Report(token=token, ending=Ending(outcome="success", result=raw, **other))
 
 
 async def test_an_exit_is_stored_as_the_scheduler_reads_it(client: ExecutionClient, world: World) -> None:
@@ -33,13 +35,10 @@ async def test_an_exit_is_stored_as_the_scheduler_reads_it(client: ExecutionClie
     world.dispatch(run, 5)
     report = m.Report(
         token=world.try_token(5),
-        kind="exit",
-        outcome="failed",
         age_s=10.0,
-        ran_s=2.5,
-        exit_code=-9,
-        reason="killed\0 by signal 9",
-        error_types=["builtins.ValueError"],
+        ending=Ending(
+            outcome="failed", ran_s=2.5, exit_code=-9, reason="killed\0 by signal 9", error_types=["builtins.ValueError"]
+        ),
     )
     assert await client.report(m.Reports(reports=[report])) == m.ReportsAnswer(accepted=1)
     row = world.one("select run_key, kind::text, epoch, payload, extract(epoch from now() - at)::float from report")
@@ -58,7 +57,7 @@ async def test_what_no_database_could_apply_is_bounded_or_refused(client: Execut
     """The scheduler applies reports of many runs in one transaction: none may fail there for what it says."""
     run = world.run(world.version())
     world.dispatch(run, 5)
-    change = m.AssetChange(asset="\u4e2d" * 501, uri="x")
+    change = AssetChange(asset="\u4e2d" * 501, uri="x")
     reports = [success(world.try_token(5), ran_s=1e300), success(world.try_token(5), produced=[change])]
     answer = await client.report(m.Reports(reports=reports))
     assert (answer.accepted, answer.refused_at) == (1, [1])
@@ -68,9 +67,9 @@ async def test_what_no_database_could_apply_is_bounded_or_refused(client: Execut
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (m.AssetChange(asset="a", uri="a", extra={"n": nested(40)}), "is nested more than 32 levels deep"),
-        (m.AssetChange(asset="a", uri="a", extra={"n": "x" * 20_000}), "above the limit of 16,384 bytes"),
-        (m.AssetChange(asset="a", uri="a" * 2_000), "The URI of the asset 'a' is above the limit"),
+        (AssetChange(asset="a", uri="a", extra={"n": nested(40)}), "is nested more than 32 levels deep"),
+        (AssetChange(asset="a", uri="a", extra={"n": "x" * 20_000}), "above the limit of 16,384 bytes"),
+        (AssetChange(asset="a", uri="a" * 2_000), "The URI of the asset 'a' is above the limit"),
     ],
 )
 async def test_an_event_is_one_of_a_thousand(client: ExecutionClient, world: World, change: m.AssetChange, words: str) -> None:
@@ -83,7 +82,7 @@ async def test_an_event_is_one_of_a_thousand(client: ExecutionClient, world: Wor
 async def test_absent_facts_are_absent(client: ExecutionClient, world: World) -> None:
     world.dispatch(world.run(world.version()), 5)
     token = world.try_token(5)
-    await client.report(m.Reports(reports=[m.Report(token=token, kind="started"), success(token)]))
+    await client.report(m.Reports(reports=[m.Report(token=token), success(token)]))
     assert world.all("select kind::text, payload from report order by report_id") == [
         ("started", None),
         ("exit", {"outcome": "success"}),
@@ -122,7 +121,7 @@ async def test_a_result_becomes_the_return_value(client: ExecutionClient, world:
 
 async def test_a_result_of_null_is_not_stored(client: ExecutionClient, world: World) -> None:
     world.dispatch(world.run(world.version()), 5)
-    report = m.Report(token=world.try_token(5), kind="exit", outcome="success", result=b"null")
+    report = m.Report(token=world.try_token(5), ending=Ending(outcome="success", result=b"null"))
     assert (await client.report(m.Reports(reports=[report]))).accepted == 1
     assert world.one("select count(*) from xcom") == 0
 
@@ -188,7 +187,7 @@ async def test_what_cannot_be_stored_is_refused_with_the_reason(client: Executio
         world.dispatch(run, epoch, task=1, map_index=epoch)
 
     def raw(epoch: int, result: bytes) -> m.Report:
-        return m.Report(token=world.try_token(epoch), kind="exit", outcome="success", result=result)
+        return m.Report(token=world.try_token(epoch), ending=Ending(outcome="success", result=result))
 
     forged = b'1},{"run_key":1,"task_index":0,"map_index":-1,"epoch":99,"kind":"exit","age_s":0'
     batch = [
@@ -199,7 +198,7 @@ async def test_what_cannot_be_stored_is_refused_with_the_reason(client: Executio
         raw(5, b"\xff"),
         raw(6, forged),
         raw(7, b"[7]"),
-        m.Report(token=world.try_token(7), kind="exit"),
+        m.Report(token=world.try_token(7), ending=Ending(outcome="deferred")),
     ]
     answer = await client.report(m.Reports(reports=batch))
     assert (answer.accepted, answer.refused_at) == (2, [1, 2, 3, 4, 5, 7])
@@ -207,17 +206,17 @@ async def test_what_cannot_be_stored_is_refused_with_the_reason(client: Executio
     assert "u0000" in answer.refused[1]
     assert "NaN" in answer.refused[2]
     assert "not UTF-8" in answer.refused[3]
-    assert "needs an outcome" in answer.refused[5]
+    assert "needs to say what it waits for" in answer.refused[5]
     assert world.all("select epoch from report order by epoch") == [1, 7]
     assert world.all("select value from xcom order by epoch") == ["fine", [7]]
 
 
 async def test_what_a_deferred_try_waits_for_is_sealed(client: ExecutionClient, world: World, tmp_path: Path) -> None:
     world.dispatch(world.run(world.version()), 5)
-    defer = m.Defer(
+    defer = Defer(
         trigger="x.Waits", trigger_kwargs={"key": "open-sesame"}, method="go", kwargs={"n": 1}, timeout_s=9.5, queue="far"
     )
-    report = m.Report(token=world.try_token(5), kind="exit", outcome="deferred", ran_s=1.0, defer=defer)
+    report = m.Report(token=world.try_token(5), ending=Ending(outcome="deferred", ran_s=1.0, defer=defer))
     assert await client.report(m.Reports(reports=[report, report])) == m.ReportsAnswer(accepted=2)
     payload = world.one("select payload from report limit 1")
     sealed = payload["defer"].pop("sealed")
@@ -248,9 +247,9 @@ async def test_what_cannot_be_waited_for_is_refused(
     client: ExecutionClient, world: World, change: dict[str, object], why: str
 ) -> None:
     world.dispatch(world.run(world.version()), 5)
-    defer = m.Defer(**{"trigger": "x.Waits", "method": "go", **change})  # type: ignore[arg-type]
+    defer = Defer(**{"trigger": "x.Waits", "method": "go", **change})  # type: ignore[arg-type]
     answer = await client.report(
-        m.Reports(reports=[m.Report(token=world.try_token(5), kind="exit", outcome="deferred", defer=defer)])
+        m.Reports(reports=[m.Report(token=world.try_token(5), ending=Ending(outcome="deferred", defer=defer))])
     )
     assert answer.accepted == 0
     assert why in answer.refused[0]
@@ -259,9 +258,9 @@ async def test_what_cannot_be_waited_for_is_refused(
 async def test_an_outcome_and_what_it_says_belong_together(client: ExecutionClient, world: World) -> None:
     world.dispatch(world.run(world.version()), 5)
     token = world.try_token(5)
-    defer = m.Defer(trigger="x.Waits", method="go")
+    defer = Defer(trigger="x.Waits", method="go")
     reports = [
-        m.Report(token=token, kind="exit", outcome="deferred"),
-        m.Report(token=token, kind="exit", outcome="success", defer=defer),
+        m.Report(token=token, ending=Ending(outcome="deferred")),
+        m.Report(token=token, ending=Ending(outcome="success", defer=defer)),
     ]
     assert (await client.report(m.Reports(reports=reports))).refused_at == [0, 1]

@@ -12,6 +12,7 @@ import pytest
 from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
+from evenflow.core.ending import Ending
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.store.sealed import ONCE, WAITING
 from evenflow.wire import messages as m
@@ -248,7 +249,7 @@ async def test_a_try_refers_to_its_own_objects_only(client: ExecutionClient, wor
     token, stored = world.try_token(1), m.StoredObject(name=name, size=1)
     with pytest.raises(ApiRefused, match="is not one of this try"):
         await client.push_xcom(token, m.XComPush(key="k", value=b"null", stored=stored))
-    report = m.Report(token=token, kind="exit", outcome="success", result=b"null", stored=stored)
+    report = m.Report(token=token, stored=stored, ending=Ending(outcome="success", result=b"null"))
     assert "is not one of this try" in (await client.report(m.Reports(reports=[report]))).refused[0]
 
 

@@ -17,6 +17,7 @@ from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import HttpClient
 from evenflow.client.rest import RestClient
+from evenflow.core.ending import Ending
 from evenflow.errors import ApiRefused, ApiUnavailable, DatabaseNotMigrated, DatabaseUnavailable, SettingsError
 from evenflow.wire import messages as m
 from tests.api.world import ClientOfAll, World
@@ -110,7 +111,7 @@ async def test_several_share_everything(client: ExecutionClient, worker: int, wo
     await until(lambda: other._claims is not None and other._claims.waiting == 1, within_s=10)
     world.dispatch(run, 1)
     (got,) = (await waiting).assignments
-    report = m.Report(token=got.token, kind="exit", outcome="success")
+    report = m.Report(token=got.token, ending=Ending(outcome="success"))
     assert (await client.report(m.Reports(reports=[report]))).accepted == 1, "a token of one is good at the other"
     await second.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenflow.client.execution import ExecutionClient
+from evenflow.core.ending import Ending
 from evenflow.errors import ApiRefused
 from evenflow.wire import messages as m
 from tests.api.world import World, new_worker
@@ -107,7 +108,7 @@ async def test_claimed_but_unlisted_tries_are_sent_again(client: ExecutionClient
     assert await claimed(client, worker) == [1, 2, 3, 4]
     assert (await client.beat(worker, m.Beat(epochs=[1]))).resend == [], "its answer may still be on its way"
     world.db.execute("update dispatch set claimed_at = now() - interval '3 seconds' where epoch < 4")
-    await client.report(m.Reports(reports=[m.Report(token=world.try_token(2), kind="exit", outcome="success")]))
+    await client.report(m.Reports(reports=[m.Report(token=world.try_token(2), ending=Ending(outcome="success"))]))
     (again,) = (await client.beat(worker, m.Beat(epochs=[1]))).resend
     assert (again.epoch, again.task_id, again.map_index, again.params) == (3, "clean", 3, {"a": 1})
     pushed = m.XComPush(key="k", value=b"1")

@@ -32,6 +32,7 @@ from evenflow.api.tokens import (
 )
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import RETRIED
+from evenflow.core.ending import Ending
 from evenflow.errors import ApiRefused, KeyNotKnownYet, NotAllowed, StaleEpoch
 from evenflow.store.tokens import KeyState
 from evenflow.wire import messages as m
@@ -115,7 +116,7 @@ def test_the_keys_alone_make_no_token_of_a_person_a_fleet_or_a_service(token: Fl
 async def test_nothing_is_refused_for_good_because_of_a_key_that_is_not_read_yet() -> None:
     """Another API signs with it already. Reports come again: a success must not become a failure, nor an exit be forgotten."""
     newer = replace(KEYS, keys={1: KEY, 2: b"y" * 32})
-    of_try = m.Report(token=mint(newer, TRY, ttl=60), kind="exit", outcome="success")
+    of_try = m.Report(token=mint(newer, TRY, ttl=60), ending=Ending(outcome="success"))
     of_trigger = TriggerReport(token=mint(newer, TRIGGER, ttl=60), event=b"1")
     nowhere: Any = None
     with pytest.raises(KeyNotKnownYet, match="signed with key 2, and this API has read keys up to 1"):
@@ -318,7 +319,7 @@ async def test_one_try_cannot_act_for_another(client: ExecutionClient, world: Wo
     await client.push_xcom(two, m.XComPush(key="secret", value=b'"of two"'))
     await client.push_xcom(one, m.XComPush(key="secret", value=b'"of one"'))
     assert (await client.pull_xcom(one, m.XComPull(task_id="extract", key="secret"))).value == b'"of one"'
-    await client.report(m.Reports(reports=[m.Report(token=one, kind="exit", outcome="success", result=b"1")]))
+    await client.report(m.Reports(reports=[m.Report(token=one, ending=Ending(outcome="success", result=b"1"))]))
     await client.send_logs(m.Logs(chunks=[m.LogChunk(token=one, offset=0, data=b"one")]))
     await client.send_progress(one, m.Progress(label="one", done=1, total=2))
     assert world.all("select run_key, epoch from report") == [(first, 1)]
@@ -350,9 +351,9 @@ async def test_what_a_worker_says_changes_no_state(client: ExecutionClient, work
     states = "select t.state, t.epoch, t.try_number, r.state from task_instance t join dag_run r using (run_key)"
     before = world.all(states)
     (mine,) = (await client.claim(m.Claim(service_id=worker, request_key="k", slots=1, queues=["default"]))).assignments
-    await client.report(m.Reports(reports=[m.Report(token=mine.token, kind="started")]))
+    await client.report(m.Reports(reports=[m.Report(token=mine.token)]))
     for outcome in ("success", "failed", "failed_for_good", "skipped", "rescheduled", "cannot_start"):
-        await client.report(m.Reports(reports=[m.Report(token=mine.token, kind="exit", outcome=outcome)]))
+        await client.report(m.Reports(reports=[m.Report(token=mine.token, ending=Ending(outcome=outcome))]))
     await client.beat(worker, m.Beat(state="stopped"))
     assert world.all(states) == before
     assert world.one("select count(*) from report") == 7

@@ -14,6 +14,7 @@ from evenflow.api import limits
 from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
+from evenflow.core.ending import Ending
 from evenflow.core.limits import MAX_DEFERRED_BYTES
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.store.sql import sql
@@ -237,7 +238,7 @@ async def test_a_trigger_token_reports_no_exit_and_a_try_no_event(
     worker = ExecutionClient(api_url, fleet_token(waiting.db, "worker"))
     try:
         await worker.register(m.Register(kind="worker", name="w", host="h", pid=1, version="0"))
-        answer = await worker.report(m.Reports(reports=[m.Report(token=given.token, kind="exit", outcome="success")]))
+        answer = await worker.report(m.Reports(reports=[m.Report(token=given.token, ending=Ending(outcome="success"))]))
         assert answer.refused == ["A report needs the token of its try."]
         with pytest.raises(ApiRefused, match="A token of kind 'worker' may not do this; it takes: triggerer"):
             await worker.report_triggers(TriggerReports(reports=[]))

@@ -8,6 +8,7 @@ import pytest
 
 from evenflow.api import limits
 from evenflow.client.execution import ExecutionClient
+from evenflow.core.ending import Ending
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.wire import messages as m
@@ -23,7 +24,7 @@ async def pull(
 
 
 async def finish(client: ExecutionClient, world: World, epoch: int, result: object) -> None:
-    report = m.Report(token=world.try_token(epoch), kind="exit", outcome="success", result=json.dumps(result).encode())
+    report = m.Report(token=world.try_token(epoch), ending=Ending(outcome="success", result=json.dumps(result).encode()))
     assert (await client.report(m.Reports(reports=[report]))).accepted == 1
     world.end(epoch)
 

@@ -9,6 +9,7 @@ import pytest
 
 from evenflow import DAG, Asset, AssetAlias, AssetAll, AssetAny, AssetOrTimeSchedule, EmptyOperator, asset, task
 from evenflow.core.assets import Leaf, leaves, satisfied
+from evenflow.core.ending import AssetChange
 from evenflow.core.model import AssetSpec, DagSpec
 from evenflow.errors import BadArgument, BadSetting
 from evenflow.sdk.asset_events import OutletEvents
@@ -89,8 +90,8 @@ def test_what_a_task_says_of_its_outlets() -> None:
     result = told(body)
     assert result.outcome == "success", result.reason
     assert result.produced == [
-        {"asset": "a", "uri": "a", "extra": {"rows": 3}, "alias": None},
-        {"asset": "s3://shop/new", "uri": "s3://shop/new", "extra": {"day": 1}, "alias": "c"},
+        AssetChange(asset="a", uri="a", extra={"rows": 3}),
+        AssetChange(asset="s3://shop/new", uri="s3://shop/new", extra={"day": 1}, alias="c"),
     ]
 
 

@@ -20,8 +20,9 @@ from evenflow import (
     task,
     wait_for,
 )
+from evenflow.core.ending import Ending, told
 from evenflow.errors import BadDeferral
-from evenflow.sdk.trying.runner import TryResult, run_try
+from evenflow.sdk.trying.runner import run_try
 from tests.sdk.recording import Recorder, context
 from tests.sdk.waiting_triggers import Breaks, Says
 
@@ -32,14 +33,14 @@ def of(function: Callable[..., Any], **options: Any) -> DAG:
     return dag
 
 
-def tried(dag: DAG, resumed: dict[str, Any] | None = None) -> TryResult:
+def tried(dag: DAG, resumed: dict[str, Any] | None = None) -> Ending:
     return run_try(dag, context("t", resumed=resumed), Recorder())
 
 
-def returned(result: TryResult, event: Any = None, *, purpose: str = "event", **more: Any) -> dict[str, Any]:
+def returned(result: Ending, event: Any = None, *, purpose: str = "event", **more: Any) -> dict[str, Any]:
     """As the scheduler sends a deferred try back."""
     assert result.defer is not None, result.reason
-    return {**result.defer, "purpose": purpose, "event": event, **more}
+    return {**told(result.defer), "purpose": purpose, "event": event, **more}
 
 
 def test_it_begins_again_and_each_await_has_its_event() -> None:
@@ -54,9 +55,9 @@ def test_it_begins_again_and_each_await_has_its_event() -> None:
 
     dag = of(f)
     first = tried(dag)
-    assert (first.outcome, first.defer["trigger_kwargs"]["payload"]) == ("deferred", "a")  # type: ignore[index]
+    assert (first.outcome, first.defer.trigger_kwargs["payload"]) == ("deferred", "a")  # type: ignore[union-attr]
     second = tried(dag, returned(first, "A"))
-    assert (second.outcome, second.defer["trigger_kwargs"]["payload"]) == ("deferred", "b")  # type: ignore[index]
+    assert (second.outcome, second.defer.trigger_kwargs["payload"]) == ("deferred", "b")  # type: ignore[union-attr]
     events.clear()
     assert tried(dag, returned(second, "B")).result == b'["t","A","B"]'
     assert len(begun) == 3
@@ -101,7 +102,7 @@ def test_a_timeout_and_a_failure_are_raised_where_it_waits() -> None:
     dag = of(f)
     first = tried(dag)
     assert first.defer is not None
-    assert first.defer["timeout_s"] == 3.0
+    assert first.defer.timeout_s == 3.0
     second = tried(dag, returned(first, purpose="timeout", deferred_s=3.0))
     last = tried(dag, returned(second, purpose="failed", deferred_s=0.5, reason="OSError: no route"))
     assert last.result is not None

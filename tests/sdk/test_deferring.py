@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, BaseOperator, BaseTrigger, DateTimeTrigger, TaskDeferred, TimeDeltaTrigger, task
+from evenflow.core.ending import Defer, Ending
 from evenflow.errors import BadDeferral, NoContext
 from evenflow.sdk import triggers
-from evenflow.sdk.trying.runner import TryResult, run_try
+from evenflow.sdk.trying.runner import run_try
 from tests.sdk.recording import Recorder, context
 from tests.sdk.waiting_triggers import Asks, Forgets, Misleads, Says
 
@@ -31,7 +32,7 @@ class Waits(BaseOperator):
         return [context["ti"].task_id, event, kwargs]
 
 
-def tried(how: dict[str, Any], **fields: Any) -> TryResult:
+def tried(how: dict[str, Any], **fields: Any) -> Ending:
     with DAG("d") as dag:
         Waits(task_id="t", how=how)
     return run_try(dag, context("t", **fields), Recorder())
@@ -45,23 +46,23 @@ def test_what_a_deferred_try_says() -> None:
     how = {"trigger": Says(MOMENT), "kwargs": {"day": MOMENT.date()}, "timeout": timedelta(minutes=1), "queue": "eu"}
     result = tried(how)
     assert (result.outcome, result.reason, result.result) == ("deferred", None, None)
-    assert result.defer == {
-        "trigger": PATH,
-        "trigger_kwargs": {"payload": {"__type__": "datetime", "value": "2026-01-01T00:00:00+00:00"}, "after_s": 0.0},
-        "method": "done",
-        "kwargs": {"day": {"__type__": "date", "value": "2026-01-01"}},
-        "timeout_s": 60.0,
-        "queue": "eu",
-    }
+    assert result.defer == Defer(
+        trigger=PATH,
+        trigger_kwargs={"payload": {"__type__": "datetime", "value": "2026-01-01T00:00:00+00:00"}, "after_s": 0.0},
+        method="done",
+        kwargs={"day": {"__type__": "date", "value": "2026-01-01"}},
+        timeout_s=60.0,
+        queue="eu",
+    )
     least = tried({"trigger": Says(1)}).defer
     assert least is not None
-    assert (least["kwargs"], least["timeout_s"], least["queue"]) == ({}, None, None)
+    assert (least.kwargs, least.timeout_s, least.queue) == ({}, None, None)
 
 
 def test_the_method_goes_on_with_what_was_kept() -> None:
     kept = tried({"trigger": Says(1), "kwargs": {"moment": MOMENT}}).defer
     assert kept is not None
-    result = tried({}, resumed=resumed(kwargs=kept["kwargs"], event={"__type__": "tuple", "value": [1, 2]}))
+    result = tried({}, resumed=resumed(kwargs=kept.kwargs, event={"__type__": "tuple", "value": [1, 2]}))
     assert result.outcome == "success"
     assert result.result is not None
     assert b'["t",{"__type__":"tuple","value":[1,2]},{"moment":{"__type__":"datetime"' in result.result
@@ -92,7 +93,7 @@ def test_a_method_may_defer_again() -> None:
         Twice(task_id="t", how={})
     again = run_try(dag, context("t", resumed=resumed(event=1)), Recorder())
     assert again.defer is not None
-    assert (again.outcome, again.defer["method"]) == ("deferred", "really_done")
+    assert (again.outcome, again.defer.method) == ("deferred", "really_done")
 
 
 def test_no_except_exception_takes_it() -> None:
@@ -164,7 +165,7 @@ def test_triggers_are_found_by_their_paths() -> None:
 def test_a_delay_is_the_same_moment_for_whoever_takes_it_over() -> None:
     made = TimeDeltaTrigger(timedelta(hours=1))
     path, _ = made.serialize()
-    again = triggers.load(path, tried({"trigger": made}).defer["trigger_kwargs"])  # type: ignore[index]
+    again = triggers.load(path, tried({"trigger": made}).defer.trigger_kwargs)  # type: ignore[union-attr]
     assert isinstance(again, TimeDeltaTrigger)
     assert (again.moment, again.delta) == (made.moment, timedelta(hours=1))
     assert made.identity() == TimeDeltaTrigger(timedelta(hours=1)).identity()

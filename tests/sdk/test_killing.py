@@ -39,7 +39,7 @@ def resumed(**fields: Any) -> dict[str, Any]:
 
 def kept_job() -> Recorder:
     channel = Recorder()
-    channel.answers = {"once": {"key": "k", "found": True, "value": "job 1"}}
+    channel.answers = {"once": {"key": "k", "kept": {"value": "job 1"}}}
     return channel
 
 

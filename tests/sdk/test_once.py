@@ -90,11 +90,11 @@ def test_what_another_has_stored_meanwhile_counts() -> None:
         run()
     channel = Recorder()
     channel.answers = {
-        "once": {"key": "k", "found": False, "value": None},
-        "set_once": {"key": "k", "found": True, "value": "early"},
+        "once": {"key": "k", "kept": None},
+        "set_once": {"key": "k", "kept": {"value": "early"}},
     }
     assert run_try(dag, context("run"), channel).result == b'"early"'
-    assert channel.asked[-2:] == [("once", {"name": "submit"}), ("set_once", {"name": "submit", "value": "late"})]
+    assert channel.asked[-2:] == [("once", {"name": "submit"}), ("set_once", {"name": "submit", "kept": {"value": "late"}})]
 
 
 def test_it_lives_across_a_deferral() -> None:

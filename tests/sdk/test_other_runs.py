@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, ExternalTaskSensor, TriggerDagRunOperator
+from evenflow.core.ending import Ending
 from evenflow.errors import BadSetting
-from evenflow.sdk.trying.runner import TryResult, run_try
+from evenflow.sdk.trying.runner import run_try
 from tests.sdk.recording import Recorder, context
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def run(operator: type, answer: dict[str, Any], **arguments: Any) -> tuple[TryResult, Recorder]:
+def run(operator: type, answer: dict[str, Any], **arguments: Any) -> tuple[Ending, Recorder]:
     with DAG("d") as dag:
         operator(task_id="t", **arguments)
     recorder = Recorder()
@@ -23,7 +24,7 @@ def run(operator: type, answer: dict[str, Any], **arguments: Any) -> tuple[TryRe
     return run_try(dag, context("t", logical_date=DAY), recorder), recorder
 
 
-def triggered(state: str = "queued", *, is_own: bool = True, **arguments: Any) -> TryResult:
+def triggered(state: str = "queued", *, is_own: bool = True, **arguments: Any) -> Ending:
     answer = {"run_id": "r1", "state": state, "is_own": is_own}
     return run(TriggerDagRunOperator, answer, trigger_dag_id="other", **arguments)[0]
 
@@ -59,7 +60,7 @@ def test_trigger_what_is_there() -> None:
     assert triggered(is_own=False, skip_when_already_exists=True).outcome == "skipped"
 
 
-def awaited(*runs: dict[str, Any], missing: list[str] | None = None, **arguments: Any) -> TryResult:
+def awaited(*runs: dict[str, Any], missing: list[str] | None = None, **arguments: Any) -> Ending:
     answer = {"runs": list(runs), "missing": [] if missing is None else missing}
     return run(ExternalTaskSensor, answer, external_dag_id="other", mode="reschedule", **arguments)[0]
 

@@ -10,29 +10,30 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, BashOperator, Context, PythonOperator, TaskFailedForGood, TaskSkipped, get_current_context, task
+from evenflow.core.ending import Ending
 from evenflow.errors import NoContext
-from evenflow.sdk.trying.runner import TryContext, TryResult, run_try
+from evenflow.sdk.trying.runner import TryContext, run_try
 
 from .recording import RUN_AFTER, Recorder, context
 
 
-def run(dag: DAG, task_id: str, recorder: Recorder | None = None, **fields: Any) -> TryResult:
+def run(dag: DAG, task_id: str, recorder: Recorder | None = None, **fields: Any) -> Ending:
     return run_try(dag, context(task_id, **fields), recorder or Recorder())
 
 
-def value_of(result: TryResult) -> Any:
+def value_of(result: Ending) -> Any:
     assert result.outcome == "success", result.reason
     return None if result.result is None else json.loads(result.result)
 
 
 def test_a_result_is_json(dag: DAG) -> None:
     task(task_id="t")(lambda: {"a": [1, None]})()
-    assert run(dag, "t") == TryResult(outcome="success", result=b'{"a":[1,null]}')
+    assert run(dag, "t") == Ending(outcome="success", result=b'{"a":[1,null]}')
 
 
 def test_nothing_returned_is_nothing_stored(dag: DAG) -> None:
     task(task_id="t")(lambda: None)()
-    assert run(dag, "t") == TryResult(outcome="success")
+    assert run(dag, "t") == Ending(outcome="success")
 
 
 def test_results_of_others_are_pulled_once_and_put_in_place(dag: DAG) -> None:
@@ -177,7 +178,7 @@ def test_an_exception_is_a_failure_with_its_classes(dag: DAG, capsys: pytest.Cap
         raise OddError("bad value\nsecond line")
 
     fail()
-    assert run(dag, "fail") == TryResult(
+    assert run(dag, "fail") == Ending(
         outcome="failed",
         reason="OddError: bad value\nsecond line",
         error_types=[f"{__name__}.OddError", "ValueError", "Exception", "BaseException"],
@@ -295,7 +296,7 @@ class TestBash:
     """BashOperator and @task.bash."""
 
     @staticmethod
-    def bash(dag: DAG, command: Any, **arguments: Any) -> TryResult:
+    def bash(dag: DAG, command: Any, **arguments: Any) -> Ending:
         BashOperator(task_id="b", bash_command=command, **arguments)
         return run(dag, "b")
 

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import pytest
 
 from evenflow import DAG, BaseOperator, Context, task
-from evenflow.sdk.trying.runner import TryResult, run_try
+from evenflow.core.ending import Ending
+from evenflow.sdk.trying.runner import run_try
 
 from .recording import Recorder, context
 
@@ -30,7 +31,7 @@ class Show(BaseOperator):
         return self.value
 
 
-def run(dag: DAG, task_id: str = "t", recorder: Recorder | None = None, **fields: Any) -> TryResult:
+def run(dag: DAG, task_id: str = "t", recorder: Recorder | None = None, **fields: Any) -> Ending:
     return run_try(dag, context(task_id, logical_date=DATE, **fields), recorder or Recorder())
 
 

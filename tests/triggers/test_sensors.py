@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, ExternalTaskSensor, FileSensor, HttpSensor, SqlSensor, TaskInstanceState, TriggerDagRunOperator
+from evenflow.core.ending import Ending
 from evenflow.errors import BadSetting
 from evenflow.sdk.triggers import load
-from evenflow.sdk.trying.runner import TryContext, TryResult, run_try
+from evenflow.sdk.trying.runner import TryContext, run_try
 from tests.sdk.recording import Recorder
 from tests.triggers.conftest import Server
 
@@ -109,7 +110,7 @@ def test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert end_of(FileSensor, filepath="in", deferrable=True) is SUCCESS
 
 
-def deferred(kind: type, answer: Any = None, **arguments: Any) -> tuple[TryResult, dict[str, Any]]:
+def deferred(kind: type, answer: Any = None, **arguments: Any) -> tuple[Ending, dict[str, Any]]:
     """What the try says, and the arguments of its trigger, which can be made of them."""
     with DAG("d") as dag:
         kind(task_id="t", **arguments, deferrable=True)
@@ -120,8 +121,8 @@ def deferred(kind: type, answer: Any = None, **arguments: Any) -> tuple[TryResul
     result = run_try(dag, ctx, recorder)
     assert result.outcome == "deferred", result
     assert result.defer is not None
-    load(result.defer["trigger"], result.defer["trigger_kwargs"])
-    return result, result.defer["trigger_kwargs"]
+    load(result.defer.trigger, result.defer.trigger_kwargs)
+    return result, result.defer.trigger_kwargs
 
 
 def test_external_task() -> None:
@@ -130,7 +131,7 @@ def test_external_task() -> None:
         ExternalTaskSensor, nothing, external_dag_id="other", external_task_id="a", failed_states=["failed"], poke_interval=7
     )
     assert result.defer is not None
-    assert result.defer["trigger"] == "evenflow.triggers.external.ExternalTaskTrigger"
+    assert result.defer.trigger == "evenflow.triggers.external.ExternalTaskTrigger"
     assert arguments["logical_dates"] == ["2026-03-01T00:00:00+00:00"]
     assert (arguments["dag_id"], arguments["task_ids"], arguments["poll_interval"]) == ("other", ["a"], 7)
     assert (arguments["allowed_states"], arguments["failed_states"]) == (["success"], ["failed"])
@@ -141,7 +142,7 @@ def test_triggered_run() -> None:
     result, arguments = deferred(TriggerDagRunOperator, running, trigger_dag_id="other", wait_for_completion=True)
     assert (arguments["dag_id"], arguments["run_ids"], arguments["failed_states"]) == ("other", ["made"], ["failed"])
     assert result.defer is not None
-    assert (result.defer["method"], result.defer["kwargs"]) == ("completed", {"run_id": "made"})
+    assert (result.defer.method, result.defer.kwargs) == ("completed", {"run_id": "made"})
 
 
 @pytest.mark.parametrize(

@@ -7,29 +7,29 @@ from itertools import product
 
 import pytest
 
-from evenflow.worker.attempt_states import CONCLUSIONS, LAST_DEEDS, CannotCome, Deed, Event, Phase, Said, TryState, Wish, react
+from evenflow.worker.attempt_states import CONCLUSIONS, LAST_DEEDS, CannotCome, Deed, Phase, Said, TryEvent, TryState, Wish, react
 
-WANTED = {Event.END, Event.GIVE_UP, Event.ABANDON}  # from outside, at any time
-TIMERS = {Event.TOO_LATE, Event.GRACE_OVER, Event.CLEAN_UP_OVER}
-SPOKEN = {Event.CLEANS_UP, Event.SAID, Event.DEFERRED}
+WANTED = {TryEvent.END, TryEvent.GIVE_UP, TryEvent.ABANDON}  # from outside, at any time
+TIMERS = {TryEvent.TOO_LATE, TryEvent.GRACE_OVER, TryEvent.CLEAN_UP_OVER}
+SPOKEN = {TryEvent.CLEANS_UP, TryEvent.SAID, TryEvent.DEFERRED}
 MAY_COME = {
-    Phase.WAITING: {Event.FORKED, Event.NOT_LOADED, Event.TOO_LATE} | WANTED,
-    Phase.STARTING: {Event.NOT_FORKED, Event.STARTED, Event.EXITED, Event.LOST} | SPOKEN | TIMERS | WANTED,
-    Phase.RUNNING: {Event.EXITED, Event.LOST} | SPOKEN | TIMERS | WANTED,
-    Phase.SETTLING: {Event.STORES, Event.SETTLED} | TIMERS | WANTED,
-    Phase.STORING: {Event.SETTLED} | TIMERS | WANTED,
+    Phase.WAITING: {TryEvent.FORKED, TryEvent.NOT_LOADED, TryEvent.TOO_LATE} | WANTED,
+    Phase.STARTING: {TryEvent.NOT_FORKED, TryEvent.STARTED, TryEvent.EXITED, TryEvent.LOST} | SPOKEN | TIMERS | WANTED,
+    Phase.RUNNING: {TryEvent.EXITED, TryEvent.LOST} | SPOKEN | TIMERS | WANTED,
+    Phase.SETTLING: {TryEvent.STORES, TryEvent.SETTLED} | TIMERS | WANTED,
+    Phase.STORING: {TryEvent.SETTLED} | TIMERS | WANTED,
     Phase.OVER: set(),
 }
 # One of these comes sooner or later, whatever else does: a template is had or not, a process ends, what is to be settled is.
-SURE = {Event.FORKED, Event.NOT_LOADED, Event.TOO_LATE, Event.NOT_FORKED, Event.STARTED, Event.EXITED, Event.LOST, Event.SETTLED}
+SURE = set(TryEvent) - SPOKEN - WANTED - TIMERS - {TryEvent.STORES} | {TryEvent.TOO_LATE}
 
 
 def begin() -> list[TryState]:
     return [TryState(returns=False), TryState(returns=True)]
 
 
-def steps(state: TryState) -> Iterator[tuple[Event, TryState, tuple[Deed, ...]]]:
-    for event in Event:
+def steps(state: TryState) -> Iterator[tuple[TryEvent, TryState, tuple[Deed, ...]]]:
+    for event in TryEvent:
         if event in MAY_COME[state.phase]:
             yield event, *react(state, event)
 
@@ -48,8 +48,8 @@ def reachable() -> list[TryState]:
 STATES = reachable()
 
 
-@pytest.mark.parametrize(("phase", "event"), list(product(Phase, Event)), ids=lambda each: each.name)
-def test_what_may_come_in_each_state_and_nothing_else(phase: Phase, event: Event) -> None:
+@pytest.mark.parametrize(("phase", "event"), list(product(Phase, TryEvent)), ids=lambda each: each.name)
+def test_what_may_come_in_each_state_and_nothing_else(phase: Phase, event: TryEvent) -> None:
     states = [state for state in STATES if state.phase is phase]
     assert states
     for state in states:
@@ -108,9 +108,9 @@ def test_what_a_process_has_said_in_time_stands() -> None:
     """R-DQ9: a deferral always does."""
     for state in STATES:
         for event, then, deeds in steps(state):
-            if event is Event.DEFERRED:
+            if event is TryEvent.DEFERRED:
                 assert then.said is Said.KEPT
-            if then.said is Said.KEPT and event is not Event.NOT_FORKED:
+            if then.said is Said.KEPT and event is not TryEvent.NOT_FORKED:
                 assert {deed for deed in deeds if deed in CONCLUSIONS} <= {Deed.JUDGE}, (state, event)
 
 
@@ -131,7 +131,7 @@ def test_a_try_that_is_to_end_is_signalled_once_and_one_that_is_others_is_killed
             has_process = state.phase in (Phase.STARTING, Phase.RUNNING)
             if Deed.TERMINATE in deeds:
                 assert (state.wish, then.wish) == (Wish.GOES_ON, Wish.TO_END)
-            if event in (Event.ABANDON, Event.GIVE_UP):
+            if event in (TryEvent.ABANDON, TryEvent.GIVE_UP):
                 assert (Deed.KILL in deeds) == has_process, (state, event)
 
 

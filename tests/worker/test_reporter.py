@@ -12,12 +12,17 @@ from aiohttp import web
 
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import Response
+from evenflow.core.ending import AssetChange, Defer, Ending
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.fleet import limits, patience
-from evenflow.wire.messages import AssetChange, Defer, Report, Reports, ReportsAnswer
+from evenflow.wire.messages import Report, Reports, ReportsAnswer
 from evenflow.worker import limits as worker_limits
 from evenflow.worker.reporter import Reporter
 from tests.waiting import until
+
+
+def kind(report: Report) -> str:
+    return "started" if report.ending is None else "exit"
 
 
 class FakeReports:
@@ -36,19 +41,23 @@ class FakeReports:
         self.defective: set[str] = set()  # tokens whose starts it fails at
 
     async def report(self, message: Reports) -> ReportsAnswer:
-        self.batches.append([(report.token, report.kind) for report in message.reports])
+        self.batches.append([(report.token, kind(report)) for report in message.reports])
         await self.gate.wait()
         if self.broken is not None:
             raise self.broken
-        if any(report.token == self.poison or (report.outcome and report.outcome == self.unknown) for report in message.reports):
+        if any(
+            report.token == self.poison or (report.ending and report.ending.outcome == self.unknown) for report in message.reports
+        ):
             raise ApiRefused(400, "unreadable")
-        if any(report.token == self.defect and report.outcome == "success" for report in message.reports):
+        if any(report.token == self.defect and report.ending and report.ending.outcome == "success" for report in message.reports):
             raise ApiRefused(500, "a defect")
-        starts = {report.token for report in message.reports if report.kind == "started"}
+        starts = {report.token for report in message.reports if report.ending is None}
         if starts & self.defective:
             raise ApiRefused(500, "a defect")
         refused = {n: "unwanted" for n, report in enumerate(message.reports) if report.token in starts & self.unwanted}
-        refused |= {n: "too large" for n, report in enumerate(message.reports) if report.result == b"large"}
+        refused |= {
+            n: "too large" for n, report in enumerate(message.reports) if report.ending and report.ending.result == b"large"
+        }
         self.stored += [report for n, report in enumerate(message.reports) if n not in refused]
         return ReportsAnswer(accepted=len(message.reports) - len(refused), refused=list(refused.values()), refused_at=list(refused))
 
@@ -68,7 +77,7 @@ async def reporting(api: FakeReports) -> AsyncIterator[Reporter]:
 
 
 def an_exit(token: str, result: bytes | None = None) -> Report:
-    return Report(token=token, kind="exit", outcome="success", result=result)
+    return Report(token=token, ending=Ending(outcome="success", result=result))
 
 
 async def test_the_first_goes_alone_and_the_rest_together(api: FakeReports) -> None:
@@ -113,7 +122,7 @@ async def test_a_start_is_sent_again_while_its_try_is_in_hand(
         await asyncio.wait_for(reporter.delivered(), 10)
         api.unwanted.clear()
         api.defective.clear()
-        await until(lambda: ("1", "started") in [(report.token, report.kind) for report in api.stored], "its start")
+        await until(lambda: ("1", "started") in [(report.token, kind(report)) for report in api.stored], "its start")
         sent = len(api.batches)
         reporter.exited(1, an_exit("1"))
         await asyncio.wait_for(reporter.delivered(), 10)
@@ -163,7 +172,7 @@ async def test_a_result_that_is_refused_fails_the_try(api: FakeReports) -> None:
         reporter.exited(1, an_exit("1", b"large"))
         reporter.exited(2, an_exit("2", b"1"))
         await asyncio.wait_for(reporter.delivered(), 10)
-    outcomes = {report.token: (report.outcome, report.reason) for report in api.stored}
+    outcomes = {report.token: (report.ending.outcome, report.ending.reason) for report in api.stored}
     assert outcomes == {"2": ("success", None), "1": ("failed", "too large")}
 
 
@@ -171,9 +180,9 @@ async def test_a_deferral_that_is_refused_fails_the_try(api: FakeReports) -> Non
     """Also by an API of the release before, which cannot read it: nobody else would ever end this try."""
     api.unknown = "deferred"
     async with reporting(api) as reporter:
-        reporter.exited(1, Report(token="1", kind="exit", outcome="deferred", defer=Defer(trigger="x.Waits")))
+        reporter.exited(1, Report(token="1", ending=Ending(outcome="deferred", defer=Defer(trigger="x.Waits"))))
         await asyncio.wait_for(reporter.delivered(), 10)
-    assert [(report.outcome, report.defer) for report in api.stored] == [("failed", None)]
+    assert [(report.ending.outcome, report.ending.defer) for report in api.stored] == [("failed", None)]
 
 
 async def test_one_bad_report_does_not_hold_up_the_others(api: FakeReports) -> None:
@@ -223,8 +232,8 @@ async def test_an_exit_at_which_the_api_fails_holds_up_no_other_and_fails_in_the
                 break
         await reporter.delivered()
     (bad,) = [report for report in api.stored if report.token == "bad"]
-    assert (bad.outcome, bad.result) == ("failed", None)
-    assert bad.reason == "the API failed 5 times at what it reported: a defect"
+    assert (bad.ending.outcome, bad.ending.result) == ("failed", None)
+    assert bad.ending.reason == "the API failed 5 times at what it reported: a defect"
 
 
 async def test_an_api_that_fails_at_everything_loses_no_exit(api: FakeReports) -> None:
@@ -235,7 +244,7 @@ async def test_an_api_that_fails_at_everything_loses_no_exit(api: FakeReports) -
         await until(lambda: len(api.batches) > 20, "many attempts")
         api.broken = None
         await reporter.delivered()
-    assert sorted((report.token, report.outcome, report.result) for report in api.stored) == [
+    assert sorted((report.token, report.ending.outcome, report.ending.result) for report in api.stored) == [
         (str(n), "success", b"1") for n in range(3)
     ]
 
@@ -246,7 +255,7 @@ async def test_what_no_message_can_carry_is_refused_before_it_is_sent() -> None:
     for extra in ({"id": 2**70}, {"file": "caf\udce9.csv"}):
         change = AssetChange(asset="orders", uri="orders", extra=extra, alias=None)
         with pytest.raises(ApiRefused, match="cannot be told") as refused:
-            await client.report(Reports(reports=[Report(token="a", kind="exit", outcome="success", produced=[change])]))
+            await client.report(Reports(reports=[Report(token="a", ending=Ending(outcome="success", produced=[change]))]))
         assert refused.value.status == 422
     await client.close()
 
@@ -276,7 +285,7 @@ async def test_what_a_proxy_says_in_place_of_the_api_loses_no_exit(status: int) 
     reporter.exited(1, an_exit("1", b"[1]"))
     await asyncio.wait_for(reporter.delivered(), 20)
     running.cancel()
-    assert [(report.outcome, report.result) for report in stored] == [("success", b"[1]")]
+    assert [(report.ending.outcome, report.ending.result) for report in stored] == [("success", b"[1]")]
     await client.close()
     await runner.cleanup()
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.core.ending import Ending
 from evenflow.forking.exits import Exit, describe_exit
 from evenflow.worker.memory import KillCounter, MemoryWatch, kernel_counters
 from evenflow.worker.said import Result, read_head
-from evenflow.worker.verdict import TryVerdict, judge, verdict_of
+from evenflow.worker.verdict import ending_of, judge
 
 
 @pytest.mark.parametrize(
@@ -38,8 +39,8 @@ def test_reasons(end: Exit, reason: str) -> None:
 
 
 def test_what_the_task_said_decides() -> None:
-    said = TryVerdict(outcome="skipped", reason="nothing new")
-    assert judge(said, Exit(0), ended_for="timeout", out_of_memory=None) == TryVerdict(
+    said = Ending(outcome="skipped", reason="nothing new")
+    assert judge(said, Exit(0), ended_for="timeout", out_of_memory=None) == Ending(
         outcome="skipped", reason="nothing new", exit_code=0
     )
 
@@ -50,11 +51,11 @@ def test_why_the_worker_ended_it_comes_before_how() -> None:
 
 def test_memory_is_named_for_sure_when_the_kernel_says_so() -> None:
     verdict = judge(None, Exit(-9), ended_for=None, out_of_memory="the kernel ...")
-    assert verdict == TryVerdict(outcome="failed", reason="killed by SIGKILL because memory ran out: the kernel ...", exit_code=-9)
+    assert verdict == Ending(outcome="failed", reason="killed by SIGKILL because memory ran out: the kernel ...", exit_code=-9)
     assert "memory ran out" not in str(judge(None, Exit(1), ended_for=None, out_of_memory="the kernel ...").reason)
 
 
-@pytest.mark.parametrize("head", [{}, {"outcome": "fine", "reason": None, "error_types": []}])
+@pytest.mark.parametrize("head", [{}, {"ending": {}}, {"ending": {"outcome": "fine", "reason": None, "error_types": []}}])
 def test_a_result_that_no_task_says(head: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"Object missing|Invalid enum"):
         read_head(json.dumps({"say": "result", **head}).encode())
@@ -80,9 +81,9 @@ def test_this_kernel_counts() -> None:
 
 
 def test_a_branch_names_the_tasks_that_it_skips() -> None:
-    head = {"say": "result", "outcome": "success", "reason": None, "error_types": [], "skip": [2, 5]}
-    said = read_head(json.dumps(head).encode())
+    ending = {"outcome": "success", "reason": None, "error_types": [], "skip": [2, 5]}
+    said = read_head(json.dumps({"say": "result", "ending": ending}).encode())
     assert isinstance(said, Result)
-    assert verdict_of(said, b"").skip == [2, 5]
+    assert ending_of(said, b"").skip == [2, 5]
     with pytest.raises(ValueError, match="skip"):
-        read_head(json.dumps({**head, "skip": "all"}).encode())
+        read_head(json.dumps({"say": "result", "ending": {**ending, "skip": "all"}}).encode())

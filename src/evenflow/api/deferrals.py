@@ -14,22 +14,13 @@ from evenflow.api import limits
 from evenflow.api.refusals import too_large
 from evenflow.api.vault import Vault
 from evenflow.core.deferral import Purpose, Resumed
+from evenflow.core.ending import Defer, told
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_KEPT_DEPTH
 from evenflow.core.model import DEFAULT_QUEUE
 from evenflow.errors import SecretsError, XComError
 from evenflow.store.dispatch import ClaimedReturn
 from evenflow.store.sealed import WAITING
-from evenflow.wire.messages import Defer
-
-
-class SealedDefer(msgspec.Struct, omit_defaults=True):
-    """``defer`` in the payload of a deferred exit: what the scheduler decides from, and the rest, sealed."""
-
-    trigger: str
-    queue: str
-    sealed: str  # base64 of the sealed JSON of a ``Defer``
-    timeout_s: float | None = None
 
 
 class Times(TypedDict):
@@ -40,9 +31,9 @@ class Times(TypedDict):
     spent_s: float
 
 
-def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> SealedDefer:
-    """Raises :class:`XComError` and :class:`Refused` for what makes no sense or is too large, :class:`SecretsError` for lack of a
-    key.
+def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> Defer:
+    """With what the scheduler decides from, and the rest sealed. Raises :class:`XComError` and :class:`Refused` for what makes no
+    sense or is too large, :class:`SecretsError` for lack of a key.
     """
     queue = DEFAULT_QUEUE if defer.queue is None else defer.queue
     for what, name in (("The class path of the trigger", defer.trigger), ("The name of the queue of triggerers", queue)):
@@ -54,7 +45,7 @@ def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> SealedDefer:
         if len(msgspec.json.encode(values)) > MAX_DEFERRED_BYTES:
             raise too_large(text, MAX_DEFERRED_BYTES)
     timeout = None if defer.timeout_s is None else min(max(defer.timeout_s, 0.0), limits.RESCHEDULE)
-    return SealedDefer(trigger=defer.trigger, queue=queue, sealed=sealed_text(vault, run_key, defer), timeout_s=timeout)
+    return Defer(trigger=defer.trigger, queue=queue, sealed=sealed_text(vault, run_key, told(defer)), timeout_s=timeout)
 
 
 def check_kept(what: str, value: Any) -> None:

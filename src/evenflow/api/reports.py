@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
 from evenflow.api import limits
-from evenflow.api.deferrals import SealedDefer, sealed_deferral
+from evenflow.api.deferrals import sealed_deferral
 from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
+from evenflow.core.ending import AssetChange, Ending, told
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import (
     MAX_ASSET_EVENTS,
@@ -28,15 +31,7 @@ from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, XComError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store import dispatch
 from evenflow.store.connect import AsyncPool
-from evenflow.wire.messages import AssetChange, Ending, Report, ReportsAnswer, StoredObject
-
-
-class ExitPayload(Ending):
-    """``report.payload`` of an exit: what the scheduler decides from, and what people read. Absent when null."""
-
-    exit_code: int | None = None
-    ran_s: float | None = None
-    defer: SealedDefer | None = None
+from evenflow.wire.messages import Report, ReportsAnswer, StoredObject
 
 
 class _Row(msgspec.Struct, omit_defaults=True):
@@ -46,7 +41,7 @@ class _Row(msgspec.Struct, omit_defaults=True):
     epoch: int
     kind: str
     age_s: float
-    payload: ExitPayload | None = None
+    payload: dict[str, Any] | None = None  # of an end: what says more than the defaults of an Ending
     result: str | None = None
     secret: bool = False
     object: str | None = None
@@ -102,39 +97,44 @@ def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:
         task_index=token.task_index,
         map_index=token.map_index,
         epoch=token.epoch,
-        kind=report.kind,
+        kind="started" if report.ending is None else "exit",
         age_s=min(max(report.age_s, 0.0), limits.REPORT_AGE),
     )
-    if report.kind == "exit":
-        if report.outcome is None or (report.outcome == "deferred") != (report.defer is not None):
-            raise XComError(
-                "An exit report needs an outcome; the outcome 'deferred', and no other, needs to say what the try waits for."
-            )
-        row.payload = ExitPayload(
-            outcome=report.outcome,
-            exit_code=report.exit_code,
-            reason=None if report.reason is None else _plain(report.reason)[:MAX_REASON],
-            error_types=[_plain(name)[:MAX_NAME_CHARS] for name in report.error_types[: limits.ERROR_TYPES]],
-            ran_s=None if report.ran_s is None else min(max(report.ran_s, 0.0), limits.REPORT_AGE),
-            delay_s=None if report.delay_s is None else min(max(report.delay_s, 0.0), limits.RESCHEDULE),
-            produced=report.produced,
-            skip=report.skip,
-            defer=None if report.defer is None else sealed_deferral(vault, token.run_key, report.defer),
-        )
-        if len(report.produced) > MAX_ASSET_EVENTS:
-            raise too_large(f"The list of {len(report.produced):,} asset events", MAX_ASSET_EVENTS)
-        for change in report.produced:
-            _check_event(change)
-        if len(report.skip) > MAX_TASKS:
-            raise too_large(f"The list of {len(report.skip):,} tasks to skip", MAX_TASKS)
-        if report.result is not None:
-            if len(report.result) > MAX_INLINE_XCOM:
-                raise XComTooLarge("The result", len(report.result), MAX_INLINE_XCOM)
-            row.result = json_text(report.result, "The result")
-            row.secret = report.secret
-            if (stored := checked_object(report.stored, token.epoch, "The result")) is not None:
-                row.object, row.size, row.length = stored
+    if report.ending is not None:
+        row.payload = told(_bounded(vault, token.run_key, report.ending))
+        if report.ending.result is not None:
+            _add_result(row, report, report.ending.result)
     return row
+
+
+def _bounded(vault: Vault, run_key: int, ending: Ending) -> Ending:
+    """As the scheduler reads it, and the database can hold it. Raises an :class:`EvenflowError`."""
+    if (ending.outcome == "deferred") != (ending.defer is not None):
+        raise XComError("A try that ends as 'deferred', and no other, needs to say what it waits for.")
+    if len(ending.produced) > MAX_ASSET_EVENTS:
+        raise too_large(f"The list of {len(ending.produced):,} asset events", MAX_ASSET_EVENTS)
+    for change in ending.produced:
+        _check_event(change)
+    if len(ending.skip) > MAX_TASKS:
+        raise too_large(f"The list of {len(ending.skip):,} tasks to skip", MAX_TASKS)
+    return replace(
+        ending,
+        reason=None if ending.reason is None else _plain(ending.reason)[:MAX_REASON],
+        error_types=[_plain(name)[:MAX_NAME_CHARS] for name in ending.error_types[: limits.ERROR_TYPES]],
+        result=None,
+        ran_s=None if ending.ran_s is None else min(max(ending.ran_s, 0.0), limits.REPORT_AGE),
+        delay_s=None if ending.delay_s is None else min(max(ending.delay_s, 0.0), limits.RESCHEDULE),
+        defer=None if ending.defer is None else sealed_deferral(vault, run_key, ending.defer),
+    )
+
+
+def _add_result(row: _Row, report: Report, result: bytes) -> None:
+    if len(result) > MAX_INLINE_XCOM:
+        raise XComTooLarge("The result", len(result), MAX_INLINE_XCOM)
+    row.result = json_text(result, "The result")
+    row.secret = report.secret
+    if (stored := checked_object(report.stored, row.epoch, "The result")) is not None:
+        row.object, row.size, row.length = stored
 
 
 def _check_event(change: AssetChange) -> None:

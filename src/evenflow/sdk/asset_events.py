@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Protocol
 
+from evenflow.core.ending import AssetChange
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_ASSET_EVENTS, MAX_ASSET_EVENTS_BYTES, MAX_ASSET_EXTRA_BYTES
 from evenflow.errors import BadArgument
@@ -104,7 +105,7 @@ class OutletEvents(_ByName, Mapping[Any, OutletEvent]):
     def __len__(self) -> int:
         return len(self._events)
 
-    def told(self) -> list[dict[str, Any]]:
+    def told(self) -> list[AssetChange]:
         """What the exit report says of them. Raises :class:`BadArgument` for what is no JSON or too much."""
         told = [each for event in self._events.values() for each in event.told()]
         if len(told) > MAX_ASSET_EVENTS:
@@ -128,7 +129,7 @@ class OutletEvents(_ByName, Mapping[Any, OutletEvent]):
                 f"The {len(told):,} asset events of this try are {size:,} bytes as JSON, above the limit of "
                 f"{MAX_ASSET_EVENTS_BYTES:,} for all of them. Write their extras to storage and put their paths there."
             )
-        return told
+        return [AssetChange(**each) for each in told]
 
 
 def _int64(digits: str) -> int:

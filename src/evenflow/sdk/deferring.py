@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core.deferral import Purpose, Resumed
+from evenflow.core.ending import Defer
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_NAME_CHARS
 from evenflow.errors import BadDeferral, TaskDeferralTimeout, TaskDeferred, TriggerFailed, XComError
 from evenflow.sdk.triggers import BaseTrigger, load
@@ -56,8 +57,8 @@ def go_on(operator: BaseOperator, context: Context, returned: Returned) -> Any:
     return method(context, event=returned.event, **returned.kwargs)
 
 
-def deferral_of(operator: BaseOperator, deferred: TaskDeferred) -> dict[str, Any]:
-    """What a ``wire.messages.Defer`` says. Raises :class:`BadDeferral` for what could not be brought back."""
+def deferral_of(operator: BaseOperator, deferred: TaskDeferred) -> Defer:
+    """Raises :class:`BadDeferral` for what could not be brought back."""
     where = f"Task {operator.task_id!r} defers"
     if not isinstance(deferred.trigger, BaseTrigger):
         raise BadDeferral(
@@ -69,14 +70,14 @@ def deferral_of(operator: BaseOperator, deferred: TaskDeferred) -> dict[str, Any
             f"def {deferred.method_name}(self, context, event)."
         )
     path, trigger_kwargs = _serialized(deferred.trigger, where)
-    return {
-        "trigger": path,
-        "trigger_kwargs": trigger_kwargs,
-        "method": deferred.method_name,
-        "kwargs": _encoded(deferred.kwargs or {}, f"{where}: the kwargs of {deferred.method_name}()"),
-        "timeout_s": _seconds(deferred.timeout, where),
-        "queue": _queue(deferred.queue, where),
-    }
+    return Defer(
+        trigger=path,
+        trigger_kwargs=trigger_kwargs,
+        method=deferred.method_name,
+        kwargs=_encoded(deferred.kwargs or {}, f"{where}: the kwargs of {deferred.method_name}()"),
+        timeout_s=_seconds(deferred.timeout, where),
+        queue=_queue(deferred.queue, where),
+    )
 
 
 def _serialized(trigger: BaseTrigger, where: str) -> tuple[str, dict[str, Any]]:

@@ -27,16 +27,16 @@ class Kept:
             )
         if inspect.iscoroutinefunction(function):
             return self._once_async(name, function)
-        answer = self._ask(name)
-        return self._decoded(name, answer["value"]) if answer["found"] else self._store(name, function())
+        kept = self._ask(name)["kept"]
+        return self._decoded(name, kept) if kept else self._store(name, function())
 
     async def _once_async(self, name: str, function: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        answer = self._ask(name)
-        return self._decoded(name, answer["value"]) if answer["found"] else self._store(name, await function())
+        kept = self._ask(name)["kept"]
+        return self._decoded(name, kept) if kept else self._store(name, await function())
 
     def value(self, name: str, default: Any) -> Any:
-        answer = self._ask(name)
-        return self._decoded(name, answer["value"]) if answer["found"] else default
+        kept = self._ask(name)["kept"]
+        return self._decoded(name, kept) if kept else default
 
     def key(self, name: str) -> str:
         return str(self._ask(name)["key"])
@@ -60,12 +60,12 @@ class Kept:
         size = len(xcom.to_json(encoded, what))
         if size > MAX_ONCE_BYTES:
             raise BadArgument(f"{what} is {size:,} bytes as JSON, above the limit of {MAX_ONCE_BYTES:,}. Keep an id or a path.")
-        return self._decoded(name, self._control.ask("set_once", {"name": name, "value": encoded})["value"])
+        return self._decoded(name, self._control.ask("set_once", {"name": name, "kept": {"value": encoded}})["kept"])
 
-    def _decoded(self, name: str, encoded: Any) -> Any:
+    def _decoded(self, name: str, kept: dict[str, Any]) -> Any:
         from evenflow.sdk import xcom
 
-        return xcom.decode(encoded, f"What task {self._task_id!r} keeps as {name!r}")
+        return xcom.decode(kept["value"], f"What task {self._task_id!r} keeps as {name!r}")
 
 
 def _checked(name: Any) -> str:

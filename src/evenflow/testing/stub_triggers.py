@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evenflow.core.ending import Defer
 from evenflow.core.model import UNMAPPED
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
 
@@ -53,11 +54,11 @@ class StubTriggers:
         self._events = events
         self._waits: Counter[tuple[str, int]] = Counter()
 
-    def __call__(self, task_id: str, map_index: int, defer: Mapping[str, Any]) -> BaseTrigger:
+    def __call__(self, task_id: str, map_index: int, defer: Defer) -> BaseTrigger:
         position = self._waits[task_id, map_index]
         self._waits[task_id, map_index] += 1
         own = () if map_index == UNMAPPED else self._events.get((task_id, map_index), ())
         for events in (own, self._events.get((task_id, None), ())):
             if position < len(events):
                 return _StubTrigger(events[position])
-        return load(defer["trigger"], defer["trigger_kwargs"])
+        return load(defer.trigger, defer.trigger_kwargs)

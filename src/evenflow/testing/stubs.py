@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from evenflow.core.ending import Ending
 from evenflow.core.likeness import few, meant_or
 from evenflow.core.model import UNMAPPED, instance_name
 from evenflow.errors import BadArgument
@@ -14,7 +15,7 @@ from evenflow.sdk.dag import DAG
 from evenflow.sdk.local.tries import Tried
 from evenflow.sdk.operators.branching import cut_off, not_chosen, task_indexes
 from evenflow.sdk.task import Task
-from evenflow.sdk.trying.runner import Channel, TryContext, TryResult, guarded, result_text
+from evenflow.sdk.trying.runner import Channel, TryContext, guarded, result_text
 
 BRANCHES = ("branch", "latest_only")  # kinds of operators
 SHORT_CIRCUIT = "short_circuit"
@@ -30,10 +31,10 @@ class Stub:
     takes_s: float = 0.0
     times: int | None = None
 
-    def answer(self, dag: DAG, task: Task, channel: Channel) -> TryResult:
+    def answer(self, dag: DAG, task: Task, channel: Channel) -> Ending:
         if self.raises is not None:
             raise self.raises
-        return TryResult(outcome="success", result=result_text(task, self.returns, channel), skip=task_indexes(dag, self.skips))
+        return Ending(outcome="success", result=result_text(task, self.returns, channel), skip=task_indexes(dag, self.skips))
 
 
 class Stubs:
@@ -111,7 +112,7 @@ class StubbedTries:
         self._tries[key] += 1
         timeout = self._timeouts[context.task_id]
         if timeout is not None and stub.takes_s > timeout:
-            failed = TryResult(outcome="failed", reason=f"execution_timeout of {timeout:g} s exceeded")
+            failed = Ending(outcome="failed", reason=f"execution_timeout of {timeout:g} s exceeded")
             return Tried(failed, took_s=timeout)
         return Tried(guarded(lambda: stub.answer(dag, dag.get_task(context.task_id), channel)), took_s=stub.takes_s)
 

@@ -13,6 +13,7 @@ import msgspec
 
 from evenflow.core.callbacks import CallbackOf
 from evenflow.core.deferral import Resumed
+from evenflow.core.ending import Ending
 
 SCHEMA = "/execution/v1"
 CONTENT_TYPE = "application/msgpack"
@@ -126,60 +127,14 @@ class ClaimAnswer(Message):
     state: Literal["active", "draining", "lost"] = "active"
 
 
-# cannot_start, lost: through no fault of the task, before and after its start
-Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "deferred", "cannot_start", "lost"]
-
-
-class AssetChange(Message):
-    """What a try says of the event of one of its outlets, or of an asset that it added to one of its aliases."""
-
-    asset: str
-    uri: str
-    extra: dict[str, Any] = {}
-    alias: str | None = None
-
-
-class Defer(Message):
-    """What a try waits for, and how it goes on then. Values are in JSON's own types, as ``sdk.xcom.encode`` makes them."""
-
-    trigger: str  # the path of its class
-    trigger_kwargs: dict[str, Any] = {}
-    method: str = ""
-    kwargs: dict[str, Any] = {}
-    timeout_s: float | None = None
-    queue: str | None = None  # of triggerers; null: the default one
-    secrets: list[str] = []  # texts in it that are masked in logs: the worker's to say, for who goes on with it
-
-
-class Ending(Message):
-    """What became of a try, as its process says it, its worker reports it and the scheduler decides from it."""
-
-    outcome: Outcome
-    reason: str | None = None  # for people; required when the outcome is not success
-    error_types: list[str] = []  # qualified class names of the exception, most derived first
-    delay_s: float | None = None  # of a rescheduled try: until it is to be started again
-    produced: list[AssetChange] = []  # of a success
-    skip: list[int] = []  # of a success: task indexes that it decided against
-
-
 class Report(Message):
-    """What became of a try. ``started`` may be left out when the exit is at hand: an exit implies it."""
+    """What became of a try, or that it has started; that may be left out when its end is at hand, which implies it."""
 
     token: str
-    kind: Literal["started", "exit"]
     age_s: float = 0.0  # since it happened
-    outcome: Outcome | None = None  # of an exit
-    ran_s: float | None = None  # from start to exit
-    exit_code: int | None = None  # negative: the signal that ended the process
-    reason: str | None = None  # for people; required when the outcome is not success
-    error_types: list[str] = []  # qualified class names of the exception, most derived first
-    result: bytes | None = None  # JSON of the return value, stored as XCom return_value
-    stored: StoredObject | None = None  # where the result is, when it is too large to come along
-    secret: bool = False  # the result holds a secret that the try was given
-    delay_s: float | None = None  # of a rescheduled try: until it is to be started again
-    produced: list[AssetChange] = []  # of a success
-    skip: list[int] = []  # of a success: task indexes that it decided against
-    defer: Defer | None = None  # of a deferred try
+    ending: Ending | None = None  # null: it has started
+    stored: StoredObject | None = None  # where its result is, when that is too large to come along
+    secret: bool = False  # its result holds a secret that the try was given
 
 
 class Reports(Message):

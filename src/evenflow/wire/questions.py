@@ -150,20 +150,21 @@ class AskOnce(Message):
     name: str
 
 
-class Once(Message, omit_defaults=False):
-    # The same each time until it is forgotten: for systems outside that shall do a thing once.
-    idempotency_key: str = field(name="key")
-    found: bool
+class KeptValue(Message, omit_defaults=False):
     value: Any = None  # in JSON's own types
-    secret: bool = False  # it holds a secret: the texts in it are masked in the log of the try that asks
+    secret: bool = False  # it holds a secret that a try was given: the texts in it are masked in the log of the try that asks
+
+
+class Once(Message, omit_defaults=False):
+    key: str  # the same each time until it is forgotten: for systems outside that shall do a thing once
+    kept: KeptValue | None = None  # null: nothing yet
 
 
 class SetOnce(Message):
     """Store it. What is there already under this name stays, and is answered."""
 
     name: str
-    value: Any = None  # in JSON's own types
-    secret: bool = False  # it holds a secret that the try was given
+    kept: KeptValue
 
 
 class ForgetOnce(Message):

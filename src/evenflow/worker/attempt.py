@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, assert_never
 
@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from evenflow.core.deferral import Purpose
+from evenflow.core.ending import AssetChange, Defer, Ending
 from evenflow.errors import XComError
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.fleet.masked_log import MaskedLog
@@ -24,9 +25,9 @@ from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.killpoints import KillPoint, reached
 from evenflow.masker import Masker
 from evenflow.sdk.xcomarg import RETURN_VALUE
-from evenflow.wire.messages import AssetChange, Assignment, Defer, Report, StoredObject
+from evenflow.wire.messages import Assignment, Report, StoredObject
 from evenflow.worker import limits
-from evenflow.worker.attempt_states import Deed, Event, Phase, TryState, Wish, react
+from evenflow.worker.attempt_states import Deed, Phase, TryEvent, TryState, Wish, react
 from evenflow.worker.leftovers import Leftovers
 from evenflow.worker.memory import MemoryWatch
 from evenflow.worker.proxy import TryApi, TryProxy
@@ -34,7 +35,7 @@ from evenflow.worker.reporter import Reporter
 from evenflow.worker.said import CleaningUp, Progressed, Result, read_head
 from evenflow.worker.timers import Timers
 from evenflow.worker.values import LargeValues, TryValues
-from evenflow.worker.verdict import TryVerdict, judge, verdict_of
+from evenflow.worker.verdict import ending_of, judge
 
 # After these ends its task does not begin again by itself, and what it has left in sessions of its own is meant to stay.
 _LEAVES = frozenset({"success", "skipped", "deferred"})
@@ -84,11 +85,11 @@ class Attempt:
         self._started_at: float | None = None
         self._timers = Timers()
         self._frozen_at: float | None = None
-        self._said: TryVerdict | None = None  # the newest
-        self._kept: TryVerdict | None = None  # of what it said
+        self._said: Ending | None = None  # the newest
+        self._kept: Ending | None = None  # of what it said
         self._ends_for: str | None = None
         self._exit: Exit | None = None  # of its first process
-        self._ending: tuple[TryVerdict, StoredObject | None, bool | None]  # as it is reported
+        self._ending: tuple[Ending, StoredObject | None, bool | None]  # as it is reported
 
     @property
     def epoch(self) -> int:
@@ -110,7 +111,7 @@ class Attempt:
     def end(self, reason: str) -> None:
         """End the process group: SIGTERM, after a grace SIGKILL. The exit is reported with ``reason``. Again is no harm."""
         self._ends_for = self._ends_for or reason
-        self._hear(Event.END)
+        self._hear(TryEvent.END)
 
     def freeze(self, since: float) -> None:
         """Its template has stopped it; that time counts for nothing."""
@@ -128,25 +129,25 @@ class Attempt:
     def give_up(self, reason: str) -> None:
         """End it at once, through no fault of its own."""
         self._ends_for = self._ends_for or reason
-        self._hear(Event.GIVE_UP, reason)
+        self._hear(TryEvent.GIVE_UP, reason)
 
     def abandon(self) -> None:
         """The try is not this worker's any more: kill it at once and say nothing."""
         self._tools.reporter.abandon(self.epoch)
-        self._hear(Event.ABANDON)
+        self._hear(TryEvent.ABANDON)
 
     # -- its process
 
     def started(self, pid: int) -> None:
-        self._hear(Event.STARTED)
+        self._hear(TryEvent.STARTED)
 
     def frame(self, head: bytes, body: bytes) -> None:
         match read_head(head):
             case Result() as result:
-                self._said = verdict_of(result, body)
-                self._hear(Event.SAID if self._said.defer is None else Event.DEFERRED)
+                self._said = ending_of(result, body)
+                self._hear(TryEvent.SAID if self._said.defer is None else TryEvent.DEFERRED)
             case CleaningUp():
-                self._hear(Event.CLEANS_UP)
+                self._hear(TryEvent.CLEANS_UP)
             case Progressed():
                 self._proxy_of_child().show_progress(body)
             case question:
@@ -159,11 +160,11 @@ class Attempt:
         if self._child is not None and not end.alone:
             self.leftovers.add(self._child)
         self._exit = self._exit or end
-        self._hear(Event.LOST if end.lost else Event.EXITED, end.lost)
+        self._hear(TryEvent.LOST if end.lost else TryEvent.EXITED, end.lost)
 
     # -- what is done
 
-    def _hear(self, event: Event, reason: str | None = None) -> None:
+    def _hear(self, event: TryEvent, reason: str | None = None) -> None:
         """``reason``: why it cannot start, or is lost."""
         self.state, deeds = react(self.state, event)
         for deed in deeds:
@@ -173,8 +174,8 @@ class Attempt:
         match deed:
             case Deed.TERMINATE:
                 self._signal(signal.SIGTERM)
-                self._timers.after(limits.TERM_GRACE, partial(self._hear, Event.GRACE_OVER))
-                self._timers.after(limits.CLEAN_UP_GRACE, partial(self._hear, Event.CLEAN_UP_OVER))
+                self._timers.after(limits.TERM_GRACE, partial(self._hear, TryEvent.GRACE_OVER))
+                self._timers.after(limits.CLEAN_UP_GRACE, partial(self._hear, TryEvent.CLEAN_UP_OVER))
             case Deed.KILL:
                 self._signal(signal.SIGKILL)
             case Deed.STOP_LOADING:
@@ -184,7 +185,7 @@ class Attempt:
                 self._started_at = self._loop.time()
                 self._tools.reporter.started(self.epoch, self.assignment.token)
             case Deed.LIMIT_CLEAN_UP:
-                self._timers.after(limits.CLEAN_UP, partial(self._hear, Event.CLEAN_UP_OVER))
+                self._timers.after(limits.CLEAN_UP, partial(self._hear, TryEvent.CLEAN_UP_OVER))
             case Deed.LIMIT_RUN:
                 self._limit_run()
             case Deed.NOTE_CLEAN_UP:
@@ -194,21 +195,21 @@ class Attempt:
             case Deed.CLEAN_UP:
                 self._clean_up()
             case Deed.CANNOT_START:
-                self._conclude(TryVerdict(outcome="cannot_start", reason=reason))
+                self._conclude(Ending(outcome="cannot_start", reason=reason))
             case Deed.NEVER_STARTED:
-                self._conclude(TryVerdict(outcome="failed", reason=f"{self._ends_for}, before it was started"))
+                self._conclude(Ending(outcome="failed", reason=f"{self._ends_for}, before it was started"))
             case Deed.LOSE:
-                self._conclude(TryVerdict(outcome="lost", reason=reason))
+                self._conclude(Ending(outcome="lost", reason=reason))
             case Deed.JUDGE:
                 self._conclude(self._judged())
             case Deed.JUDGE_LOST:
-                self._conclude(msgspec.structs.replace(self._judged(), outcome="lost"))
+                self._conclude(replace(self._judged(), outcome="lost"))
             case Deed.REPORT:
                 self._report(*self._ending)
             case Deed.REPORT_ENDED:
-                self._report(TryVerdict(outcome="failed", reason=self._ends_for, exit_code=self._exit_code))
+                self._report(Ending(outcome="failed", reason=self._ends_for, exit_code=self._exit_code))
             case Deed.REPORT_LOST:
-                self._report(TryVerdict(outcome="lost", reason=reason, exit_code=self._exit_code))
+                self._report(Ending(outcome="lost", reason=reason, exit_code=self._exit_code))
             case Deed.STOP_STORING:
                 if self._settling is not None:
                     self._settling.cancel()
@@ -229,7 +230,7 @@ class Attempt:
             left = timeout if resumed is None else max(timeout - resumed.spent_s, 0.0)
             self._timers.after(left, lambda: self.end(f"execution_timeout of {timeout:g} s exceeded"))
 
-    def _judged(self) -> TryVerdict:
+    def _judged(self) -> Ending:
         assert self._exit is not None
         evidence = self._tools.memory.evidence() if self._exit.status == -signal.SIGKILL else None
         return judge(self._kept, self._exit, ended_for=self._ends_for, out_of_memory=evidence)
@@ -259,7 +260,7 @@ class Attempt:
                 await self._tools.going.wait()
         except CannotLoad as error:
             self._log.write(error.output.encode())
-            self._hear(Event.NOT_LOADED, str(error))
+            self._hear(TryEvent.NOT_LOADED, str(error))
         else:
             self._fork(template)
 
@@ -271,16 +272,16 @@ class Attempt:
             job["resumed"] |= {"purpose": Purpose.CLEAN_UP, "reason": self._ends_for}
         job["api_url"] = self._tools.api_url
         reached(KillPoint.TRY_FORKING)
-        self._hear(Event.FORKED)
+        self._hear(TryEvent.FORKED)
         try:
             self._child = template.begin(job, self, decides=True)
         except OSError as error:
-            self._hear(Event.NOT_FORKED, f"the worker's host could not start a process: {error}")
+            self._hear(TryEvent.NOT_FORKED, f"the worker's host could not start a process: {error}")
         else:
             reached(KillPoint.TRY_FORKED)
 
     def _come_too_late(self) -> None:
-        self._hear(Event.TOO_LATE, f"it was not started within {limits.START_WITHIN:g} s of its assignment")
+        self._hear(TryEvent.TOO_LATE, f"it was not started within {limits.START_WITHIN:g} s of its assignment")
 
     def _log_is_full(self, full: bool) -> None:
         if self._child is not None:
@@ -293,11 +294,11 @@ class Attempt:
         """Into the log of the try."""
         self._log.write(f"\n-- {what} --\n".encode())
 
-    def _conclude(self, verdict: TryVerdict) -> None:
+    def _conclude(self, ending: Ending) -> None:
         if self.leftovers:
-            self._settle_by(self._settle_remains(verdict))
+            self._settle_by(self._settle_remains(ending))
         else:
-            self._settle(verdict)
+            self._settle(ending)
 
     def _settle_by(self, work: Coroutine[Any, Any, None]) -> None:
         self._settling = self._loop.create_task(self._settled_by(work))
@@ -310,41 +311,41 @@ class Attempt:
             log.exception("the end of a try could not be told", task=self.assignment.task_id, epoch=self.epoch)
             if self.state.phase is not Phase.OVER:
                 reason = f"its end could not be told, by a defect of Evenflow: {error!r}"
-                self._settled(TryVerdict(outcome="failed", reason=reason))
+                self._settled(Ending(outcome="failed", reason=reason))
 
-    async def _settle_remains(self, verdict: TryVerdict) -> None:
+    async def _settle_remains(self, ending: Ending) -> None:
         """R-CS9: upon the report of its exit its task may begin again, unless it has ended in the ordinary way."""
-        if self._ends_ordinarily(verdict):
+        if self._ends_ordinarily(ending):
             await self.leftovers.tell()
-        if not self._ends_ordinarily(verdict):  # it may have been ended or taken back meanwhile
+        if not self._ends_ordinarily(ending):  # it may have been ended or taken back meanwhile
             await self.leftovers.end()
-        self._settle(verdict)
+        self._settle(ending)
 
-    def _ends_ordinarily(self, verdict: TryVerdict) -> bool:
-        return verdict.outcome in _LEAVES and self.state.wish is Wish.GOES_ON
+    def _ends_ordinarily(self, ending: Ending) -> bool:
+        return ending.outcome in _LEAVES and self.state.wish is Wish.GOES_ON
 
-    def _settle(self, verdict: TryVerdict) -> None:
+    def _settle(self, ending: Ending) -> None:
         wanted = self.state.wish is not Wish.ABANDONED
-        if verdict.result is not None and self._tools.values.takes_time(verdict.result) and wanted:
-            self._exit_code = verdict.exit_code
-            self._hear(Event.STORES)
-            self._settle_by(self._store_result(verdict, verdict.result))
-        elif verdict.defer is not None and wanted:
-            self._settle_by(self._store_log(verdict, verdict.defer))
+        if ending.result is not None and self._tools.values.takes_time(ending.result) and wanted:
+            self._exit_code = ending.exit_code
+            self._hear(TryEvent.STORES)
+            self._settle_by(self._store_result(ending, ending.result))
+        elif ending.defer is not None and wanted:
+            self._settle_by(self._store_log(ending, ending.defer))
         else:
-            self._settled(verdict)
+            self._settled(ending)
 
-    async def _store_result(self, verdict: TryVerdict, result: bytes) -> None:
+    async def _store_result(self, ending: Ending, result: bytes) -> None:
         """The exit is reported when its large result is looked through, and in object storage or cannot be put there."""
         try:
             push = await self._values.prepared(RETURN_VALUE, result, self._masker)
         except XComError as error:
-            self._settled(msgspec.structs.replace(verdict, outcome="failed", reason=str(error), result=None))
+            self._settled(replace(ending, outcome="failed", reason=str(error), result=None))
         else:
             reached(KillPoint.RESULT_STORED)
-            self._settled(msgspec.structs.replace(verdict, result=push.value), push.stored, secret=push.secret)
+            self._settled(replace(ending, result=push.value), push.stored, secret=push.secret)
 
-    async def _store_log(self, verdict: TryVerdict, defer: Defer) -> None:
+    async def _store_log(self, ending: Ending, defer: Defer) -> None:
         """A deferral is reported when its log is stored: what its trigger and its return log comes after that, and once it has
         returned, its first part is taken no more.
         """
@@ -352,42 +353,36 @@ class Attempt:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.LOG_STORED):
                 await self._log.shipped()
-        defer.secrets = self._masker.found_in(msgspec.json.encode([defer.trigger_kwargs, defer.kwargs]))
-        self._settled(verdict)
+        secrets = self._masker.found_in(msgspec.json.encode([defer.trigger_kwargs, defer.kwargs]))
+        self._settled(replace(ending, defer=replace(defer, secrets=secrets)))
 
-    def _settled(self, verdict: TryVerdict, stored: StoredObject | None = None, *, secret: bool | None = None) -> None:
-        self._ending = verdict, stored, secret
-        self._hear(Event.SETTLED)
+    def _settled(self, ending: Ending, stored: StoredObject | None = None, *, secret: bool | None = None) -> None:
+        self._ending = ending, stored, secret
+        self._hear(TryEvent.SETTLED)
 
-    def _report(self, verdict: TryVerdict, stored: StoredObject | None = None, secret: bool | None = None) -> None:
+    def _report(self, ending: Ending, stored: StoredObject | None = None, secret: bool | None = None) -> None:
         """``secret``: whether the result holds one, where that is known."""
         if secret is None:
-            secret = verdict.result is not None and self._masker.finds_in(verdict.result)
+            secret = ending.result is not None and self._masker.finds_in(ending.result)
         reached(KillPoint.TRY_ENDED)
         self._tools.reporter.exited(
             self.epoch,
-            Report(
-                token=self.assignment.token,
-                kind="exit",
-                outcome=verdict.outcome,
-                ran_s=None if self._started_at is None else self._loop.time() - self._started_at,
-                exit_code=verdict.exit_code,
-                reason=None if verdict.reason is None else self._masker.mask_text(_sayable(verdict.reason)),
-                error_types=[_sayable(name) for name in verdict.error_types],
-                result=verdict.result,
-                stored=stored,
-                secret=secret,
-                delay_s=verdict.delay_s,
-                produced=[self._shown(change) for change in verdict.produced],
-                skip=verdict.skip,
-                defer=verdict.defer,
-            ),
+            Report(token=self.assignment.token, ending=self._sayable(ending), stored=stored, secret=secret),
         )
         self._finish()
 
+    def _sayable(self, ending: Ending) -> Ending:
+        """With what its process does not know, and as everybody may read it."""
+        return replace(
+            ending,
+            ran_s=None if self._started_at is None else self._loop.time() - self._started_at,
+            reason=None if ending.reason is None else self._masker.mask_text(_encodable(ending.reason)),
+            error_types=[_encodable(name) for name in ending.error_types],
+            produced=[self._shown(change) for change in ending.produced],
+        )
+
     def _shown(self, change: AssetChange) -> AssetChange:
-        """What an event says is read by everybody."""
-        return msgspec.structs.replace(change, extra=self._masker.mask_value(change.extra), uri=self._masker.mask_text(change.uri))
+        return replace(change, extra=self._masker.mask_value(change.extra), uri=self._masker.mask_text(change.uri))
 
     def _finish(self) -> None:
         self._timers.end()
@@ -397,6 +392,6 @@ class Attempt:
         self._on_end(self)
 
 
-def _sayable(text: str) -> str:
+def _encodable(text: str) -> str:
     """An error may quote file names and the like that are no Unicode, and no message can carry that."""
     return text.encode(errors="backslashreplace").decode()

@@ -37,7 +37,7 @@ class Said(Enum):
     KEPT = auto()  # what became of it
 
 
-class Event(Enum):
+class TryEvent(Enum):
     FORKED = auto()  # or it is just about to be
     NOT_FORKED = auto()
     NOT_LOADED = auto()  # its template cannot be had
@@ -112,7 +112,7 @@ Step = tuple[TryState, tuple[Deed, ...]]
 Reaction = Callable[[TryState], Step]
 
 
-def react(state: TryState, event: Event) -> Step:
+def react(state: TryState, event: TryEvent) -> Step:
     """The state after ``event``, and what is to be done. Raises :class:`CannotCome`."""
     reaction = TABLE[state.phase].get(event)
     if reaction is None:
@@ -214,16 +214,16 @@ def _lost_before_start(state: TryState) -> Step:
     return _lost(state) if state.second else _exited_before_start(state)
 
 
-_OF_A_PROCESS: Mapping[Event, Reaction] = {
-    Event.TOO_LATE: _nothing,
-    Event.CLEANS_UP: _cleans_up,
-    Event.SAID: _said,
-    Event.DEFERRED: lambda state: (replace(state, said=Said.KEPT), (Deed.KEEP,)),  # R-DQ9: what it waits for is never lost
-    Event.GRACE_OVER: _grace_over,
-    Event.CLEAN_UP_OVER: _does(Deed.KILL),
-    Event.END: _end_process,
-    Event.GIVE_UP: lambda state: (_given_up(state), (Deed.KILL,)),
-    Event.ABANDON: lambda state: (_wish(state, Wish.ABANDONED), (Deed.KILL,)),
+_OF_A_PROCESS: Mapping[TryEvent, Reaction] = {
+    TryEvent.TOO_LATE: _nothing,
+    TryEvent.CLEANS_UP: _cleans_up,
+    TryEvent.SAID: _said,
+    TryEvent.DEFERRED: lambda state: (replace(state, said=Said.KEPT), (Deed.KEEP,)),  # R-DQ9: what it waits for is never lost
+    TryEvent.GRACE_OVER: _grace_over,
+    TryEvent.CLEAN_UP_OVER: _does(Deed.KILL),
+    TryEvent.END: _end_process,
+    TryEvent.GIVE_UP: lambda state: (_given_up(state), (Deed.KILL,)),
+    TryEvent.ABANDON: lambda state: (_wish(state, Wish.ABANDONED), (Deed.KILL,)),
 }
 
 # -- when its process has ended
@@ -235,46 +235,46 @@ def _end_storing(state: TryState) -> Step:
     return _over(_wish(state, Wish.TO_END), Deed.REPORT_ENDED, Deed.STOP_STORING)
 
 
-_OF_AN_END: Mapping[Event, Reaction] = {
-    Event.TOO_LATE: _nothing,
-    Event.GRACE_OVER: _nothing,
-    Event.CLEAN_UP_OVER: _nothing,
-    Event.SETTLED: lambda state: _over(state, Deed.REPORT),
+_OF_AN_END: Mapping[TryEvent, Reaction] = {
+    TryEvent.TOO_LATE: _nothing,
+    TryEvent.GRACE_OVER: _nothing,
+    TryEvent.CLEAN_UP_OVER: _nothing,
+    TryEvent.SETTLED: lambda state: _over(state, Deed.REPORT),
 }
 
-TABLE: Mapping[Phase, Mapping[Event, Reaction]] = {
+TABLE: Mapping[Phase, Mapping[TryEvent, Reaction]] = {
     Phase.WAITING: {
-        Event.FORKED: _to(Phase.STARTING),
-        Event.NOT_LOADED: _to(Phase.SETTLING, Deed.CANNOT_START),
-        Event.TOO_LATE: _to(Phase.SETTLING, Deed.STOP_LOADING, Deed.CANNOT_START),
-        Event.END: _end_waiting,
-        Event.GIVE_UP: lambda state: _settles(_given_up(state), Deed.LOSE, Deed.STOP_LOADING),
-        Event.ABANDON: _abandon_waiting,
+        TryEvent.FORKED: _to(Phase.STARTING),
+        TryEvent.NOT_LOADED: _to(Phase.SETTLING, Deed.CANNOT_START),
+        TryEvent.TOO_LATE: _to(Phase.SETTLING, Deed.STOP_LOADING, Deed.CANNOT_START),
+        TryEvent.END: _end_waiting,
+        TryEvent.GIVE_UP: lambda state: _settles(_given_up(state), Deed.LOSE, Deed.STOP_LOADING),
+        TryEvent.ABANDON: _abandon_waiting,
     },
     Phase.STARTING: {
         **_OF_A_PROCESS,
-        Event.NOT_FORKED: _to(Phase.SETTLING, Deed.CANNOT_START),
-        Event.STARTED: _started,
-        Event.EXITED: _exited_before_start,
-        Event.LOST: _lost_before_start,
+        TryEvent.NOT_FORKED: _to(Phase.SETTLING, Deed.CANNOT_START),
+        TryEvent.STARTED: _started,
+        TryEvent.EXITED: _exited_before_start,
+        TryEvent.LOST: _lost_before_start,
     },
     Phase.RUNNING: {
         **_OF_A_PROCESS,
-        Event.EXITED: _exited,
-        Event.LOST: _lost,
+        TryEvent.EXITED: _exited,
+        TryEvent.LOST: _lost,
     },
     Phase.SETTLING: {
         **_OF_AN_END,
-        Event.STORES: _to(Phase.STORING),
-        Event.END: lambda state: (_wish(state, Wish.TO_END), ()),
-        Event.GIVE_UP: lambda state: (_given_up(state), ()),
-        Event.ABANDON: lambda state: (_wish(state, Wish.ABANDONED), ()),
+        TryEvent.STORES: _to(Phase.STORING),
+        TryEvent.END: lambda state: (_wish(state, Wish.TO_END), ()),
+        TryEvent.GIVE_UP: lambda state: (_given_up(state), ()),
+        TryEvent.ABANDON: lambda state: (_wish(state, Wish.ABANDONED), ()),
     },
     Phase.STORING: {
         **_OF_AN_END,
-        Event.END: _end_storing,
-        Event.GIVE_UP: lambda state: _over(_given_up(state), Deed.REPORT_LOST, Deed.STOP_STORING),
-        Event.ABANDON: lambda state: _over(_wish(state, Wish.ABANDONED), Deed.REPORT_LOST, Deed.STOP_STORING),
+        TryEvent.END: _end_storing,
+        TryEvent.GIVE_UP: lambda state: _over(_given_up(state), Deed.REPORT_LOST, Deed.STOP_STORING),
+        TryEvent.ABANDON: lambda state: _over(_wish(state, Wish.ABANDONED), Deed.REPORT_LOST, Deed.STOP_STORING),
     },
     Phase.OVER: {},
 }

@@ -192,15 +192,15 @@ class TryProxy:
             case Rendered():
                 return Rendered(fields=self._masker.mask_value(message.fields))
             case SetOnce():
-                message.secret = self._masker.finds_in(msgspec.json.encode(message.value))
+                message.kept.secret = self._masker.finds_in(msgspec.json.encode(message.kept.value))
             case SetVariable(description=str() as description):
                 message.description = self._masker.mask_text(description)
         return message
 
     def _learn(self, question: str, message: Message, answer: Message) -> None:
         """The secrets of an answer are known before the try has it."""
-        if isinstance(answer, Once) and answer.secret:
-            self._hide(texts_in(answer.value))
+        if isinstance(answer, Once) and answer.kept is not None and answer.kept.secret:
+            self._hide(texts_in(answer.kept.value))
         self._hide(secrets_of(question, message, answer))
 
     async def _send_progress(self) -> None:

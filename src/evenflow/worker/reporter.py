@@ -11,6 +11,7 @@ from typing import Protocol
 
 import structlog
 
+from evenflow.core.ending import Ending
 from evenflow.fleet import limits as process_limits
 from evenflow.fleet.courier import Courier, Entry
 from evenflow.killpoints import KillPoint, reached
@@ -33,7 +34,7 @@ class Reporter(Courier[Report]):
         self._start_timer: asyncio.TimerHandle | None = None
 
     def started(self, epoch: int, token: str) -> None:
-        self._starts[epoch] = Entry(epoch, Report(token=token, kind="started"), self._loop.time())
+        self._starts[epoch] = Entry(epoch, Report(token=token), self._loop.time())
         self._report_starts_soon()
 
     def exited(self, epoch: int, report: Report) -> None:
@@ -64,19 +65,19 @@ class Reporter(Courier[Report]):
 
     def _acknowledged(self, entry: Entry[Report]) -> None:
         super()._acknowledged(entry)
-        if entry.report.kind == "exit":
+        if entry.report.ending is not None:
             self._stored(entry.epoch)
         elif self._is_news(entry):
             del self._starts[entry.epoch]
 
     def _failed(self, entry: Entry[Report], reason: str) -> bool:
-        if entry.report.kind == "exit":
+        if entry.report.ending is not None:
             return super()._failed(entry, reason)
         self._put_off(entry, reason)
         return True
 
     def _refused(self, entry: Entry[Report], reason: str) -> None:
-        if entry.report.kind == "exit":
+        if entry.report.ending is not None:
             super()._refused(entry, reason)
         else:
             self._put_off(entry, reason)
@@ -96,18 +97,19 @@ class Reporter(Courier[Report]):
 
     async def _post(self, reports: list[Report]) -> ReportsAnswer:
         for report in reports:
-            reached(KillPoint.EXIT_REPORTING if report.kind == "exit" else KillPoint.START_REPORTING)
+            reached(KillPoint.START_REPORTING if report.ending is None else KillPoint.EXIT_REPORTING)
         answer = await self._api.report(Reports(reports=reports))
         reached(KillPoint.EXIT_ACKNOWLEDGED)
         return answer
 
     def _size(self, report: Report) -> int:
-        return len(report.result or b"")
+        return 0 if report.ending is None else len(report.ending.result or b"")
 
     def _says_more(self, report: Report) -> bool:
-        return report.result is not None or bool(report.produced) or report.defer is not None
+        ending = report.ending
+        return ending is not None and (ending.result is not None or bool(ending.produced) or ending.defer is not None)
 
     def _instead(self, report: Report, reason: str) -> Report:
-        return Report(
-            token=report.token, kind="exit", outcome="failed", reason=reason, ran_s=report.ran_s, exit_code=report.exit_code
-        )
+        was = report.ending
+        assert was is not None
+        return Report(token=report.token, ending=Ending(outcome="failed", reason=reason, ran_s=was.ran_s, exit_code=was.exit_code))

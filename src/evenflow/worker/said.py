@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from evenflow.wire.messages import Defer, Ending, Progress, XComPull
+from evenflow.core.ending import Ending
+from evenflow.wire.messages import Progress, XComPull
 
 
 class _Said(msgspec.Struct, tag_field="say"):
@@ -35,10 +36,10 @@ class CleaningUp(_Said, tag="cleaning_up"):
     """It stops what it has started outside."""
 
 
-class Result(Ending, tag_field="say", tag="result"):
-    """The body is the value of the try."""
+class Result(_Said, tag="result"):
+    """What became of the try; the body is its value."""
 
-    defer: Defer | None = None
+    ending: Ending
 
 
 Question = Pull | Push | Ask

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from evenflow.core import metrics
+from evenflow.core.ending import Ending
 from evenflow.errors import SettingsError
 from evenflow.fleet.claiming_service import ClaimingService
 from evenflow.fleet.limits import TEMPLATE_MEMORY
@@ -127,7 +128,7 @@ class WorkerService(ClaimingService):
             if self._tries.has_had(assignment.epoch):
                 log.warning("the report of a try was lost", epoch=assignment.epoch)
                 self._reporter.exited(
-                    assignment.epoch, Report(token=assignment.token, kind="exit", outcome="lost", reason=_REPORT_LOST)
+                    assignment.epoch, Report(token=assignment.token, ending=Ending(outcome="lost", reason=_REPORT_LOST))
                 )
         self._tries.accept(resent)
 

@@ -8,7 +8,7 @@ asks and tells:
     {"say": "ask", "question"} + arguments              -> {} + answer
     {"say": "progress"} + {"label", "done", "total", "detail"}
     {"say": "cleaning_up"}
-    {"say": "result", "outcome", "reason", "error_types", "delay_s", "produced", "skip", "defer"} + value, or no body for none
+    {"say": "result", "ending": what says more than the defaults of core.ending.Ending} + value, or no body for none
 
 A question that cannot be answered gets {"error": text}, and nothing else is heard until it has its answer. Values are JSON. The
 worker believes what :mod:`evenflow.worker.said` lets through.
@@ -21,11 +21,13 @@ import logging
 import os
 import signal
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evenflow.core.callbacks import CallbackOf
+from evenflow.core.ending import Ending, told
 from evenflow.errors import ApiRefused, XComError
 from evenflow.forking.frames import Header, Link
 from evenflow.forking.template import NotPrepared, serve_template
@@ -63,22 +65,15 @@ def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
     if dag is None or not (of_dag or job["task_id"] in dag.task_dict):
         what = f"DAG {job['dag_id']!r}" if dag is None else f"task {job['task_id']!r} of DAG {job['dag_id']!r}"
         reason = f"{job['file']} does not define {what} on this worker; a DAG file must define the same DAGs wherever it is loaded"
-        return {"say": "result", "outcome": "cannot_start", "reason": reason, "error_types": []}, b""
+        return _said(Ending(outcome="cannot_start", reason=reason))
     context, channel = TryContext.from_assignment(job), LinkChannel(link)
     if callback is None:
-        result = run_try(dag, context, channel)
-    else:
-        result = run_callback(dag, context, CallbackOf(**callback), channel)
-    header: Header = {"say": "result", "outcome": result.outcome, "reason": result.reason, "error_types": result.error_types}
-    if result.delay_s is not None:
-        header["delay_s"] = result.delay_s
-    if result.produced:
-        header["produced"] = result.produced
-    if result.skip:
-        header["skip"] = result.skip
-    if result.defer is not None:
-        header["defer"] = result.defer
-    return header, result.result or b""
+        return _said(run_try(dag, context, channel))
+    return _said(run_callback(dag, context, CallbackOf(**callback), channel))
+
+
+def _said(ending: Ending) -> tuple[Header, bytes]:
+    return {"say": "result", "ending": told(replace(ending, result=None))}, ending.result or b""
 
 
 def _arm(link: Link, armed: bool) -> None:

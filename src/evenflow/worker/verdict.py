@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from signal import SIGKILL
 
-from msgspec.structs import asdict, replace
-
+from evenflow.core.ending import Ending
 from evenflow.forking.exits import Exit, describe_exit
-from evenflow.wire.messages import Defer, Ending
 from evenflow.worker.said import Result
 
 
-class TryVerdict(Ending):
-    exit_code: int | None = None
-    result: bytes | None = None  # JSON
-    defer: Defer | None = None
-
-
-def verdict_of(said: Result, body: bytes) -> TryVerdict:
+def ending_of(said: Result, body: bytes) -> Ending:
     """What the process says became of its try. Raises :class:`ValueError` for what user code must have forged."""
-    if (said.outcome == "deferred") != (said.defer is not None):
+    if (said.ending.outcome == "deferred") != (said.ending.defer is not None):
         raise ValueError("only a deferred try says what it waits for")
-    return TryVerdict(**asdict(said), result=body or None)
+    return replace(said.ending, result=body or None)
 
 
-def judge(said: TryVerdict | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None) -> TryVerdict:
+def judge(said: Ending | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None) -> Ending:
     """``ended_for`` is why this worker ended the process, ``out_of_memory`` the kernel's evidence, each if any."""
     exit_code = None if end.lost else end.status
     if said is not None:
@@ -35,4 +28,4 @@ def judge(said: TryVerdict | None, end: Exit, *, ended_for: str | None, out_of_m
         reason = f"killed by SIGKILL because memory ran out: {out_of_memory}"
     else:
         reason = describe_exit(end)
-    return TryVerdict(outcome="failed", reason=reason, exit_code=exit_code)
+    return Ending(outcome="failed", reason=reason, exit_code=exit_code)

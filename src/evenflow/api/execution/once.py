@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.execution.values import check_held
 from evenflow.api.refusals import Refused, too_large
@@ -14,7 +13,7 @@ from evenflow.errors import StaleEpoch
 from evenflow.store import once
 from evenflow.store.connect import AsyncPool
 from evenflow.store.sealed import ONCE, name_of_once
-from evenflow.wire.questions import AskOnce, Done, ForgetOnce, Once, SetOnce
+from evenflow.wire.questions import AskOnce, Done, ForgetOnce, KeptValue, Once, SetOnce
 
 
 class OnceRoutes:
@@ -32,19 +31,19 @@ class OnceRoutes:
                 f"The name of a value has 1 to {MAX_NAME_CHARS} printable characters, not {message.name!r:.300}.",
             )
         async with self._pool.connection() as conn:
-            found = await once.ask(conn, epoch=call.of_try.epoch, name=message.name, limit=limits.ONCE_VALUES)
+            found = await once.ask(conn, epoch=call.of_try.epoch, name=message.name, limit=MAX_ONCE_BYTESS)
             if found is None:
                 await check_held(conn, call.of_try)
-                raise too_large(f"The number of values that this task stores once, with {message.name!r},", limits.ONCE_VALUES)
+                raise too_large(f"The number of values that this task stores once, with {message.name!r},", MAX_ONCE_BYTESS)
         return self._told(call, message.name, found)
 
     async def set(self, call: Call) -> Once:
         message: SetOnce = call.message
-        text = msgspec.json.encode(message.value)
+        text = msgspec.json.encode(message.kept.value)
         if len(text) > MAX_ONCE_BYTES:
             raise too_large(f"The value {message.name!r} that is stored once", MAX_ONCE_BYTES)
         place = (ONCE, name_of_once(call.of_try.run_key, message.name))
-        value, sealed = (None, self._vault.seal(*place, text.decode())) if message.secret else (text.decode(), None)
+        value, sealed = (None, self._vault.seal(*place, text.decode())) if message.kept.secret else (text.decode(), None)
         async with self._pool.connection() as conn:
             found = await once.store(conn, epoch=call.of_try.epoch, name=message.name, value=value, sealed=sealed)
             if found is None:
@@ -65,5 +64,5 @@ class OnceRoutes:
             place = (ONCE, name_of_once(call.of_try.run_key, name))
             text = self._vault.open(*place, found.sealed, what=f"What was stored once as {name!r}")
         if text is None:
-            return Once(idempotency_key=found.key, found=False)
-        return Once(idempotency_key=found.key, found=True, value=msgspec.json.decode(text), secret=found.sealed is not None)
+            return Once(key=found.key)
+        return Once(key=found.key, kept=KeptValue(value=msgspec.json.decode(text), secret=found.sealed is not None))

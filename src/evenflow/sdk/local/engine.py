@@ -10,12 +10,13 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from evenflow.core.ending import Defer
 from evenflow.core.flow.state import Key
 from evenflow.core.model import DagSpec, instance_name
 from evenflow.core.operations import cancel_reason
@@ -64,8 +65,8 @@ class Pace:
     wait_for_retries: bool = False
     sleep: Callable[[float], None] = field(default=lambda seconds: time.sleep(seconds))
     make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
-    trigger_of: Callable[[str, int, Mapping[str, Any]], BaseTrigger] = field(
-        default=lambda task_id, map_index, defer: load(defer["trigger"], defer["trigger_kwargs"])
+    trigger_of: Callable[[str, int, Defer], BaseTrigger] = field(
+        default=lambda task_id, map_index, defer: load(defer.trigger, defer.trigger_kwargs)
     )
 
 
@@ -208,7 +209,7 @@ class Engine:
             self._later(result.delay_s or 0.0, work, None)
         elif result.defer is not None:
             self._move(instance, TaskEvent.DEFER)
-            self._tries.say(f"{instance_name(task.task_id, instance.map_index)}: deferred, waits for {result.defer['trigger']}")
+            self._tries.say(f"{instance_name(task.task_id, instance.map_index)}: deferred, waits for {result.defer.trigger}")
             self._hold_while_deferred(work)
             address = task.task_id, instance.map_index
             trigger = self._pace.trigger_of(*address, result.defer)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evenflow.core.callbacks import Callback
+from evenflow.core.ending import Ending
 from evenflow.core.model import TaskSpec
 from evenflow.core.states import RunState, TaskState
 from evenflow.sdk import xcom
@@ -18,7 +19,7 @@ from evenflow.sdk.dag import DAG
 from evenflow.sdk.local.alone import answer_alone
 from evenflow.sdk.local.callbacks import Called, TestCallbacks
 from evenflow.sdk.local.flow import LocalInstance
-from evenflow.sdk.trying.runner import Channel, TryContext, TryResult, run_try
+from evenflow.sdk.trying.runner import Channel, TryContext, run_try
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
 XComs = dict[tuple[str, str, int], bytes]  # JSON by task id, key and map index
@@ -28,7 +29,7 @@ XComs = dict[tuple[str, str, int], bytes]  # JSON by task id, key and map index
 class Tried:
     """What came of a try, and how long it took on the clock of the run."""
 
-    result: TryResult
+    result: Ending
     took_s: float = 0.0
     keeps_slot: bool = False  # of a rescheduled one
 
@@ -81,10 +82,9 @@ class MemoryChannel:
             case "once":
                 return self._kept(arguments["name"])
             case "set_once":
-                kept = self._kept(arguments["name"])
-                if not kept["found"]:
-                    kept.update(found=True, value=json.loads(json.dumps(arguments["value"])))
-                return kept
+                answer = self._kept(arguments["name"])
+                answer["kept"] = answer["kept"] or json.loads(json.dumps(arguments["kept"]))
+                return answer
             case "forget_once":
                 self.kept.pop((self.task_id, self.map_index, arguments["name"]), None)
                 return {}
@@ -94,7 +94,7 @@ class MemoryChannel:
     def _kept(self, name: str) -> dict[str, Any]:
         from uuid import uuid4
 
-        return self.kept.setdefault((self.task_id, self.map_index, name), {"key": str(uuid4()), "found": False, "value": None})
+        return self.kept.setdefault((self.task_id, self.map_index, name), {"key": str(uuid4()), "kept": None})
 
 
 class TestTries:

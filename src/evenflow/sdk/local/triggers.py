@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from evenflow.core.deferral import Purpose
+from evenflow.core.ending import Defer
 from evenflow.errors import BadDeferral
 from evenflow.sdk import xcom
 from evenflow.sdk.awaiting import where_no_loop_runs
@@ -29,7 +30,7 @@ class _Channel:
 
 @dataclass(slots=True)
 class _Running:
-    defer: dict[str, Any]
+    defer: Defer
     since: float
     task: asyncio.Task[dict[str, Any]]
 
@@ -45,11 +46,10 @@ class TestTriggers(Generic[K]):
     def __bool__(self) -> bool:
         return bool(self._running)
 
-    def begin(self, key: K, trigger: BaseTrigger, defer: dict[str, Any], channel: Channel) -> None:
-        """``defer`` has the fields of a ``wire.messages.Defer``."""
+    def begin(self, key: K, trigger: BaseTrigger, defer: Defer, channel: Channel) -> None:
         loop = self._loop = self._loop or self._make_loop()
         trigger.channel = _Channel(channel)
-        self._running[key] = _Running(defer, loop.time(), loop.create_task(_watch(trigger, defer["timeout_s"])))
+        self._running[key] = _Running(defer, loop.time(), loop.create_task(_watch(trigger, defer.timeout_s)))
 
     def wait(self, at_most_s: float | None) -> tuple[float, dict[K, dict[str, Any]]]:
         """Lets time pass until one is over, at most so long. Answers how long it was, and for those who are to go on the fields of
@@ -93,8 +93,8 @@ class TestTriggers(Generic[K]):
         where_no_loop_runs(lambda: loop.run_until_complete(coroutine))
 
 
-def _kept(defer: dict[str, Any]) -> dict[str, Any]:
-    return {name: defer[name] for name in ("trigger", "trigger_kwargs", "method", "kwargs")}
+def _kept(defer: Defer) -> dict[str, Any]:
+    return {name: getattr(defer, name) for name in ("trigger", "trigger_kwargs", "method", "kwargs")}
 
 
 async def _watch(trigger: BaseTrigger, timeout_s: float | None) -> dict[str, Any]:

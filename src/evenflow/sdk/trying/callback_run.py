@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from evenflow.core.callbacks import Callback, CallbackOf
+from evenflow.core.ending import Ending
 from evenflow.errors import BadArgument
 from evenflow.sdk.callbacks import call, functions_of
 from evenflow.sdk.context import Context, current
@@ -13,21 +14,21 @@ from evenflow.sdk.dag import DAG
 from evenflow.sdk.operators.notifiers import BaseNotifier
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.templating.templates import Renderer
-from evenflow.sdk.trying.runner import Channel, TryContext, TryResult, Values, context_of, guarded
+from evenflow.sdk.trying.runner import Channel, TryContext, Values, context_of, guarded
 
 OF_A_TASK = ("expanded_ti_count", "task", "task_instance", "task_instance_key_str", "templates_dict", "ti")
 
 
-def run_callback(dag: DAG, ctx: TryContext, called: CallbackOf, channel: Channel) -> TryResult:
+def run_callback(dag: DAG, ctx: TryContext, called: CallbackOf, channel: Channel) -> Ending:
     """Never raises: an exception makes it failed, its traceback on stderr. ``ctx.task_id`` is empty for one of the DAG."""
 
-    def execute() -> TryResult:
+    def execute() -> Ending:
         functions = functions_of(dag, ctx.task_id or None, called.event)
         if called.position >= len(functions):
             raise BadArgument(f"DAG {dag.dag_id!r} has no {called.event} number {called.position + 1} on this worker.")
         with lookup.reaching(channel):
             _call(dag, ctx, called, channel, functions[called.position])
-        return TryResult(outcome="success")
+        return Ending(outcome="success")
 
     return guarded(execute)
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from evenflow.core.deferral import Purpose
+from evenflow.core.ending import Defer, Ending, Outcome
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import BadArgument, EvenflowError, TaskDeferred, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
@@ -33,8 +34,6 @@ from evenflow.sdk.templating.templates import Renderer, shown_fields
 from evenflow.sdk.triggers import BaseTrigger
 from evenflow.sdk.trying.killing import clean_up, executing
 from evenflow.sdk.xcomarg import RETURN_VALUE, Reference, XComArg, item_key
-
-Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "deferred"]
 
 
 class Channel(Protocol):
@@ -86,21 +85,7 @@ class TryContext:
         return cls(**values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TryResult:
-    """What became of a try. ``result`` is the JSON of what it returned, None when that was None or it has not succeeded."""
-
-    outcome: Outcome
-    reason: str | None = None
-    error_types: list[str] = field(default_factory=list)  # qualified names, most derived first
-    result: bytes | None = None
-    delay_s: float | None = None  # of a rescheduled one: until it is to be started again
-    produced: list[dict[str, Any]] = field(default_factory=list)  # of a success: what its asset events say, see sdk.assets
-    skip: list[int] = field(default_factory=list)  # of a success: task indexes that it decided against
-    defer: dict[str, Any] | None = None  # of a deferred one: the fields of a wire.messages.Defer
-
-
-def run_try(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
+def run_try(dag: DAG, ctx: TryContext, channel: Channel) -> Ending:
     """Runs the task in this process. Never raises: what is raised inside decides the outcome, and its traceback goes to stderr.
 
     ``sys.exit()`` and ``sys.exit(0)`` are a success without a result; any other exit is a failure.
@@ -108,19 +93,17 @@ def run_try(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
     return guarded(lambda: _execute(dag, ctx, channel))
 
 
-def guarded(execute: Callable[[], TryResult]) -> TryResult:
+def guarded(execute: Callable[[], Ending]) -> Ending:
     """What ``execute`` answers, or what its exception means."""
     try:
         return execute()
     except TaskRescheduled as error:
-        return TryResult(outcome="rescheduled", delay_s=error.delay_s)
+        return Ending(outcome="rescheduled", delay_s=error.delay_s)
     except TaskSkipped as error:
-        return TryResult(
-            outcome="skipped", reason=_bounded(str(error) or "The task raised TaskSkipped."), error_types=_types(error)
-        )
+        return Ending(outcome="skipped", reason=_bounded(str(error) or "The task raised TaskSkipped."), error_types=_types(error))
     except SystemExit as error:
         if error.code in (None, 0):
-            return TryResult(outcome="success")
+            return Ending(outcome="success")
         return _failure("failed", error, f"SystemExit: the task called sys.exit({error.code!r}).")
     except BaseException as error:
         _print_traceback(error)
@@ -130,7 +113,7 @@ def guarded(execute: Callable[[], TryResult]) -> TryResult:
         sys.stderr.flush()
 
 
-def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
+def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> Ending:
     task = dag.get_task(ctx.task_id)
     values = Values(task, ctx, channel)
     returned = None if ctx.resumed is None else Returned.from_assignment(ctx.resumed, ctx.task_id)
@@ -142,7 +125,7 @@ def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
         renderer = Renderer(dag, task.task_id, context, values.of, lambda: _data_of(task, arguments))
         if returned is not None and returned.purpose == Purpose.CLEAN_UP:
             clean_up(operator, context, returned, renderer.render_fields)
-            return TryResult(outcome="failed", reason=returned.reason)
+            return Ending(outcome="failed", reason=returned.reason)
         renderer.render_fields(operator)
         if renderer.rendered and returned is None:
             channel.ask("rendered", {"fields": shown_fields(operator)})
@@ -152,12 +135,12 @@ def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> TryResult:
             with executing(operator, context):
                 result = _result(task, operator, context, returned)
         except _Deferred as deferred:
-            return TryResult(outcome="deferred", defer=deferred.told)
+            return Ending(outcome="deferred", defer=deferred.defer)
         finally:
             current.reset(token)
     text = result_text(task, result, channel) if task.task_settings.do_xcom_push else None
     skip = task_indexes(dag, context["ti"].skipped_tasks)
-    return TryResult(outcome="success", result=text, produced=context["outlet_events"].told(), skip=skip)
+    return Ending(outcome="success", result=text, produced=context["outlet_events"].told(), skip=skip)
 
 
 def _result(task: Task, operator: BaseOperator, context: Context, returned: Returned | None) -> Any:
@@ -173,11 +156,11 @@ def _result(task: Task, operator: BaseOperator, context: Context, returned: Retu
 
 
 class _Deferred(TaskDeferred):
-    """One that can be brought back; ``told`` has the fields of a ``wire.messages.Defer``."""
+    """One that can be brought back."""
 
-    def __init__(self, trigger: BaseTrigger, told: dict[str, Any]) -> None:
-        super().__init__(trigger=trigger, method_name=told["method"])
-        self.told = told
+    def __init__(self, trigger: BaseTrigger, defer: Defer) -> None:
+        super().__init__(trigger=trigger, method_name=defer.method)
+        self.defer = defer
 
 
 def result_text(task: Task, result: Any, channel: Channel) -> bytes | None:
@@ -365,8 +348,8 @@ class _Previous:
         return None if text is None else datetime.fromisoformat(text)
 
 
-def _failure(outcome: Outcome, error: BaseException, reason: str) -> TryResult:
-    return TryResult(outcome=outcome, reason=_bounded(reason), error_types=_types(error))
+def _failure(outcome: Outcome, error: BaseException, reason: str) -> Ending:
+    return Ending(outcome=outcome, reason=_bounded(reason), error_types=_types(error))
 
 
 def _reason(error: BaseException) -> str:

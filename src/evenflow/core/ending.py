@@ -1,0 +1,66 @@
+"""What became of a try: one record, from the process of the try by its worker and the API to the scheduler.
+
+The process says what it came to, the worker adds how the process ended, the API seals what shall not be read, and the scheduler
+decides from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import Any, Literal
+
+# cannot_start, lost: through no fault of the task, before and after its start
+Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "deferred", "cannot_start", "lost"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssetChange:
+    """What a try says of the event of one of its outlets, or of an asset that it added to one of its aliases."""
+
+    asset: str
+    uri: str
+    extra: dict[str, Any] = field(default_factory=dict)
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defer:
+    """What a try waits for, and how it goes on then. Values are in JSON's own types, as ``sdk.xcom.encode`` makes them."""
+
+    trigger: str  # the path of its class
+    trigger_kwargs: dict[str, Any] = field(default_factory=dict)
+    method: str = ""
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    timeout_s: float | None = None
+    queue: str | None = None  # of triggerers; null: the default one
+    secrets: list[str] = field(default_factory=list)  # texts in it that are masked in logs: the worker's to say
+    sealed: str | None = None  # in base64: all of it, for the database, which reads the trigger, the timeout and the queue alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    outcome: Outcome
+    reason: str | None = None  # for people; required when the outcome is not success
+    error_types: list[str] = field(default_factory=list)  # qualified class names of the exception, most derived first
+    result: bytes | None = None  # of a success: JSON of the return value, none of None; stored as XCom return_value
+    delay_s: float | None = None  # of a rescheduled try: until it is to be started again
+    produced: list[AssetChange] = field(default_factory=list)  # of a success
+    skip: list[int] = field(default_factory=list)  # of a success: task indexes that it decided against
+    defer: Defer | None = None  # of a deferred try
+    exit_code: int | None = None  # of its process; negative: the signal that ended it
+    ran_s: float | None = None  # from start to exit
+
+
+def told(record: Any) -> dict[str, Any]:
+    """The fields of one of these that say more than their defaults do, as JSON has them."""
+    out = {}
+    for each in fields(record):
+        value = getattr(record, each.name)
+        default = each.default_factory() if each.default_factory is not MISSING else each.default
+        if value != default:
+            out[each.name] = [_told(item) for item in value] if isinstance(value, list) else _told(value)
+    return out
+
+
+def _told(value: Any) -> Any:
+    return told(value) if is_dataclass(value) else value
