@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.execution.values import check_held
 from evenflow.api.refusals import Refused, too_large
@@ -31,10 +32,10 @@ class OnceRoutes:
                 f"The name of a value has 1 to {MAX_NAME_CHARS} printable characters, not {message.name!r:.300}.",
             )
         async with self._pool.connection() as conn:
-            found = await once.ask(conn, epoch=call.of_try.epoch, name=message.name, limit=MAX_ONCE_BYTESS)
+            found = await once.ask(conn, epoch=call.of_try.epoch, name=message.name, limit=limits.ONCE_VALUES)
             if found is None:
                 await check_held(conn, call.of_try)
-                raise too_large(f"The number of values that this task stores once, with {message.name!r},", MAX_ONCE_BYTESS)
+                raise too_large(f"The number of values that this task stores once, with {message.name!r},", limits.ONCE_VALUES)
         return self._told(call, message.name, found)
 
     async def set(self, call: Call) -> Once:
