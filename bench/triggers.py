@@ -31,10 +31,10 @@ from services import environment, service, token, until, until_listening
 
 from evenflow.api.deferrals import sealed_text
 from evenflow.api.vault import Vault
+from evenflow.core.ending import Defer
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.sdk import xcom
-from evenflow.wire.messages import Defer
 
 RESULTS = Path(__file__).parent / "results"
 IDLE_S = 30.0

@@ -72,7 +72,7 @@ async def test_what_no_database_could_apply_is_bounded_or_refused(client: Execut
         (AssetChange(asset="a", uri="a" * 2_000), "The URI of the asset 'a' is above the limit"),
     ],
 )
-async def test_an_event_is_one_of_a_thousand(client: ExecutionClient, world: World, change: m.AssetChange, words: str) -> None:
+async def test_an_event_is_one_of_a_thousand(client: ExecutionClient, world: World, change: AssetChange, words: str) -> None:
     """R-SE2: who looks at the events of an asset reads as many at once, and a task's process says what it likes."""
     world.dispatch(world.run(world.version()), 5)
     answer = await client.report(m.Reports(reports=[success(world.try_token(5), produced=[change])]))

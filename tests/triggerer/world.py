@@ -15,10 +15,10 @@ import psycopg
 
 from evenflow.api.deferrals import sealed_text
 from evenflow.api.vault import Vault
+from evenflow.core.ending import Defer
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.store.sealed import WAITING
 from evenflow.wire.code import archive_hash, pack
-from evenflow.wire.messages import Defer
 from tests.waiting import until
 
 HEAD = """\

@@ -135,6 +135,14 @@ def test_a_try_that_is_to_end_is_signalled_once_and_one_that_is_others_is_killed
                 assert (Deed.KILL in deeds) == has_process, (state, event)
 
 
+def test_a_start_is_told_once_and_not_of_a_try_that_is_others() -> None:
+    for state in STATES:
+        for event, _, deeds in steps(state):
+            assert (Deed.TELL_START in deeds) == (
+                event is TryEvent.STARTED and not state.second and state.wish is not Wish.ABANDONED
+            ), (state, event)
+
+
 def test_a_second_process_follows_only_a_return_that_is_to_end() -> None:
     for state in STATES:
         assert state.returns or not state.second

@@ -173,7 +173,8 @@ def _abandon_waiting(state: TryState) -> Step:
 
 def _started(state: TryState) -> Step:
     limit = Deed.LIMIT_RUN if state.wish is Wish.GOES_ON else Deed.LIMIT_CLEAN_UP
-    return replace(state, phase=Phase.RUNNING), ((limit,) if state.second else (Deed.TELL_START, limit))
+    is_news = not state.second and state.wish is not Wish.ABANDONED
+    return replace(state, phase=Phase.RUNNING), ((Deed.TELL_START, limit) if is_news else (limit,))
 
 
 def _said(state: TryState) -> Step:
