@@ -17,7 +17,7 @@ class Attempt:
     """A try without a process, which ends when it is told to."""
 
     begun: list[int]
-    leaves = False
+    leftovers = ()
 
     def __init__(self, assignment: Any, tools: Any, on_end: Callable[[Any], None]) -> None:
         self.epoch, self._on_end = assignment.epoch, on_end

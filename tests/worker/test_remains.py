@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -63,7 +64,8 @@ class Strays:
     def end(self) -> None:
         for pid in self._now():
             if pid and runs(pid):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it is just being killed
+                    os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
