@@ -111,7 +111,6 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
     for run, tasks in ((DEEP, n), (WIDE, [0]), (MANY, n)):
         one = {"run_key": run, "tasks": tasks}
         yield "operations/read_standing", one
-        yield "operations/read_mapped", one
         yield "operations/read_indexed", one
         yield "operations/read_ranges", one
         yield "operations/withdraw_ranges", one

@@ -49,6 +49,7 @@ from evenflow.scheduler.recount import count, judge, settle_run
 from evenflow.store import deferrals as stored
 from evenflow.store import operations as store
 from evenflow.store import runs
+from evenflow.store import tasks as instances
 from evenflow.store.inbox import TakenReport
 from evenflow.store.operations import Key, StateChange
 
@@ -210,9 +211,9 @@ def _apply(facts: Facts, ledgers: Ledgers, run: Run, found: Sequence[Target], ch
     if not found:
         return 0
     conn, run_key = facts.conn, run.run_key
-    mapped = store.read_mapped(conn, run_key, [t.task_index for t in found])
+    mapped = instances.read_mapped(conn, [(run_key, t.task_index) for t in found]).all()
     expanded = {m.task_index for m in mapped}
-    anew = sorted(_whole_spans(run, found) & expanded) if change.cleared and as_whole else []
+    anew = sorted(_whole_regions(run, found) & expanded) if change.cleared and as_whole else []
     keys = [key for t in found if t.task_index not in anew for key in _keys_of(t)]
     held = _end_or_kill(facts, ledgers, run, [*keys, *((index, None) for index in anew)], change)
     live = [epoch for _, epoch in held]
@@ -231,7 +232,7 @@ def _apply(facts: Facts, ledgers: Ledgers, run: Run, found: Sequence[Target], ch
     return changed + sum(task_index not in anew for task_index, _ in held)
 
 
-def _whole_spans(run: Run, found: Sequence[Target]) -> set[int]:
+def _whole_regions(run: Run, found: Sequence[Target]) -> set[int]:
     """Of mapped tasks those that are meant as a whole, together with all that are expanded with them."""
     whole = {target.task_index for target in found if target.map_indexes is None}
     return {index for region in run.graph.regions if whole.issuperset(region.tasks) for index in region.tasks}
@@ -367,8 +368,9 @@ def _remove_ended(
 ) -> None:
     """Of mapped tasks that were cleared as a whole: these instances have ended."""
     run_key = run.run_key
-    named = {task_index for task_index, map_index in keys if map_index != UNMAPPED}
-    removed = [m.task_index for m in store.read_mapped(facts.conn, run_key, named) if m.virtual_state is TaskState.REMOVED]
+    named = {(run_key, task_index) for task_index, map_index in keys if map_index != UNMAPPED}
+    found = instances.read_mapped(facts.conn, named).all()
+    removed = [m.task_index for m in found if m.virtual_state is TaskState.REMOVED]
     if removed:
         others = store.find_live(facts.conn, run_key, [(index, None) for index in removed], HOLDING)
         _remove(facts, mapped, run, removed, actor, [*(t.epoch for t in others if t.epoch not in ended), *dispatches.cleaned])

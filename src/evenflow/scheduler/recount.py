@@ -15,7 +15,7 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskState
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
-from evenflow.store import branches
+from evenflow.store import branches, tasks
 from evenflow.store import operations as store
 from evenflow.store.inbox import TakenReport
 
@@ -68,8 +68,8 @@ def _recount(facts: Facts, run: Run) -> Recounted:
     graph, conn = run.graph, facts.conn
     upstreams = {u for upstream in graph.upstream for u in upstream} | graph.gates_of.keys()
     standing = store.read_standing(conn, run.run_key, upstreams) if upstreams else {}
-    asked = by_index(graph)
-    mapped = {row.task_index: row for row in store.read_mapped(conn, run.run_key, asked)} if asked else {}
+    asked = [(run.run_key, task_index) for task_index in by_index(graph)]
+    mapped = {row.task_index: row for row in tasks.read_mapped(conn, asked).all()} if asked else {}
     states: dict[int, dict[int, TaskState]] = {task_index: {} for task_index in mapped}
     for row in store.read_indexed(conn, run.run_key, mapped) if mapped else ():
         states[row.task_index][row.map_index] = TaskState(row.state)

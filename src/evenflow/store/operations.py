@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 from psycopg.types.json import Json
 
-from evenflow.core.flow.state import MappedTask
 from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.columns import numbers, words
 from evenflow.store.rows import Conn, Rows, execute, row_of
-from evenflow.store.tasks import Instance, mapped_task
+from evenflow.store.tasks import Instance
 
 Key = tuple[int, int | None]  # (task_index, map_index), where None means all instances
 
@@ -75,11 +74,6 @@ class StateChange(NamedTuple):
             "reason": self.reason,
             "detail": Json({"actor": self.actor}),
         }
-
-
-def read_mapped(conn: Conn, run_key: int, tasks: Iterable[int]) -> list[MappedTask]:
-    params = {"run_key": run_key, "tasks": numbers(tasks)}
-    return Rows(execute(conn, "operations/read_mapped", params), mapped_task).all()
 
 
 def find_left(conn: Conn, run_key: int) -> list[tuple[int, int]]:

@@ -197,13 +197,13 @@ def write_mapped(conn: Conn, mapped: Collection[MappedTask]) -> None:
     execute(conn, "tasks/delete_operator_rows", {"run_keys": params["run_keys"], "tasks": params["tasks"]})
 
 
-def read_mapped(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[MappedTask]:
+def read_mapped(conn: Conn, keys: Collection[tuple[int, int]]) -> Rows[MappedTask]:
     """Those of (run_key, task_index) that have been expanded."""
-    run_keys, tasks = zip(*keys, strict=True)
-    return Rows(execute(conn, "tasks/read_mapped", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), mapped_task)
+    params = {"run_keys": numbers(run_key for run_key, _ in keys), "tasks": numbers(task_index for _, task_index in keys)}
+    return Rows(execute(conn, "tasks/read_mapped", params), _mapped_task)
 
 
-def mapped_task(row: Iterable[Any]) -> MappedTask:
+def _mapped_task(row: Iterable[Any]) -> MappedTask:
     run_key, task_index, length, virtual_state = row
     return MappedTask(run_key, task_index, length, TaskState(virtual_state))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence, Set
+from collections.abc import Collection, Generator, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -49,7 +49,7 @@ class FindCleared(Question[Sequence[Key]]):
 class FindMapped(Question[Iterable[MappedTask]]):
     """Which of these tasks have been expanded?"""
 
-    tasks: Iterable[TaskKey]
+    tasks: Collection[TaskKey]
 
 
 @dataclass
