@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NewType
 
@@ -243,8 +244,6 @@ class DagSpec:
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no blanks, defaults left out (``format`` always in)."""
-        import json  # here and below: not on the way of `import evenflow`
-
         return json.dumps({"format": self.format, **_sparse(self)}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     def hash(self) -> str:
@@ -253,8 +252,6 @@ class DagSpec:
     @classmethod
     def from_json(cls, text: str | bytes) -> DagSpec:
         """The inverse of :meth:`to_json`. Raises :class:`DagError` on what this Evenflow does not know."""
-        import json
-
         raw = json.loads(text)
         if raw.get("format") != FORMAT:
             raise DagError(

@@ -7,6 +7,7 @@ known by their order, and by the identity of their triggers: a function that com
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -160,7 +161,6 @@ def where_no_loop_runs(function: Callable[[], T]) -> T:
     """What ``function`` returns, which runs an event loop: here, or in a thread of its own when this one has a loop already."""
     if not _loop_runs():
         return function()
-    import contextvars
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1, "evenflow loop") as thread:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +33,6 @@ class _WithArguments:
         self.callback_callable, self.kwargs = callback_callable, dict(kwargs or {})
 
     def __call__(self, context: Context) -> Any:
-        import inspect
-
         if inspect.isclass(self.callback_callable):
             notifier: Any = self.callback_callable(**self.kwargs)
             return notifier(context)
@@ -69,8 +68,6 @@ def functions_of(dag: DAG, task_id: str | None, event: str) -> tuple[Function, .
 
 def call(function: Function, context: Context) -> None:
     """Calls it to its end, also when it is an ``async def``."""
-    import inspect
-
     result = function(context)
     if inspect.isawaitable(result):
         import asyncio

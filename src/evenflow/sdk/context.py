@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from evenflow.core.likeness import did_you_mean
@@ -17,6 +18,7 @@ from evenflow.errors import ConnectionNotFound, NoContext, VariableNotFound, XCo
 from evenflow.sdk.kept import Kept
 from evenflow.sdk.params import RunParams
 from evenflow.sdk.secrets.connections import get_connection
+from evenflow.sdk.secrets.variables import Variable
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
 if TYPE_CHECKING:
@@ -274,12 +276,8 @@ def make_context(
     previous: Callable[[str], Any],
 ) -> Context:
     """``previous`` gives one of :data:`PREVIOUS_KEYS`."""
-    from types import SimpleNamespace
-
     from evenflow.sdk.asset_events import InletEvents, OutletEvents, TriggeringAssetEvents
-    from evenflow.sdk.secrets.variables import Variable
     from evenflow.sdk.templating.macros import MACROS, ds_nodash_of, ts_nodash_with_tz_of
-    from evenflow.sdk.templating.templates import Accessor
 
     # A run triggered by hand may have no logical date. Then ds and ts tell when it was to run, instead of failing as in Airflow.
     date = (run.logical_date or run.run_after).astimezone(UTC)
@@ -349,3 +347,28 @@ def get_current_context() -> Context:
             "top of the DAG file; in a thread of your own, pass the context on."
         )
     return context
+
+
+class Accessor:
+    """``conn.some_id`` and ``var.value.some_key`` of the context: each name is looked up when it is used."""
+
+    def __init__(self, find: Callable[[str], Any], missing: type[Exception]) -> None:
+        self._find, self._missing = find, missing
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._find(name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._find(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """``default`` when it is not defined; what must not be used is an error all the same."""
+        try:
+            return self._find(name)
+        except self._missing:
+            return default
+
+    def __repr__(self) -> str:
+        return "<looked up by name>"

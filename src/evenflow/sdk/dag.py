@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -230,8 +231,6 @@ class DagFunction(Generic[P]):
             object.__setattr__(self, name, value)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> DAG:
-        import inspect
-
         self.was_called = True
         bound = inspect.signature(self.function).bind_partial(*args, **kwargs)
         arguments: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from evenflow.errors import BadMapping
 from evenflow.sdk import scope
 from evenflow.sdk.expansion import ExpandedInputs
 from evenflow.sdk.sequences import Results
-from evenflow.sdk.task import Task
+from evenflow.sdk.task import FOR_ASYNC, Task
 from evenflow.sdk.taskgroup import TaskGroup
 from evenflow.sdk.xcomarg import RETURN_VALUE, XComArg
 
@@ -70,8 +70,6 @@ class MappedOperator(Task):
         return super().cleans_up() or self._is_async
 
     def preloads(self) -> tuple[str, ...]:
-        from evenflow.sdk.operator import FOR_ASYNC
-
         modules = self._kind.modules_of_tries(bool(self.shared.get("deferrable")))
         return (*modules, *(FOR_ASYNC if self._is_async else ()))
 

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Unpack
 from evenflow.core.likeness import did_you_mean
 from evenflow.errors import BadArgument, TaskDeferred
 from evenflow.sdk import scope
+from evenflow.sdk.awaiting import run_async, waiting
 from evenflow.sdk.deferring import Returned, go_on
 from evenflow.sdk.edges import connect
 from evenflow.sdk.expansion import Begun, begun
 from evenflow.sdk.logged import Logged
+from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
 from evenflow.sdk.references import references
 from evenflow.sdk.signature import Signature, keywords_of
-from evenflow.sdk.task import Task
+from evenflow.sdk.task import FOR_ASYNC, Task
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
     from evenflow.sdk.dag import DAG
-    from evenflow.sdk.mapping import MappedOperator
     from evenflow.sdk.taskgroup import TaskGroup
     from evenflow.sdk.triggers import BaseTrigger
 
@@ -44,9 +45,6 @@ else:
                 _check_made(operator)
                 operator.join_dag(*(getattr(operator, name) for name in cls.template_fields))
             return operator
-
-
-FOR_ASYNC = ("asyncio", "concurrent.futures.thread", "hashlib", "evenflow.sdk.awaiting")  # what running an async function imports
 
 
 class BaseOperator(Logged, Task, metaclass=_Registering):
@@ -150,7 +148,7 @@ class BaseOperator(Logged, Task, metaclass=_Registering):
         return begun(Partial(cls, task_id, arguments), arguments.get("dag") or scope.current_dag())
 
 
-class Partial(Begun["MappedOperator"]):
+class Partial(Begun[MappedOperator]):
     """An operator with some of its arguments, to be mapped over others."""
 
     def __init__(self, operator: type[BaseOperator], task_id: str, arguments: dict[str, Any]) -> None:
@@ -164,8 +162,6 @@ class Partial(Begun["MappedOperator"]):
         return self.arguments.keys() - OPTION_NAMES
 
     def _mapped(self, inputs: dict[str, Any], example: Mapping[str, Any] | None, *, unpack: bool) -> MappedOperator:
-        from evenflow.sdk.mapping import MappedOperator
-
         options = {name: value for name, value in self.arguments.items() if name in OPTION_NAMES}
         dag, group = self.arguments.get("dag"), self.arguments.get("task_group")
         shared = {
@@ -293,8 +289,6 @@ class PythonOperator(BaseOperator):
         """
         result = self.python_callable(*self.op_args, **self.signature.fill(self.op_args, {**self.op_kwargs, **injected}, context))
         if inspect.iscoroutine(result):
-            from evenflow.sdk.awaiting import run_async
-
             return run_async(result)
         return result
 
@@ -305,8 +299,6 @@ class PythonOperator(BaseOperator):
 
     def begin_again(self, context: Context, returned: Returned) -> Any:
         """A function that has waited begins again."""
-        from evenflow.sdk.awaiting import waiting
-
         with waiting(returned):
             return self.execute(context)
 

@@ -9,7 +9,7 @@ from typing import Any
 from evenflow.core import model
 from evenflow.errors import BadSetting
 from evenflow.sdk.param_schema import check_schema, problem_of_value
-from evenflow.sdk.xcomarg import Reference
+from evenflow.sdk.references import Reference
 
 _MISSING: Any = object()
 

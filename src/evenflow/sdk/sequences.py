@@ -23,6 +23,14 @@ _MISSING: Any = object()
 class Combinable(Reference):
     """What ``.map()``, ``.zip()`` and ``.concat()`` can be called on. They cost nothing until a task runs."""
 
+    def has_instances(self) -> bool:
+        """Whether it is the list of what the instances of a mapped task made."""
+        return False
+
+    def to_input(self, name: str, index_of: Mapping[str, int]) -> MapInput:
+        """How the scheduler will know the length of a result of a task; ``index_of`` gives the task index of a task id."""
+        raise NotImplementedError
+
     def map(self, function: Callable[[Any], Any]) -> MapResult:
         """Each element as ``function`` returns it. Where it raises ``TaskSkipped``, the instance of that element is skipped."""
         if not callable(function) or hasattr(function, "override"):
@@ -87,15 +95,13 @@ def _checked_part(part: Any) -> Any:
 
 def length_of(name: str, value: Any, index_of: Mapping[str, int]) -> MapInput:
     """How the scheduler will know the length of ``value``, which is a list or a result."""
-    from evenflow.sdk.xcomarg import XComArg, source_key
-
     match value:
-        case XComArg():
-            return MapInput(name=name, task=index_of[value.task.task_id], key=source_key(value))
         case MapResult():
             return length_of(name, value.source, index_of)
         case ZipResult() | ConcatResult():
             return MapInput(name=name, combine=value.combine, parts=tuple(length_of("", part, index_of) for part in value.parts))
+        case Combinable():
+            return value.to_input(name, index_of)
         case _:
             return MapInput(name=name, length=len(value))
 
@@ -132,7 +138,7 @@ class Elements:
                 return self.length(value.source)
             case ZipResult() | ConcatResult():
                 return combined_length(value.combine, [self.length(part) for part in value.parts])
-            case Reference() if _is_mapped(value):
+            case Combinable() if value.has_instances():
                 return self._results.length(value)
             case _:
                 return len(self._sequence(value))
@@ -150,7 +156,7 @@ class Elements:
                         return self.at(part, index)
                     index -= length
                 raise IndexError(index)
-            case Reference() if _is_mapped(value):
+            case Combinable() if value.has_instances():
                 return self._results.element(value, index)
             case _:
                 return self._sequence(value)[index]
@@ -166,9 +172,3 @@ class Elements:
         if isinstance(value, (list, tuple)):
             return value
         raise XComError(f"{self._task_name} maps over {value!r:.80}, of type {type(value).__name__}: only lists and dicts can be.")
-
-
-def _is_mapped(value: Any) -> bool:
-    from evenflow.sdk.xcomarg import XComArg
-
-    return isinstance(value, XComArg) and value.task.is_mapped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import BadArgument
@@ -86,7 +86,7 @@ def mark_setup(task: Task) -> None:
     task.is_setup = True
 
 
-def mark_teardown(task: Task, setups: Any, on_failure_fail_dagrun: bool | None) -> None:
+def mark_teardown(task: Task, setups: Iterable[Task], on_failure_fail_dagrun: bool | None) -> None:
     if task.is_setup:
         raise BadArgument(f"{task.qualified_name} is a setup and cannot be a teardown too. Make two tasks.")
     if task.task_settings.trigger_rule not in (TriggerRule.ALL_SUCCESS, TriggerRule.ALL_DONE_SETUP_SUCCESS):
@@ -97,21 +97,6 @@ def mark_teardown(task: Task, setups: Any, on_failure_fail_dagrun: bool | None) 
     task.is_teardown = True
     if on_failure_fail_dagrun is not None:
         task.on_failure_fail_dagrun = on_failure_fail_dagrun
-    for found in _tasks(setups):
+    for found in setups:
         mark_setup(found)
         found.set_downstream(task)
-
-
-def _tasks(setups: Any) -> Iterable[Task]:
-    if setups is None:
-        return
-    if isinstance(setups, Dependency):
-        from evenflow.sdk.task import Task
-
-        end = setups.endpoint()
-        if not isinstance(end, Task):
-            raise BadArgument(f"{end!r} is a task group: only tasks can be setups. Mark those inside.")
-        yield end
-        return
-    for each in setups:
-        yield from _tasks(each)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +76,6 @@ def _aware(instant: datetime | None, zone: tzinfo) -> datetime | None:
 
 def _with_assets(schedule: Any, start_date: datetime | None, where: str) -> Schedule:
     """Of times, of assets, or of both."""
-    from dataclasses import replace
-
     if isinstance(schedule, AssetOrTimeSchedule):
         return replace(_schedule(schedule.timetable, start_date, where), assets=schedule.assets.to_condition())
     condition = condition_of(schedule)
@@ -124,8 +122,6 @@ def _check_runnable(schedule: Schedule, params: Mapping[str, RunParamSpec], wher
 
 def compile_spec(dag: DAG) -> DagSpec:
     """Raises a :class:`DagError` for a cycle, an empty group with edges, or more than the limits allow."""
-    import dataclasses
-
     check_partials(dag)
     upstream = upstream_indexes(dag)
     tasks = list(dag.task_dict.values())
@@ -136,7 +132,7 @@ def compile_spec(dag: DAG) -> DagSpec:
     )
     index_of = {task.task_id: index for index, task in enumerate(tasks)}
     group_index = {group_id: index for index, group_id in enumerate(dag.groups)}
-    spec = dataclasses.replace(
+    spec = replace(
         dag.header.spec,
         assets=_assets_of(dag),
         tasks=tuple(

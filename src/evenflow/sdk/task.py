@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenflow.core.model import UNMAPPED
-from evenflow.errors import WrongDag
+from evenflow.errors import BadArgument, WrongDag
 from evenflow.sdk import scope, setup_teardown
 from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless
 from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from evenflow.sdk.dag import DAG
     from evenflow.sdk.operator import BaseOperator
     from evenflow.sdk.taskgroup import TaskGroup
+
+FOR_ASYNC = ("asyncio", "concurrent.futures.thread", "hashlib", "evenflow.sdk.awaiting")  # what running an async function imports
 
 
 class Task(Dependency):
@@ -184,7 +186,7 @@ class Task(Dependency):
         It runs once all upstream has ended, if one of the setups succeeded. Its own failure fails the run only with
         ``on_failure_fail_dagrun``.
         """
-        setup_teardown.mark_teardown(self, setups, on_failure_fail_dagrun)
+        setup_teardown.mark_teardown(self, _tasks(setups), on_failure_fail_dagrun)
         return self
 
     def __enter__(self) -> setup_teardown.SetupScope:
@@ -224,3 +226,16 @@ _FIXED = frozenset(
 def named(task: Task) -> str:
     """As :attr:`Task.qualified_name`, also of an instance that is in no DAG."""
     return task.qualified_name if "dag" in task.__dict__ else f"Task {task.task_id!r}"
+
+
+def _tasks(given: Any) -> Iterable[Task]:
+    if given is None:
+        return
+    if isinstance(given, Dependency):
+        end = given.endpoint()
+        if not isinstance(end, Task):
+            raise BadArgument(f"{end!r} is a task group: only tasks can be setups. Mark those inside.")
+        yield end
+        return
+    for each in given:
+        yield from _tasks(each)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from evenflow.core.model import MapInput
 from evenflow.errors import BadArgument
 from evenflow.sdk.assignments import is_own_affair, refuse
 from evenflow.sdk.edges import Dependency
-from evenflow.sdk.references import Reference, references, resolve
 from evenflow.sdk.sequences import Combinable
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from evenflow.sdk.setup_teardown import SetupScope
     from evenflow.sdk.task import Task
-
-__all__ = ["RETURN_VALUE", "Reference", "XComArg", "item_key", "references", "resolve", "source_key"]
 
 RETURN_VALUE = "return_value"
 
@@ -68,6 +66,12 @@ class XComArg(Dependency, Combinable):
 
     def endpoint(self) -> Dependency:
         return self.task
+
+    def has_instances(self) -> bool:
+        return self.task.is_mapped
+
+    def to_input(self, name: str, index_of: Mapping[str, int]) -> MapInput:
+        return MapInput(name=name, task=index_of[self.task.task_id], key=source_key(self))
 
     def __getitem__(self, item: str | int) -> XComArg:
         if not isinstance(item, (str, int)):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from evenflow.core.timetable import Past, next_of
 from evenflow.errors import BadBranch
 from evenflow.sdk.clock import clock
 from evenflow.sdk.graph import upstream_indexes
@@ -101,8 +102,6 @@ class LatestOnlyOperator(BaseBranchOperator):
 
 
 def _is_latest(dag: DAG, logical_date: datetime | None, interval_end: datetime | None) -> bool:
-    from evenflow.core.timetable import Past, next_of
-
     now = clock().now()
     following = next_of(dag.header.spec, Past(logical_date, interval_end), now)
     return following is None or following.run_after > now or following.logical_date == logical_date

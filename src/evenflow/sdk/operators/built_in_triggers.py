@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import LookRefused, TaskSkipped
+from evenflow.sdk.awaiting import where_no_loop_runs
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
@@ -31,8 +32,6 @@ def built_in(place: str, **arguments: Any) -> BaseTrigger:
 def look(trigger: Any, context: Context, method: str = "look") -> Any:
     """What a built-in trigger sees just now, looked for by this process: as default what its event would say, None: not yet."""
     import asyncio
-
-    from evenflow.sdk.awaiting import where_no_loop_runs
 
     trigger.channel = _ThroughTry(context)
     return where_no_loop_runs(lambda: asyncio.run(getattr(trigger, method)()))

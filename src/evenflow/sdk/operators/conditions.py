@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import BadArgument, TaskSkipped
+from evenflow.sdk.awaiting import has_waited
+from evenflow.sdk.context import get_current_context
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
@@ -36,9 +38,6 @@ def guard_all(function: Callable[..., Any], guards: tuple[RunCondition, ...]) ->
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        from evenflow.sdk.awaiting import has_waited
-        from evenflow.sdk.context import get_current_context
-
         if not has_waited():  # else they have let it run
             context = get_current_context()
             for guard in guards:

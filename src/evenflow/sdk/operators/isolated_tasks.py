@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from evenflow.errors import BadArgument, IsolatedTaskFailed, XComError
 from evenflow.sdk.operator import PythonOperator
 from evenflow.sdk.operators.branching import BranchByResult
+from evenflow.sdk.secrets.connections import get_connection
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
@@ -155,7 +156,6 @@ class PythonVirtualenvOperator(_IsolatedOperator):
         import platform
 
         from evenflow.sdk.operators.venvs import Needs
-        from evenflow.sdk.secrets.connections import get_connection
 
         return Needs(
             requirements=tuple(self._listed()),

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import NotificationFailed
+from evenflow.sdk.secrets.connections import get_connection
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
@@ -41,8 +42,6 @@ def send_email(
     Raises :class:`ConnectionNotFound`, or :class:`NotificationFailed` with what the server said.
     """
     import smtplib
-
-    from evenflow.sdk.secrets.connections import get_connection
 
     connection = get_connection(conn_id)
     everyone = [*addresses(to), *addresses(cc), *addresses(bcc)]

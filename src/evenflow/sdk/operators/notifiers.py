@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from evenflow.errors import BadArgument, NotificationFailed
 from evenflow.sdk.logged import Logged
 from evenflow.sdk.operators.mail import DEFAULT_CONNECTION, send_email
+from evenflow.sdk.secrets.connections import get_connection
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
@@ -104,8 +105,6 @@ class WebhookNotifier(BaseNotifier):
     def _address(self) -> tuple[str, dict[str, str]]:
         if self.conn_id is None:
             return str(self.url), dict(self.headers)
-        from evenflow.sdk.secrets.connections import get_connection
-
         connection = get_connection(self.conn_id)
         if connection.scheme not in ("http", "https"):
             raise NotificationFailed(f"Connection {self.conn_id!r} is no http or https URL, so nothing can be posted to it.")

@@ -7,6 +7,7 @@ directory of secret files, then in the database. :mod:`evenflow.sdk.secrets.look
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,8 +85,6 @@ class Connection:
     @property
     def extra_dejson(self) -> dict[str, Any]:
         """``extra``, or what its ``__extra__`` holds as JSON when values are more than text."""
-        import json
-
         nested = json.loads(self.extra[EXTRA]) if EXTRA in self.extra else {}
         return {**{key: value for key, value in self.extra.items() if key != EXTRA}, **nested}
 
@@ -124,8 +123,6 @@ def get_connection(conn_id: str) -> Connection:
 
 def uri_of_json(conn_id: str, text: str) -> str:
     """Raises :class:`ConnectionNotFound` without showing the text."""
-    import json
-
     try:
         fields = json.loads(text)
     except ValueError:
@@ -137,7 +134,6 @@ def uri_of_json(conn_id: str, text: str) -> str:
 
 def uri_of_fields(conn_id: str, fields: Mapping[str, Any]) -> str:
     """The URI of a connection that is told by its parts, as Airflow exports it. Raises :class:`ConnectionNotFound`."""
-    import json
     from urllib.parse import quote, urlencode
 
     unknown = sorted(set(fields) - {*JSON_FIELDS, "description", "conn_id", "id"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from evenflow.errors import BadArgument, VariableNotFound
@@ -34,8 +35,6 @@ class Variable:
             )
         if not deserialize_json:
             return text
-        import json
-
         try:
             return json.loads(text)
         except ValueError:
@@ -46,8 +45,6 @@ class Variable:
     @classmethod
     def set(cls, key: str, value: Any, description: str | None = None, *, serialize_json: bool = False) -> None:
         """Stores a variable in the database, from a running task. Who may use an existing one stays as it is."""
-        import json
-
         text = json.dumps(value) if serialize_json else str(value)
         _ask("set_variable", {"name": key, "text": text, "description": description})
 

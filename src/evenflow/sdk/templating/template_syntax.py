@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evenflow.sdk.templating.templates import is_template, texts
+from evenflow.sdk.templating.templates import is_template, syntax_fault, texts
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, TemplateSyntaxError
+    from jinja2 import Environment
 
     from evenflow.sdk.dag import DAG
     from evenflow.sdk.task import Task
@@ -55,8 +55,3 @@ def _fault(environment: Environment, text: str, is_file: bool) -> str | None:
     except TemplateSyntaxError as error:
         return syntax_fault(error)
     return None
-
-
-def syntax_fault(error: TemplateSyntaxError) -> str:
-    """What Jinja says, as a sentence with its line."""
-    return f"{(error.message or 'it cannot be read').rstrip('.')} (line {error.lineno})."

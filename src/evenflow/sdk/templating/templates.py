@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from evenflow.core.limits import MAX_FIELD_CHARS, MAX_LINE_SHOWN, MAX_RENDERED_CHARS, MAX_TEMPLATE_BYTES
 from evenflow.errors import ConnectionNotFound, TemplateError, VariableNotFound, XComError
 from evenflow.sdk.context import meant_entry
-from evenflow.sdk.xcomarg import Reference
+from evenflow.sdk.references import Reference
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, TemplateSyntaxError
     from jinja2 import TemplateError as JinjaError
 
     from evenflow.sdk.context import Context
@@ -136,8 +136,6 @@ class Renderer:
         try:
             return self._jinja().from_string(text).render({**self.context, **names})
         except TemplateSyntaxError as error:
-            from evenflow.sdk.templating.template_syntax import syntax_fault
-
             raise TemplateError(f"{self._where(field)} is not a valid template: {syntax_fault(error)}") from None
         except TemplateNotFound as error:
             raise TemplateError(f"{self._where(field)} includes {error.name!r}, which is not in {self._searched()}.") from None
@@ -188,31 +186,6 @@ class Renderer:
         return f"{meant_entry(undefined[1], names) if undefined else ''}A template knows: {', '.join(names)}."
 
 
-class Accessor:
-    """``conn.some_id`` and ``var.value.some_key`` of the context: each name is looked up when it is used."""
-
-    def __init__(self, find: Callable[[str], Any], missing: type[Exception]) -> None:
-        self._find, self._missing = find, missing
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._find(name)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._find(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """``default`` when it is not defined; what must not be used is an error all the same."""
-        try:
-            return self._find(name)
-        except self._missing:
-            return default
-
-    def __repr__(self) -> str:
-        return "<looked up by name>"
-
-
 def _line(error: Exception, text: str) -> str:
     """Where in the template it was raised, as far as is known: ``, line 3 ({{ 1 / 0 }})``."""
     numbers = [number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == _IN_TEMPLATE]
@@ -259,3 +232,8 @@ def _as_text(value: Any) -> str:
         return repr(value)
     except Exception as error:
         return f"(it cannot be shown: {type(error).__name__})"
+
+
+def syntax_fault(error: TemplateSyntaxError) -> str:
+    """What Jinja says, as a sentence with its line."""
+    return f"{(error.message or 'it cannot be read').rstrip('.')} (line {error.lineno})."

@@ -26,6 +26,7 @@ from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.operator import BaseOperator
 from evenflow.sdk.operators.branching import task_indexes
 from evenflow.sdk.params import ParamRef, RunParams
+from evenflow.sdk.references import Reference
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.sequences import Combinable, Elements
 from evenflow.sdk.task import Task
@@ -33,7 +34,7 @@ from evenflow.sdk.taskgroup import GroupArgument
 from evenflow.sdk.templating.templates import Renderer, shown_fields
 from evenflow.sdk.triggers import BaseTrigger
 from evenflow.sdk.trying.killing import clean_up, executing
-from evenflow.sdk.xcomarg import RETURN_VALUE, Reference, XComArg, item_key
+from evenflow.sdk.xcomarg import RETURN_VALUE, XComArg, item_key
 
 
 class Channel(Protocol):
