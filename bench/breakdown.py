@@ -24,7 +24,7 @@ from shapes import SHAPES, total_tasks
 from stored_shape import store_shape, trigger
 from timed_connection import Cost, TimedConnection
 
-from evenflow.store.connect import PLAN_ONCE
+from evenflow.store.db.connect import PLAN_ONCE
 
 CLAIM = 500  # tries at once, as the simulated worker of run.py
 WARM_UP = 2

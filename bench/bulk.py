@@ -25,9 +25,9 @@ from evenflow.api.limits import OPERATED_COUNTED, PAGE
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
-from evenflow.store import dag_deletion, operators
-from evenflow.store.connect import connect_async
-from evenflow.store.operations import request
+from evenflow.store.db.connect import connect_async
+from evenflow.store.scheduling.operations import request
+from evenflow.store.serving import dag_deletion, operators
 
 SIZES = {"clear_burst": 8_760, "clear_chain": 10_000, "clear_mapped": 50_000, "delete_dag": 100_000}
 TASKS = 20  # of each run of a burst

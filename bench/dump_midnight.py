@@ -30,7 +30,7 @@ from stored_shape import store_shape, trigger
 
 from evenflow.core.limits import PARTITION_RETRY_S
 from evenflow.runtime.embedded.account import Account
-from evenflow.store import partitions
+from evenflow.store.scheduling import partitions
 from tests.chaos.clock import Clock, compile_clock
 
 CASE = "dump_midnight"

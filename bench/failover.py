@@ -27,9 +27,9 @@ import specs
 from shapes import Shape, total_tasks
 
 from evenflow.core.limits import LEASE_S
+from evenflow.explaining.audit import audit
 from evenflow.killpoints import KillPoint
 from evenflow.runtime.service_settings import Kind
-from evenflow.store.audit import audit
 from tests.chaos.cluster import DAGS, Cluster, Death, Member, NotInTime
 from tests.chaos.faults import IN_HAND
 from tests.chaos.load import Load

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import measure
 from server import Server, fresh_database, open_connection, serve
 
-from evenflow.store.rows import Conn
+from evenflow.store.db.rows import Conn
 
 BATCHES = (100, 500)
 TASKS = 10_000

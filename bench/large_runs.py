@@ -26,10 +26,10 @@ from stored_shape import failed_run, store_specs, trigger
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.operations import Only, Operation
 from evenflow.core.states import TaskEvent
-from evenflow.store.columns import numbers
-from evenflow.store.connect import connect_async
-from evenflow.store.dags import request_cancel
-from evenflow.store.operations import request
+from evenflow.store.db.columns import numbers
+from evenflow.store.db.connect import connect_async
+from evenflow.store.scheduling.operations import request
+from evenflow.store.serving.dags import request_cancel
 
 SIZES = {"cancel_burst": 10_000, "cancel_mapped": 100_000, "change_mapped": 100_000}
 TASKS = 20  # of each run of a burst

@@ -27,7 +27,7 @@ import measure
 from rounds import EXITS, RESULTS, WARM_UP, Room, fill, lanes_shape
 from server import fresh_database, open_connection, serve
 
-from evenflow.store.rows import Conn
+from evenflow.store.db.rows import Conn
 
 PAGE = 500  # tasks or lanes fetched at once, as LANES_PER_ROUND
 BEFORE_ALL = {"run_rank": -(1 << 31), "rank": -(1 << 31), "run_after": "-infinity", "lane_id": 0, "task_index": 0, "map_index": -1}

@@ -28,7 +28,7 @@ from server import fresh_database, open_connection, open_snapshot, serve
 from shapes import SHAPES, Shape
 from stored_shape import store_shape, trigger
 
-from evenflow.store.rows import Conn
+from evenflow.store.db.rows import Conn
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = {"lanes": 1_000, "mapped": 1_000_000, "burst": 100_000}

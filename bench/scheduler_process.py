@@ -18,7 +18,7 @@ from evenflow.runtime.lifecycle import host
 from evenflow.scheduler import service
 from evenflow.scheduler.advance import TurnOutcome
 from evenflow.scheduler.tally import Tally
-from evenflow.store.activity import STATES
+from evenflow.store.db.sessions import STATES
 
 Taken = tuple[float, int, int]
 

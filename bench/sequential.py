@@ -16,7 +16,7 @@ import psycopg
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.partitions import make_partitions
-from evenflow.store.rows import Conn, execute
+from evenflow.store.db.rows import Conn, execute
 
 LEASE_S = 1e6  # nobody beats here
 

@@ -14,8 +14,8 @@ import psycopg
 from psycopg import conninfo
 
 from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.migrate import migrate
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.db.migrate import migrate
 
 
 class Server(Protocol):

@@ -20,9 +20,10 @@ from typing import Protocol
 
 import uvloop
 
-from evenflow.store import dispatch, services
-from evenflow.store.connect import connect_async
-from evenflow.store.notify import DISPATCH, AsyncListener
+from evenflow.store.db.connect import connect_async
+from evenflow.store.db.instant import Conn
+from evenflow.store.db.notify import DISPATCH, AsyncListener
+from evenflow.store.serving import dispatch, services
 
 BATCH = 500
 SLOTS = 200_000  # tries that it holds at once; pools and caps are what limits
@@ -99,7 +100,7 @@ class SimulatedWorker:
             end = now + self._hold_s.get(group, 0.0)
             heapq.heappush(self._running, (end, t.epoch, (group, t.run_key, t.task_index, t.map_index, now)))
 
-    async def _end(self, conn: dispatch.Conn) -> int:
+    async def _end(self, conn: Conn) -> int:
         """Reports the tries whose time has come; answers how many."""
         now = time.time()
         reports: list[str] = []

@@ -34,7 +34,7 @@ import measure
 import psutil
 
 from evenflow.runtime.service_settings import Kind
-from evenflow.store.metrics import HOT_TABLES
+from evenflow.store.serving.metrics import HOT_TABLES
 from tests.chaos.cluster import Cluster, NotInTime
 from tests.chaos.faults import KINDS, Strike
 from tests.chaos.load import Load

@@ -11,9 +11,9 @@ import specs
 
 from evenflow.core.creation_lines import line_of
 from evenflow.core.model import DagSpec
-from evenflow.store import dags
-from evenflow.store.connect import UNBOUNDED, connect_async
-from evenflow.store.dag_limits import change_limits
+from evenflow.store.db.connect import UNBOUNDED, connect_async
+from evenflow.store.serving import dags
+from evenflow.store.serving.dag_limits import change_limits
 
 
 async def store_shape(url: str, shape: dict[str, Any]) -> dict[str, specs.Planned]:

@@ -19,7 +19,7 @@ from stored_shape import store_specs, trigger
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
 
 CASE = "turn_dags"
 FEW = 10

@@ -20,8 +20,8 @@ from psycopg import sql
 from evenflow.runtime import postgres_programs
 from evenflow.runtime.embedded import EmbeddedPostgres, programs
 from evenflow.runtime.embedded import server as embedded_server
-from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.migrate import migrate
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.db.migrate import migrate
 from tests.durations import Durations, add_options
 from tests.running import RunningEvenflow, running_evenflow
 from tests.trunks import lasting_trunks

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from evenflow.store.connect import UNBOUNDED, connect
+from evenflow.store.db.connect import UNBOUNDED, connect
 from tests.waiting import wait_until
 
 

@@ -10,9 +10,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from evenflow.api import tokens as t
 from evenflow.api.vault import Vault
-from evenflow.store import tokens as stored
-from evenflow.store.sql import sql
-from evenflow.store.tokens import KeyState
+from evenflow.store.db.sql import sql
+from evenflow.store.serving import tokens as stored
+from evenflow.store.serving.tokens import KeyState
 
 HOUR_S = 3600.0
 JTI = "the name of all that tests without a database list"

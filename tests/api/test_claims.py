@@ -10,7 +10,7 @@ import pytest
 from evenflow.api import long_poll
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused
-from evenflow.store.notify import DISPATCH
+from evenflow.store.db.notify import DISPATCH
 from evenflow.wire import messages as m
 from tests.api.world import CODE_HASH, World, new_worker
 from tests.waiting import until

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from evenflow.api.garbage import delete_some
-from evenflow.store import xcom
-from evenflow.store.connect import AsyncPool, open_pool
+from evenflow.store.db.connect import AsyncPool, open_pool
+from evenflow.store.serving import xcom
 from evenflow.wire.objects import ObjectStorage
 
 

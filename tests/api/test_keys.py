@@ -16,7 +16,7 @@ from evenflow.api.tokens import OperatorToken, mint, verify
 from evenflow.api.vault import Vault, new_key
 from evenflow.errors import NotAllowed, SecretsError
 from evenflow.runtime.tokens import create_token, rotate_keys
-from evenflow.store.tokens import KeyState
+from evenflow.store.serving.tokens import KeyState
 from tests.api.world import World
 from tests.apis import make_api
 from tests.tokens import key_state

@@ -18,8 +18,8 @@ from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.duties import SchedulerPresence
 from evenflow.scheduler.tally import Tally
-from evenflow.store.leases import list_lost
-from evenflow.store.sql import sql
+from evenflow.store.db.sql import sql
+from evenflow.store.scheduling.leases import list_lost
 from evenflow.telemetry.prometheus import exposition
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Claim

@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from evenflow.store import dispatch
-from evenflow.store.connect import UNBOUNDED, connect, connect_async
-from evenflow.store.sql import sql
+from evenflow.store.db.connect import UNBOUNDED, connect, connect_async
+from evenflow.store.db.sql import sql
+from evenflow.store.serving import dispatch
 from tests.snapshots import await_others, old_snapshot
 
 Conn = psycopg.Connection[Any]

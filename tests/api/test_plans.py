@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.sql import sql
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.db.sql import sql
 from tests.api.world import World
 
 WAITING = 20_000

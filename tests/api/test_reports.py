@@ -18,7 +18,7 @@ from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.core.ending import AssetChange, Defer, Ending
 from evenflow.core.limits import MAX_DEFERRED_BYTES
-from evenflow.store.sealed import WAITING
+from evenflow.store.serving.sealed import WAITING
 from evenflow.wire import messages as m
 from tests.api.world import World, new_worker
 from tests.nesting import nested

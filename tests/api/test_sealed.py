@@ -14,7 +14,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.ending import Ending
 from evenflow.errors import ApiRefused, StaleEpoch
-from evenflow.store.sealed import ONCE, WAITING
+from evenflow.store.serving.sealed import ONCE, WAITING
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
 from tests.api.world import World

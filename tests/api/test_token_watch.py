@@ -19,8 +19,8 @@ from evenflow.core.limits import LEASE_S
 from evenflow.errors import ApiRefused, DatabaseSetBack, DatabaseUnavailable
 from evenflow.runtime import tokens
 from evenflow.runtime.tokens import create_token, create_tokens, keep_tokens, list_tokens, revoke_token, revoke_tokens, rotate_keys
-from evenflow.store import tokens as stored
-from evenflow.store.incarnation import begin_incarnation
+from evenflow.store.scheduling.incarnation import begin_incarnation
+from evenflow.store.serving import tokens as stored
 from evenflow.wire import messages as m
 from tests.api.world import ClientOfAll, World, new_worker
 from tests.apis import make_api

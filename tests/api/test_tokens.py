@@ -34,7 +34,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import RETRIED
 from evenflow.core.ending import Ending
 from evenflow.errors import ApiRefused, KeyNotKnownYet, NotAllowed, StaleEpoch
-from evenflow.store.tokens import KeyState
+from evenflow.store.serving.tokens import KeyState
 from evenflow.wire import messages as m
 from evenflow.wire.triggers import TriggerReport
 from tests.api.world import World

@@ -16,7 +16,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
 from evenflow.runtime.tokens import create_token
-from evenflow.store.events import Origin
+from evenflow.store.serving.events import Origin
 from evenflow.wire import questions as q
 from tests.api.world import World, new_worker
 from tests.tokens import key_state

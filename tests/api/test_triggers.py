@@ -17,7 +17,7 @@ from evenflow.client.rest import RestClient
 from evenflow.core.ending import Ending
 from evenflow.core.limits import MAX_DEFERRED_BYTES
 from evenflow.errors import ApiRefused, StaleEpoch
-from evenflow.store.sql import sql
+from evenflow.store.db.sql import sql
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
 from evenflow.wire.triggers import ClaimTriggers, TriggerReport, TriggerReports, TriggersAnswer

@@ -13,7 +13,7 @@ from evenflow.api.tokens import FleetToken, OperatorToken, Tokens, mint
 from evenflow.api.watching import WATCHED, Watchers, checked_detail
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import NotAllowed
-from evenflow.store.tokens import KeyState
+from evenflow.store.serving.tokens import KeyState
 from evenflow.wire import messages as m
 from tests.api.world import World
 from tests.tokens import JTI, LISTED

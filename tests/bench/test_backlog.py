@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from evenflow.explaining.audit import audit
 from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.store.audit import audit
-from evenflow.store.migrate import migrate
+from evenflow.store.db.migrate import migrate
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 

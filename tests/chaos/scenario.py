@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evenflow.explaining.audit import audit
 from evenflow.runtime.service_settings import Kind
-from evenflow.store.audit import audit
 from tests.chaos.cluster import Cluster, NotInTime
 from tests.chaos.faults import KINDS, Strike
 from tests.chaos.load import Load

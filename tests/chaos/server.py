@@ -16,9 +16,9 @@ import psycopg
 
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.embedded.account import Account
-from evenflow.store import pools
-from evenflow.store.connect import UNBOUNDED, connect, connect_async
-from evenflow.store.migrate import migrate
+from evenflow.store.db.connect import UNBOUNDED, connect, connect_async
+from evenflow.store.db.migrate import migrate
+from evenflow.store.serving import pools
 from tests.chaos.clock import Clock, compile_clock
 from tests.chaos.leases import LEASES
 from tests.chaos.nursery import Nursery

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.core.limits import MAX_LOSSES
-from evenflow.store.audit import audit
+from evenflow.explaining.audit import audit
 from tests.chaos.cluster import Cluster
 from tests.chaos.load import FAILS, Load
 

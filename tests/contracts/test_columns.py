@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from evenflow.cli.output.replies import print_records, titles
 from evenflow.contracts.rest import assets, backfills, dags, runs, steering, tasks
-from evenflow.store.sql import sql
+from evenflow.store.db.sql import sql
 
 LISTS: dict[str, tuple[type[BaseModel], set[str]]] = {  # columns that only the API needs
     "views/list_runs": (runs.RunSummary, {"run_key"}),

@@ -13,7 +13,7 @@ import psycopg
 
 from evenflow.core.lease import Lease
 from evenflow.core.limits import LEASE_S
-from evenflow.store import services
+from evenflow.store.serving import services
 
 Conn = psycopg.AsyncConnection[Any]
 

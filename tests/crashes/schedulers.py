@@ -14,7 +14,7 @@ from evenflow.killpoints import KillPoint, watch
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.leases import watch_leases
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
 
 
 class Death(Exception):

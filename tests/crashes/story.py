@@ -17,8 +17,8 @@ from typing import Any
 
 from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec
+from evenflow.explaining.audit import audit
 from evenflow.scheduler.advance import TurnOutcome
-from evenflow.store.audit import audit
 from tests.crashes.ledger import Ledger, Process
 from tests.crashes.registered import Clock, Conn
 from tests.crashes.schedulers import Doom, Manner, Scheduler

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.store.connect import connect_async
+from evenflow.store.db.connect import connect_async
 from tests.crashes.schedulers import Scheduler
 from tests.crashes.story import Story
 

@@ -13,9 +13,9 @@ from evenflow.scheduler import deferrals, reports
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.holds import Holds
-from evenflow.store import deferrals as stored
-from evenflow.store import rows
-from evenflow.store.sql import sql
+from evenflow.store.db import rows
+from evenflow.store.db.sql import sql
+from evenflow.store.scheduling import deferrals as stored
 from tests.crashes.schedulers import Scheduler
 from tests.crashes.test_crashes import schedulers, told
 from tests.crashes.workers import Worker

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from evenflow.core.limits import BEAT_S, LEASE_S
-from evenflow.store import services, triggers
-from evenflow.store.triggers import ClaimedTrigger, TriggerClaim, TriggerKey
+from evenflow.store.serving import services, triggers
+from evenflow.store.serving.triggers import ClaimedTrigger, TriggerClaim, TriggerKey
 from tests.crashes.registered import Registered
 from tests.crashes.workers import event_of
 

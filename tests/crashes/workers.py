@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenflow.core.limits import BEAT_S, LEASE_S
-from evenflow.store import dispatch, services
+from evenflow.store.serving import dispatch, services
 from tests.crashes.ledger import Ledger, Process, TaskKey
 from tests.crashes.registered import Registered
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
 from tests.hosts.fleet import Fleet
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenflow.api.vault import new_key
-from evenflow.store.migrate import SCHEMA_VERSION
+from evenflow.store.db.migrate import SCHEMA_VERSION
 from tests.hosts.fleet import Fleet
 
 CONTRACT = "insert into schema_version (version, name, works_from) values (%s, 'less', %s)"

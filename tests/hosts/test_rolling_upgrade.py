@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from evenflow.store.connect import connect
-from evenflow.store.migrate import SCHEMA_VERSION
+from evenflow.store.db.connect import connect
+from evenflow.store.db.migrate import SCHEMA_VERSION
 from evenflow.wire.versions import WIRE
 from tests.hosts.fleet import Fleet
 from tests.house.project import SOURCE

@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.migrate import migrate
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.db.migrate import migrate
 from tests.hosts import zones_dags
 from tests.hosts.fleet import Fleet
 from tests.waiting import wait_until

@@ -16,7 +16,7 @@ from evenflow.core.states import HOLDING, TaskEvent, TaskState, move
 from evenflow.scheduler import reports
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
-from evenflow.store.inbox import TakenReport
+from evenflow.store.scheduling.inbox import TakenReport
 from tests.protocol.state import NOBODY, Dispatch, Said, Service, Task
 
 LIMIT = 7  # the id of the one limit

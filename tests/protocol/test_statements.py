@@ -12,8 +12,8 @@ import pytest
 
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.store import inbox
-from evenflow.store.rows import execute
+from evenflow.store.db.rows import execute
+from evenflow.store.scheduling import inbox
 from tests.protocol import control
 from tests.protocol.protocol import Bounds, Protocol, Rules
 from tests.protocol.state import CURRENT, LAST, NOBODY, World

@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.store.rows import execute
+from evenflow.store.db.rows import execute
 from tests.protocol.state import NOBODY
 from tests.protocol.waiting import Bounds, Rules, Waiting
 from tests.protocol.waiting_state import Deferral, World

@@ -19,8 +19,8 @@ from evenflow.core.states import RunState, TaskEvent, TaskState, move
 from evenflow.scheduler import cancel, reports
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
-from evenflow.store import deferrals, runs, selection, tasks
-from evenflow.store.inbox import TakenReport, TakenTimer
+from evenflow.store.scheduling import deferrals, runs, selection, tasks
+from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
 from tests.protocol.state import NOBODY
 from tests.protocol.waiting_state import Deferral, Dispatch, Said, Task, World
 

@@ -22,8 +22,8 @@ import psycopg
 
 from evenflow.api.vault import Vault
 from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.migrate import migrate
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.db.migrate import migrate
 from tests.tokens import fleet_token, opened_by, operator_token
 from tests.waiting import SYSTEM_DEADLINE_S, wait_until
 

@@ -23,7 +23,7 @@ from evenflow.errors import DatabaseUnavailable
 from evenflow.runtime.embedded import EmbeddedPostgres, account, programs
 from evenflow.runtime.embedded.account import choose_account, place_cluster
 from evenflow.runtime.embedded.programs import find_programs
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
 
 FAST = {"fsync": "off"}
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as somebody else")

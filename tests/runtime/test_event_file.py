@@ -15,9 +15,9 @@ from evenflow.cli.app import run
 from evenflow.errors import BadValue
 from evenflow.runtime import event_file
 from evenflow.runtime.exits import ExitCode
-from evenflow.store.events import record
-from evenflow.store.incarnation import begin_incarnation
-from evenflow.store.sql import sql
+from evenflow.store.db.sql import sql
+from evenflow.store.scheduling.incarnation import begin_incarnation
+from evenflow.store.serving.events import record
 from tests.waiting import wait_until
 
 Db = psycopg.Connection[Any]

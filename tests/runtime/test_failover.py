@@ -16,10 +16,10 @@ import pytest
 from evenflow.core.settings import FAILOVER_LOSES_COMMITS
 from evenflow.errors import DatabaseUnavailable
 from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.store.connect import UNBOUNDED, connect, open_pool
-from evenflow.store.failures import is_gone, is_outage
-from evenflow.store.incarnation import begin_incarnation, find_server, notice_server
-from evenflow.store.migrate import migrate
+from evenflow.store.db.connect import UNBOUNDED, connect, open_pool
+from evenflow.store.db.failures import is_gone, is_outage
+from evenflow.store.db.migrate import migrate
+from evenflow.store.scheduling.incarnation import begin_incarnation, find_server, notice_server
 from tests.standby import Standby, replicating
 
 SETTINGS = {"fsync": "off", "log_min_duration_statement": "-1"}

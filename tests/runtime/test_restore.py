@@ -18,9 +18,9 @@ import pytest
 
 from evenflow.errors import DumpError
 from evenflow.runtime.dump import dump, restore
-from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.incarnation import begin_incarnation
-from evenflow.store.leases import list_lost
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.scheduling.incarnation import begin_incarnation
+from evenflow.store.scheduling.leases import list_lost
 from tests.running import RunningEvenflow, environment, evenflow, evenflow_json, make_home, remove_home, start_evenflow
 from tests.waiting import wait_until
 

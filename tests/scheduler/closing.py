@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenflow.store.rows import execute
+from evenflow.store.db.rows import execute
 
 CLOSED = ("draining", "resume_only", "paused", "frozen")  # in all of these nothing starts for the first time in a pool or queue
 

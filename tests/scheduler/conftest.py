@@ -13,11 +13,11 @@ import pytest
 from evenflow.core.creation_lines import line_of
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import DagSpec
+from evenflow.explaining.audit import audit
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.store.audit import audit
-from evenflow.store.connect import connect
-from evenflow.store.rows import execute
+from evenflow.store.db.connect import connect
+from evenflow.store.db.rows import execute
 from tests.scheduler.processes import Schedulers
 
 STARTABLE = """

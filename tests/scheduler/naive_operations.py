@@ -11,7 +11,7 @@ from typing import Any
 from evenflow.core.graph import Graph
 from evenflow.core.operations import Only, Operation
 from evenflow.core.states import FINISHED, TaskEvent
-from evenflow.store.operations import request
+from evenflow.store.scheduling.operations import request
 
 Key = tuple[int, int]  # task index, map index
 

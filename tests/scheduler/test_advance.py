@@ -9,7 +9,7 @@ import pytest
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
-from evenflow.store import leases
+from evenflow.store.scheduling import leases
 
 
 def task(task_id: str, *upstream: int, **kw: Any) -> TaskSpec:

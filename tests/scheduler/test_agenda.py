@@ -11,7 +11,7 @@ import pytest
 
 from evenflow.core.limits import DUTY_PAUSE_S
 from evenflow.scheduler.agenda import Agenda, Duty
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
 
 
 class Clock:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.explaining import dry_round
 from evenflow.scheduler import round
-from evenflow.store import dry_round, selection
+from evenflow.store.scheduling import selection
 from tests.scheduler.closing import CLOSED, set_state
 from tests.scheduler.workloads import random_dag
 

@@ -10,7 +10,7 @@ from evenflow.core.model import AssetSpec, DagSpec, Schedule, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.catalog import Catalog
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
 from tests.scheduler.conftest import World
 from tests.waiting import wait_until
 

@@ -10,14 +10,14 @@ import pytest
 from evenflow.contracts.rest.audit import Finding
 from evenflow.core.limits import FINDINGS
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.explaining.audit import audit, find_lost_wakeups
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.audit import QUEUES_PER_SWEEP, START, Sweep
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.swap import swap
 from evenflow.scheduler.tally import Tally
-from evenflow.store import inbox
-from evenflow.store.audit import audit, find_lost_wakeups
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
+from evenflow.store.scheduling import inbox
 
 
 def task(task_id: str, *upstream: int, **kw: Any) -> TaskSpec:

@@ -16,9 +16,9 @@ from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.store.connect import connect
-from evenflow.store.inbox import EXECUTOR_LOCK
-from evenflow.store.operations import request
+from evenflow.store.db.connect import connect
+from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
+from evenflow.store.scheduling.operations import request
 from tests.scheduler.workloads import random_dag
 from tests.waiting import wait_until
 

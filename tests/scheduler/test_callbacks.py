@@ -9,7 +9,7 @@ import pytest
 from evenflow.core.callbacks import CALLBACK_DAG, CALLBACK_POOL
 from evenflow.core.model import DagSpec, DeadlineSpec, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
-from evenflow.store.callbacks import restore_dag
+from evenflow.store.serving.callbacks import restore_dag
 from tests.scheduler.conftest import World
 
 CALLS = (

@@ -14,8 +14,8 @@ from evenflow.core.observation import Meter, Teller
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.contention import Contention
-from evenflow.store import inbox, selection
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
+from evenflow.store.scheduling import inbox, selection
 from tests.waiting import BLOCKED, wait_until
 
 Conn = psycopg.Connection[Any]

@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.core.model import DagSpec, MapInput, Mapping, RetryRuleSpec, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
-from evenflow.store import branches
+from evenflow.store.scheduling import branches
 from tests.core.naive_run import NaiveRun
 from tests.core.random_runs import OUTCOMES, random_dag, random_skips
 from tests.scheduler.conftest import Try, World

@@ -11,10 +11,10 @@ import pytest
 from evenflow.core.limits import TIMERS_PER_TURN
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.why import AwaitsEvent, FullLimit, Reason
+from evenflow.explaining import why
 from evenflow.scheduler.advance import advance
-from evenflow.store import why
-from evenflow.store.connect import open_pool
-from evenflow.store.dispatch import FIRST_START, RETURN
+from evenflow.store.db.connect import open_pool
+from evenflow.store.serving.dispatch import FIRST_START, RETURN
 from tests.scheduler.conftest import Try, World
 
 EVENT = "ZXZlbnQ="  # base64

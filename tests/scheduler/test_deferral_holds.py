@@ -15,9 +15,9 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler import deferrals
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.tally import Tally
-from evenflow.store import inbox
-from evenflow.store.connect import connect
-from evenflow.store.dispatch import FIRST_START, RETURN
+from evenflow.store.db.connect import connect
+from evenflow.store.scheduling import inbox
+from evenflow.store.serving.dispatch import FIRST_START, RETURN
 from tests.scheduler.conftest import Try, World
 
 

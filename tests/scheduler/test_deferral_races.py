@@ -16,7 +16,7 @@ import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
-from evenflow.store import leases
+from evenflow.store.scheduling import leases
 from tests.scheduler.conftest import Try, World
 
 Message = Callable[[], None]

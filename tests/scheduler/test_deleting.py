@@ -10,8 +10,8 @@ import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
-from evenflow.store import dag_deletion, operators
-from evenflow.store.connect import connect_async
+from evenflow.store.db.connect import connect_async
+from evenflow.store.serving import dag_deletion, operators
 
 RUNS = 100_000
 EVERY = 50  # slices

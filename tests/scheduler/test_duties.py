@@ -11,7 +11,7 @@ from evenflow.core.observation import Teller
 from evenflow.scheduler.duties import SchedulerPresence
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.scheduler.schedules import create_scheduled
-from evenflow.store.partitions import first_run_key
+from evenflow.store.scheduling.partitions import first_run_key
 from evenflow.telemetry.vitals import Vitals
 
 TASK = TaskSpec(task_id="a", operator="python")

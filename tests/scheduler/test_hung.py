@@ -20,10 +20,10 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.killpoints import KillPoint
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.store import sessions
-from evenflow.store.connect import TURNS, Timeouts, connect
-from evenflow.store.rows import execute
-from evenflow.store.sessions import LivingConnection
+from evenflow.store.db import sessions
+from evenflow.store.db.connect import TURNS, Timeouts, connect
+from evenflow.store.db.rows import execute
+from evenflow.store.db.sessions import LivingConnection
 from tests.waiting import wait_until
 
 OVERTAKEN_S = 5.0
@@ -119,7 +119,7 @@ def test_a_long_transaction_lasts_while_it_shows_life(database_url: str, monkeyp
     monkeypatch.setattr(sessions, "LIFE_S", 0.2)
     monkeypatch.setattr(LivingConnection, "budget_s", 2.0)
     timeouts = Timeouts(transaction=2000)
-    monkeypatch.setattr("evenflow.store.connect.TURNS", timeouts)
+    monkeypatch.setattr("evenflow.store.db.connect.TURNS", timeouts)
     with connect(database_url, name="test", timeouts=timeouts) as conn:
         busy(conn, 4.0)
         assert conn.execute("select current_setting('transaction_timeout')").fetchone() == ("2s",)
@@ -134,7 +134,7 @@ def test_an_honest_transaction_that_was_ended_gets_more_time(database_url: str, 
     """Once: what comes after it is on the same footing as ever."""
     timeouts = Timeouts(transaction=500)
     monkeypatch.setattr(sessions, "HANG_S", 0.5)
-    monkeypatch.setattr("evenflow.store.connect.TURNS", timeouts)
+    monkeypatch.setattr("evenflow.store.db.connect.TURNS", timeouts)
 
     def one_long_statement(budget_s: float) -> float:
         """The budget of the next transaction."""

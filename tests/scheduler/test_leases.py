@@ -9,8 +9,8 @@ import pytest
 from evenflow.core.limits import API_SILENCE_S, LEASE_S, STANDSTILL_S
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.leases import watch_leases
-from evenflow.store import leases
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
+from evenflow.store.scheduling import leases
 
 DAG = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),))
 

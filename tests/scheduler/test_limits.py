@@ -12,9 +12,9 @@ import pytest
 from evenflow.core.limits import INT32_MAX
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.pool_policy import PoolPolicy
-from evenflow.store import pools
-from evenflow.store.connect import connect_async
-from evenflow.store.dag_limits import change_limits, insert_limits
+from evenflow.store.db.connect import connect_async
+from evenflow.store.serving import pools
+from evenflow.store.serving.dag_limits import change_limits, insert_limits
 
 Reload = Callable[[DagSpec], None]
 

@@ -15,9 +15,9 @@ import pytest
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.duties import Orphans
-from evenflow.store.connect import connect
-from evenflow.store.incarnation import begin_incarnation
-from evenflow.store.rows import execute
+from evenflow.store.db.connect import connect
+from evenflow.store.db.rows import execute
+from evenflow.store.scheduling.incarnation import begin_incarnation
 from tests.snapshots import await_others, old_snapshot
 
 INSERT = "insert into report (run_key, kind, epoch) select %s, 'started', n from generate_series(%s::int, %s) n"
@@ -299,7 +299,7 @@ def test_no_queued_run_is_passed_over_in_random_orders_of_commits(
     monkeypatch.setattr("evenflow.scheduler.creation.NEW_RUNS_PER_TURN", 3)
     monkeypatch.setattr("evenflow.scheduler.creation.NEW_RUNS_BESIDE_TRIES", 2)
     monkeypatch.setattr("evenflow.scheduler.creation.DAGS_PER_NEW_RUN", 1)
-    monkeypatch.setattr("evenflow.store.runs.RUN_WAKES_PER_TURN", 4)
+    monkeypatch.setattr("evenflow.store.scheduling.runs.RUN_WAKES_PER_TURN", 4)
     r = random.Random(seed)
     for n in range(8):
         add_dag(world, f"d{n}")

@@ -13,7 +13,7 @@ from evenflow.core.metrics import DATABASE_FAILURES
 from evenflow.runtime.postgres_programs import connection_arguments, find_dump_programs
 from evenflow.scheduler import partitions
 from evenflow.scheduler.service import SchedulerService
-from evenflow.store.partitions import read_days_ahead
+from evenflow.store.scheduling.partitions import read_days_ahead
 from tests.scheduler.test_service import CHAIN, work
 from tests.waiting import DEADLINE_S, wait_until
 

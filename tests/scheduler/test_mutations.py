@@ -12,13 +12,14 @@ from evenflow.core import selection as core
 from evenflow.core.deferral import Split
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.errors import IllegalMove
+from evenflow.explaining.audit import audit
 from evenflow.scheduler import deferrals
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.starts import Starts
-from evenflow.store import deferrals as stored_deferrals
-from evenflow.store import rows, selection
-from evenflow.store.audit import audit
-from evenflow.store.sql import sql
+from evenflow.store.db import rows
+from evenflow.store.db.sql import sql
+from evenflow.store.scheduling import deferrals as stored_deferrals
+from evenflow.store.scheduling import selection
 
 TURNS = 12
 Patch = pytest.MonkeyPatch

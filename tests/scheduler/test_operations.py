@@ -14,9 +14,9 @@ from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.ledgers import Ledgers
-from evenflow.store.connect import connect
-from evenflow.store.operations import request
-from evenflow.store.rows import execute
+from evenflow.store.db.connect import connect
+from evenflow.store.db.rows import execute
+from evenflow.store.scheduling.operations import request
 
 CLEAR = TaskEvent.CLEAR
 

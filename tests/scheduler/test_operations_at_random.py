@@ -22,8 +22,8 @@ from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts, Verdict, contribution, evaluate
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.store.connect import connect
-from evenflow.store.rows import execute
+from evenflow.store.db.connect import connect
+from evenflow.store.db.rows import execute
 from tests.core.naive_run import NaiveRun
 from tests.scheduler.naive_operations import Operators
 

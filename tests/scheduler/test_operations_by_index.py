@@ -9,7 +9,7 @@ from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
-from evenflow.store.operations import request
+from evenflow.store.scheduling.operations import request
 from tests.scheduler.conftest import Try, World
 
 TEARDOWN: dict[str, Any] = {"teardown": True, "trigger_rule": TriggerRule.ALL_DONE_SETUP_SUCCESS}

@@ -14,9 +14,9 @@ import pytest
 from evenflow.core.limits import PARTITION_RETRY_S, PARTITIONS_AHEAD
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.partitions import drop_partitions_before, make_history_partitions, make_partitions
-from evenflow.store import partitions
-from evenflow.store.connect import connect
-from evenflow.store.partitions import first_run_key, name_of
+from evenflow.store.db.connect import connect
+from evenflow.store.scheduling import partitions
+from evenflow.store.scheduling.partitions import first_run_key, name_of
 from tests.scheduler.conftest import World
 
 NOW = datetime.now(UTC)
@@ -176,7 +176,7 @@ def test_a_turn_writes_history_while_a_partition_waits_for_its_lock(world: World
 
 def test_rows_in_the_default_partition_move_to_their_day(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA20: also more than are moved at once."""
-    monkeypatch.setattr("evenflow.store.partitions.STRAYS_AT_ONCE", 4)
+    monkeypatch.setattr("evenflow.store.scheduling.partitions.STRAYS_AT_ONCE", 4)
     for ahead, rows in ((0, 11), (2, 3)):
         write(world.conn, TODAY + ahead * DAY, rows)
     assert count(world.conn, "task_event_default") == 14
@@ -234,7 +234,7 @@ def test_history_of_a_run_that_lives_on_outlives_its_day(world: World, monkeypat
     world.advance()
     write(world.conn, TODAY - 30 * DAY, 10)
     before = NOW - 29 * DAY
-    monkeypatch.setattr("evenflow.store.partitions.STRAYS_AT_ONCE", 0)
+    monkeypatch.setattr("evenflow.store.scheduling.partitions.STRAYS_AT_ONCE", 0)
     assert drop_partitions_before(world.conn, before) == [], "so much cannot move at once"
     monkeypatch.undo()
     assert drop_partitions_before(world.conn, before) == [name_of(TODAY - 30 * DAY)]

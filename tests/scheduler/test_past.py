@@ -15,9 +15,9 @@ from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.store import past as store
-from evenflow.store.connect import connect
-from evenflow.store.operations import request
+from evenflow.store.db.connect import connect
+from evenflow.store.scheduling import past as store
+from evenflow.store.scheduling.operations import request
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -14,10 +14,10 @@ import pytest
 from evenflow.contracts.rest.plan import Plan
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.pool_policy import PoolPolicy
+from evenflow.explaining.plan import read_plan
 from evenflow.scheduler.advance import advance
-from evenflow.store.connect import connect_async
-from evenflow.store.plan import read_plan
-from evenflow.store.pools import set_pool
+from evenflow.store.db.connect import connect_async
+from evenflow.store.serving.pools import set_pool
 from tests.scheduler.test_agreement import random_dag
 
 FAST_FOLLOW_OFF = "insert into setting (name, value, changed_by) values ('fast_follow', 'false', 'test')"

@@ -12,7 +12,7 @@ from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.duties import Orphans
 from evenflow.scheduler.schedules import create_scheduled
-from evenflow.store.operations import request
+from evenflow.store.scheduling.operations import request
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 

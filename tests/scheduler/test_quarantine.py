@@ -25,11 +25,11 @@ from evenflow.scheduler.schedules import create_scheduled
 from evenflow.scheduler.service import RETRY_S
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.turns import take_turn, take_turns
-from evenflow.store import backfill_runs
-from evenflow.store.connect import connect
-from evenflow.store.operations import request
-from evenflow.store.quarantine import lock_executor, release_runs
-from evenflow.store.sql import sql
+from evenflow.store.db.connect import connect
+from evenflow.store.db.sql import sql
+from evenflow.store.scheduling import backfills
+from evenflow.store.scheduling.operations import request
+from evenflow.store.scheduling.quarantine import lock_executor, release_runs
 
 OTHERS = 9
 BACKFILL = "dag_id, from_date, to_date, is_reversed, reprocess, max_active_runs, params, priority, created_by"
@@ -395,7 +395,7 @@ def test_a_run_that_cannot_even_be_ended_by_force_stops_nobody_else(
         conn.execute("select 1 / 0")
 
     with monkeypatch.context() as patch:
-        patch.setattr("evenflow.store.quarantine.end_instances", broken)
+        patch.setattr("evenflow.store.scheduling.quarantine.end_instances", broken)
         world.cancel(bad)
         turns()
         good = world.trigger("good")
@@ -538,14 +538,14 @@ def test_a_backfill_whose_runs_cannot_be_made_is_set_aside(world: Any, monkeypat
             " select %s, 0, d, d, d, d from (select timestamptz '2026-01-01 UTC' + %s * interval '1 day' as d) as x",
             [number, n],
         )
-    original = backfill_runs.make_runs
+    original = backfills.make_runs
 
     def make(conn: Any, found: Any) -> int:
         if found.backfill_id != number:
             conn.execute("select 1 / 0")
         return original(conn, found)
 
-    monkeypatch.setattr(backfill_runs, "make_runs", make)
+    monkeypatch.setattr(backfills, "make_runs", make)
     for _ in range(2):
         make_backfill_runs(world.conn)
     assert world.conn.execute("select backfill_id from dag_run").fetchall() == [(number,)]

@@ -8,8 +8,8 @@ import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.why import AwaitsPoke
-from evenflow.store import why
-from evenflow.store.connect import open_pool
+from evenflow.explaining import why
+from evenflow.store.db.connect import open_pool
 from tests.scheduler.conftest import World
 
 SENSOR = DagSpec(

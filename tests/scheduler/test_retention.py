@@ -19,12 +19,12 @@ from evenflow.scheduler.retention import (
     delete_superseded,
     delete_unneeded,
 )
-from evenflow.store import retention
-from evenflow.store.connect import connect
-from evenflow.store.leases import report_lost_tries
-from evenflow.store.partitions import first_run_key
-from evenflow.store.retention import delete_garbage
-from evenflow.store.sql import sql
+from evenflow.store.db.connect import connect
+from evenflow.store.db.sql import sql
+from evenflow.store.scheduling import retention
+from evenflow.store.scheduling.leases import report_lost_tries
+from evenflow.store.scheduling.partitions import first_run_key
+from evenflow.store.scheduling.retention import delete_garbage
 from tests.scheduler.conftest import World
 from tests.waiting import BLOCKED, wait_until
 
@@ -211,7 +211,7 @@ def test_retention_goes_on_until_its_time_is_over(world: World, monkeypatch: pyt
 
 def test_many_values_of_one_task_go_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA20: a run's deletion is bounded, whatever it has much of."""
-    monkeypatch.setattr("evenflow.store.retention.DELETED_AT_ONCE", 4)
+    monkeypatch.setattr("evenflow.store.scheduling.retention.DELETED_AT_ONCE", 4)
     world.add_dag(dag())
     past_runs(world, 1, instances=1)
     (run,) = counts(world)
@@ -415,7 +415,7 @@ SETTLED = "select service_id from service where kind = 'worker' and state in ('l
 
 def test_a_large_run_goes_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA11: no transaction grows with a run."""
-    monkeypatch.setattr("evenflow.store.retention.DELETED_AT_ONCE", 4)
+    monkeypatch.setattr("evenflow.store.scheduling.retention.DELETED_AT_ONCE", 4)
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(TaskSpec(task_id=f"t{i}", operator="python") for i in range(10))))
     large, kept = ended(world, 10 * DAY), ended(world, 2 * DAY)
     events = world.conn.execute("select count(*) from task_event").fetchone()

@@ -15,12 +15,12 @@ from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_BESIDE_TRIES, 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
+from evenflow.explaining.audit import audit
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.audit import DAGS_PER_SWEEP, Sweep
 from evenflow.scheduler.tally import Tally
-from evenflow.store.audit import audit
-from evenflow.store.operations import request
-from evenflow.store.rows import execute
+from evenflow.store.db.rows import execute
+from evenflow.store.scheduling.operations import request
 from tests.scheduler.closing import set_state
 from tests.scheduler.test_several import crew
 

@@ -12,7 +12,7 @@ from evenflow.core.limits import PLANNING_S, SWEEP_S
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.scheduler.retention import OldRuns
 from evenflow.scheduler.schedules import CATCH_UP_S, DAGS_PER_TURN, RUNS_WAITING, Schedules, create_scheduled
-from evenflow.store.schedules import ScheduleUpdate, set_next
+from evenflow.store.scheduling.schedules import ScheduleUpdate, set_next
 
 TASK = TaskSpec(task_id="a", operator="python")
 HOUR = timedelta(hours=1)

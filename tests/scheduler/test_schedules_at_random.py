@@ -20,8 +20,8 @@ from evenflow.api.parsing import store_parsed
 from evenflow.api.rest.dags import set_paused
 from evenflow.scheduler.retention import OldRuns
 from evenflow.scheduler.schedules import create_scheduled
-from evenflow.store import dags, operators
-from evenflow.store.connect import AsyncPool, connect, open_pool
+from evenflow.store.db.connect import AsyncPool, connect, open_pool
+from evenflow.store.serving import dags, operators
 from evenflow.wire.code import archive_hash, pack
 from evenflow.wire.messages import FileSeen, ParsedFile
 from tests.core.naive_schedule import Plan, Story, changes, plans, steps

@@ -19,7 +19,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import DatabaseNotMigrated
 from evenflow.scheduler import duties
 from evenflow.scheduler.service import SchedulerService
-from evenflow.store.partitions import read_days_ahead
+from evenflow.store.scheduling.partitions import read_days_ahead
 from tests.waiting import DEADLINE_S, wait_until
 
 CHAIN = DagSpec(

@@ -11,12 +11,12 @@ from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.core.service_states import DRAINED, GAVE_UP
 from evenflow.core.trigger_rules import TriggerRule
+from evenflow.explaining.audit import find_startable_heads
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.drains import end_drains
 from evenflow.scheduler.schedules import create_scheduled
-from evenflow.store import drains, inbox
-from evenflow.store.audit import find_startable_heads
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
+from evenflow.store.scheduling import drains, inbox
 from tests.scheduler.closing import CLOSED, set_state
 from tests.scheduler.test_callbacks import a_task
 from tests.waiting import wait_until

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.explaining.audit import Finding, audit
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.audit import Sweep
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.tally import Tally
-from evenflow.store.audit import Finding, audit
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
 from tests.scheduler.workloads import random_dag
 
 SCHEDULERS = 3

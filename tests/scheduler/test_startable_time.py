@@ -8,7 +8,7 @@ from typing import Any
 from evenflow.core.limits import STALL_S
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
-from evenflow.store.rows import execute
+from evenflow.store.db.rows import execute
 from tests.scheduler.conftest import Try, World
 
 HOUR_S = 3600.0

@@ -11,7 +11,7 @@ import pytest
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.scheduler.advance import advance
-from evenflow.store.sql import sql
+from evenflow.store.db.sql import sql
 from tests.apis import running_api
 from tests.tokens import operator_token
 

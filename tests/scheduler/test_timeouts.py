@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.store import runs as store
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
+from evenflow.store.scheduling import runs as store
 from tests.waiting import BLOCKED, wait_until
 
 

@@ -11,7 +11,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.retention import UnusedLimits, delete_superseded
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
 from tests.scheduler.conftest import World
 
 

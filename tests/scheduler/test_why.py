@@ -34,11 +34,11 @@ from evenflow.core.why import (
     UpstreamFailed,
 )
 from evenflow.errors import DagNotFound, ParamError
-from evenflow.store import why
-from evenflow.store.connect import connect_async
-from evenflow.store.dag_limits import change_limits
-from evenflow.store.plan import read_plan
-from evenflow.store.pools import set_pool
+from evenflow.explaining import why
+from evenflow.explaining.plan import read_plan
+from evenflow.store.db.connect import connect_async
+from evenflow.store.serving.dag_limits import change_limits
+from evenflow.store.serving.pools import set_pool
 from tests.scheduler.closing import set_state
 
 

@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from evenflow.core.service_states import ALL_OPEN
-from evenflow.store import inbox, runs, schedules, selection
+from evenflow.store.scheduling import inbox, runs, schedules, selection
 from tests.house.project import STATEMENTS
 
 

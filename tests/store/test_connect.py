@@ -18,7 +18,7 @@ import pytest
 
 from evenflow.errors import DatabaseTooOld, DatabaseUnavailable, OptionsDropped, SettingsError
 from evenflow.runtime.embedded.account import choose_account
-from evenflow.store.connect import connect, connect_async, open_pool, redacted
+from evenflow.store.db.connect import connect, connect_async, open_pool, redacted
 
 
 def setting(conn: psycopg.Connection, name: str) -> str:

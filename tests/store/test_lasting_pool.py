@@ -12,7 +12,7 @@ import pytest
 from psycopg_pool import PoolTimeout
 
 from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.store.connect import connect, open_pool
+from evenflow.store.db.connect import connect, open_pool
 
 
 @pytest.fixture

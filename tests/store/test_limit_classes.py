@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from evenflow.core.limits import MOST_LIMIT_CLASSES
-from evenflow.store.connect import UNBOUNDED, connect
+from evenflow.store.db.connect import UNBOUNDED, connect
 from tests.store.test_plans import ROWS, check
 
 CLASSES = 10_000

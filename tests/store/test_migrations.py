@@ -19,9 +19,9 @@ from evenflow.errors import (
     MigrationBlocked,
     OldServicesRun,
 )
-from evenflow.store import migrate as migrating
-from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.migrate import (
+from evenflow.store.db import migrate as migrating
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.db.migrate import (
     FIRST_SCHEMA,
     OLDEST_SCHEMA,
     SCHEMA_VERSION,

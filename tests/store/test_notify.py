@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 from evenflow.errors import DatabaseUnavailable
-from evenflow.store import notify
-from evenflow.store.connect import connect
-from evenflow.store.notify import DAG, DISPATCH, INBOX, AsyncListener
-from evenflow.store.rows import execute
+from evenflow.store.db import notify
+from evenflow.store.db.connect import connect
+from evenflow.store.db.notify import DAG, DISPATCH, INBOX, AsyncListener
+from evenflow.store.db.rows import execute
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.rows import execute
-from evenflow.store.sql import sql
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.db.rows import execute
+from evenflow.store.db.sql import sql
 from tests.store.recording import bound_by_the_store
 
 BIG = {

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from evenflow.core.limits import ENDING_S, STARTS_WITHIN_S
-from evenflow.store import leases
-from evenflow.store.connect import UNBOUNDED, connect
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.scheduling import leases
 from tests.store.test_plans import explained, pages_of
 
 OF_WORKER = 100  # tries that each worker has

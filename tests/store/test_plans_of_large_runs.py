@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from evenflow.core.operations import CANCELLED
-from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.sql import sql
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.db.sql import sql
 
 N = 2_000
 DEEP, WIDE, MANY = (

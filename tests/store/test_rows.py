@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evenflow.store.connect import TURNS, connect
-from evenflow.store.rows import sync
+from evenflow.store.db.connect import TURNS, connect
+from evenflow.store.db.rows import sync
 
 
 @pytest.mark.timeout(60)

@@ -22,7 +22,7 @@ from evenflow.core.limits import MARGIN_S
 from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
 from evenflow.scheduler.leases import watch_leases
-from evenflow.store.connect import connect
+from evenflow.store.db.connect import connect
 from evenflow.triggerer import limits
 from evenflow.triggerer.service import TriggererService
 from tests.apis import running_api

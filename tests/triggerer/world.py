@@ -17,7 +17,7 @@ from evenflow.api.deferrals import sealed_text
 from evenflow.api.vault import Vault
 from evenflow.core.ending import Defer
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.store.sealed import WAITING
+from evenflow.store.serving.sealed import WAITING
 from evenflow.wire.code import archive_hash, pack
 from tests.waiting import until
 

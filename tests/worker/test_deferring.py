@@ -12,7 +12,7 @@ import pytest
 
 from evenflow.api.vault import Vault
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.store.sealed import ONCE, WAITING
+from evenflow.store.serving.sealed import ONCE, WAITING
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from tests.waiting import until

@@ -24,9 +24,9 @@ from evenflow.forking.remains import DEAD_WITHIN_S
 from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
 from evenflow.scheduler.leases import give_up_hung, watch_leases
-from evenflow.store import leases
-from evenflow.store.connect import connect
-from evenflow.store.rows import execute
+from evenflow.store.db.connect import connect
+from evenflow.store.db.rows import execute
+from evenflow.store.scheduling import leases
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from tests.tokens import operator_token

@@ -13,7 +13,7 @@ import pytest
 from evenflow.api.garbage import delete_some
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.sdk.xcomarg import RETURN_VALUE
-from evenflow.store.connect import open_pool
+from evenflow.store.db.connect import open_pool
 from evenflow.wire.messages import XComPush
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits

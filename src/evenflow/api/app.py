@@ -16,7 +16,7 @@ from evenflow.api.trail import KnownRequests, Trail
 from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
-from evenflow.store.connect import AsyncPool
+from evenflow.store.db.connect import AsyncPool
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import SCHEMA
 

@@ -27,10 +27,11 @@ from evenflow.core.metrics import CLAIM_WAIT
 from evenflow.core.model import TaskSpec
 from evenflow.core.observation import Meter
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store import callbacks, dispatch
-from evenflow.store.connect import AsyncPool
-from evenflow.store.dispatch import FIRST_START, RETURN, Place
-from evenflow.store.notify import DISPATCH, RETURNS
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn
+from evenflow.store.db.notify import DISPATCH, RETURNS
+from evenflow.store.serving import callbacks, dispatch
+from evenflow.store.serving.dispatch import FIRST_START, RETURN, Place
 from evenflow.wire.messages import Assignment, Claim, ClaimAnswer
 
 EMPTY_CLAIMS = 2  # by different workers prove a place empty: one alone may be empty because what waits is to avoid that worker
@@ -72,7 +73,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                 if ends_wait(answer) or not set(waiting.first.kill).issuperset(answer.kill):
                     waiting.give(answer)
 
-    async def _attempt(self, conn: dispatch.Conn, claim: Claim) -> ClaimAnswer:
+    async def _attempt(self, conn: Conn, claim: Claim) -> ClaimAnswer:
         reached(KillPoint.CLAIM_ASKED)
         result = await dispatch.claim(
             conn,
@@ -99,7 +100,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
             case _:
                 return ClaimAnswer(state="lost")
 
-    async def assignments(self, conn: dispatch.Conn, tries: Collection[dispatch.ClaimedTry]) -> list[Assignment]:
+    async def assignments(self, conn: Conn, tries: Collection[dispatch.ClaimedTry]) -> list[Assignment]:
         """All that workers need to run these tries."""
         versions = await self._versions.of(conn, {row.version_key for row in tries})
         own = [row.run_key for row in tries if row.dag_id == CALLBACK_DAG]

@@ -19,8 +19,8 @@ from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_KEPT_DEPTH
 from evenflow.core.model import DEFAULT_QUEUE
 from evenflow.errors import SecretsError, XComError
-from evenflow.store.dispatch import ClaimedReturn
-from evenflow.store.sealed import WAITING
+from evenflow.store.serving.dispatch import ClaimedReturn
+from evenflow.store.serving.sealed import WAITING
 
 
 class Times(TypedDict):

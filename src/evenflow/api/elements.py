@@ -11,7 +11,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from evenflow.api.limits import CACHED_ELEMENTS
-from evenflow.store import xcom
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving import xcom
 
 _Key = tuple[int, int, str, int]  # run_key, task_index, key, how often operators had changed the run
 
@@ -23,7 +24,7 @@ class ElementCache:
         self._lists: OrderedDict[_Key, Sequence[int]] = OrderedDict()
         self._size = 0
 
-    async def of(self, conn: xcom.Conn, *, epoch: int, run_key: int, task_index: int, key: str) -> Sequence[int] | None:
+    async def of(self, conn: Conn, *, epoch: int, run_key: int, task_index: int, key: str) -> Sequence[int] | None:
         """The map indexes of those that pushed a value, in order. None when the try ``epoch``, which asks, is over."""
         changes = await xcom.find_state(conn, epoch=epoch)
         if changes is None:

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from evenflow.api import limits
 from evenflow.api.logs import LogDirectory
-from evenflow.store import dag_deletion, xcom
-from evenflow.store.connect import AsyncPool
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.serving import dag_deletion, xcom
 from evenflow.wire.objects import ObjectStorage
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from evenflow.api.vault import Vault
 from evenflow.errors import SecretsError
-from evenflow.store import sealed, tokens
-from evenflow.store.sealed import CANARY, Canary, Conn
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving import sealed, tokens
+from evenflow.store.serving.sealed import CANARY, Canary
 
 
 async def check_keys(conn: Conn, vault: Vault, *, host: str) -> None:

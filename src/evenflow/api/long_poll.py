@@ -15,13 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from psycopg import AsyncConnection
-
 from evenflow.api.limits import CLAIM_WAIT
 from evenflow.core.limits import SWEEP_S
-from evenflow.store.connect import AsyncPool
-
-Conn = AsyncConnection[Any]
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn
 
 log = logging.getLogger(__name__)
 

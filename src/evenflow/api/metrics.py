@@ -10,10 +10,10 @@ from evenflow.core import metrics
 from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Reading
 from evenflow.core.observation import system_readings as of
-from evenflow.store import metrics as counts
-from evenflow.store import quarantined, views
-from evenflow.store.connect import AsyncPool
-from evenflow.store.views import Row
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.serving import metrics as counts
+from evenflow.store.serving import quarantine, views
 
 
 def system_metrics(pool: AsyncPool) -> SharedReading[list[Reading]]:
@@ -26,14 +26,14 @@ def system_metrics(pool: AsyncPool) -> SharedReading[list[Reading]]:
     return SharedReading(read, kept_s=limits.METRICS_KEPT, at_most_s=limits.METRICS_TIMEOUT)
 
 
-async def _read(conn: counts.Conn) -> list[Reading]:
+async def _read(conn: Conn) -> list[Reading]:
     services = await views.list_services(conn, lease_s=LEASE_S, limit=limits.STATUS_SERVICES)
     uses = await counts.read_limits(conn)
     lanes = await counts.count_lanes(conn)
     backlog = await counts.read_backlog(conn)
     tables = await counts.read_tables(conn)
     triggers = await counts.count_triggers(conn)
-    set_aside = {"run": 0, **await quarantined.count_quarantine(conn)}
+    set_aside = {"run": 0, **await quarantine.count_quarantine(conn)}
     return [
         *_of_services(services),
         *of(metrics.LIMIT_CAPACITY, [((use.limit, use.name), use.capacity) for use in uses]),

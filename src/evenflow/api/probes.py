@@ -9,14 +9,14 @@ from evenflow.api.kept import SharedReading
 from evenflow.core.limits import LEASE_S
 from evenflow.core.service import missing_kinds
 from evenflow.errors import DatabaseUnavailable
-from evenflow.store import metrics, views
-from evenflow.store.connect import AsyncPool
-from evenflow.store.views import Row
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Row
+from evenflow.store.serving import metrics, views
 
 
 @dataclass(frozen=True, slots=True)
 class SystemState:
-    services: list[Row]  # as :func:`evenflow.store.views.list_services`
+    services: list[Row]  # as :func:`evenflow.store.serving.views.list_services`
     triggers: int  # that wait for a triggerer, or that one has
 
     @property

@@ -19,8 +19,8 @@ from evenflow.errors import (
     XComError,
     XComTooLarge,
 )
-from evenflow.store.events import ORIGIN
-from evenflow.store.failures import is_bad_value, is_outage
+from evenflow.store.db.failures import is_bad_value, is_outage
+from evenflow.store.serving.events import ORIGIN
 
 log = logging.getLogger(__name__)
 

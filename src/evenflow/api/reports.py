@@ -29,8 +29,9 @@ from evenflow.core.limits import (
 )
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, XComError, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store import dispatch
-from evenflow.store.connect import AsyncPool
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving import dispatch
 from evenflow.wire.messages import Report, ReportsAnswer, StoredObject
 
 
@@ -74,7 +75,7 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
     )
 
 
-async def _insert_singly(conn: dispatch.Conn, rows: Sequence[tuple[int, _Row]]) -> dict[int, str]:
+async def _insert_singly(conn: Conn, rows: Sequence[tuple[int, _Row]]) -> dict[int, str]:
     refused = {}
     for position, row in rows:
         try:

@@ -12,7 +12,7 @@ from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_NAME_CHARS, MAX_SECRET_BYTES
 from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.store.sealed import Kind
+from evenflow.store.serving.sealed import Kind
 
 _CONNECTION = re.compile(r"[\w.:#!()-]+")  # as in Airflow, without slashes
 

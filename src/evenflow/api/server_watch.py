@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 
 from evenflow.errors import DatabaseSetBack
-from evenflow.store.connect import connect
-from evenflow.store.incarnation import find_server_async, notice_server
+from evenflow.store.db.connect import connect
+from evenflow.store.scheduling.incarnation import find_server_async, notice_server
 
 log = logging.getLogger(__name__)
 

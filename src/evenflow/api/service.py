@@ -35,9 +35,10 @@ from evenflow.core import metrics
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew
-from evenflow.store import migrate, services
-from evenflow.store.connect import AsyncPool, connect, open_pool
-from evenflow.store.notify import TOKENS, AsyncListener
+from evenflow.store.db import migrate
+from evenflow.store.db.connect import AsyncPool, connect, open_pool
+from evenflow.store.db.notify import TOKENS, AsyncListener
+from evenflow.store.serving import services
 from evenflow.telemetry.listener import advertised
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.objects import ObjectStorage

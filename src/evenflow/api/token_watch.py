@@ -14,9 +14,10 @@ from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import DatabaseSetBack
-from evenflow.store import tokens as stored
-from evenflow.store.connect import AsyncPool
-from evenflow.store.tokens import Conn, KeyState
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving import tokens as stored
+from evenflow.store.serving.tokens import KeyState
 
 log = logging.getLogger(__name__)
 

@@ -32,9 +32,9 @@ import msgspec
 from jwt.types import Options
 
 from evenflow.errors import KeyNotKnownYet, NotAllowed
-from evenflow.store.tasks import TryKey
-from evenflow.store.tokens import KeyState, digest_of
-from evenflow.store.triggers import TriggerKey
+from evenflow.store.scheduling.tasks import TryKey
+from evenflow.store.serving.tokens import KeyState, digest_of
+from evenflow.store.serving.triggers import TriggerKey
 
 ServiceKind = Literal["worker", "processor", "triggerer"]
 SERVICE_KINDS: tuple[ServiceKind, ...] = ("worker", "processor", "triggerer")

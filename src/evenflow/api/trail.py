@@ -12,9 +12,10 @@ from time import monotonic
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
-from evenflow.store import events, tokens
-from evenflow.store.connect import AsyncPool
-from evenflow.store.events import ORIGIN, Origin, RepeatedEvent
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving import events, tokens
+from evenflow.store.serving.events import ORIGIN, Origin, RepeatedEvent
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class AskedSecrets:
     def __init__(self) -> None:
         self._day, self._told = "", set[str]()
 
-    async def tell(self, conn: events.Conn, kind: str, name: str, dag_id: str, of_try: str) -> None:
+    async def tell(self, conn: Conn, kind: str, name: str, dag_id: str, of_try: str) -> None:
         """Raises the database's errors, and then nothing may be answered."""
         origin = ORIGIN.get() or Origin()
         if (day := f"{datetime.now(UTC):%Y-%m-%d}") != self._day:

@@ -20,10 +20,10 @@ from evenflow.core.metrics import TRIGGER_WAIT
 from evenflow.core.observation import Meter
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store import triggers
-from evenflow.store.connect import AsyncPool
-from evenflow.store.notify import TRIGGERS
-from evenflow.store.triggers import ClaimedTrigger, TriggerKey
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.notify import TRIGGERS
+from evenflow.store.serving import triggers
+from evenflow.store.serving.triggers import ClaimedTrigger, TriggerKey
 from evenflow.wire.triggers import (
     ClaimTriggers,
     TriggerAssignment,

@@ -10,8 +10,9 @@ from evenflow.api.limits import CACHED_RUNS, CACHED_TASKS
 from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import DagNotFound
-from evenflow.store.dags import read_versions
-from evenflow.store.dispatch import Conn, RunNames, read_run
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving.dags import read_versions
+from evenflow.store.serving.dispatch import RunNames, read_run
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.home import prepare_home
-from evenflow.store.connect import UNBOUNDED, connect
-from evenflow.store.migrate import Steps, check, migrate
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.db.migrate import Steps, check, migrate
 
 
 @contextlib.contextmanager

@@ -27,9 +27,9 @@ from evenflow.runtime.home import open_paths
 from evenflow.runtime.local import choose_port
 from evenflow.runtime.service_settings import RUNS_AS_ROOT, SECRETS_FILE
 from evenflow.runtime.settings import Settings, unknown_variables
-from evenflow.store.connect import connect, redacted
-from evenflow.store.migrate import check
-from evenflow.store.notify import CHANNELS
+from evenflow.store.db.connect import connect, redacted
+from evenflow.store.db.migrate import check
+from evenflow.store.db.notify import CHANNELS
 from evenflow.wire.tls import TRUST_CURE
 
 DISK_WARN_GB, DISK_FAIL_GB = 5.0, 1.0  # a busy day's logs and WAL fit into the first; PostgreSQL stops when the disk is full
@@ -169,7 +169,7 @@ def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
         return Diagnosis("Keys", Severity.OK, "none here; an API makes or needs them")
     from evenflow.api.keys import key_problem
     from evenflow.runtime.tokens import vault_of
-    from evenflow.store.sealed import find_canary
+    from evenflow.store.serving.sealed import find_canary
 
     canary = find_canary(conn)
     problem = None if canary is None else key_problem(canary, vault_of(settings))
@@ -180,7 +180,7 @@ def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
 
 @_once_there("Tokens", psycopg.errors.UndefinedColumn)
 def _tokens(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.tokens import list_neglected
+    from evenflow.store.serving.tokens import list_neglected
 
     found = list_neglected(conn, long_days=LONG_DAYS, unused_days=UNUSED_DAYS, limit=NEGLECTED_SHOWN)
     if not found:
@@ -202,7 +202,7 @@ def _tokens(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
 
 @_once_there("Quarantine")
 def _quarantine(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.quarantine import count_all
+    from evenflow.store.scheduling.quarantine import count_all
 
     count = count_all(conn)
     if not count:
@@ -213,7 +213,7 @@ def _quarantine(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
 
 @_once_there("DAG ids", psycopg.errors.UndefinedColumn)
 def _wanted(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.wanted import list_wanted
+    from evenflow.store.serving.files import list_wanted
 
     wanted = list_wanted(conn, limit=WANTED_SHOWN)
     if not wanted:
@@ -226,7 +226,7 @@ def _wanted(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
 
 @_once_there("Triggers")
 def _triggers(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.deferrals import count_unserved
+    from evenflow.store.scheduling.deferrals import count_unserved
 
     count, queue = count_unserved(conn)
     if not count:
@@ -237,7 +237,7 @@ def _triggers(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
 
 @_once_there("Services")
 def _services(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.leases import list_lost
+    from evenflow.store.scheduling.leases import list_lost
 
     lost = list_lost(conn)
     if not lost:
@@ -249,7 +249,7 @@ def _services(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
 
 @_once_there("Tries")
 def _outrun(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.leases import list_outrun
+    from evenflow.store.scheduling.leases import list_outrun
 
     found = list_outrun(conn)
     if not found:
@@ -266,7 +266,7 @@ def _outrun(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
 
 
 def _history(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.partitions import list_all, read_days_ahead
+    from evenflow.store.scheduling.partitions import list_all, read_days_ahead
 
     try:
         days, used = read_days_ahead(conn), bool(list_all(conn))

@@ -19,9 +19,9 @@ from typing import IO
 
 from evenflow.errors import DumpError
 from evenflow.runtime.postgres_programs import PostgresPrograms, connection_arguments, find_dump_programs
-from evenflow.store.connect import UNBOUNDED, connect, redacted
-from evenflow.store.migrate import SCHEMA_VERSION, Steps, migrate, migrations
-from evenflow.store.replacement import NOT_DUMPED, examine, script
+from evenflow.store.db.connect import UNBOUNDED, connect, redacted
+from evenflow.store.db.migrate import SCHEMA_VERSION, Steps, migrate, migrations
+from evenflow.store.serving.replacement import NOT_DUMPED, examine, script
 
 Progress = Callable[[str], None]  # hears the name of each table
 

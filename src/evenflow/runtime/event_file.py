@@ -18,10 +18,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 from evenflow.core.settings import AUDIT_RETENTION_DAYS
 from evenflow.errors import BadValue
-from evenflow.store import events
-from evenflow.store.events import Row
-from evenflow.store.rows import Conn
-from evenflow.store.setting_values import read_value
+from evenflow.store.db.instant import Row
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling.settings import read_value
+from evenflow.store.serving import events
 
 AT_ONCE = 1_000  # events in memory, and in one look at the database
 LONGEST_LINE = 1 << 20  # bytes; details of events are bounded far below

@@ -39,10 +39,10 @@ from evenflow.scheduler.scope import Scope
 from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.swap import leave, swap
 from evenflow.scheduler.timeouts import miss_deadlines, pause_failing, stop_overdue
-from evenflow.store import inbox, runs, selection
-from evenflow.store.dispatch import RETURN
-from evenflow.store.notify import DISPATCH, INBOX, RETURNS, TRIGGERS, wake
-from evenflow.store.rows import Conn, Rows, sync
+from evenflow.store.db.notify import DISPATCH, INBOX, RETURNS, TRIGGERS, wake
+from evenflow.store.db.rows import Conn, Rows, sync
+from evenflow.store.scheduling import inbox, runs, selection
+from evenflow.store.serving.dispatch import RETURN
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from evenflow.core.limits import DUTY_PAUSE_S, SWEEP_S
 from evenflow.scheduler.fitness import UNFIT
 from evenflow.scheduler.quarantine import may_be_poison
-from evenflow.store.failures import is_gone
-from evenflow.store.rows import Conn
+from evenflow.store.db.failures import is_gone
+from evenflow.store.db.rows import Conn
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.moves import Moves
-from evenflow.store import operations, past, tasks
-from evenflow.store.rows import Conn, Rows
+from evenflow.store.db.rows import Conn, Rows
+from evenflow.store.scheduling import operations, past, tasks
 
 A = TypeVar("A")
 

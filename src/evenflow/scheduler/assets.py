@@ -17,10 +17,10 @@ from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.ledgers.moves import Item
 from evenflow.scheduler.quarantine import may_be_poison, set_one_aside
-from evenflow.store import asset_runs, inbox
-from evenflow.store.asset_runs import Produced
-from evenflow.store.notify import INBOX
-from evenflow.store.rows import Conn
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import assets, inbox
+from evenflow.store.scheduling.assets import Produced
 
 
 def produce(facts: Facts, messages: Messages, item: Item, spec: TaskSpec, payload: dict[str, Any]) -> None:
@@ -39,7 +39,7 @@ def create_asset_runs(conn: Conn) -> None:
     """A run for every DAG whose condition holds. A DAG whose run cannot be made is set aside until its next version."""
     seen: dict[str, set[Leaf]] = defaultdict(set)
     conditions: dict[str, Any] = {}
-    for row in asset_runs.list_pending(conn):
+    for row in assets.list_pending(conn):
         seen[row.dag_id].add(Leaf(row.name, row.is_alias))
         conditions[row.dag_id] = row.condition
     for dag_id, condition in conditions.items():
@@ -54,14 +54,14 @@ def create_asset_runs(conn: Conn) -> None:
 
 def _create(conn: Conn, dag_id: str) -> None:
     with conn.transaction():
-        dag = asset_runs.lock_consumer(conn, dag_id)
+        dag = assets.lock_consumer(conn, dag_id)
         if dag is None:
             return
-        queued = {Leaf(*row) for row in asset_runs.list_queued(conn, dag_id)}  # another scheduler may have taken what we saw
+        queued = {Leaf(*row) for row in assets.list_queued(conn, dag_id)}  # another scheduler may have taken what we saw
         spec = DagSpec.from_json(dag.spec)
         if spec.schedule.assets is None or not satisfied(spec.schedule.assets, queued):
             return
         params = resolve_params(spec.params, {})
         run_id = f"asset_triggered__{dag.now.isoformat()}"
-        asset_runs.insert_run(conn, dag_id=dag_id, run_id=run_id, version_key=dag.version_key, params=params)
+        assets.insert_run(conn, dag_id=dag_id, run_id=run_id, version_key=dag.version_key, params=params)
         inbox.notify(conn, INBOX)

@@ -19,12 +19,13 @@ import time
 from collections.abc import Callable
 
 from evenflow.core.limits import LIMIT_CLASSES_WATCHED, STALL_S
+from evenflow.explaining import audit
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.tally import Tally
-from evenflow.store import audit, inbox, runs, selection
-from evenflow.store.notify import INBOX
-from evenflow.store.rows import Conn
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import inbox, runs, selection
 
 QUEUES_PER_SWEEP = 500  # about 6 ms; with 100,000 runs at their limits each is seen every 200 s
 DAGS_PER_SWEEP = 500  # about 8 ms; of 10,000 that have queued runs each is seen every 20 s

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from evenflow.scheduler.quarantine import may_be_poison, set_one_aside
-from evenflow.store import backfill_runs, inbox
-from evenflow.store.notify import INBOX
-from evenflow.store.rows import Conn
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import backfills, inbox
 
 BACKFILLS_PER_TURN = 100  # one transaction's worth; the next comes with the next sweep
 
@@ -16,10 +16,10 @@ def make_backfill_runs(conn: Conn) -> None:
     """
     with conn.transaction():
         made = 0
-        for found in backfill_runs.take_open(conn, limit=BACKFILLS_PER_TURN):
+        for found in backfills.take_open(conn, limit=BACKFILLS_PER_TURN):
             try:
                 with conn.transaction():
-                    made += backfill_runs.make_runs(conn, found)
+                    made += backfills.make_runs(conn, found)
             except Exception as error:
                 if not may_be_poison(error):
                     raise
@@ -27,4 +27,4 @@ def make_backfill_runs(conn: Conn) -> None:
         if made:
             inbox.notify(conn, INBOX)
         else:
-            backfill_runs.end_finished(conn)
+            backfills.end_finished(conn)

@@ -24,8 +24,8 @@ from evenflow.scheduler.deferrals import clean_up, stop_waiting
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.moves import Item, Offers
-from evenflow.store import deferrals as stored
-from evenflow.store import operations, past, runs, selection, tasks
+from evenflow.store.scheduling import deferrals as stored
+from evenflow.store.scheduling import operations, past, runs, selection, tasks
 
 _UNFINISHED = frozenset(TaskState) - FINISHED
 

@@ -19,8 +19,8 @@ from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers.moves import Item, Moves, Offers
-from evenflow.store import selection
-from evenflow.store.selection import StoredLane
+from evenflow.store.scheduling import selection
+from evenflow.store.scheduling.selection import StoredLane
 
 NEVER = 1 << 62  # in the place of the lane id in the order: after every lane that is stored
 

@@ -12,8 +12,8 @@ from evenflow.core.model import DagSpec
 from evenflow.core.selection import LimitClass
 from evenflow.core.service_states import is_exempt
 from evenflow.errors import DagError, EvenflowError
-from evenflow.store import inbox, runs, selection
-from evenflow.store.rows import Conn
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import inbox, runs, selection
 
 K = TypeVar("K")
 V = TypeVar("V")

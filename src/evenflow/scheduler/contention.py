@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from evenflow.core.metrics import SAMPLES
 from evenflow.core.observation import Meter
-from evenflow.store import activity
-from evenflow.store.rows import Conn
+from evenflow.store.db import sessions
+from evenflow.store.db.rows import Conn
 
 LOOK_S = 0.25  # about 0.1 ms of the server each; after ten busy minutes a share of 2 % is known to within half a percent
 
@@ -20,9 +20,9 @@ class Contention:
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self.pid: int | None = None
-        for state in activity.STATES:
+        for state in sessions.STATES:
             meter.count(SAMPLES, 0, state)
 
     def look(self, conn: Conn) -> None:
-        if self.pid is not None and (state := activity.read_state(conn, self.pid)) is not None:
+        if self.pid is not None and (state := sessions.read_state(conn, self.pid)) is not None:
             self._meter.count(SAMPLES, 1, state)

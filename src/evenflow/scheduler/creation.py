@@ -23,9 +23,9 @@ from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.past import await_previous
 from evenflow.scheduler.recount import resume
 from evenflow.scheduler.timeouts import insert_timeouts
-from evenflow.store import runs
-from evenflow.store.inbox import Since
-from evenflow.store.rows import Conn, Rows
+from evenflow.store.db.rows import Conn, Rows
+from evenflow.store.scheduling import runs
+from evenflow.store.scheduling.inbox import Since
 
 
 def take_queued(conn: Conn, since: Since, runs_heard: int, *, tries: bool) -> Rows[runs.QueuedRun]:

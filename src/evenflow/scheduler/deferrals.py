@@ -36,10 +36,10 @@ from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import Item, Moves
-from evenflow.store import deferrals as stored
-from evenflow.store.deferrals import Deferral, Key, Return, Waiting
-from evenflow.store.dispatch import RETURN
-from evenflow.store.inbox import TakenReport, TakenTimer
+from evenflow.store.scheduling import deferrals as stored
+from evenflow.store.scheduling.deferrals import Deferral, Key, Return, Waiting
+from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
+from evenflow.store.serving.dispatch import RETURN
 
 TRIGGER_TIMEOUT = "trigger_timeout"  # kinds of timers
 TIMEOUTS = frozenset({TRIGGER_TIMEOUT, "execution_timeout"})

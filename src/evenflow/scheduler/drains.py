@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from evenflow.store import drains, inbox
-from evenflow.store.notify import INBOX
-from evenflow.store.rows import Conn
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import drains, inbox
 
 log = logging.getLogger(__name__)
 

@@ -28,8 +28,9 @@ from evenflow.scheduler.retention import (
 )
 from evenflow.scheduler.schedules import Schedules
 from evenflow.scheduler.tally import Tally
-from evenflow.store import inbox, presence, sessions
-from evenflow.store.rows import Conn
+from evenflow.store.db import sessions
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import inbox, leases
 from evenflow.telemetry.vitals import Vitals
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class SchedulerPresence:
 
     def beat(self, conn: Conn) -> None:
         if not self._say(conn, "active"):
-            self._service_id = presence.register(
+            self._service_id = leases.register(
                 conn,
                 kind="scheduler",
                 name=self._vitals.name,
@@ -87,7 +88,7 @@ class SchedulerPresence:
         """Whether the row is known."""
         if self._service_id is None:
             return False
-        known = presence.beat(conn, service_id=self._service_id, kind="scheduler", state=state, detail=json.dumps(self._detail))
+        known = leases.beat(conn, service_id=self._service_id, kind="scheduler", state=state, detail=json.dumps(self._detail))
         if known:
             self._lease.beat()
         return known

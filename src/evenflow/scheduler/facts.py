@@ -11,7 +11,7 @@ from evenflow.core.selection import LimitClass
 from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.scheduler.catalog import Catalog, Version
 from evenflow.scheduler.scope import Scope
-from evenflow.store.rows import Conn
+from evenflow.store.db.rows import Conn
 
 
 @dataclass(slots=True, kw_only=True)

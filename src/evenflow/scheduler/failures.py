@@ -13,7 +13,7 @@ from evenflow.core.states import TaskEvent
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.ledgers.moves import Item, Moves
-from evenflow.store import tasks
+from evenflow.store.scheduling import tasks
 
 
 def spec_of(facts: Facts, item: Item) -> TaskSpec:

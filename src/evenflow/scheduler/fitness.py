@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, check_default_timezone
 from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew, WrongTimezone
-from evenflow.store import setting_values
-from evenflow.store.migrate import check
-from evenflow.store.rows import Conn
+from evenflow.store.db.migrate import check
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import settings
 
 UNFIT = (DatabaseTooNew, DatabaseNotMigrated, WrongTimezone)  # what ends a scheduler; anything else may pass
 
@@ -20,5 +20,5 @@ class Fitness:
     def check(self, conn: Conn) -> None:
         """Raises one of ``UNFIT``: the schema was migrated past this program, or the default time zone is not what it has to be."""
         check(conn)
-        found = setting_values.read_value(conn, DEFAULT_TIMEZONE)
+        found = settings.read_value(conn, DEFAULT_TIMEZONE)
         check_default_timezone(str(SETTINGS[DEFAULT_TIMEZONE].default if found is None else found), wanted=self._wanted)

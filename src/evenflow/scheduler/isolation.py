@@ -23,9 +23,9 @@ from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog, UnreadableVersion
 from evenflow.scheduler.quarantine import describe, may_be_poison, set_aside
 from evenflow.scheduler.scope import Scope
-from evenflow.store import inbox, quarantine
-from evenflow.store.notify import INBOX
-from evenflow.store.rows import Conn
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import inbox, quarantine
 
 log = logging.getLogger(__name__)
 

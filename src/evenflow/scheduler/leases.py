@@ -7,9 +7,9 @@ import logging
 from evenflow.core.limits import LEASE_S
 from evenflow.core.quantities import counted
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store import inbox, leases
-from evenflow.store.notify import INBOX
-from evenflow.store.rows import Conn
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import inbox, leases
 
 log = logging.getLogger(__name__)
 

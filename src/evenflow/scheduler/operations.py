@@ -46,12 +46,12 @@ from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.moves import RunMoves
 from evenflow.scheduler.past import await_again
 from evenflow.scheduler.recount import count, judge, settle_run
-from evenflow.store import deferrals as stored
-from evenflow.store import operations as store
-from evenflow.store import runs
-from evenflow.store import tasks as instances
-from evenflow.store.inbox import TakenReport
-from evenflow.store.operations import Key, StateChange
+from evenflow.store.scheduling import deferrals as stored
+from evenflow.store.scheduling import operations as store
+from evenflow.store.scheduling import runs
+from evenflow.store.scheduling import tasks as instances
+from evenflow.store.scheduling.inbox import TakenReport
+from evenflow.store.scheduling.operations import Key, StateChange
 
 OPERATE = "operate"
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 
-from evenflow.store.failures import is_gone
+from evenflow.store.db.failures import is_gone
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import psycopg
 
 from evenflow.core.limits import PARTITION_RETRY_S, PARTITIONS_AHEAD
-from evenflow.store import partitions
-from evenflow.store.rows import Conn
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import partitions
 
 log = logging.getLogger(__name__)
 

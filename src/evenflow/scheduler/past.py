@@ -16,8 +16,8 @@ from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.ledgers.moves import Moves
-from evenflow.store import past
-from evenflow.store.inbox import TakenReport
+from evenflow.store.scheduling import past
+from evenflow.store.scheduling.inbox import TakenReport
 
 KINDS = frozenset({"follow", "past"})
 

@@ -18,10 +18,10 @@ import evenflow
 from evenflow.core.operations import cancel_reason
 from evenflow.core.states import HOLDING, TaskEvent, sources
 from evenflow.errors import EvenflowError
-from evenflow.store import inbox, quarantine, runs, selection, tasks
-from evenflow.store.failures import is_outage
-from evenflow.store.notify import DISPATCH, INBOX
-from evenflow.store.rows import Conn
+from evenflow.store.db.failures import is_outage
+from evenflow.store.db.notify import DISPATCH, INBOX
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import inbox, quarantine, runs, selection, tasks
 
 PACKAGE = Path(evenflow.__file__).parent
 

@@ -15,9 +15,9 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskState
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
-from evenflow.store import branches, tasks
-from evenflow.store import operations as store
-from evenflow.store.inbox import TakenReport
+from evenflow.store.scheduling import branches, tasks
+from evenflow.store.scheduling import operations as store
+from evenflow.store.scheduling.inbox import TakenReport
 
 SETTLE = "settle"  # kind of a report: what waits behind an instance is still to be judged
 

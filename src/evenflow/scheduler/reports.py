@@ -20,9 +20,9 @@ from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.ledgers.moves import Item, Moves
-from evenflow.store import tasks
-from evenflow.store.dispatch import FIRST_START, RETURN
-from evenflow.store.inbox import TakenReport, TakenTimer
+from evenflow.store.scheduling import tasks
+from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
+from evenflow.store.serving.dispatch import FIRST_START, RETURN
 
 EVENT = "event"  # kind of a report: what became of a trigger
 _UNSTARTED = ("failed", "cannot_start", "lost")  # outcomes that a try can have without a process

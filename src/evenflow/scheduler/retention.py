@@ -22,9 +22,9 @@ from evenflow.core.limits import (
 )
 from evenflow.core.settings import AUDIT_RETENTION_DAYS, RETENTION_DAYS, SETTINGS
 from evenflow.scheduler.partitions import drop_partitions_before
-from evenflow.store import leases, retention
-from evenflow.store.partitions import first_run_key
-from evenflow.store.rows import Conn
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import leases, retention
+from evenflow.store.scheduling.partitions import first_run_key
 
 LOOKED_AT_ONCE = 5000  # runs among which old ones are looked for: some milliseconds
 LOOK_ANEW_S = 3600.0  # a run that ended long after others of its age goes so much later

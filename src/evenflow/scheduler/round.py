@@ -19,9 +19,9 @@ from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.starts import Starts
-from evenflow.store import selection
-from evenflow.store.rows import Rows
-from evenflow.store.selection import OPEN_AHEAD, PARKED_AHEAD, LimitRoom, StoredLane
+from evenflow.store.db.rows import Rows
+from evenflow.store.scheduling import selection
+from evenflow.store.scheduling.selection import OPEN_AHEAD, PARKED_AHEAD, LimitRoom, StoredLane
 
 
 class Round:

@@ -12,9 +12,9 @@ from evenflow.core.params import resolve_params
 from evenflow.core.timetable import Past, TimetableRun, due_runs
 from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.quarantine import may_be_poison, set_one_aside
-from evenflow.store import inbox, schedules
-from evenflow.store.notify import INBOX
-from evenflow.store.rows import Conn
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import inbox, schedules
 
 DAGS_PER_TURN = 100  # one transaction's worth; the next follows at once
 RUNS_WAITING = 16  # scheduled runs of a DAG that may be queued: a catch-up over years fills no table before it can run

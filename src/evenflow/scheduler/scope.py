@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from evenflow.core.limits import REPORTS_PER_TURN
-from evenflow.store.inbox import TakenReport
+from evenflow.store.scheduling.inbox import TakenReport
 
 
 class OfRun(Protocol):

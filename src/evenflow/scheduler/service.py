@@ -27,12 +27,13 @@ from evenflow.scheduler.outage import Outage
 from evenflow.scheduler.partitions import make_history_partitions
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.turns import take_turns
-from evenflow.store import callbacks, inbox
-from evenflow.store.connect import DEFAULT_TIMEOUTS, HOUSEKEEPING, TURNS, Timeouts, connect
-from evenflow.store.failures import OUTAGES
-from evenflow.store.incarnation import notice_server
-from evenflow.store.notify import INBOX
-from evenflow.store.sessions import LivingConnection
+from evenflow.store.db.connect import DEFAULT_TIMEOUTS, HOUSEKEEPING, TURNS, Timeouts, connect
+from evenflow.store.db.failures import OUTAGES
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.sessions import LivingConnection
+from evenflow.store.scheduling import inbox
+from evenflow.store.scheduling.incarnation import notice_server
+from evenflow.store.serving import callbacks
 from evenflow.telemetry.vitals import Vitals
 
 RETRY_S = 0.5  # after a failure; the database needs about a second to come back, and other schedulers go on meanwhile

@@ -11,7 +11,7 @@ from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.moves import Item
-from evenflow.store.dispatch import FIRST_START, RETURN
+from evenflow.store.serving.dispatch import FIRST_START, RETURN
 
 
 class Starts:

@@ -19,7 +19,7 @@ from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.timeouts import failing
-from evenflow.store import runs, selection
+from evenflow.store.scheduling import runs, selection
 
 
 def swap(facts: Facts, ledgers: Ledgers, starts: Starts) -> None:

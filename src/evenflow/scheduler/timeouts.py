@@ -13,8 +13,9 @@ from evenflow.core.states import RunState
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.ledgers.moves import RunMoves
-from evenflow.store import callbacks, runs
-from evenflow.store.inbox import TakenTimer
+from evenflow.store.scheduling import runs
+from evenflow.store.scheduling.inbox import TakenTimer
+from evenflow.store.serving import callbacks
 
 RUN_TIMEOUT = "run_timeout"  # kinds of timers
 DEADLINE = "deadline"

@@ -17,9 +17,9 @@ from evenflow.scheduler.isolation import isolate
 from evenflow.scheduler.quarantine import may_be_poison
 from evenflow.scheduler.scope import Scope
 from evenflow.scheduler.tally import Tally
-from evenflow.store import inbox
-from evenflow.store.notify import INBOX
-from evenflow.store.rows import Conn
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import inbox
 
 Connect = Callable[[], AbstractContextManager[Conn]]
 

@@ -21,7 +21,7 @@ from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_MESSAGE_BYTES
-from evenflow.store.connect import AsyncPool
+from evenflow.store.db.connect import AsyncPool
 from evenflow.wire import messages, questions
 from evenflow.wire.messages import SCHEMA, Message
 from evenflow.wire.triggers import TRIGGER_QUESTIONS, ClaimTriggers, TriggerReports

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from evenflow.api.bodies import bearer, read_body
 from evenflow.api.refusals import UNREAD, CannotStore, Forbidden, Refused, Unauthorized, refusal
 from evenflow.api.tokens import FleetToken, OperatorToken, ServiceToken, Token, Tokens, TriggerToken, TryToken, listed_id
-from evenflow.store.events import ORIGIN
+from evenflow.store.serving.events import ORIGIN
 from evenflow.wire.messages import CONTENT_TYPE, Message, Refusal
 
 _encode = msgspec.msgpack.Encoder().encode

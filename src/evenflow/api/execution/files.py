@@ -13,8 +13,9 @@ from evenflow.api.tokens import ServiceToken
 from evenflow.api.versions import Versions
 from evenflow.core.bundle import OWN_BUNDLE
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store import dags, settings
-from evenflow.store.connect import AsyncPool
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving import dags, settings
 from evenflow.wire.code import check_archive
 from evenflow.wire.messages import FilesLease, FilesLeased, FilesSeen, ParsedAnswer, ParsedFile
 
@@ -73,7 +74,7 @@ class FileRoutes:
             raise Refused(404, "not_found", f"There is no code {code_hash} that this service may read.")
         return archive
 
-    async def _may_read(self, conn: dags.Conn, service: ServiceToken, code_hash: str) -> bool:
+    async def _may_read(self, conn: Conn, service: ServiceToken, code_hash: str) -> bool:
         """With a scope: what the service has in hand, and what is of its queues or bundles."""
         if not service.scope:
             return True

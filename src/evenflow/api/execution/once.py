@@ -11,9 +11,9 @@ from evenflow.api.refusals import Refused, too_large
 from evenflow.api.vault import Vault
 from evenflow.core.limits import MAX_NAME_CHARS, MAX_ONCE_BYTES
 from evenflow.errors import StaleEpoch
-from evenflow.store import once
-from evenflow.store.connect import AsyncPool
-from evenflow.store.sealed import ONCE, name_of_once
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.serving import once
+from evenflow.store.serving.sealed import ONCE, name_of_once
 from evenflow.wire.questions import AskOnce, Done, ForgetOnce, KeptValue, Once, SetOnce
 
 

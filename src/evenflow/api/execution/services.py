@@ -14,8 +14,8 @@ from evenflow.api.tokens import Tokens
 from evenflow.api.watching import checked_detail
 from evenflow.core.limits import BEAT_S, LEASE_S, MAX_NAME_CHARS
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store import dispatch, events, services, triggers
-from evenflow.store.connect import AsyncPool
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.serving import dispatch, events, services, triggers
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 from evenflow.wire.versions import OURS, Spoken
 

@@ -19,8 +19,9 @@ from evenflow.core.limits import MAX_INLINE_XCOM, MAX_MAP_LENGTH, MAX_NAME_CHARS
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import NotAllowed, StaleEpoch, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store import dispatch, xcom
-from evenflow.store.connect import AsyncPool
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving import dispatch, xcom
 from evenflow.wire.messages import (
     REFUSED_LOG,
     Claim,
@@ -188,7 +189,7 @@ class TryRoutes:
             return None
         return token if isinstance(token, TryToken | TriggerToken) else None
 
-    async def _log_name(self, conn: dispatch.Conn, token: TryToken | TriggerToken) -> LogName:
+    async def _log_name(self, conn: Conn, token: TryToken | TriggerToken) -> LogName:
         run, version = await self._versions.of_run(conn, token.run_key)
         task_id = version.tasks[token.task_index].task_id
         return LogName(run.dag_id, run.run_id, task_id, token.map_index, token.try_number)

@@ -8,7 +8,7 @@ from evenflow.api.refusals import Refused
 from evenflow.api.tokens import Tokens
 from evenflow.api.triggers import TriggerClaims, store
 from evenflow.api.vault import Vault
-from evenflow.store.connect import AsyncPool
+from evenflow.store.db.connect import AsyncPool
 from evenflow.wire.triggers import ClaimTriggers, TriggerReports, TriggerReportsAnswer, TriggersAnswer
 
 

@@ -25,8 +25,9 @@ from evenflow.core.limits import FIRST_YEAR, LAST_YEAR, MAX_NAME_CHARS
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import StaleEpoch
-from evenflow.store import assets, events, other_runs, views
-from evenflow.store.connect import AsyncPool
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.serving import assets, events, other_runs, views
 from evenflow.wire.questions import (
     AskInletEvents,
     AskStates,
@@ -150,7 +151,7 @@ def _check_reset(spec: DagSpec, asker: other_runs.Asker, run: other_runs.FoundRu
     )
 
 
-async def _triggerable(conn: views.Conn, message: AskTrigger) -> views.CurrentVersion:
+async def _triggerable(conn: Conn, message: AskTrigger) -> views.CurrentVersion:
     """Raises :class:`Refused`."""
     current = await views.read_spec(conn, message.dag_id)
     if current is None or not current.is_active:
@@ -181,7 +182,7 @@ def _wanted(spec: DagSpec, message: AskStates) -> tuple[list[str], list[str]]:
     return [task.task_id for task in spec.tasks if task.group in inside], missing
 
 
-def _events(rows: list[assets.Row]) -> AssetEvents:
+def _events(rows: list[Row]) -> AssetEvents:
     return AssetEvents(
         events=[
             AssetEventMessage(

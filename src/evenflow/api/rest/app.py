@@ -44,7 +44,7 @@ from evenflow.api.vault import Vault
 from evenflow.api.watching import WATCHED, Watchers
 from evenflow.contracts.rest.record import NAME_RULE, ErrorAnswer
 from evenflow.core.likeness import did_you_mean
-from evenflow.store.connect import AsyncPool
+from evenflow.store.db.connect import AsyncPool
 from evenflow.telemetry.vitals import Vitals
 
 PREFIX = "/api/v1"

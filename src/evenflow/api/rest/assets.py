@@ -13,7 +13,7 @@ from evenflow.contracts.rest.assets import AssetSummary, Emitted, EventRequest, 
 from evenflow.contracts.rest.record import Page
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_ASSET_EXTRA_BYTES
-from evenflow.store import assets, events
+from evenflow.store.serving import assets, events
 
 routes = APIRouter(tags=["Assets"])
 

@@ -19,8 +19,8 @@ from evenflow.core.limits import BACKFILL_RUNS
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import TICKING, TimetableRun, describe, runs_between
 from evenflow.errors import DagNotFound
-from evenflow.store import backfills, dags, events
-from evenflow.store.views import Row
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.serving import backfills, events
 
 routes = APIRouter(tags=["Backfills"])
 
@@ -69,7 +69,7 @@ async def create_backfill(
     return plan
 
 
-async def _planned(conn: dags.Conn, spec: DagSpec, request: BackfillRequest) -> list[tuple[TimetableRun, str | None]]:
+async def _planned(conn: Conn, spec: DagSpec, request: BackfillRequest) -> list[tuple[TimetableRun, str | None]]:
     """The runs in their order, each with the reason why it is passed over, if it is."""
     if spec.schedule.kind not in TICKING:
         raise Refused(
@@ -138,14 +138,14 @@ async def cancel_backfill(conn: Connection, operator: Operator, backfill_id: int
     return Backfill.model_validate(await _found(conn, backfill_id))
 
 
-async def _found(conn: backfills.Conn, backfill_id: int) -> Row:
+async def _found(conn: Conn, backfill_id: int) -> Row:
     rows = await backfills.list_all(conn, backfill_id=backfill_id)
     if not rows:
         raise DagNotFound(f"There is no backfill {backfill_id}. To see all, type: evenflow backfill list")
     return rows[0]
 
 
-async def _open(conn: backfills.Conn, backfill_id: int) -> str:
+async def _open(conn: Conn, backfill_id: int) -> str:
     """Its DAG. Raises :class:`Refused` for one that is over."""
     found = await _found(conn, backfill_id)
     if found["ended_at"] is not None:

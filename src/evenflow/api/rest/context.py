@@ -17,9 +17,9 @@ from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.tokens import OperatorToken, Tokens, listed_id
 from evenflow.api.vault import Vault
 from evenflow.contracts.rest.record import Page
-from evenflow.store.connect import AsyncPool
-from evenflow.store.events import ORIGIN
-from evenflow.store.views import Conn, Row
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.serving.events import ORIGIN
 from evenflow.telemetry.vitals import Vitals
 
 T = TypeVar("T")

@@ -18,7 +18,8 @@ from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec, read_schedule
 from evenflow.core.timetable import describe
 from evenflow.errors import DagNotFound
-from evenflow.store import dag_deletion, dags, events, views
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.serving import dag_deletion, dags, events, views
 
 routes = APIRouter(tags=["DAGs"])
 
@@ -91,7 +92,7 @@ async def list_parse_errors(conn: Connection, part: InSlice) -> Page[ParseError]
     return part.page(Page[ParseError], rows)
 
 
-async def current_version(conn: views.Conn, dag_id: str) -> views.CurrentVersion:
+async def current_version(conn: Conn, dag_id: str) -> views.CurrentVersion:
     """Raises :class:`DagNotFound`."""
     current = await views.read_spec(conn, dag_id)
     if current is None:
@@ -99,7 +100,7 @@ async def current_version(conn: views.Conn, dag_id: str) -> views.CurrentVersion
     return current
 
 
-async def set_paused(conn: views.Conn, dag_id: str, *, is_paused: bool) -> None:
+async def set_paused(conn: Conn, dag_id: str, *, is_paused: bool) -> None:
     """Pauses or unpauses a DAG; what else was said of its state of service is void. Raises :class:`DagNotFound`."""
     past, now = await dags.lock_schedule(conn, dag_id)
     current = await current_version(conn, dag_id)  # after the lock, so that it stays the newest
@@ -109,11 +110,11 @@ async def set_paused(conn: views.Conn, dag_id: str, *, is_paused: bool) -> None:
     await dags.set_paused(conn, dag_id, is_paused=is_paused, next_run=next_run)
 
 
-async def unknown_dag(conn: views.Conn, dag_id: str) -> DagNotFound:
+async def unknown_dag(conn: Conn, dag_id: str) -> DagNotFound:
     return DagNotFound(f"There is no DAG {dag_id!r}.{await views.similar_dag(conn, dag_id)} To see all, type: evenflow dags list")
 
 
-def _in_words(summary: views.Row) -> views.Row:
+def _in_words(summary: Row) -> Row:
     return {**summary, "schedule": describe(read_schedule(summary["schedule"] or {}))}
 
 

@@ -18,9 +18,9 @@ from evenflow.contracts.rest.why import Why
 from evenflow.core.explain import Explainer
 from evenflow.core.model import UNMAPPED
 from evenflow.core.plan import MOST_SHOWN
-from evenflow.store import triggers
-from evenflow.store.plan import read_plan
-from evenflow.store.why import RUNS_NAMED, explain, find_runs
+from evenflow.explaining.plan import read_plan
+from evenflow.explaining.why import RUNS_NAMED, explain, find_runs
+from evenflow.store.serving import triggers
 
 routes = APIRouter(tags=["Explanations"])
 

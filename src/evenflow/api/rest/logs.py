@@ -13,7 +13,7 @@ from evenflow.api.rest.context import InContext
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import HOLDING, TaskState
 from evenflow.errors import DagNotFound
-from evenflow.store import views
+from evenflow.store.serving import views
 
 routes = APIRouter(tags=["Logs"])
 

@@ -23,8 +23,9 @@ from evenflow.core.operations import Only, Operation, Target, targets, touched_s
 from evenflow.core.states import FINISHED, MARKS, RUN_FINISHED, RunState, TaskState
 from evenflow.core.states import TaskEvent as Event
 from evenflow.errors import DagNotFound
-from evenflow.store import events, operators
-from evenflow.store.operations import Key
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.scheduling.operations import Key
+from evenflow.store.serving import events, operators
 
 routes = APIRouter(tags=["Operations"])
 
@@ -99,7 +100,7 @@ def _operation(event: Event, actor: str, scope: ScopeRequest, only: Only | None)
     )
 
 
-async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation) -> Operated:
+async def _operate(conn: Conn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation) -> Operated:
     runs = await _runs(conn, dag_id, run_id, scope, operation)
     specs = await operators.read_specs(conn, {run.version_key for run in runs})
     graphs = {version_key: Graph.of(DagSpec.from_json(spec)) for version_key, spec in specs.items()}
@@ -133,8 +134,8 @@ async def _operate(conn: operators.Conn, dag_id: str, run_id: str, scope: ScopeR
 
 
 async def _touched(
-    conn: operators.Conn, runs: Sequence[operators.OperatedRun], graphs: Mapping[int, Graph], operation: Operation
-) -> tuple[list[operators.Row], int]:
+    conn: Conn, runs: Sequence[operators.OperatedRun], graphs: Mapping[int, Graph], operation: Operation
+) -> tuple[list[Row], int]:
     """What the operation would touch, as the schedulers find it: the instances that are listed, and how many there are, counted
     until they are more than the limit. A question for each version of the DAG, not for each run.
     """
@@ -144,13 +145,13 @@ async def _touched(
     )  # of one that is marked failed only the run changes
     if ends := operation.event is Event.MARK_FAILED and operation.tasks is None:  # what has ended stays as it is
         states -= FINISHED
-    found: dict[str, list[operators.Row]] = defaultdict(list)
+    found: dict[str, list[Row]] = defaultdict(list)
     asked: dict[int, list[int]] = defaultdict(list)
     for run in runs:
         if run.never_began:
             if operation.event is Event.CLEAR and operation.only is not Only.RUNNING:
                 tasks = graphs[run.version_key].spec.tasks
-                row: operators.Row = {"run_id": run.run_id, "map_index": UNMAPPED, "state": TaskState.NONE}
+                row: Row = {"run_id": run.run_id, "map_index": UNMAPPED, "state": TaskState.NONE}
                 found[run.run_id] = [{**row, "task_id": task.task_id} for task in tasks]
         elif not (ends and run.state in RUN_FINISHED) and not (takes_back and run.marked_failed):
             asked[run.version_key].append(run.run_key)
@@ -165,9 +166,7 @@ async def _touched(
     return list(islice((row for run in runs for row in found[run.run_id]), limits.PAGE)), total
 
 
-async def _is_so(
-    conn: operators.Conn, runs: Sequence[operators.OperatedRun], graphs: Mapping[int, Graph], operation: Operation
-) -> bool:
+async def _is_so(conn: Conn, runs: Sequence[operators.OperatedRun], graphs: Mapping[int, Graph], operation: Operation) -> bool:
     """Of a mark that touches no task instance: whether what is meant exists, and is so already."""
     wanted = _MARKED[operation.event]
     if operation.tasks is None:
@@ -184,9 +183,7 @@ def _keys(found: Iterable[Target]) -> list[Key]:
     return [(target.task_index, index) for target in found for index in (target.map_indexes or (None,))]
 
 
-async def _runs(
-    conn: operators.Conn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation
-) -> list[operators.OperatedRun]:
+async def _runs(conn: Conn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation) -> list[operators.OperatedRun]:
     """The run that is named, then the others that are meant; those that have not begun or are being cancelled are left out."""
     await found_run(conn, dag_id, run_id)
     first, *others = await operators.find_runs(

@@ -14,8 +14,8 @@ from evenflow.contracts.rest.steering import Pool, PoolChange
 from evenflow.core.deferral import parse_while_deferred
 from evenflow.core.model import DEFAULT_POOL
 from evenflow.core.pool_policy import PoolPolicy
-from evenflow.store import events, pools
-from evenflow.store.views import Conn
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving import events, pools
 
 routes = APIRouter(tags=["Pools"])
 

@@ -20,7 +20,9 @@ from evenflow.core.model import DagSpec
 from evenflow.core.states import RUN_FINISHED, RunState, TaskState
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
-from evenflow.store import callbacks, dags, events, views, why
+from evenflow.explaining import why
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.serving import callbacks, dags, events, views
 
 routes = APIRouter(tags=["Runs"])
 
@@ -56,7 +58,7 @@ async def trigger_run(
     return RunSummary.model_validate(await found_run(conn, dag_id, run_id))
 
 
-async def _exists(conn: views.Conn, dag_id: str, run_id: str, logical_date: datetime | None) -> Refused:
+async def _exists(conn: Conn, dag_id: str, run_id: str, logical_date: datetime | None) -> Refused:
     """What stands in the way of a new run."""
     if logical_date is not None and (other := await dags.find_logical(conn, dag_id, logical_date)) is not None:
         return Refused(
@@ -138,7 +140,7 @@ async def list_tasks(
     return part.page(Page[InstanceSummary], rows)
 
 
-async def found_run(conn: views.Conn, dag_id: str, run_id: str) -> views.Row:
+async def found_run(conn: Conn, dag_id: str, run_id: str) -> Row:
     """Raises :class:`DagNotFound`."""
     rows = await views.list_runs(conn, dag_id=dag_id, run_id=run_id)
     if not rows:
@@ -147,7 +149,7 @@ async def found_run(conn: views.Conn, dag_id: str, run_id: str) -> views.Row:
     return rows[0]
 
 
-async def _of_that_date(conn: views.Conn, dag_id: str, text: str) -> str:
+async def _of_that_date(conn: Conn, dag_id: str, text: str) -> str:
     """A sentence that names the runs of the date, or moment, that was given instead of a name; or nothing."""
     found = await why.find_runs(conn, text, dag_id=dag_id, stretch=stretch_of(text), limit=limits.USERS_SHOWN)
     return f" Of that date it has {', '.join(repr(row['run_id']) for row in found)}." if found else ""

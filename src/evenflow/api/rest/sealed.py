@@ -28,8 +28,9 @@ from evenflow.errors import SecretsError
 from evenflow.masker import Masker
 from evenflow.sdk.secrets import connections
 from evenflow.sdk.secrets.masking import MASK, is_secret_name, secrets_in
-from evenflow.store import events, sealed, tokens
-from evenflow.store.sealed import Conn, Kind, Row
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.serving import events, sealed, tokens
+from evenflow.store.serving.sealed import Kind
 
 routes = APIRouter(tags=["Connections and variables"])
 

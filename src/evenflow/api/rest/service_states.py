@@ -13,8 +13,9 @@ from evenflow.api.rest.dags import set_paused
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import ObjectStanding, StandingChange, StandingObject
 from evenflow.core.service_states import ServiceKind, ServiceState
-from evenflow.store import events, states
-from evenflow.store.views import Conn, similar_dag
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving import events, states
+from evenflow.store.serving.views import similar_dag
 
 routes = APIRouter(tags=["States of service"])
 

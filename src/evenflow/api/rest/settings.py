@@ -11,7 +11,8 @@ from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import SettingRequest, SettingValue, SettingVersion
 from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, Setting, find_setting
-from evenflow.store import dags, events, settings
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.serving import dags, events, settings
 
 routes = APIRouter(tags=["Settings"])
 
@@ -59,7 +60,7 @@ async def list_setting_history(conn: Connection, part: InSlice, name: str) -> Pa
 
 
 @asynccontextmanager
-async def _changing(conn: settings.Conn, setting: Setting) -> AsyncIterator[None]:
+async def _changing(conn: Conn, setting: Setting) -> AsyncIterator[None]:
     """A transaction that changes ``setting``, with what else depends on it."""
     async with conn.transaction():
         before = await settings.read_value(conn, setting.name)
@@ -68,11 +69,11 @@ async def _changing(conn: settings.Conn, setting: Setting) -> AsyncIterator[None
             await dags.reparse_all(conn)
 
 
-async def _read(conn: settings.Conn, setting: Setting) -> SettingValue:
+async def _read(conn: Conn, setting: Setting) -> SettingValue:
     return _shown(setting, (await settings.read_settings(conn)).get(setting.name))
 
 
-def _shown(setting: Setting, stored: settings.Row | None) -> SettingValue:
+def _shown(setting: Setting, stored: Row | None) -> SettingValue:
     unset = {"value": setting.default, "changed_at": None, "changed_by": None, "version": None}
     told = {"name": setting.name, "default": setting.default, "kind": setting.kind, "meaning": setting.meaning}
     return SettingValue.model_validate({**(stored or unset), **told})

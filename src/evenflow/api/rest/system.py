@@ -14,8 +14,8 @@ from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.system import ChangeEvent, QuarantineEntry, Released, SetAside, Status
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import DagNotFound
-from evenflow.store import audit as auditor
-from evenflow.store import events, metrics, quarantined, states, views
+from evenflow.explaining import audit as auditor
+from evenflow.store.serving import events, metrics, quarantine, states, views
 
 routes = APIRouter(tags=["System"])
 
@@ -35,7 +35,7 @@ async def get_status(conn: Connection) -> Status:
             "runs_queued": (await metrics.read_backlog(conn)).runs_queued,
             "inbox": database["inbox"],
             "oldest_report_s": database["oldest_report_s"],
-            "quarantined": await quarantined.count_quarantine(conn),
+            "quarantined": await quarantine.count_quarantine(conn),
             "database": database,
             "triggers_waiting": triggers.waiting,
             "triggers_running": triggers.running,
@@ -63,7 +63,7 @@ async def list_changes(
 @routes.get("/quarantine")
 async def list_quarantine(conn: Connection, part: InSlice) -> Page[QuarantineEntry]:
     """What is set aside, the latest first: nothing is applied to such a run and nothing of it starts; all others go on."""
-    rows = await quarantined.list_quarantine(conn, limit=part.read_limit, offset=part.offset)
+    rows = await quarantine.list_quarantine(conn, limit=part.read_limit, offset=part.offset)
     return part.page(Page[QuarantineEntry], rows)
 
 
@@ -71,7 +71,7 @@ async def list_quarantine(conn: Connection, part: InSlice) -> Page[QuarantineEnt
 async def release_quarantined(conn: Connection, operator: Operator, what: SetAside) -> Released:
     """Has it tried again. What was said of a run meanwhile is applied then; does it fail again, it is set aside again."""
     async with events.recorded(conn, operator, f"{what.kind}.release", what.object):
-        if not await quarantined.release(conn, what.kind, what.object, operator):
+        if not await quarantine.release(conn, what.kind, what.object, operator):
             raise DagNotFound(f"The {what.kind} {what.object!r} is not in quarantine. To see what is: evenflow quarantine list")
     return Released(kind=what.kind, object=what.object)
 

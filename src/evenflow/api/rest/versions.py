@@ -14,7 +14,8 @@ from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import LEASE_S
 from evenflow.core.spec_diff import diff_specs
 from evenflow.errors import DagNotFound
-from evenflow.store import dags, views
+from evenflow.store.db.instant import Conn
+from evenflow.store.serving import dags, views
 
 routes = APIRouter(tags=["DAGs"])
 
@@ -59,7 +60,7 @@ async def list_parse_warnings(conn: Connection, part: InSlice) -> Page[ParseWarn
     return part.page(Page[ParseWarning], await views.list_parse_warnings(conn, limit=part.read_limit, offset=part.offset))
 
 
-async def _version(conn: views.Conn, dag_id: str, number: int) -> views.VersionSource:
+async def _version(conn: Conn, dag_id: str, number: int) -> views.VersionSource:
     version = await views.read_version(conn, dag_id, number)
     if version is None:
         which = f"no version {number}" if number > 0 else f"no version before the newest by {-number}"
@@ -67,7 +68,7 @@ async def _version(conn: views.Conn, dag_id: str, number: int) -> views.VersionS
     return version
 
 
-async def _diff_files(conn: views.Conn, old: views.VersionSource, new: views.VersionSource) -> list[FileChange]:
+async def _diff_files(conn: Conn, old: views.VersionSource, new: views.VersionSource) -> list[FileChange]:
     if old.code_hash == new.code_hash:
         return []
     before, after = await dags.read_code(conn, old.code_hash), await dags.read_code(conn, new.code_hash)

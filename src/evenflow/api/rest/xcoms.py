@@ -11,7 +11,7 @@ from evenflow.api.rest.context import Connection, InSlice
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.tasks import RenderedFields, XComEntry, XComShown
 from evenflow.core.model import UNMAPPED
-from evenflow.store import rendered, views, xcom
+from evenflow.store.serving import rendered, views, xcom
 
 routes = APIRouter(tags=["Tasks"])
 

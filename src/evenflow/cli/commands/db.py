@@ -27,12 +27,12 @@ from evenflow.runtime.embedded.programs import wheel_programs
 from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.home import prepare_home
 from evenflow.runtime.settings import Settings, load_settings
-from evenflow.store.connect import UNBOUNDED, connect, redacted
-from evenflow.store.events import record
-from evenflow.store.incarnation import begin_incarnation
-from evenflow.store.migrate import Migration, Steps, read_schema
-from evenflow.store.migrate import check as check_schema
-from evenflow.store.migrate import migrate as migrate_schema
+from evenflow.store.db.connect import UNBOUNDED, connect, redacted
+from evenflow.store.db.migrate import Migration, Steps, read_schema
+from evenflow.store.db.migrate import check as check_schema
+from evenflow.store.db.migrate import migrate as migrate_schema
+from evenflow.store.scheduling.incarnation import begin_incarnation
+from evenflow.store.serving.events import record
 
 app = App(name="db")
 
@@ -155,7 +155,7 @@ def restore(
     from evenflow.api.keys import key_problem
     from evenflow.runtime import dump as dumping
     from evenflow.runtime.tokens import vault_of
-    from evenflow.store.sealed import find_canary
+    from evenflow.store.serving.sealed import find_canary
 
     settings = load_settings()
     with _reach(settings) as url:

@@ -20,7 +20,7 @@ from evenflow.errors import BadValue
 from evenflow.runtime.exits import ExitCode
 
 if TYPE_CHECKING:
-    from evenflow.store.rows import Conn
+    from evenflow.store.db.rows import Conn
 
 app = App(name="events")
 
@@ -94,7 +94,7 @@ def _database(file: Path) -> Iterator[Conn]:
 
     from evenflow.runtime.database import reach_database
     from evenflow.runtime.settings import load_settings
-    from evenflow.store.connect import connect
+    from evenflow.store.db.connect import connect
 
     settings = load_settings()
     with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="events") as conn:

@@ -19,7 +19,7 @@ from evenflow.runtime.service_log import Line
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.runtime.settings import DEFAULT_PORT, Settings, load_settings
 from evenflow.runtime.up import up as run_up
-from evenflow.store.connect import redacted
+from evenflow.store.db.connect import redacted
 
 _COLORS = {"api": "blue", "scheduler": "magenta", "processor": "yellow", "worker": "cyan", "evenflow": "green"}
 _NAME_WIDTH = 10

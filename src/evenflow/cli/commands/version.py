@@ -8,7 +8,7 @@ from importlib.metadata import version as installed
 
 from evenflow.cli.output.replies import Reply, replies
 from evenflow.runtime.embedded.programs import MAJOR
-from evenflow.store.migrate import OLDEST_SCHEMA, SCHEMA_VERSION
+from evenflow.store.db.migrate import OLDEST_SCHEMA, SCHEMA_VERSION
 
 
 @replies

@@ -15,8 +15,8 @@ from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.ledgers.moves import Item, Moves, Offers, RunMoves
-from evenflow.store import tasks
-from evenflow.store.rows import Guard
+from evenflow.store.db.rows import Guard
+from evenflow.store.scheduling import tasks
 
 
 class Ledgers:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evenflow.core.flow.state import Key
-from evenflow.store import deferrals
-from evenflow.store.rows import Conn, Guard
+from evenflow.store.db.rows import Conn, Guard
+from evenflow.store.scheduling import deferrals
 
 
 @dataclass(slots=True)

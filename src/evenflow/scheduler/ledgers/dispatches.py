@@ -12,9 +12,9 @@ from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import Item, Moves
-from evenflow.store import tasks
-from evenflow.store.dispatch import FIRST_START, RETURN
-from evenflow.store.rows import Conn, Guard
+from evenflow.store.db.rows import Conn, Guard
+from evenflow.store.scheduling import tasks
+from evenflow.store.serving.dispatch import FIRST_START, RETURN
 
 
 @dataclass(slots=True)

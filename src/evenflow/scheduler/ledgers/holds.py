@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from evenflow.store import selection
-from evenflow.store.rows import Conn
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import selection
 
 
 @dataclass(slots=True)

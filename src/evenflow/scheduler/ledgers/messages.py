@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from evenflow.core.callbacks import Callback, CallbackCall
 from evenflow.core.model import UNMAPPED
-from evenflow.store import asset_runs, branches, callbacks, inbox, tasks
-from evenflow.store.rows import Conn
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import assets, branches, inbox, tasks
+from evenflow.store.serving import callbacks
 
 
 @dataclass(slots=True)
@@ -18,7 +19,7 @@ class Messages:
     calls: list[CallbackCall] = field(default_factory=list)  # of authors' functions
     retries: list[tasks.Retry] = field(default_factory=list)
     reschedules: list[tasks.Retry] = field(default_factory=list)
-    produced: list[asset_runs.Produced] = field(default_factory=list)
+    produced: list[assets.Produced] = field(default_factory=list)
     watched: set[tuple[int, int]] = field(default_factory=set)  # run_key, task_index: tasks at which runs that wait are to look
     others_have_word: bool = False  # runs that others may apply have reports from here
 
@@ -40,4 +41,4 @@ class Messages:
         if self.reschedules:
             tasks.insert_reschedules(conn, self.reschedules)
         if self.produced:
-            asset_runs.record_events(conn, self.produced)
+            assets.record_events(conn, self.produced)

@@ -16,8 +16,8 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.messages import Messages
-from evenflow.store import runs, tasks
-from evenflow.store.rows import Conn, Guard, Rows
+from evenflow.store.db.rows import Conn, Guard, Rows
+from evenflow.store.scheduling import runs, tasks
 
 _STATES = {state.value: state for state in TaskState}
 

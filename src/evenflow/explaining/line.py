@@ -1,0 +1,109 @@
+"""Where a ready task waits: the limits that are full for it, who holds them, and its place in line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.core.plan import blocking, kept
+from evenflow.core.selection import LimitClass
+from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, FullLimit, Holder, KeptPool, Reason
+from evenflow.explaining.dry_round import DryRound, as_lane, read_limit_classes
+from evenflow.explaining.out_of_service import holding_starts
+from evenflow.store.db.columns import numbers
+from evenflow.store.db.instant import Conn, Row, read
+from evenflow.store.scheduling.selection import StoredLane
+
+
+async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: int) -> list[Reason]:
+    """What keeps a ready task instance in its lane. Nothing, where the next round starts it."""
+    place = {"run_key": run_key, "task_index": task_index, "map_index": map_index, "counted": LINE_COUNTED}
+    found = await read(conn, "why/find_lane", place)
+    if not found:
+        return []
+    before = found[0].pop("ahead")
+    row = StoredLane(**found[0])
+    dry = await DryRound.decided(conn)  # it alone knows which pools are kept
+    lane = as_lane(row, dry.now_s)
+    limit_class = (await read_limit_classes(conn, [row.class_id]))[row.class_id]
+    limits = {
+        x["limit_id"]: x for x in await read(conn, "why/read_limits", {"limits": numbers([*limit_class.limits, *row.locals])})
+    }
+    line = _Line(conn, row, limit_class, limits, before, dry)
+    full = blocking(limit_class, lane, {limit: x["capacity"] - x["used"] for limit, x in limits.items()})
+    reasons = [] if row.exempt else await holding_starts(conn, limits[limit_class.pool_limit]["name"], limit_class.queue)
+    reasons += await line.full(full)
+    if limit_class.pool_limit not in full and kept(limit_class, lane, dry.decision.reserved):
+        reasons.append(await line.kept())
+    return reasons
+
+
+@dataclass(slots=True)
+class _Line:
+    conn: Conn
+    row: StoredLane
+    limit_class: LimitClass
+    limits: dict[int, Row]
+    before: int  # tasks of its lane that start before it
+    dry: DryRound
+
+    async def full(self, full: Sequence[int]) -> list[Reason]:
+        held = await self._holders(full)
+        out: list[Reason] = []
+        for limit in full:
+            facts = self.limits[limit]
+            out.append(
+                FullLimit(
+                    limit=facts["limit"],
+                    name=facts["name"],
+                    capacity=facts["capacity"],
+                    used=facts["used"],
+                    wanted=self.limit_class.weight if limit == self.limit_class.pool_limit else 1,
+                    **await self._place(limit),
+                    **held[limit],
+                )
+            )
+        return out
+
+    async def kept(self) -> Reason:
+        pool, dry = self.limit_class.pool_limit, self.dry
+        keeper = dry.stored[dry.decision.reserved[pool].key]
+        facts = self.limits[pool]
+        named = {"lanes": numbers([keeper.lane_id]), "counts": numbers([1]), "skips": numbers([0]), "read": 1, "named": 1}
+        (name,) = await read(self.conn, "plan/name_lanes", named)
+        held = await self._holders([pool])
+        return KeptPool(
+            name=facts["name"],
+            capacity=facts["capacity"],
+            used=facts["used"],
+            patience_s=facts["patience_s"],
+            dag_id=name["dag_id"],
+            run_id=name["run_id"],
+            task_id=name["task_id"],
+            wanted=dry.snapshot.limit_classes[keeper.class_id].weight,
+            waited_s=dry.now_s - keeper.since_s,
+            **await self._place(pool),
+            **held[pool],
+        )
+
+    async def _place(self, limit: int) -> dict[str, Any]:
+        row = self.row
+        params = {name: getattr(row, name) for name in ("run_priority", "priority", "run_after_us", "lane_id")}
+        params |= {"limit_id": limit, "counted": LINE_COUNTED, "kept": numbers(self.dry.decision.reserved)}
+        if limit in row.locals:
+            (found,) = await read(self.conn, "why/count_ahead_in_run", {**params, "run_key": row.run_key})
+        else:
+            (found,) = await read(self.conn, "why/count_ahead", params)
+        ahead = found["ahead"] + self.before
+        return {"ahead": min(ahead, LINE_COUNTED), "counted": ahead < LINE_COUNTED}
+
+    async def _holders(self, limits: Sequence[int]) -> defaultdict[int, dict[str, Any]]:
+        """By limit: ``held_by``, how many of them are ``unclaimed``, and the first ``holders``."""
+        held: defaultdict[int, dict[str, Any]] = defaultdict(lambda: {"held_by": 0, "unclaimed": 0, "holders": []})
+        for row in await read(self.conn, "why/list_holders", {"limits": numbers(limits), "named": HOLDERS_NAMED}):
+            entry = held[row.pop("limit_id")]
+            entry |= {name: row.pop(name) for name in ("held_by", "unclaimed")}
+            entry["holders"].append(Holder(**row))
+        return held

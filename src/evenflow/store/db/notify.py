@@ -1,0 +1,105 @@
+"""NOTIFY and LISTEN: who is woken by what. A notification carries nothing; it says that it is worth looking."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+
+from evenflow.errors import EvenflowError
+from evenflow.store.db.columns import words
+from evenflow.store.db.connect import connect_async
+from evenflow.store.db.rows import Conn, execute
+from evenflow.store.db.sql import sql as statement
+
+INBOX = "inbox"  # reports, run requests, intents: wakes schedulers
+DISPATCH = "dispatch"  # new dispatch rows, or kills: wakes the long polls of workers
+RETURNS = "returns"  # among the new dispatch rows are returns: wakes those, too, who have no slot but for returns
+DAG = "dag"  # a DAG changed: a new version, paused, gone
+TOKENS = "tokens"  # a token was revoked, or the keys changed: wakes APIs
+TRIGGERS = "triggers"  # deferrals that wait for a triggerer, or have ended: wakes the long polls of triggerers
+CHANNELS = (INBOX, DISPATCH, RETURNS, DAG, TOKENS, TRIGGERS)
+
+IDLE = TransactionStatus.IDLE
+RECONNECT_DELAY_S = 0.5  # a listener that is away misses events until the sweep of 1 s; no need to be quicker
+PROBE_EVERY_S = 15.0  # a silent connection is asked whether it lives
+
+log = logging.getLogger(__name__)
+
+
+def wake(conn: Conn, channels: Collection[str]) -> None:
+    """Wakes who listens on these channels to what is committed (ADR 0020). On an idle connection: in a transaction it would make
+    that as little durable as it is itself.
+    """
+    assert conn.info.transaction_status == IDLE
+    if channels:
+        execute(conn, "notify/wake", {"channels": words(channels)})
+
+
+async def wake_async(conn: psycopg.AsyncConnection[Any], channels: Collection[str]) -> None:
+    """As :func:`wake`."""
+    assert conn.info.transaction_status == IDLE
+    await conn.execute(statement("notify/wake"), {"channels": words(channels)}, prepare=True)
+
+
+class AsyncListener:
+    """Calls ``on_notify(channel)`` in the event loop whenever something happened on one of ``channels``.
+
+    It has a connection of its own, which it makes anew when it breaks; since notifications sent meanwhile are lost, it then
+    calls back once for every channel. Bursts may be merged into one call.
+    """
+
+    def __init__(self, url: str, channels: Sequence[str], on_notify: Callable[[str], None], *, name: str) -> None:
+        self._url, self._channels, self._on_notify, self._name = url, tuple(channels), on_notify, name
+        self._conn: psycopg.AsyncConnection[tuple[object, ...]] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def connected(self) -> bool:
+        return self._conn is not None and not self._conn.closed
+
+    async def start(self) -> None:
+        """Returns once it listens. Raises as :func:`evenflow.store.db.connect.connect` does."""
+        self._conn = await self._listen()
+        self._task = asyncio.create_task(self._run(), name=f"listener {self._name}")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self._conn is not None:
+            await self._conn.close()
+
+    async def _listen(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
+        conn = await connect_async(self._url, name=f"{self._name} listener")
+        for channel in self._channels:
+            await conn.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+        return conn
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                if self._conn is None:
+                    self._conn = await self._listen()
+                    for channel in self._channels:
+                        self._on_notify(channel)
+                await self._pass_on(self._conn)
+            except (psycopg.Error, EvenflowError) as error:
+                log.warning("listener %s lost its connection, connecting again: %s", self._name, error)
+                if self._conn is not None:
+                    await self._conn.close()
+                    self._conn = None
+                await asyncio.sleep(RECONNECT_DELAY_S)
+
+    async def _pass_on(self, conn: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+        while True:
+            async for notification in conn.notifies(timeout=PROBE_EVERY_S):
+                self._on_notify(notification.channel)
+            await conn.execute("select 1")

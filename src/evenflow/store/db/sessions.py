@@ -1,0 +1,79 @@
+"""Sessions that hang: a process that is stopped, or whose network is gone, must not keep others from its locks (R-HA5).
+
+The server ends a transaction of a scheduler's turn ``HANG_S`` after it began, whatever its client does. One that honestly has more
+to do says so while it does it, through :class:`LivingConnection`. Who waits between two statements of other transactions is covered
+by ``idle_in_transaction_session_timeout``, and who does not read what the server sends by :func:`end_deaf`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from evenflow.core.limits import HANG_S, LONGEST_TURN_S
+from evenflow.store.db.sql import sql
+
+LIFE_S = 1.0  # so much of HANG_S is over when a transaction shows that it lives; those that are shorter never do
+MORE = 4.0  # what an honest transaction that was ended gets the next time, as a factor: two times are enough
+
+
+class LivingConnection(psycopg.Connection[Any]):
+    """A connection whose transactions last while they show life, up to ``LONGEST_TURN_S``: every statement of
+    :func:`evenflow.store.db.rows.execute` is a chance to. One that was ended nevertheless, in a single long statement or on a
+    machine that is very busy, would be again; so the next one has a larger ``budget_s`` from sign to sign.
+    """
+
+    budget_s = HANG_S  # of the next transaction; what it leaves, if it ends well, is HANG_S
+    _began_at: float | None = None  # by the monotonic clock; None between transactions
+    _shown_at = 0.0
+
+    @contextmanager
+    def transaction(self, savepoint_name: str | None = None, force_rollback: bool = False) -> Iterator[psycopg.Transaction]:
+        if self._began_at is not None:  # a savepoint
+            with super().transaction(savepoint_name, force_rollback) as transaction:
+                yield transaction
+            return
+        began = self._began_at = self._shown_at = time.monotonic()
+        try:
+            with super().transaction(savepoint_name, force_rollback) as transaction:
+                if self.budget_s > HANG_S:
+                    self._say_so()
+                yield transaction
+            self.budget_s = HANG_S
+        except psycopg.Error:
+            overran = time.monotonic() - began >= self.budget_s  # any sign may have come too late, behind a long statement
+            self.budget_s = min(MORE * self.budget_s, LONGEST_TURN_S) if overran else HANG_S
+            raise
+        finally:
+            self._began_at = None
+
+    def show_life(self) -> None:
+        """Costs a look at the clock, and a statement when the last one was a while ago."""
+        if self._began_at is not None:
+            now = time.monotonic()
+            if now - self._shown_at > LIFE_S and now - self._began_at < LONGEST_TURN_S:
+                self._shown_at = now
+                self._say_so()
+
+    def _say_so(self) -> None:
+        self.execute(sql("sessions/show_life"), {"hang": f"{self.budget_s:g}s"}, prepare=True)
+
+
+def end_deaf(conn: psycopg.Connection[Any]) -> list[str]:
+    """Ends sessions whose client does not read what it asked for; answers the names of those who had them."""
+    rows = conn.execute(sql("sessions/end_deaf"), {"patience": HANG_S}, prepare=True).fetchall()
+    return [str(name) for (name,) in rows]
+
+
+# Of a session as others see it; lock: it waits for one.
+STATES = ("idle", "working", "lock")
+
+
+def read_state(conn: psycopg.Connection[Any], pid: int) -> str | None:
+    """One of :data:`STATES`; null when the session is over."""
+    row = conn.execute(sql("activity/read_state"), {"pid": pid}).fetchone()
+    return None if row is None else str(row[0])

@@ -1,0 +1,149 @@
+"""Task instances that are deferred, or have returned: read and written in columns, a statement for any number of rows. For who
+holds the locks of their runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from evenflow.core.deferral import Keeping, Terms
+from evenflow.core.limits import MOST_COUNTED
+from evenflow.store.db.columns import arrays, numbers, optional_floats, texts, words
+from evenflow.store.db.rows import Conn, Guard, Rows, execute, row_of
+
+Key = tuple[int, int, int]  # run_key, task_index, map_index
+
+
+class Deferral(Struct, gc=False):
+    """A task instance that has just been deferred. Limits in the layout of a dispatch."""
+
+    run_key: int
+    task_index: int
+    map_index: int
+    epoch: int
+    queue: str
+    trigger: str
+    sealed: str  # base64
+    holds: Sequence[int]
+    pool_slots: int
+    retake: Sequence[int]
+    retake_slots: int
+    ran_s: float
+    timeout_s: float | None
+    execution_timeout_s: float | None  # from the start of its try
+
+
+class Waiting(NamedTuple):
+    """A task instance that waits, or has returned: then ``purpose`` says what for, and it holds nothing here."""
+
+    run_key: int
+    task_index: int
+    map_index: int
+    epoch: int
+    trigger: str
+    purpose: str | None
+    holds: list[int]
+    pool_slots: int
+    retake: list[int]
+    retake_slots: int
+    all_holds: list[int]  # both, in the order of a dispatch
+    ready_at_s: float  # when its try was queued first, seconds since 1970
+    waited_s: float
+    state: str
+    current_epoch: int
+    try_number: int
+    tries_before: int
+    direct: bool  # whether returns go straight back to workers
+
+    @property
+    def key(self) -> Key:
+        return self[:3]
+
+
+class Return(Struct, gc=False):
+    """What a return is for; ``epoch`` is that of the deferral."""
+
+    run_key: int
+    task_index: int
+    map_index: int
+    epoch: int
+    purpose: str
+    event: str | None  # base64
+    reason: str | None
+    intent: str | None  # JSON: an operator's, for when its clean-up has ended
+    direct: bool = True  # whether it has a dispatch again; else it takes all that it held when it gets one
+
+
+def read_terms(conn: Conn, limits: Collection[int]) -> Rows[Terms]:
+    return Rows(execute(conn, "deferrals/read_terms", {"limits": numbers(limits)}), row_of(Terms))
+
+
+def read_keeping(conn: Conn) -> Rows[Keeping]:
+    """One row."""
+    return Rows(execute(conn, "deferrals/read_keeping"), lambda row: Keeping(*row))
+
+
+def read_some(conn: Conn, keys: Collection[Key]) -> dict[Key, Waiting]:
+    """Those of these task instances that wait or have returned."""
+    found = Rows(execute(conn, "deferrals/read_some", _keys(keys)), row_of(Waiting)).all()
+    return {waiting.key: waiting for waiting in found}
+
+
+def insert_all(conn: Conn, deferrals: Sequence[Deferral]) -> None:
+    """Follows the moves of their task instances. They are counted from the first start of their try."""
+    run_keys, tasks, maps, epochs, queues, triggers, sealed, holds, slots, retake, retake_slots, ran, timeouts, execution = zip(
+        *map(astuple, deferrals), strict=True
+    )
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "epochs": numbers(epochs),
+        "queues": texts(queues),
+        "triggers": texts(triggers),
+        "sealed": texts(sealed),
+        "holds": arrays(holds),
+        "slots": numbers(slots),
+        "retake": arrays(retake),
+        "retake_slots": numbers(retake_slots),
+        "ran": optional_floats(ran),
+        "timeouts": optional_floats(timeouts),
+        "execution_timeouts": optional_floats(execution),
+    }
+    execute(conn, "deferrals/insert_all", params)
+
+
+def return_all(conn: Conn, returns: Sequence[Return]) -> Guard:
+    run_keys, tasks, maps, epochs, purposes, events, reasons, intents, direct = zip(*map(astuple, returns), strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "epochs": numbers(epochs),
+        "purposes": words(purposes),
+        "events": texts(events),
+        "reasons": texts(reasons),
+        "intents": texts(intents),
+        "direct": words("t" if d else "f" for d in direct),
+    }
+    return Guard(execute(conn, "deferrals/return_all", params), len(returns), f"Returns such as {returns[0]}")
+
+
+def delete_all(conn: Conn, keys: Collection[Key]) -> None:
+    execute(conn, "deferrals/delete_all", _keys(keys))
+
+
+def _keys(keys: Iterable[Key]) -> dict[str, str]:
+    run_keys, tasks, maps = zip(*keys, strict=True)
+    return {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps)}
+
+
+def count_unserved(conn: Conn) -> tuple[int, str | None]:
+    """How many triggers no triggerer has taken for a minute, at most :data:`MOST_COUNTED`, and the queue of one of them."""
+    row = execute(conn, "triggers/count_unserved", {"most": MOST_COUNTED}).fetchone()
+    assert row is not None
+    return row[0], row[1]

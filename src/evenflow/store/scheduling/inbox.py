@@ -1,0 +1,175 @@
+"""What waits to be applied: reports and timers, taken by run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from evenflow.core.limits import (
+    CHANGE_OVERHEAD,
+    CHANGED_PER_TURN,
+    CHANGES_PER_TURN,
+    INSTANTS_SEEN,
+    REPORTS_PER_TURN,
+    REPORTS_SEEN,
+)
+from evenflow.store.db.columns import numbers, texts
+from evenflow.store.db.rows import Conn, Rows, execute, row_of
+
+EXECUTOR_LOCK = 0x45564E46  # "EVNF": the advisory lock of the one executor that there is
+
+
+class Turn(NamedTuple):
+    now_s: float  # when it began, by the database, seconds since 1970
+    fast_follow: bool  # whether a round follows in the transaction that applies
+    wakes: bool  # whether there are any, and so on
+    run_wakes: bool
+    pauses: bool
+    timers: bool
+    lanes: bool
+    watches: bool
+    tries: bool  # whether any are under way, or deferred ones keep their slot of an executor
+    closures: bool  # whether pools, queues or the system may be closed
+
+
+class Since(NamedTuple):
+    """From which transactions on the next look at the inbox, and at wakes of runs, is to be. Good for the connection on which the
+    last look was: another may lead to a server that knows less, and gives their numbers again.
+    """
+
+    reports: str = "0"
+    changes: str = "0"  # what operators want
+    run_wakes: str = "0"
+
+
+EVERYTHING = Since()
+
+
+class LockedRun(NamedTuple):
+    run_key: int
+    dag_id: str
+    version_key: int
+    state: str
+    priority: int
+    run_after_us: int
+    cancelled_by: str | None
+    is_paused: bool
+    clears: int  # how often operators touched it
+    interrupted: bool  # some of it is as a cancel left it
+    in_quarantine: bool
+    found: int  # runs that had something to say, those that others have locked included
+    since: str  # of the next look, as in each row
+    changes_since: str
+
+
+class TakenReport(NamedTuple):
+    """A report with the dispatch and task instance that it is about; those are ``None`` when its epoch is past."""
+
+    run_key: int
+    epoch: int
+    kind: str
+    at: str  # an instant, as the database writes it
+    began_at: str  # the same, less how long it ran
+    at_s: float  # seconds since 1970
+    outcome: str | None
+    payload: dict[str, Any] | None  # None for a success
+    task_index: int | None
+    map_index: int
+    holds: list[int]
+    pool_slots: int
+    worker_id: int | None
+    state: str | None
+    try_number: int
+    losses: int
+    tries_before: int  # tries begun before an operator cleared it
+    intent: dict[str, str] | None  # what an operator wants when it has ended
+    returns: bool  # whether it is the dispatch of a return
+    purpose: str | None  # what for
+    deferral: int | None  # the epoch of the dispatch that deferred
+
+
+class TakenTimer(NamedTuple):
+    kind: str
+    run_key: int
+    task_index: int
+    map_index: int
+    state: str
+    epoch: int
+    try_number: int
+    due_at_s: float  # seconds since 1970
+    is_void: bool  # what it is about has moved on
+
+
+def try_executor(conn: Conn) -> Rows[tuple[bool]]:
+    """Whether this transaction has the executor's lock."""
+    return Rows(execute(conn, "inbox/try_executor", {"executor": EXECUTOR_LOCK}), tuple)
+
+
+def begin_turn(conn: Conn, since: Since = EVERYTHING) -> Rows[Turn]:
+    return Rows(execute(conn, "inbox/begin_turn", {"since": since.run_wakes}), row_of(Turn))
+
+
+def lock_runs(conn: Conn, since: Since, *, limit: int, helps_after_s: float | None) -> Rows[LockedRun]:
+    """Runs that are locked now. Without any there is one row, whose ``run_key`` is 0. Follows :func:`try_executor`;
+    without that lock little work is left alone, unless the oldest of it has waited for ``helps_after_s``.
+    """
+    params = {
+        "limit": limit,
+        "reports": REPORTS_SEEN,
+        "changes": CHANGES_PER_TURN,
+        "helps_after": helps_after_s,
+        "share": REPORTS_PER_TURN,
+        "instants": INSTANTS_SEEN,
+        "since": since.reports,
+        "changes_since": since.changes,
+    }
+    return Rows(execute(conn, "inbox/lock_runs", params), row_of(LockedRun))
+
+
+def take_reports(conn: Conn, run_keys: list[int], *, lead: bool, limit: int) -> Rows[TakenReport]:
+    """At most ``limit`` reports; the rest stays for the next transaction."""
+    params = {
+        "run_keys": numbers(run_keys),
+        "lead": lead,
+        "limit": limit,
+        "changes": CHANGES_PER_TURN,
+        "instances": CHANGED_PER_TURN,
+        "overhead": CHANGE_OVERHEAD,
+    }
+    return Rows(execute(conn, "inbox/take_reports", params), row_of(TakenReport))
+
+
+def take_timers(conn: Conn, run_keys: list[int], *, share: int) -> Rows[TakenTimer]:
+    """Those that are due, the oldest first, of each run at most its ``share``; the rest stays for the next transaction."""
+    params = {"run_keys": numbers(run_keys), "share": share}
+    return Rows(execute(conn, "inbox/take_timers", params), row_of(TakenTimer))
+
+
+def next_due(conn: Conn) -> float | None:
+    """Seconds until the next timer; ``None`` when there is none."""
+    row = execute(conn, "inbox/next_due").fetchone()
+    return row[0] if row else None
+
+
+def delete_orphans(conn: Conn, since: Since) -> tuple[int, Since]:
+    """Deletes reports of runs that do not exist any more; answers how many, and from when on to look next."""
+    params = {"reports": REPORTS_SEEN, "since": since.reports, "changes_since": since.changes}
+    ((deleted, *following),) = execute(conn, "inbox/delete_orphans", params).fetchall()
+    return deleted, Since(*following)
+
+
+def insert_cancels(conn: Conn, cancels: Sequence[tuple[int, str]]) -> None:
+    """Asks for the end of runs as (run_key, who or what wants it), of all that is waiting; wakes who listens to the inbox."""
+    run_keys, actors = zip(*cancels, strict=True)
+    execute(conn, "inbox/insert_cancels", {"run_keys": numbers(run_keys), "actors": texts(actors)})
+
+
+def insert_settles(conn: Conn, rest: Mapping[int, tuple[int, int]]) -> None:
+    """By run: the (task_index, map_index) behind which what waits is still to be judged. Wakes who listens to the inbox."""
+    tasks, maps = zip(*rest.values(), strict=True)
+    execute(conn, "inbox/insert_settles", {"run_keys": numbers(rest), "tasks": numbers(tasks), "maps": numbers(maps)})
+
+
+def notify(conn: Conn, channel: str) -> None:
+    """Wakes who listens on a channel of :mod:`evenflow.store.db.notify`, once the transaction commits."""
+    execute(conn, "inbox/notify", {"channel": channel})

@@ -1,0 +1,101 @@
+"""History that goes because of its age: what a scheduler deletes, on a connection of its own."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from evenflow.core.limits import DELETED_AT_ONCE
+from evenflow.store.db.columns import numbers
+from evenflow.store.db.rows import Conn, execute
+
+
+def read_days(conn: Conn, name: str) -> tuple[datetime, Any]:
+    """The time, and what this setting was set to; None: nobody has."""
+    row = execute(conn, "retention/read_days", {"name": name}).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+class OldRunKeys(NamedTuple):
+    run_keys: list[int]
+    after: int  # where the next look begins
+    is_end: bool  # nothing older is left to be looked at
+
+
+def find_old_runs(
+    conn: Conn, *, after: int, before: datetime, before_key: int, most: int, limit: int, instances: int
+) -> OldRunKeys:
+    """Up to ``limit`` runs that ended before, with so many task instances together, among the next ``most`` runs. Those that
+    another deletes are passed over. ``before_key`` is the smallest key of a run made later.
+    """
+    params = {"after": after, "before": before, "before_key": before_key, "most": most, "limit": limit, "instances": instances}
+    row = execute(conn, "retention/find_old_runs", params | {"whole": DELETED_AT_ONCE}).fetchone()
+    assert row is not None
+    return OldRunKeys(*row)
+
+
+def delete_runs(conn: Conn, run_keys: list[int]) -> int:
+    """Of these those that have ended; answers how many. Their history goes with its partition."""
+    deleted = {"run_keys": numbers(run_keys), "whole": DELETED_AT_ONCE, "history": False}
+    return len(execute(conn, "operations/delete_runs", deleted).fetchall())
+
+
+def delete_garbage(conn: Conn, *, limit: int) -> int:
+    """Deletes a part of what a large run has left; answers how many task instances, or values if those are more. 0 too when that
+    was the rest of it.
+    """
+    row = execute(conn, "retention/delete_garbage", {"limit": limit}).fetchone()
+    assert row is not None
+    return int(max(row))
+
+
+def delete_versions(conn: Conn, *, kept: int, limit: int) -> int:
+    """Deletes versions that no run names, but for the newest so many of each DAG; answers how many."""
+    row = execute(conn, "retention/delete_versions", {"kept": kept, "limit": limit}).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def delete_code(conn: Conn, *, limit: int) -> int:
+    """Deletes archives that no version has; answers how many."""
+    return len(execute(conn, "retention/delete_code", {"limit": limit}).fetchall())
+
+
+class LimitName(NamedTuple):
+    kind: str
+    name: str
+
+
+FIRST_LIMIT = LimitName("dag_task", "")  # before the first that a DAG may bring with it
+
+
+def delete_limits(conn: Conn, *, after: LimitName, limit: int) -> LimitName | None:
+    """Deletes some limits that no version knows, and their limit classes; answers the last one looked at, None: there are no more.
+    Those of DAGs that are just being stored stay for another time.
+    """
+    with conn.transaction():
+        found = execute(conn, "retention/find_unused_limits", {**after._asdict(), "limit": limit}).fetchall()
+        if free := [limit_id for *_, limit_id, is_locked in found if is_locked]:
+            execute(conn, "retention/delete_limits", {"limits": numbers(free)})
+    return LimitName(*found[-1][:2]) if found else None
+
+
+def trim_asset_queue(conn: Conn, *, kept: int, limit: int) -> int:
+    """Forgets that DAGs wait with so many events of one asset, but for the newest; answers how many."""
+    return execute(conn, "retention/trim_asset_queue", {"kept": kept, "limit": limit}).rowcount
+
+
+def delete_backfills(conn: Conn, *, before: datetime, limit: int) -> int:
+    """Deletes backfills that ended before, some dates at a time; answers how many rows."""
+    row = execute(conn, "retention/delete_backfills", {"before": before, "limit": limit}).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def delete_asset_events(conn: Conn, *, before: datetime, limit: int) -> int:
+    return len(execute(conn, "retention/delete_asset_events", {"before": before, "limit": limit}).fetchall())
+
+
+def delete_audit_events(conn: Conn, *, before: datetime, limit: int) -> int:
+    return len(execute(conn, "retention/delete_audit_events", {"before": before, "limit": limit}).fetchall())

@@ -1,0 +1,145 @@
+"""Runs as the scheduler handles them: taken, started, counted down, finished, and created when their DAG is due."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from evenflow.core.limits import CREATION_LINES, RUN_WAKES_PER_TURN
+from evenflow.store.db.columns import floats, numbers, texts, words
+from evenflow.store.db.rows import Conn, Rows, execute, row_of
+
+
+class QueuedRun(NamedTuple):
+    run_key: int
+    dag_id: str
+    version_key: int
+    priority: int
+    run_after_us: int
+    slot_limit: int | None  # the DAG's max_active_runs limit
+    due_at_s: float  # when it could start at the earliest, seconds since 1970
+    clears: int  # how often operators touched it: it has run before
+    interrupted: bool  # some of it is as a cancel left it
+    wake_id: int  # the place of its DAG
+    wake_xact: str  # the same
+    more: bool  # whether there may be more, of all
+    since: str  # of the next look, as in each row
+
+
+class RunStanding(NamedTuple):
+    run_key: int
+    unfinished: int
+    failed_leaves: int
+    interrupted: bool  # some of it is as a cancel left it
+    cancelled_by: str | None
+    slot_limit: int | None  # the max_active_runs limit that it holds one of
+    others_wait: bool  # runs of its DAG are queued
+
+
+class RunLimit(NamedTuple):
+    limit_id: int
+    kind: str
+    run_key: int
+    name: str
+
+
+def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]:
+    """The versions' DagSpecs as JSON."""
+    return Rows(execute(conn, "runs/read_specs", {"version_keys": numbers(version_keys)}), tuple)
+
+
+def take_queued(conn: Conn, since: str, *, dags: int, limit: int, share: int) -> Rows[QueuedRun]:
+    """At most ``limit`` runs that may start, in the order in which they are to, of so many DAGs that wakes name; of each
+    at most ``share``. Their wakes go: the caller makes one for what it leaves. Without any there is one row whose ``run_key`` is 0.
+    Only under the executor's lock.
+    """
+    params = {"since": since, "wakes": RUN_WAKES_PER_TURN, "dags": dags, "limit": limit, "share": share, "lines": CREATION_LINES}
+    return Rows(execute(conn, "runs/take_queued", params), row_of(QueuedRun))
+
+
+def wake(conn: Conn, dag_ids: Sequence[str]) -> None:
+    """The next turn looks at these DAGs."""
+    execute(conn, "runs/wake", {"dag_ids": texts(dag_ids)})
+
+
+def keep_places(conn: Conn, runs: Iterable[QueuedRun]) -> None:
+    """Of the DAGs of these, which were taken in this transaction and of which nothing has begun."""
+    first = {run.dag_id: run for run in reversed(list(runs))}
+    params = {
+        "dag_ids": texts(first),
+        "wake_ids": numbers(run.wake_id for run in first.values()),
+        "priorities": numbers(run.priority for run in first.values()),
+        "xacts": numbers(int(run.wake_xact) for run in first.values()),
+    }
+    execute(conn, "runs/keep_places", params)
+
+
+def start(conn: Conn, runs: Sequence[tuple[int, int, int]]) -> None:
+    """Runs as (run_key, unfinished task instances, max_active_runs limit held or 0) become running."""
+    run_keys, unfinished, slots = zip(*runs, strict=True)
+    params = {"run_keys": numbers(run_keys), "unfinished": numbers(unfinished), "slots": numbers(slots)}
+    execute(conn, "runs/start", params)
+
+
+def insert_counters(conn: Conn, counters: Sequence[tuple[int, int, int]]) -> None:
+    """Upstream counters as (run_key, task_index, total)."""
+    run_keys, tasks, totals = zip(*counters, strict=True)
+    execute(conn, "runs/insert_counters", {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "totals": numbers(totals)})
+
+
+def insert_limits(conn: Conn, limits: Sequence[tuple[str, int, str, int]]) -> Rows[RunLimit]:
+    """Limits as (kind, run_key, name, capacity)."""
+    kinds, run_keys, names, capacities = zip(*limits, strict=True)
+    params = {"kinds": words(kinds), "run_keys": numbers(run_keys), "names": texts(names), "capacities": numbers(capacities)}
+    return Rows(execute(conn, "runs/insert_limits", params), row_of(RunLimit))
+
+
+def delete_limits(conn: Conn, run_keys: Sequence[int]) -> None:
+    execute(conn, "runs/delete_limits", {"run_keys": numbers(run_keys)})
+
+
+def delete_ended_limits(conn: Conn, limits: Sequence[int]) -> None:
+    """Deletes the limits of runs that have ended, among them one of these."""
+    execute(conn, "runs/delete_ended_limits", {"limits": numbers(limits)})
+
+
+def count_down(conn: Conn, finished: Sequence[tuple[int, int, int]]) -> Rows[RunStanding]:
+    """Takes (run_key, finished instances, failed leaves) off the runs; a negative number of finished adds instances."""
+    run_keys, counts, leaves = zip(*finished, strict=True)
+    params = {"run_keys": numbers(run_keys), "finished": numbers(counts), "failed_leaves": numbers(leaves)}
+    return Rows(execute(conn, "runs/count_down", params), row_of(RunStanding))
+
+
+def finish(conn: Conn, runs: Sequence[tuple[int, str, str | None]]) -> None:
+    """Runs as (run_key, final state, reason)."""
+    run_keys, states, reasons = zip(*runs, strict=True)
+    execute(conn, "runs/finish", {"run_keys": numbers(run_keys), "states": words(states), "reasons": texts(reasons)})
+
+
+def mark_cancelled(conn: Conn, run_key: int, actor: str) -> None:
+    execute(conn, "runs/mark_cancelled", {"run_key": run_key, "actor": actor})
+
+
+def append_events(conn: Conn, events: Sequence[tuple[int, str, str, str]]) -> None:
+    """History as (run_key, event, state, actor)."""
+    run_keys, names, states, actors = zip(*events, strict=True)
+    params = {"run_keys": numbers(run_keys), "events": words(names), "states": words(states), "actors": texts(actors)}
+    execute(conn, "runs/append_events", params)
+
+
+def insert_timeouts(conn: Conn, timeouts: Sequence[tuple[int, float]]) -> None:
+    """Runs that start now as (run_key, seconds that they may take)."""
+    run_keys, seconds = zip(*timeouts, strict=True)
+    execute(conn, "runs/insert_timeouts", {"run_keys": numbers(run_keys), "seconds": floats(seconds)})
+
+
+def lock_dags(conn: Conn, dag_ids: Collection[str]) -> None:
+    """In one order for all."""
+    execute(conn, "runs/lock_dags", {"dag_ids": texts(dag_ids)})
+
+
+def pause_failing(conn: Conn, limits: Sequence[tuple[str, int]]) -> None:
+    """Pauses those of these (dag_id, how many) of which so many runs have failed one after the other."""
+    dag_ids, most = zip(*limits, strict=True)
+    lock_dags(conn, set(dag_ids))
+    execute(conn, "runs/pause_failing", {"dag_ids": texts(dag_ids), "most": numbers(most)})

@@ -1,0 +1,329 @@
+"""Task instances, their counters, dispatches, timers and history: read and written in columns, a statement for any number of
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from evenflow.core.flow.cancel import VIRTUAL_WITHDRAWALS, Unfinished
+from evenflow.core.flow.questions import Touched
+from evenflow.core.flow.state import MappedTask
+from evenflow.core.states import TaskState
+from evenflow.core.trigger_rules import UpstreamCounts
+from evenflow.store.db.columns import arrays, floats, instants, numbers, texts, words
+from evenflow.store.db.rows import Conn, Guard, Rows, execute, row_of
+
+
+class Instance(Struct, gc=False):
+    run_key: int
+    task_index: int
+    map_index: int
+    state: str
+    epoch: int
+    try_number: int
+    tries_before: int = 0  # tries begun before an operator cleared it
+
+
+class Counter(NamedTuple):
+    """A row of ``upstream_counter``."""
+
+    run_key: int
+    task_index: int
+    map_index: int
+    total: int
+    success: int
+    failed: int
+    skipped: int
+
+
+class Move(Struct, gc=False):
+    """One compare-and-set: from (was_state, was_epoch) to (state, epoch)."""
+
+    run_key: int
+    task_index: int
+    map_index: int
+    was_state: str
+    was_epoch: int
+    state: str
+    epoch: int
+    try_number: int
+    losses: int  # to add
+    started_at: str | None  # instants, as the database writes them
+    ended_at: str | None
+    event: str | None  # the move for its history, None when that is written elsewhere
+    detail: str | None  # JSON
+
+
+class Dispatch(Struct, gc=False):
+    epoch: int
+    run_key: int
+    task_index: int
+    map_index: int
+    try_number: int
+    dispatch_class: int
+    priority: int  # of the run times 2^32, plus that of the task
+    queue: str
+    holds: Sequence[int]  # limits, the pool first
+    pool_slots: int
+    avoid: int  # a worker, 0 for none
+    event: str  # the move for its history
+    detail: str | None  # JSON
+
+
+class Event(Struct, gc=False):
+    run_key: int
+    task_index: int
+    map_index: int
+    epoch: int
+    try_number: int
+    event: str
+    state: str
+    detail: str | None  # JSON
+
+
+@dataclass(frozen=True, slots=True)
+class TryKey:
+    epoch: int
+    run_key: int
+    task_index: int
+    map_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retry(TryKey):
+    delay_s: float
+
+
+def count_upstreams(conn: Conn, deltas: Iterable[Counter]) -> Rows[Counter]:
+    """Adds ``deltas``; answers how the counters stand."""
+    run_keys, tasks, maps, total, success, failed, skipped = zip(*deltas, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "total": numbers(total),
+        "success": numbers(success),
+        "failed": numbers(failed),
+        "skipped": numbers(skipped),
+    }
+    return Rows(execute(conn, "tasks/count_upstreams", params), row_of(Counter))
+
+
+def read_instances(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[Instance]:
+    """Those of (run_key, task_index, map_index) that have a row."""
+    run_keys, tasks, maps = zip(*keys, strict=True)
+    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps)}
+    return Rows(execute(conn, "tasks/read_instances", params), lambda row: Instance(*row))
+
+
+def read_unfinished(
+    conn: Conn, run_key: int, states: Collection[str], *, limit: int | None, spared: Iterable[int] = ()
+) -> Rows[Unfinished]:
+    """All that are in these states, or of those that are not ending already so many of the last tasks; none of ``spared`` tasks."""
+    params = {"run_key": run_key, "states": words(states), "every": limit is None, "limit": limit, "spared": numbers(spared)}
+    return Rows(execute(conn, "tasks/read_unfinished", params), row_of(Unfinished))
+
+
+def find_processes(conn: Conn, run_key: int, *, spared: Iterable[int]) -> list[int]:
+    """The epochs that workers have of a run and that nobody has had killed, but for those of ``spared`` tasks."""
+    params = {"run_key": run_key, "spared": numbers(spared)}
+    return [epoch for (epoch,) in execute(conn, "tasks/find_processes", params).fetchall()]
+
+
+def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Rows[tuple[int, int, str, int | None]]:
+    """Lengths of these results: (run_key, task_index, XCom key, whether the task is mapped)."""
+    run_keys, tasks, names, mapped = zip(*keys, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "keys": texts(names),
+        "mapped": words("t" if m else "f" for m in mapped),
+    }
+    return Rows(execute(conn, "tasks/result_lengths", params), tuple)
+
+
+def move(conn: Conn, moves: Sequence[Move]) -> Guard:
+    run_keys, tasks, maps, was_states, was_epochs, states, epochs, tries, losses, started, ended, events, details = zip(
+        *map(astuple, moves), strict=True
+    )
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "was_states": words(was_states),
+        "was_epochs": numbers(was_epochs),
+        "states": words(states),
+        "epochs": numbers(epochs),
+        "tries": numbers(tries),
+        "losses": numbers(losses),
+        "started": instants(started),
+        "ended": instants(ended),
+        "events": instants(events),
+        "details": texts(details),
+    }
+    return Guard(execute(conn, "tasks/move", params), len(moves), f"Moving task instances such as {moves[0]}")
+
+
+def insert_instances(conn: Conn, instances: Sequence[Instance]) -> None:
+    run_keys, tasks, maps, states, epochs, tries, tries_before = zip(*map(astuple, instances), strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "states": words(states),
+        "epochs": numbers(epochs),
+        "tries": numbers(tries),
+        "tries_before": numbers(tries_before),
+    }
+    execute(conn, "tasks/insert_instances", params)
+
+
+def write_mapped(conn: Conn, mapped: Collection[MappedTask]) -> None:
+    """Tasks that have been expanded, or whose virtual instances have moved; the rows that stood for them go."""
+    params = {
+        "run_keys": numbers(x.run_key for x in mapped),
+        "tasks": numbers(x.task_index for x in mapped),
+        "lengths": numbers(x.length for x in mapped),
+        "virtual_states": words(x.virtual_state for x in mapped),
+        "tries_before": numbers(x.tries_before for x in mapped),
+    }
+    execute(conn, "tasks/write_mapped", params)
+    execute(conn, "tasks/delete_operator_rows", {"run_keys": params["run_keys"], "tasks": params["tasks"]})
+
+
+def read_mapped(conn: Conn, keys: Collection[tuple[int, int]]) -> Rows[MappedTask]:
+    """Those of (run_key, task_index) that have been expanded."""
+    params = {"run_keys": numbers(run_key for run_key, _ in keys), "tasks": numbers(task_index for _, task_index in keys)}
+    return Rows(execute(conn, "tasks/read_mapped", params), _mapped_task)
+
+
+def _mapped_task(row: Iterable[Any]) -> MappedTask:
+    run_key, task_index, length, virtual_state = row
+    return MappedTask(run_key, task_index, length, TaskState(virtual_state))
+
+
+def count_indexed(conn: Conn, deltas: Iterable[tuple[Counter, int]]) -> Rows[Counter]:
+    """As :func:`count_upstreams` for counters of one map index, made when they are first touched, each with its first total."""
+    counters, wholes = zip(*deltas, strict=True)
+    run_keys, tasks, maps, total, success, failed, skipped = zip(*counters, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "wholes": numbers(wholes),
+        "total": numbers(total),
+        "success": numbers(success),
+        "failed": numbers(failed),
+        "skipped": numbers(skipped),
+    }
+    return Rows(execute(conn, "tasks/count_indexed", params), row_of(Counter))
+
+
+def read_touched(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Touched]:
+    """The instances of these (run_key, task_index) that have a row or a counter."""
+    run_keys, tasks = zip(*keys, strict=True)
+    return Rows(execute(conn, "tasks/read_touched", {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}), _touched)
+
+
+def _touched(row: Iterable[Any]) -> Touched:
+    run_key, task_index, map_index, state, epoch, try_number, total, *ended = row
+    counts = None if total is None else UpstreamCounts(total, *ended)
+    return Touched((run_key, task_index, map_index), counts, state, epoch, try_number)
+
+
+def skip_virtual(conn: Conn, run_key: int, *, reason: str, spared: Iterable[int] = ()) -> Rows[tuple[int, int]]:
+    """Skips the virtual instances of a run, those of the tasks ``spared`` excepted; answers (task_index, how many)."""
+    params = {
+        "run_key": run_key,
+        "reason": reason,
+        "spared": numbers(spared),
+        "states": words(VIRTUAL_WITHDRAWALS),
+        "state": VIRTUAL_WITHDRAWALS[TaskState.NONE],
+        "removed": TaskState.REMOVED,
+    }
+    return Rows(execute(conn, "tasks/skip_virtual", params), tuple)
+
+
+def set_reasons(conn: Conn, reasons: Sequence[tuple[int, int, int, str]]) -> None:
+    run_keys, tasks, maps, texts_ = zip(*reasons, strict=True)
+    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps), "reasons": texts(texts_)}
+    execute(conn, "tasks/set_reasons", params)
+
+
+def insert_dispatches(conn: Conn, dispatches: Sequence[Dispatch]) -> None:
+    epochs, run_keys, tasks, maps, tries, classes, priorities, queues, holds, slots, avoid, events, details = zip(
+        *map(astuple, dispatches), strict=True
+    )
+    params = {
+        "epochs": numbers(epochs),
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "tries": numbers(tries),
+        "classes": numbers(classes),
+        "priorities": numbers(priorities),
+        "queues": texts(queues),
+        "holds": arrays(holds),
+        "slots": numbers(slots),
+        "avoid": numbers(avoid),
+        "events": words(events),
+        "details": texts(details),
+    }
+    execute(conn, "tasks/insert_dispatches", params)
+
+
+def carry_values(conn: Conn, carried: Mapping[tuple[int, int, int], tuple[int, int]]) -> None:
+    """What task instances pushed under the first of two epochs is theirs under the second."""
+    run_keys, task_indexes, maps = zip(*carried, strict=True)
+    were, epochs = zip(*carried.values(), strict=True)
+    names = {"run_keys": run_keys, "tasks": task_indexes, "maps": maps, "were": were, "epochs": epochs}
+    execute(conn, "xcom/carry", {name: numbers(values) for name, values in names.items()})
+
+
+def delete_dispatches(conn: Conn, epochs: Sequence[int]) -> Guard:
+    cursor = execute(conn, "tasks/delete_dispatches", {"epochs": numbers(epochs)})
+    return Guard(cursor, len(epochs), f"Deleting dispatches such as {epochs[0]}")
+
+
+def kill_dispatches(conn: Conn, epochs: Sequence[int]) -> None:
+    execute(conn, "tasks/kill_dispatches", {"epochs": numbers(epochs)})
+
+
+def insert_retries(conn: Conn, retries: Sequence[Retry]) -> None:
+    execute(conn, "tasks/insert_timers", _waits(retries))
+
+
+def insert_reschedules(conn: Conn, reschedules: Sequence[Retry]) -> None:
+    """As retries, and sensors that have been looking since their first look."""
+    execute(conn, "tasks/insert_reschedules", _waits(reschedules))
+
+
+def _waits(waits: Sequence[Retry]) -> dict[str, str]:
+    return {
+        "delays": floats(wait.delay_s for wait in waits),
+        "run_keys": numbers(wait.run_key for wait in waits),
+        "tasks": numbers(wait.task_index for wait in waits),
+        "maps": numbers(wait.map_index for wait in waits),
+        "epochs": numbers(wait.epoch for wait in waits),
+    }
+
+
+def append_events(conn: Conn, events: Sequence[Event]) -> None:
+    run_keys, tasks, maps, epochs, tries, names, states, details = zip(*map(astuple, events), strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "epochs": numbers(epochs),
+        "tries": numbers(tries),
+        "events": words(names),
+        "states": words(states),
+        "details": texts(details),
+    }
+    execute(conn, "tasks/append_events", params)

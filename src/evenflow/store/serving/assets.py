@@ -1,0 +1,67 @@
+"""Assets as DAG files declare them, and their events as people and tasks read and make them. For the API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from psycopg.rows import dict_row, kwargs_row
+
+from evenflow.contracts.rest.assets import Emitted
+from evenflow.core.assets import Leaf
+from evenflow.core.model import AssetSpec
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.sql import sql
+
+
+async def register(conn: Conn, assets: Sequence[AssetSpec]) -> None:
+    """Makes assets, or gives them the URI, group and extra that a DAG file declares now."""
+    names = {
+        "names": [asset.name for asset in assets],
+        "uris": [asset.uri for asset in assets],
+        "groups": [asset.group for asset in assets],
+        "extras": [json.dumps(asset.extra) for asset in assets],
+    }
+    if assets:
+        await conn.execute(sql("assets/register"), names)
+
+
+async def set_consumer(conn: Conn, dag_id: str, leaves: Collection[Leaf]) -> None:
+    """Makes a DAG wait for these assets and aliases, and for no others."""
+    names = {"dag_id": dag_id, "names": [leaf.name for leaf in leaves], "aliases": [leaf.is_alias for leaf in leaves]}
+    await conn.execute(sql("assets/delete_consumers"), names)
+    if leaves:
+        await conn.execute(sql("assets/insert_consumers"), names)
+
+
+async def list_assets(conn: Conn, *, limit: int, offset: int) -> list[Row]:
+    return await _rows(conn, "assets/list_assets", limit=limit, offset=offset)
+
+
+async def list_events(conn: Conn, *, asset: str | None, limit: int, offset: int = 0) -> list[Row]:
+    """The newest first; of all assets when ``asset`` is None."""
+    if asset is None:
+        return await _rows(conn, "assets/list_all_events", limit=limit, offset=offset)
+    return await _rows(conn, "assets/list_events", asset=asset, limit=limit, offset=offset)
+
+
+async def list_alias_events(conn: Conn, alias: str, *, limit: int) -> list[Row]:
+    """Events of assets that tasks added to the alias, the newest first."""
+    return await _rows(conn, "assets/list_alias_events", alias=alias, limit=limit, offset=0)
+
+
+async def list_run_events(conn: Conn, run_key: int, *, limit: int) -> list[Row]:
+    """Events that made a run, the newest first."""
+    return await _rows(conn, "assets/list_run_events", run_key=run_key, limit=limit)
+
+
+async def emit_event(conn: Conn, asset: str, *, extra: Mapping[str, Any], actor: str) -> Emitted | None:
+    """An event by hand; None when there is no such asset."""
+    cursor = conn.cursor(row_factory=kwargs_row(Emitted))
+    names = {"asset": asset, "extra": json.dumps(extra), "actor": actor}
+    return await (await cursor.execute(sql("assets/emit_event"), names)).fetchone()
+
+
+async def _rows(conn: Conn, name: str, **names: Any) -> list[Row]:
+    return await (await conn.cursor(row_factory=dict_row).execute(sql(name), names)).fetchall()

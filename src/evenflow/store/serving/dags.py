@@ -1,0 +1,319 @@
+"""DAG files, versions and their code: what the processor delivers. For the API."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from psycopg.rows import args_row, kwargs_row
+
+from evenflow.core.limits import FRUITLESS_LEASES, LEASE_S
+from evenflow.core.model import TaskSpec
+from evenflow.core.timetable import Past
+from evenflow.store.db.columns import numbers
+from evenflow.store.db.instant import Conn
+from evenflow.store.db.notify import DISPATCH, INBOX, RETURNS
+from evenflow.store.db.sql import sql
+from evenflow.wire.messages import FileSeen, LeasedFile
+
+
+class VersionRow(NamedTuple):
+    version_key: int
+    version_number: int
+    spec: str
+    code_hash: str
+    file: str
+    bundle: str
+
+
+class Owner(NamedTuple):
+    dag_id: str
+    bundle: str
+    file: str
+
+
+class NextRun(NamedTuple):
+    """When the next scheduled run is created, and its logical date; both null when there is none."""
+
+    run_at: datetime | None
+    logical: datetime | None
+
+
+async def read_versions(conn: Conn, keys: Iterable[int]) -> list[VersionRow]:
+    cursor = conn.cursor(row_factory=args_row(VersionRow))
+    return await (await cursor.execute(sql("dags/read_versions"), {"keys": numbers(keys)})).fetchall()
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+async def see_files(conn: Conn, bundle: str, files: Sequence[FileSeen]) -> None:
+    """Makes the files of a bundle these; DAGs whose file is gone are retired."""
+    names = {"bundle": bundle, "files": [f.file for f in files], "fingerprints": [f.fingerprint for f in files]}
+    async with conn.transaction():
+        await conn.execute(sql("dags/insert_files"), names)
+        await conn.execute(sql("dags/delete_files"), names)
+        retired = await conn.execute(sql("dags/retire_orphans"), names)
+        if retired.rowcount:
+            await reparse_failed(conn)
+            await conn.execute(sql("dags/notify"))
+
+
+async def reparse_failed(conn: Conn) -> None:
+    """Lets the processors try again what had errors, because something that files were refused for has changed."""
+    await conn.execute(sql("dags/reparse_failed"))
+
+
+async def reparse_all(conn: Conn) -> None:
+    """Lets the processors load every file again, because what files mean has changed."""
+    await conn.execute(sql("dags/reparse_all"))
+
+
+async def lease_files(
+    conn: Conn, *, bundles: Sequence[str], service_id: int, limit: int, lease_s: float, lacking: Sequence[tuple[str, str]] = ()
+) -> list[LeasedFile]:
+    """Files to parse, of these bundles; those that the service is ``lacking`` (bundle, file) are free for others from now on."""
+    lacks = {"lacking_bundles": [bundle for bundle, _ in lacking], "lacking_files": [file for _, file in lacking]}
+    names = {
+        "bundles": list(bundles),
+        "service_id": service_id,
+        "limit": limit,
+        "lease_s": lease_s,
+        "most": FRUITLESS_LEASES,
+        "service_lease_s": LEASE_S,
+        **lacks,
+    }
+    async with conn.transaction():
+        if lacking:
+            await conn.execute(sql("dags/return_files"), {"service_id": service_id, **lacks})
+        cursor = conn.cursor(row_factory=kwargs_row(LeasedFile))
+        return await (await cursor.execute(sql("dags/lease_files"), names)).fetchall()
+
+
+async def lock_file(conn: Conn, bundle: str, file: str) -> str | None:
+    """The fingerprint of a file, which stays so until the transaction ends; null when the file is gone."""
+    row = await (await conn.execute(sql("dags/lock_file"), {"bundle": bundle, "file": file})).fetchone()
+    return None if row is None else str(row[0])
+
+
+async def record_parse(
+    conn: Conn,
+    *,
+    bundle: str,
+    file: str,
+    seconds: float,
+    error: str | None,
+    error_line: int | None,
+    warnings: str | None = None,
+    wants: Sequence[str] = (),
+) -> None:
+    names = {"bundle": bundle, "file": file, "seconds": seconds, "error": error, "error_line": error_line, "warnings": warnings}
+    names["wants"] = list(wants) or None
+    await conn.execute(sql("dags/record_parse"), names)
+
+
+# -- DAGs --------------------------------------------------------------------------------------------------------------
+
+
+async def lock_ids(conn: Conn, dag_ids: Collection[str]) -> None:
+    """Until the transaction ends nobody else stores a version of these DAGs."""
+    await conn.execute(sql("dags/lock_ids"), {"dag_ids": list(dag_ids)})
+
+
+async def find_owners(conn: Conn, *, bundle: str, file: str, dag_ids: Collection[str]) -> list[Owner]:
+    """Which of these DAGs this file cannot have, for they are others'."""
+    names = {"bundle": bundle, "file": file, "dag_ids": list(dag_ids)}
+    cursor = conn.cursor(row_factory=args_row(Owner))
+    return await (await cursor.execute(sql("dags/find_owners"), names)).fetchall()
+
+
+async def list_resources(conn: Conn) -> tuple[set[str], set[str]]:
+    """The names of all pools, and of all executors."""
+    rows = await (await conn.execute(sql("dags/list_resources"))).fetchall()
+    return {name for kind, name in rows if kind == "pool"}, {name for kind, name in rows if kind == "executor"}
+
+
+async def insert_version(
+    conn: Conn,
+    *,
+    dag_id: str,
+    spec: str,
+    spec_hash: str,
+    code_hash: str,
+    file: str,
+    tasks: Sequence[TaskSpec],
+    bundle: str | None = None,
+    revision: str | None = None,
+) -> int:
+    """The key of the version with this spec and code, new or not; ``tasks`` are (task_id, operator). A new one keeps where it was
+    found: the ``bundle``, and the ``revision`` that this had then."""
+    names = {
+        "dag_id": dag_id,
+        "spec": spec,
+        "spec_hash": spec_hash,
+        "code_hash": code_hash,
+        "file": file,
+        "bundle": bundle,
+        "revision": revision,
+    }
+    row = await (await conn.execute(sql("dags/insert_version"), names)).fetchone()
+    assert row is not None
+    version_key, is_new = row
+    if is_new:
+        of_tasks = {
+            "version_key": version_key,
+            "task_ids": [task.task_id for task in tasks],
+            "operators": [task.operator for task in tasks],
+            "execution_timeouts": [task.execution_timeout for task in tasks],
+        }
+        await conn.execute(sql("dags/insert_tasks"), of_tasks)
+    return int(version_key)
+
+
+async def upsert(
+    conn: Conn, *, dag_id: str, version_key: int, bundle: str, file: str, line: int, is_paused: bool, next_run: NextRun
+) -> None:
+    """Makes this the DAG's newest version, whose runs wait in this ``line`` (:mod:`evenflow.core.creation_lines`); ``is_paused``
+    counts for a DAG that is new.
+    """
+    names = {
+        "dag_id": dag_id,
+        "version_key": version_key,
+        "bundle": bundle,
+        "file": file,
+        "line": line,
+        "is_paused": is_paused,
+        "next_run_at": next_run.run_at,
+        "next_logical": next_run.logical,
+    }
+    await conn.execute(sql("dags/upsert"), names)
+    await conn.execute(sql("quarantine/forget_dag"), {"dag_id": names["dag_id"]})
+
+
+async def release(conn: Conn, dag_id: str, bundle: str) -> None:
+    """Gives the DAG to this bundle, whose files that were refused for it are loaded again."""
+    await conn.execute(sql("dags/release"), {"dag_id": dag_id, "bundle": bundle})
+    await reparse_failed(conn)
+
+
+async def retire_unlisted(conn: Conn, *, bundle: str, file: str, dag_ids: Collection[str]) -> bool:
+    """Retires DAGs that the file had and has no more; says whether there were some."""
+    names = {"bundle": bundle, "file": file, "dag_ids": list(dag_ids)}
+    return (await conn.execute(sql("dags/retire_unlisted"), names)).rowcount > 0
+
+
+async def lock_schedule(conn: Conn, dag_id: str) -> tuple[Past, datetime]:
+    """What was scheduled last of a DAG, and what time it is by the database's clock. Until the transaction ends nobody else goes on
+    with its schedule.
+    """
+    row = await (await conn.execute(sql("dags/lock_schedule"), {"dag_id": dag_id})).fetchone()
+    assert row is not None
+    *past, now = row
+    return Past(*past), now
+
+
+async def notify(conn: Conn) -> None:
+    """Tells schedulers that DAGs or limits have changed."""
+    await conn.execute(sql("dags/notify"))
+
+
+# -- code --------------------------------------------------------------------------------------------------------------
+
+
+async def has_code(conn: Conn, code_hash: str) -> bool:
+    row = await (await conn.execute(sql("dags/has_code"), {"code_hash": code_hash})).fetchone()
+    return row is not None and bool(row[0])
+
+
+async def insert_code(conn: Conn, code_hash: str, archive: bytes) -> None:
+    await conn.execute(sql("dags/insert_code"), {"code_hash": code_hash, "archive": archive})
+
+
+async def read_code(conn: Conn, code_hash: str) -> bytes | None:
+    cursor = conn.cursor(binary=True)  # an archive in text form is twice as long
+    row = await (await cursor.execute(sql("dags/read_code"), {"code_hash": code_hash})).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+class CodeUse(NamedTuple):
+    in_hand: bool  # of the service that asks
+    version_keys: list[int]
+    bundles: list[str]
+
+
+async def find_code_use(conn: Conn, code_hash: str, *, service_id: int, most: int) -> CodeUse:
+    """Who needs an archive; of the ``most`` newest versions that are of it."""
+    names = {"code_hash": code_hash, "service_id": service_id, "most": most}
+    use = await (await conn.cursor(row_factory=args_row(CodeUse)).execute(sql("dags/find_code_use"), names)).fetchone()
+    assert use is not None
+    return use
+
+
+# -- what people ask for -----------------------------------------------------------------------------------------------
+
+
+async def set_paused(conn: Conn, dag_id: str, *, is_paused: bool, next_run: NextRun) -> None:
+    async with conn.transaction():
+        names = {"dag_id": dag_id, "is_paused": is_paused, "next_run_at": next_run.run_at, "next_logical": next_run.logical}
+        await conn.execute(sql("dags/set_paused"), names)
+        await notify(conn)
+        await conn.execute(sql("states/notify"), {"channels": [DISPATCH, RETURNS]})  # what was frozen there may be claimed
+
+
+async def insert_run(
+    conn: Conn,
+    *,
+    dag_id: str,
+    run_id: str,
+    version_key: int,
+    params: str,
+    logical_date: datetime | None,
+    interval: tuple[datetime, datetime] | None = None,
+    priority: int = 0,
+    note: str | None = None,
+) -> int | None:
+    """The key of a new run, queued for the schedulers; null when the DAG has a run of this name or this logical date. ``params`` is
+    JSON.
+    """
+    start, end = interval or (None, None)
+    names = {
+        "dag_id": dag_id,
+        "run_id": run_id,
+        "version_key": version_key,
+        "params": params,
+        "logical_date": logical_date,
+        "interval_start": start,
+        "interval_end": end,
+        "priority": priority,
+        "note": note,
+    }
+    async with conn.transaction():
+        row = await (await conn.execute(sql("dags/insert_run"), names)).fetchone()
+        await conn.execute(sql("inbox/notify"), {"channel": INBOX})
+    return None if row is None else int(row[0])
+
+
+async def find_logical(conn: Conn, dag_id: str, logical_date: datetime) -> str | None:
+    """The name of the DAG's run of this logical date."""
+    row = await (await conn.execute(sql("dags/find_logical"), {"dag_id": dag_id, "logical_date": logical_date})).fetchone()
+    return None if row is None else str(row[0])
+
+
+async def set_note(conn: Conn, run_key: int, note: str | None) -> None:
+    await conn.execute(sql("dags/set_note"), {"run_key": run_key, "note": note})
+
+
+async def list_unfinished(conn: Conn, dag_id: str, *, state: str | None, limit: int) -> list[int]:
+    """Runs that have not ended and are not being cancelled, the oldest first."""
+    names = {"dag_id": dag_id, "state": state, "limit": limit}
+    return [run_key for (run_key,) in await (await conn.execute(sql("dags/list_unfinished"), names)).fetchall()]
+
+
+async def request_cancel(conn: Conn, run_keys: Iterable[int], *, actor: str) -> int:
+    """Asks the schedulers to end these runs; answers of how many nobody had asked it."""
+    async with conn.transaction():
+        row = await (await conn.execute(sql("dags/request_cancel"), {"run_keys": numbers(run_keys), "actor": actor})).fetchone()
+        await conn.execute(sql("inbox/notify"), {"channel": INBOX})
+    assert row is not None
+    return int(row[0])

@@ -1,0 +1,231 @@
+"""Tries on their way to workers and back: claims, reports, what a worker's beat reveals. For the API."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from psycopg.rows import args_row
+
+from evenflow.core.limits import LOOK_BACK_S
+from evenflow.store.db.columns import numbers
+from evenflow.store.db.failures import BAD_VALUE, not_storable
+from evenflow.store.db.instant import Conn
+from evenflow.store.db.notify import INBOX, wake_async
+from evenflow.store.db.sql import sql
+
+
+class _Looks:
+    """From which transactions on claims look in each place, by connection: another may lead to a server that gives their numbers
+    again. The clock says only how often that is asked.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Conn, tuple[float, dict[str, str]]] = WeakKeyDictionary()
+
+    def since(self, conn: Conn) -> str:
+        return json.dumps(self._known.get(conn, (0.0, {}))[1])
+
+    def of(self, conn: Conn) -> dict[str, Any]:
+        """What a claim has to know."""
+        asked, _ = self._known.get(conn, (-LOOK_BACK_S, {}))
+        return {"since": self.since(conn), "looks": time.monotonic() - asked >= LOOK_BACK_S}
+
+    def found(self, conn: Conn, since: str) -> None:
+        _, known = self._known.get(conn, (0.0, {}))
+        self._known[conn] = time.monotonic(), known | json.loads(since)
+
+
+_looks = _Looks()
+
+RETURN, FIRST_START = 0, 1  # classes of dispatches
+
+
+class Place(NamedTuple):
+    """Where tries of one class wait for workers."""
+
+    queue: str
+    dispatch_class: int
+
+
+class ClaimedReturn(NamedTuple):
+    """What a try that returns said when it was deferred, and what became of that."""
+
+    purpose: str
+    trigger: str  # the path of its class
+    sealed: bytes
+    event: bytes | None  # sealed, too
+    deferred_s: float
+    began_s: float  # since the try began for the first time
+    ran_s: float  # of that, without waiting
+    reason: str | None
+
+
+class ClaimedTry(NamedTuple):
+    """A dispatch row that a worker holds, with what its run adds. ``map_length`` is null unless the task is mapped."""
+
+    epoch: int
+    run_key: int
+    task_index: int
+    map_index: int
+    try_number: int
+    version_key: int
+    dag_id: str
+    run_id: str
+    run_type: str
+    params: dict[str, Any]
+    run_after: datetime
+    logical_date: datetime | None
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
+    map_length: int | None
+    dispatch_class: int
+    returned: ClaimedReturn | None = None  # of class RETURN
+
+
+class ClaimResult(NamedTuple):
+    worker_state: str | None  # null: no such worker
+    limited: bool  # people want it to take less than it asks for, so that nothing is given says nothing about what waits
+    kill: list[int]
+    tries: list[ClaimedTry]
+    waited_s: list[float]  # of each try, from its dispatch to this claim
+
+
+class ListDifference(NamedTuple):
+    kill: list[int]
+    revoked: list[int]  # of those
+    resend: list[int]
+    unmarked: list[int]  # listed, claimed a while ago, and not marked as started
+
+
+class RunNames(NamedTuple):
+    dag_id: str
+    run_id: str
+    version_key: int
+    subject: int  # the run that it is about: itself, or of a callback the one that called
+
+
+async def claim(
+    conn: Conn, *, service_id: int, claim_key: str, slots: int, returns: int, queues: Collection[str], lease_s: float
+) -> ClaimResult:
+    """Tries for this worker in one statement, and what comes with returns in a second one: up to ``returns`` of these, and of first
+    starts up to ``slots`` less these. The same ``claim_key`` again returns the same tries.
+    """
+    names = {
+        "service_id": service_id,
+        "claim_key": claim_key,
+        "slots": slots,
+        "returns": returns,
+        "queues": list(queues),
+        "lease_s": lease_s,
+    }
+    names |= _looks.of(conn)
+    for _ in ("a look", "a second one that sees what beat the first"):
+        rows = await (await conn.execute(sql("dispatch/claim"), names, prepare=True)).fetchall()
+        if not rows:
+            return ClaimResult(None, False, [], [], [])
+        state, beaten, limited, since, kill = rows[0][:5]
+        if since is not None:
+            _looks.found(conn, since)
+        taken = [row[5:] for row in rows if row[5] is not None]
+        if taken or not beaten:
+            break
+    tries = await _with_returns(conn, [ClaimedTry(*row[1:]) for row in taken])
+    return ClaimResult(state, limited, kill, tries, [row[0] for row in taken])
+
+
+async def read_tries(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[ClaimedTry]:
+    """Those of ``epochs`` that this worker holds."""
+    cursor = conn.cursor(row_factory=args_row(ClaimedTry))
+    names = {"service_id": service_id, "epochs": numbers(epochs)}
+    return await _with_returns(conn, await (await cursor.execute(sql("dispatch/read_claimed"), names)).fetchall())
+
+
+async def _with_returns(conn: Conn, tries: list[ClaimedTry]) -> list[ClaimedTry]:
+    """Those of ``tries`` that are not over by now, with what those that return said when they were deferred."""
+    back = [row.epoch for row in tries if row.dispatch_class == RETURN]
+    if not back:
+        return tries
+    cursor = await conn.execute(sql("dispatch/read_returns"), {"epochs": numbers(back)}, prepare=True)
+    found = {epoch: ClaimedReturn(*row) for epoch, *row in await cursor.fetchall()}
+    told = [row._replace(returned=found.get(row.epoch)) for row in tries]
+    return [row for row in told if row.returned is not None or row.dispatch_class != RETURN]
+
+
+async def compare_listed(
+    conn: Conn, *, service_id: int, epochs: Iterable[int], resend_after_s: float, unmarked_after_s: float
+) -> ListDifference:
+    """How a worker's list of its tries differs from what the database says it holds."""
+    names = {
+        "service_id": service_id,
+        "epochs": numbers(epochs),
+        "resend_after_s": resend_after_s,
+        "unmarked_after_s": unmarked_after_s,
+    }
+    rows = await (await conn.execute(sql("dispatch/compare_listed"), names, prepare=True)).fetchall()
+    return ListDifference(
+        [epoch for epoch, kill, _, _, _ in rows if kill],
+        [epoch for epoch, _, _, revoked, _ in rows if revoked],
+        [epoch for epoch, _, resend, _, _ in rows if resend],
+        [epoch for epoch, _, _, _, unmarked in rows if unmarked],
+    )
+
+
+async def mark_started(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[int]:
+    """Those of this worker's ``epochs`` of whose start nobody had heard: it is reported now."""
+    names = {"service_id": service_id, "epochs": numbers(epochs)}
+    told = await (await conn.execute(sql("dispatch/mark_started"), names, prepare=True)).fetchall()
+    if told:
+        await wake_async(conn, [INBOX])
+    return [epoch for (epoch,) in told]
+
+
+async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable[int]) -> tuple[set[Place], list[tuple[int, int]]]:
+    """Where in ``queues`` there is work, and (worker, epoch) of what is to be killed on ``workers``."""
+    async with conn.pipeline():
+        waiting = await conn.execute(
+            sql("dispatch/find_waiting"), {"queues": list(queues), "since": _looks.since(conn)}, prepare=True
+        )
+        kills = await conn.execute(sql("dispatch/read_kills"), {"workers": numbers(workers)}, prepare=True)
+    return {Place(*row) for row in await waiting.fetchall()}, await kills.fetchall()
+
+
+async def insert_reports(conn: Conn, reports: str) -> None:
+    """Stores all of them or none, and wakes schedulers.
+
+    ``reports`` is a JSON list of ``{run_key, task_index, map_index, epoch, kind, age_s, payload?, result?}``, where the result
+    is JSON in a string.
+    Raises :class:`XComError` when a result is not JSON that the database can hold.
+    """
+    try:
+        await conn.execute(sql("dispatch/insert_reports"), {"reports": reports}, prepare=True)
+    except BAD_VALUE as error:
+        raise not_storable("The result", error) from None
+    await wake_async(conn, [INBOX])
+
+
+async def find_current(conn: Conn, tries: Sequence[tuple[int, int, int, int]]) -> set[int]:
+    """Of tries (epoch, run_key, task_index, map_index): the epochs that have not been superseded by a later try of their task."""
+    names = dict(zip(("epochs", "run_keys", "tasks", "maps"), map(numbers, zip(*tries, strict=True)), strict=True))
+    return {epoch for (epoch,) in await (await conn.execute(sql("dispatch/find_current"), names, prepare=True)).fetchall()}
+
+
+async def is_held(conn: Conn, *, epoch: int, run_key: int, task_index: int, map_index: int) -> bool:
+    """Whether the try is in hand; a finished one is not."""
+    names = {"epoch": epoch, "run_key": run_key, "task_index": task_index, "map_index": map_index}
+    return await (await conn.execute(sql("dispatch/find_held"), names, prepare=True)).fetchone() is not None
+
+
+async def read_run(conn: Conn, run_key: int) -> RunNames | None:
+    row = await (await conn.execute(sql("dispatch/read_run"), {"run_key": run_key})).fetchone()
+    return None if row is None else RunNames(*row)
+
+
+async def write_progress(conn: Conn, *, epoch: int, payload: str) -> bool:
+    """Whether the try still runs; ``payload`` is JSON."""
+    cursor = await conn.execute(sql("dispatch/write_progress"), {"epoch": epoch, "payload": payload}, prepare=True)
+    return await cursor.fetchone() is not None

@@ -1,0 +1,112 @@
+"""What was changed, asked or refused, and who did it from where: an event in the transaction of each change, or a count of many."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.sql import sql
+
+
+@dataclass(slots=True)
+class RepeatedEvent:
+    """An event that comes often."""
+
+    actor: str
+    action: str
+    object: str
+    detail: dict[str, Any]
+    counted_as: str  # what is one row of its period
+    token_id: int | None = None
+    address: str | None = None
+    times: int = 1
+
+
+@dataclass(slots=True)
+class Origin:
+    """Of the request that is served."""
+
+    address: str | None = None
+    token_id: int | None = None
+    refused: str = ""  # why
+    asked_as: str | None = None  # the request's number, as the caller or a proxy says it
+    counted: list[RepeatedEvent] = field(default_factory=list)  # what is to be told when it is answered
+
+    @property
+    def request_id(self) -> str:
+        if self.asked_as is None:
+            self.asked_as = secrets.token_hex(8)
+        return self.asked_as
+
+
+ORIGIN: ContextVar[Origin | None] = ContextVar("origin", default=None)
+
+
+@asynccontextmanager
+async def recorded(conn: Conn, actor: str, action: str, name: str, **detail: Any) -> AsyncIterator[dict[str, Any]]:
+    """A transaction for a change of the object ``name``; its event is written with it, or neither is.
+
+    ``action`` is ``kind.verb``. The dict is the event's detail, for what is known only when the change is done; it is read by
+    everybody who may list events, so nothing secret belongs there.
+    """
+    async with conn.transaction():
+        yield detail
+        await conn.execute(sql("events/insert_one"), names_of(actor, action, name, detail))
+
+
+def record(conn: psycopg.Connection[Any], actor: str, action: str, name: str, **detail: Any) -> None:
+    """For those who have no event loop. In the transaction of the caller."""
+    conn.execute(sql("events/insert_one"), names_of(actor, action, name, detail))
+
+
+def names_of(actor: str, action: str, name: str, detail: dict[str, Any]) -> dict[str, Any]:
+    """Of an event, as its statement takes it."""
+    origin = ORIGIN.get()
+    return {
+        "actor": actor,
+        "action": action,
+        "object": name,
+        "detail": json.dumps(detail) if detail else None,
+        "token_id": origin and origin.token_id,
+        "address": origin and origin.address,
+        "request_id": origin and origin.request_id,
+    }
+
+
+async def count(conn: Conn, events: list[RepeatedEvent]) -> None:
+    """Each of another ``counted_as``."""
+    await conn.execute(sql("events/count"), {"events": json.dumps([asdict(event) for event in events])})
+
+
+async def list_events(
+    conn: Conn, *, actor: str | None = None, action: str | None = None, name: str | None = None, limit: int, offset: int = 0
+) -> list[Row]:
+    """The newest first; ``action`` may be a kind alone, and ``name`` that of a DAG stands for its runs, too."""
+    names = {"actor": actor, "action": action, "object": name, "limit": limit, "offset": offset}
+    # Planned with its values: a filter that is not asked for must not spoil the plan of one that is.
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("events/list_all"), names, prepare=False)).fetchall()
+
+
+def list_settled(conn: psycopg.Connection[Any], *, xact: int, event_id: int, limit: int) -> list[Row]:
+    """Behind that one, in the order in which they are exported; none can come before one of these any more."""
+    names = {"xact": str(xact), "event_id": event_id, "limit": limit}
+    return conn.cursor(row_factory=dict_row).execute(sql("events/list_settled"), names).fetchall()
+
+
+def list_from(conn: psycopg.Connection[Any], *, event_id: int, limit: int) -> list[Row]:
+    return conn.cursor(row_factory=dict_row).execute(sql("events/list_from"), {"event_id": event_id, "limit": limit}).fetchall()
+
+
+def find_incarnation(conn: psycopg.Connection[Any]) -> int:
+    row = conn.execute(sql("incarnation/find_newest")).fetchone()
+    assert row is not None
+    return int(row[0])

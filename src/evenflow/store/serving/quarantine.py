@@ -1,0 +1,37 @@
+"""What is set aside, and its release. For the API."""
+
+from __future__ import annotations
+
+from psycopg.rows import dict_row
+
+from evenflow.store.db.columns import numbers
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.sql import sql
+from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
+
+
+async def list_quarantine(conn: Conn, *, limit: int, offset: int) -> list[Row]:
+    """kind, object, since, reason; of a run dag_id and run_id too. The latest first."""
+    names = {"limit": limit, "offset": offset}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("quarantine/list_all"), names)).fetchall()
+
+
+async def count_quarantine(conn: Conn) -> dict[str, int]:
+    """How much of each kind is set aside."""
+    return dict(await (await conn.execute(sql("quarantine/count_all"))).fetchall())
+
+
+async def release(conn: Conn, kind: str, name: str, actor: str) -> bool:
+    """Has it tried again, in the caller's transaction, which takes no lock before. Whether it was set aside."""
+    await conn.execute(sql("dags/lock_executor"), {"executor": EXECUTOR_LOCK})
+    what = {"kind": kind, "object": name}
+    found = await (await conn.execute(sql("quarantine/find_one"), what)).fetchone()
+    if found is None:
+        return False
+    if found[0] is None:
+        await conn.execute(sql("quarantine/delete_one"), what)
+    else:
+        await conn.execute(sql("quarantine/release_runs"), {"run_keys": numbers([found[0]]), "actor": actor})
+    await conn.execute(sql("inbox/notify"), {"channel": INBOX})
+    return True

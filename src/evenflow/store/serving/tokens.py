@@ -1,0 +1,198 @@
+"""Keys that sign tokens, sealed: who reads the database makes none. And which tokens were given out; their text is nowhere."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import args_row
+
+from evenflow.errors import SecretsError
+from evenflow.store.db.instant import Conn
+from evenflow.store.db.sql import sql
+from evenflow.store.serving.events import recorded
+from evenflow.store.serving.sealed import Seals
+
+KEY_BYTES = 32  # what HS256 asks for
+KEY = "token key"  # the kind that a key is sealed as, under its number
+
+
+@dataclass(frozen=True, slots=True)
+class KeyState:
+    """What decides whether a token is good, as of one moment."""
+
+    installation: str  # that tokens are of
+    keys: Mapping[int, bytes]  # opened; at least one; the greatest number signs
+    revoked: frozenset[int]  # numbers of tokens
+    listed: Mapping[int, bytes]  # those that are good, with their digests
+    incarnation: int  # of the database: 0, or since when it has its state from a backup
+    quiet_s: float  # until tries may be given to workers; not above 0: now
+    lapsed: frozenset[int] = frozenset()  # numbers of tokens whose maker has not said for long that they are needed
+
+    def agrees(self, other: KeyState) -> bool:
+        """Whether it says the same of every token."""
+        return replace(self, quiet_s=0.0) == replace(other, quiet_s=0.0)
+
+
+class GivenToken(NamedTuple):
+    token_id: int
+    kind: str
+    name: str
+    scope: list[str]  # queues, of a processor bundles; none: all
+    created_at: datetime
+    created_by: str
+    expires_at: datetime  # or when it lapses, unless it is renewed
+    revoked_at: datetime | None
+    revoked_by: str | None
+    key_id: int
+    state: str  # good, revoked, expired, void: its key is gone
+    is_renewed: bool  # for as long as who made it lives
+    used_at: datetime | None  # to the hour
+
+
+class NeglectedToken(NamedTuple):
+    token_id: int
+    kind: str
+    name: str
+    is_long: bool
+    expires_at: date
+    is_unused: bool
+
+
+async def read_keys(conn: Conn, seals: Seals, *, quiet_s: float) -> KeyState:
+    """The first who asks makes a key. ``quiet_s``: how long no try is given out after a restore. Raises :class:`SecretsError`."""
+    while True:
+        row = await (await conn.execute(sql("tokens/read_keys"), {"quiet_s": quiet_s})).fetchone()
+        assert row is not None
+        if row[0]:
+            return key_state(row, seals)
+        await conn.execute(sql("tokens/make_key"), {"value": _new_key(seals, 1)})
+
+
+def key_state(row: Sequence[Any], seals: Seals) -> KeyState:
+    """Of a row of tokens/read_keys."""
+    sealed, revoked, lapsed, listed, incarnation, left_s, installation = row
+    keys = {int(number): _opened(seals, int(number), bytes.fromhex(value)) for number, value in sealed.items()}
+    digests = {int(number): bytes.fromhex(value) for number, value in listed.items()}
+    return KeyState(installation, keys, frozenset(revoked), digests, incarnation, left_s, frozenset(lapsed))
+
+
+def digest_of(jti: str) -> bytes:
+    """What the list has of a token's own name, which nobody finds out from it."""
+    return hashlib.sha256(jti.encode()).digest()
+
+
+async def keys_fit(conn: Conn, seals: Seals) -> bool:
+    """Whether all keys that are there can be opened."""
+    try:
+        for number, value in await (await conn.execute(sql("tokens/list_keys"))).fetchall():
+            _opened(seals, number, bytes(value))
+    except SecretsError:
+        return False
+    return True
+
+
+async def reseal_keys(conn: Conn, seals: Seals) -> None:
+    """In the transaction of the caller."""
+    await conn.execute(sql("tokens/lock_keys"))
+    for number, value in await (await conn.execute(sql("tokens/list_keys"))).fetchall():
+        resealed = seals.reseal(KEY, str(number), bytes(value), what=_what(number))
+        await conn.execute(sql("tokens/reseal_key"), {"key_id": number, "value": resealed})
+
+
+def _new_key(seals: Seals, number: int) -> bytes:
+    return seals.seal(KEY, str(number), secrets.token_hex(KEY_BYTES))
+
+
+def _opened(seals: Seals, number: int, sealed: bytes) -> bytes:
+    return bytes.fromhex(seals.open(KEY, str(number), sealed, what=_what(number)))
+
+
+def _what(number: int) -> str:
+    return f"The key {number} that signs tokens"
+
+
+async def add_key(conn: Conn, seals: Seals, *, keep: bool, by: str) -> int:
+    """The number of a new key. With ``keep`` the one before it stays, else all others go, and what they signed is void."""
+    async with recorded(conn, by, "token.rotate", "keys", at_once=not keep) as detail:
+        await conn.execute(sql("tokens/lock_keys"))
+        found = await (await conn.execute(sql("tokens/find_next_key"))).fetchone()
+        assert found is not None
+        names = {"keep": keep, "key_id": found[0], "value": _new_key(seals, found[0])}
+        row = await (await conn.execute(sql("tokens/add_key"), names)).fetchone()
+        assert row is not None
+        detail["key"], detail["gone"] = row
+        await conn.execute(sql("tokens/notify"))
+    return int(row[0])
+
+
+async def insert_token(
+    conn: Conn,
+    *,
+    kind: str,
+    name: str,
+    scope: Sequence[str],
+    by: str,
+    ttl: float,
+    lease: float | None = None,
+    key_id: int,
+    digest: bytes,
+) -> tuple[int, datetime]:
+    """The number of a token that is good for ``ttl`` seconds, and until when that is; with a ``lease`` it is good for so many, and
+    again when it is renewed.
+    """
+    given = {"kind": kind, "name": name, "scope": list(scope)}
+    names = {**given, "by": by, "ttl": ttl, "lease": lease, "key_id": key_id, "digest": digest}
+    async with recorded(conn, by, "token.create", name, kind=kind, scope=list(scope)) as detail:
+        row = await (await conn.execute(sql("tokens/insert_one"), names)).fetchone()
+        assert row is not None
+        token_id, expires_at = row
+        detail["token"] = token_id
+    return token_id, expires_at
+
+
+async def list_tokens(conn: Conn) -> list[GivenToken]:
+    """The newest first."""
+    return await (await conn.cursor(row_factory=args_row(GivenToken)).execute(sql("tokens/list_all"))).fetchall()
+
+
+async def renew_made_by(conn: Conn, by: str, *, lease: float, every: float) -> None:
+    """What ``by`` has made on a lease is good for so many seconds from now on, if it was not renewed within the last ``every``."""
+    async with conn.transaction():
+        rows = await (await conn.execute(sql("tokens/renew_made_by"), {"by": by, "lease": lease, "every": every})).fetchall()
+        if any(had_lapsed for (had_lapsed,) in rows):
+            await conn.execute(sql("tokens/notify"))
+
+
+async def mark_used(conn: Conn, token_ids: Collection[int]) -> None:
+    await conn.execute(sql("tokens/mark_used"), {"token_ids": list(token_ids)})
+
+
+def list_neglected(conn: psycopg.Connection[Any], *, long_days: int, unused_days: int, limit: int) -> list[NeglectedToken]:
+    names = {"long_days": long_days, "unused_days": unused_days, "limit": limit}
+    return conn.cursor(row_factory=args_row(NeglectedToken)).execute(sql("tokens/list_neglected"), names).fetchall()
+
+
+async def revoke_made_by(conn: Conn, by: str) -> None:
+    """What ``by`` has made is refused by every API from now on."""
+    async with conn.transaction():
+        rows = await (await conn.execute(sql("tokens/revoke_made_by"), {"by": by})).fetchall()
+        if rows:
+            async with recorded(conn, by, "token.revoke", by, tokens=[token_id for (token_id,) in rows]):
+                await conn.execute(sql("tokens/notify"))
+
+
+async def revoke(conn: Conn, token_id: int, *, by: str) -> tuple[str, str] | None:
+    """Kind and name of the token, which every API refuses from now on; None when there is none of this number."""
+    async with conn.transaction():
+        row = await (await conn.execute(sql("tokens/revoke"), {"token_id": token_id, "by": by})).fetchone()
+        if row is None:
+            return None
+        async with recorded(conn, by, "token.revoke", row[1], kind=row[0], token=token_id):
+            await conn.execute(sql("tokens/notify"))
+    return str(row[0]), str(row[1])

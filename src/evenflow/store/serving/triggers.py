@@ -1,0 +1,136 @@
+"""Triggers on their way to triggerers and back: claims, what beats reveal, events and failures. For the API."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+from psycopg.rows import dict_row
+
+from evenflow.store.db.columns import numbers
+from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.notify import INBOX, wake_async
+from evenflow.store.db.sql import sql
+from evenflow.store.scheduling.tasks import TryKey
+
+
+class ClaimedTrigger(NamedTuple):
+    """A deferral whose trigger a triggerer has, with what its run adds. Times are seconds."""
+
+    epoch: int
+    claim: int
+    run_key: int
+    task_index: int
+    map_index: int
+    try_number: int
+    version_key: int
+    dag_id: str
+    run_id: str
+    path: str
+    sealed: bytes
+    deferred_s: float
+    failures: int
+    waited_s: float  # from when it could be claimed to this claim
+
+
+class TriggerClaim(NamedTuple):
+    state: str | None  # of the triggerer; null: no such one
+    triggers: list[ClaimedTrigger]
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerKey(TryKey):
+    """One claim of the trigger that a deferred try waits for."""
+
+    claim: int
+
+
+async def claim(
+    conn: Conn, *, service_id: int, claim_key: str, capacity: int, queues: Collection[str], lease_s: float
+) -> TriggerClaim:
+    """Up to ``capacity`` triggers of these queues for this triggerer; the same ``claim_key`` again returns the same ones."""
+    names = {"service_id": service_id, "claim_key": claim_key, "capacity": capacity, "queues": list(queues), "lease_s": lease_s}
+    for _ in ("a look", "a second one that sees what beat the first"):
+        rows = await (await conn.execute(sql("triggers/claim"), names, prepare=True)).fetchall()
+        if not rows:
+            return TriggerClaim(None, [])
+        state, beaten = rows[0][:2]
+        taken = [ClaimedTrigger._make(row[2:]) for row in rows if row[2] is not None]
+        if taken or not beaten:
+            break
+    return TriggerClaim(state, taken)
+
+
+async def find_queues(conn: Conn) -> set[str]:
+    """The queues in which triggers wait for a triggerer."""
+    return {queue for (queue,) in await (await conn.execute(sql("triggers/find_queues"), prepare=True)).fetchall()}
+
+
+async def compare_listed(
+    conn: Conn,
+    *,
+    service_id: int,
+    epochs: Iterable[int],
+    lost_after_s: float,
+    heard_at_s: float | None = None,
+    asks: str | None = None,
+) -> list[int]:
+    """Of the triggers that a triggerer lists, those to stop. What it has claimed and does not list is given back for it, unless the
+    list may be older than the claim: ``heard_at_s`` is a moment before it, and ``asks`` the key of its newest claim then.
+    """
+    names = {
+        "service_id": service_id,
+        "epochs": numbers(epochs),
+        "lost_after_s": lost_after_s,
+        "heard_at_s": heard_at_s,
+        "asks": asks,
+    }
+    rows = await (await conn.execute(sql("triggers/compare_listed"), names, prepare=True)).fetchall()
+    if lost := {epoch: claim for epoch, is_lost, claim in rows if is_lost}:
+        claims = {"epochs": numbers(lost), "claims": numbers(lost.values())}
+        await conn.execute(sql("triggers/release_lost"), {"service_id": service_id, **claims})
+    return [epoch for epoch, is_lost, _ in rows if not is_lost]
+
+
+async def insert_events(conn: Conn, events: str) -> None:
+    """Puts events into the inbox, and wakes schedulers. ``events`` is a JSON list of ``{run_key, epoch, age_s, payload}``."""
+    await conn.execute(sql("triggers/insert_events"), {"events": events}, prepare=True)
+    await wake_async(conn, [INBOX])
+
+
+async def record_failures(
+    conn: Conn, keys: Sequence[TriggerKey], *, first_s: float, longest_s: float, worked_s: float
+) -> dict[int, int]:
+    """Gives back triggers that have failed, for later; answers how often each has, by epoch. Those of claims that are over are not
+    in it. The pauses begin with ``first_s`` and end at ``longest_s``; one that failed after ``worked_s`` begins a new count.
+    """
+    names = {**_columns(keys), "first_s": first_s, "longest_s": longest_s, "worked_s": worked_s}
+    return dict(await (await conn.execute(sql("triggers/record_failures"), names)).fetchall())
+
+
+async def give_back(conn: Conn, keys: Sequence[TriggerKey]) -> None:
+    """Triggers for another triggerer, at once; those of claims that are over stay where they are."""
+    await conn.execute(sql("triggers/give_back"), _columns(keys))
+
+
+async def is_claimed(conn: Conn, key: TriggerKey) -> bool:
+    """Whether the trigger still waits, in this claim."""
+    return await (await conn.execute(sql("triggers/find_claimed"), asdict(key), prepare=True)).fetchone() is not None
+
+
+async def list_waiting(conn: Conn, *, dag_id: str | None, run_id: str | None, limit: int, offset: int) -> list[Row]:
+    """Who waits for what, the longest waiting first."""
+    names = {"dag_id": dag_id, "run_id": run_id, "limit": limit, "offset": offset}
+    cursor = conn.cursor(row_factory=dict_row)
+    return await (await cursor.execute(sql("triggers/list_waiting"), names)).fetchall()
+
+
+def _columns(keys: Sequence[TriggerKey]) -> dict[str, str]:
+    return {
+        "run_keys": numbers(key.run_key for key in keys),
+        "tasks": numbers(key.task_index for key in keys),
+        "maps": numbers(key.map_index for key in keys),
+        "epochs": numbers(key.epoch for key in keys),
+        "claims": numbers(key.claim for key in keys),
+    }
