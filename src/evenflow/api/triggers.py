@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from evenflow.api import deferrals, limits
-from evenflow.api.long_poll import Conn, LongPoll, WaitingClaim, ends_wait
+from evenflow.api.long_poll import LongPoll, WaitingClaim, ends_wait
 from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TriggerToken
 from evenflow.api.vault import Vault
@@ -21,6 +21,7 @@ from evenflow.core.observation import Meter
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.instant import Conn
 from evenflow.store.db.notify import TRIGGERS
 from evenflow.store.serving import triggers
 from evenflow.store.serving.triggers import ClaimedTrigger, TriggerKey
