@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, get_args, get_type_hints
+import inspect
+from typing import Any, get_args, get_overloads, get_type_hints
 
 import pytest
 
@@ -12,6 +13,18 @@ from evenflow.core.bounds import Between
 from evenflow.core.model import DagSpec, TaskSpec, TaskTerms
 from evenflow.core.spec_size import bounds_of, check_size
 from evenflow.errors import BadSetting, DagError
+from evenflow.sdk.operators import decorators
+from evenflow.sdk.operators.bash import BashFunctionOperator
+from evenflow.sdk.operators.branching import ShortCircuitOperator
+from evenflow.sdk.operators.decorators import TaskDecorator
+from evenflow.sdk.operators.isolated_tasks import (
+    BranchExternalPythonOperator,
+    BranchPythonVirtualenvOperator,
+    ExternalPythonOperator,
+    PythonVirtualenvOperator,
+)
+from evenflow.sdk.operators.sensors import PythonSensor
+from evenflow.sdk.operators.spark_task import SparkOperator
 from evenflow.sdk.options import DagOptions, Header, TaskOptions, TaskSettings, check_dag_options, check_options
 
 RECORDS = [each for each in vars(model).values() if dataclasses.is_dataclass(each) and each.__module__ == model.__name__]
@@ -81,3 +94,35 @@ def test_author_and_api_are_held_to_one_bound_of_a_dag(name: str, field: str, bo
             check_dag_options({name: value}, "here")
         with pytest.raises(DagError, match=rf"{field}: .* is (not|above) "):
             check_size(DagSpec(dag_id="d", tasks=(), **{field: value}))
+
+
+KINDS = {
+    "bash": BashFunctionOperator,
+    "sensor": PythonSensor,
+    "spark": SparkOperator,
+    "short_circuit": ShortCircuitOperator,
+    "virtualenv": PythonVirtualenvOperator,
+    "external_python": ExternalPythonOperator,
+    "branch_virtualenv": BranchPythonVirtualenvOperator,
+    "branch_external_python": BranchExternalPythonOperator,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_decorator_says_of_arguments_what_its_operator_does(kind: str) -> None:
+    """What editors and type checkers read stands in overloads."""
+    taken: dict[str, inspect.Parameter] = {}
+    for operator in reversed(KINDS[kind].__mro__[:-1]):
+        if "__init__" in vars(operator):
+            taken |= inspect.signature(operator.__init__).parameters
+    bare, with_arguments = get_overloads(getattr(TaskDecorator, kind))
+    said = inspect.signature(with_arguments).parameters
+    assert "options" not in inspect.signature(bare).parameters
+    for name, parameter in said.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            assert (parameter.annotation, parameter.default) == (taken[name].annotation, taken[name].default), name
+    options = getattr(decorators, said["options"].annotation.removeprefix("Unpack[").removesuffix("]"))
+    for name, annotation in options.__annotations__.items():
+        if name not in decorators._Options.__annotations__:
+            written = annotation.__forward_arg__.removeprefix("Required[")
+            assert written.removesuffix("]" if written != annotation.__forward_arg__ else "") == taken[name].annotation, name

@@ -20,12 +20,13 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
 from evenflow.core.limits import MAX_XCOM_BYTES
 from evenflow.errors import XComError, XComTooLarge
+from evenflow.sdk.operators.isolated_child import DECODERS
 
 TYPE, VALUE = "__type__", "value"
 _INT64 = 2**63
@@ -195,23 +196,7 @@ _ENCODERS: dict[type, Callable[[Any, str], Any]] = {
     PurePath: lambda value, what: _tagged("Path", _encode_str(str(value), what)),
 }
 
-_DECODERS: dict[str, Callable[[Any], Any]] = {
-    "str": lambda value: base64.b64decode(value).decode("utf-8", "surrogatepass"),
-    "int": lambda value: int(value, 16),
-    "float": float,
-    "dict": dict,
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-    "bytes": base64.b64decode,
-    "datetime": _decode_datetime,
-    "date": date.fromisoformat,
-    "time": time.fromisoformat,
-    "timedelta": lambda value: timedelta(*value),
-    "Decimal": Decimal,
-    "UUID": UUID,
-    "Path": Path,
-}
+_DECODERS: dict[str, Callable[[Any], Any]] = {**DECODERS, "datetime": _decode_datetime}  # zones by name, too
 
 
 def _class_name(cls: type, what: str) -> str:

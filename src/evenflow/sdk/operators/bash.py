@@ -23,7 +23,32 @@ SKIP_EXIT_CODE = 99  # as in Airflow
 _CHUNK = 64 * 1024  # a pipe holds no more at once
 
 
-class BashOperator(BaseOperator):
+class _ShellOperator(BaseOperator):
+    """Runs a command in a shell."""
+
+    operator_name = "bash"
+    preloaded = ("subprocess",)
+
+    def __init__(
+        self,
+        *,
+        env: Mapping[str, str] | None = None,
+        append_env: bool = False,
+        cwd: str | os.PathLike[str] | None = None,
+        skip_on_exit_code: int | Sequence[int] | None = SKIP_EXIT_CODE,
+        output_processor: Callable[[str], Any] | None = None,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**arguments)
+        self.env, self.append_env, self.cwd = env, append_env, cwd
+        self.skip_on_exit_code, self.output_processor = skip_on_exit_code, output_processor
+
+    def run(self, command: Any, context: Context) -> Any:
+        line = run_command(command, context, self.env, self.append_env, self.cwd, self.skip_on_exit_code)
+        return self.output_processor(line) if self.output_processor is not None else line
+
+
+class BashOperator(_ShellOperator):
     """Runs ``bash -c bash_command`` and streams its output into the task's log. The last line of stdout is the result.
 
     ``env`` replaces the environment, or adds to it with ``append_env``; ``EVENFLOW_DAG_ID``, ``EVENFLOW_RUN_ID``,
@@ -33,10 +58,8 @@ class BashOperator(BaseOperator):
     into the command. ``output_processor`` makes the result of the last line, as ``json.loads`` does.
     """
 
-    operator_name = "bash"
     template_fields: ClassVar[Sequence[str]] = ("bash_command", "env", "cwd")
     template_ext: ClassVar[Sequence[str]] = (".sh", ".bash")
-    preloaded = ("subprocess",)
 
     def __init__(
         self,
@@ -52,59 +75,32 @@ class BashOperator(BaseOperator):
         task_group: TaskGroup | None = None,
         **options: Unpack[TaskOptions],
     ) -> None:
-        super().__init__(task_id=task_id, dag=dag, task_group=task_group, **options)
-        if not isinstance(bash_command, Reference):
-            _check_command(bash_command, task_id)
-        self.bash_command, self.env, self.append_env, self.cwd = bash_command, env, append_env, cwd
-        self.skip_on_exit_code, self.output_processor = skip_on_exit_code, output_processor
-
-    def execute(self, context: Context) -> Any:
-        line = run_command(self.bash_command, context, self.env, self.append_env, self.cwd, self.skip_on_exit_code)
-        return self.output_processor(line) if self.output_processor is not None else line
-
-
-class BashFunctionOperator(PythonOperator):
-    """Runs the command that the function returns."""
-
-    operator_name = "bash"
-    template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs", "env", "cwd")
-    preloaded = ("subprocess",)
-
-    def __init__(
-        self,
-        *,
-        task_id: str,
-        python_callable: Callable[..., str],
-        op_args: Sequence[Any] = (),
-        op_kwargs: Mapping[str, Any] | None = None,
-        templates_dict: Mapping[str, Any] | None = None,
-        templates_exts: Sequence[str] | None = None,
-        env: Mapping[str, str] | None = None,
-        append_env: bool = False,
-        cwd: str | os.PathLike[str] | None = None,
-        skip_on_exit_code: int | Sequence[int] | None = SKIP_EXIT_CODE,
-        output_processor: Callable[[str], Any] | None = None,
-        dag: DAG | None = None,
-        task_group: TaskGroup | None = None,
-        **options: Unpack[TaskOptions],
-    ) -> None:
         super().__init__(
             task_id=task_id,
-            python_callable=python_callable,
-            op_args=op_args,
-            op_kwargs=op_kwargs,
-            templates_dict=templates_dict,
-            templates_exts=templates_exts,
+            env=env,
+            append_env=append_env,
+            cwd=cwd,
+            skip_on_exit_code=skip_on_exit_code,
+            output_processor=output_processor,
             dag=dag,
             task_group=task_group,
             **options,
         )
-        self.env, self.append_env, self.cwd = env, append_env, cwd
-        self.skip_on_exit_code, self.output_processor = skip_on_exit_code, output_processor
+        if not isinstance(bash_command, Reference):
+            _check_command(bash_command, task_id)
+        self.bash_command = bash_command
 
     def execute(self, context: Context) -> Any:
-        line = run_command(self.call(context), context, self.env, self.append_env, self.cwd, self.skip_on_exit_code)
-        return self.output_processor(line) if self.output_processor is not None else line
+        return self.run(self.bash_command, context)
+
+
+class BashFunctionOperator(_ShellOperator, PythonOperator):
+    """Runs the command that the function returns."""
+
+    template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs", "env", "cwd")
+
+    def execute(self, context: Context) -> Any:
+        return self.run(self.call(context), context)
 
 
 def run_command(

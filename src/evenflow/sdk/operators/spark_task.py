@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.operator import PythonOperator
-from evenflow.sdk.options import TaskOptions
 from evenflow.sdk.secrets.connections import Connection, get_connection
 from evenflow.sdk.secrets.masking import mask_secret
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.taskgroup import TaskGroup
 
 DEFAULT_CONNECTION = "spark_default"
 LOCAL = "local[*]"
@@ -34,30 +31,12 @@ class SparkOperator(PythonOperator):
     def __init__(
         self,
         *,
-        task_id: str,
-        python_callable: Callable[..., Any],
-        op_args: Sequence[Any] = (),
-        op_kwargs: Mapping[str, Any] | None = None,
-        templates_dict: Mapping[str, Any] | None = None,
-        templates_exts: Sequence[str] | None = None,
         conn_id: str = DEFAULT_CONNECTION,
         app_name: str | None = None,
         conf: Mapping[str, str] | None = None,
-        dag: DAG | None = None,
-        task_group: TaskGroup | None = None,
-        **options: Unpack[TaskOptions],
+        **arguments: Any,
     ) -> None:
-        super().__init__(
-            task_id=task_id,
-            python_callable=python_callable,
-            op_args=op_args,
-            op_kwargs=op_kwargs,
-            templates_dict=templates_dict,
-            templates_exts=templates_exts,
-            dag=dag,
-            task_group=task_group,
-            **options,
-        )
+        super().__init__(**arguments)
         self.conn_id, self.app_name, self.conf = conn_id, app_name, {} if conf is None else conf
 
     def execute(self, context: Context) -> Any:
