@@ -8,7 +8,7 @@ from typing import Any
 
 from evenflow.core.model import TaskSpec
 from evenflow.core.operations import cancel_reason
-from evenflow.core.retry import matching_rule, may_retry, next_delay
+from evenflow.core.retry import matching_rule, next_delay
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.messages import Messages
@@ -21,16 +21,11 @@ def spec_of(facts: Facts, item: Item) -> TaskSpec:
 
 
 def is_ending(facts: Facts, item: Item) -> bool:
-    """Whether it is to end with its run, which is being ended: all but teardowns."""
-    return facts.runs[item.run_key].cancelled and not spec_of(facts, item).teardown
+    return facts.runs[item.run_key].is_ending(item.task_index)
 
 
 def judge_failure(facts: Facts, item: Item, error_types: Sequence[str] = ()) -> TaskEvent:
-    """Failed: is there a try left? A run that is being ended has none, but for its teardowns."""
-    if is_ending(facts, item):
-        return TaskEvent.CANCEL
-    tries = item.try_number - item.tries_before
-    return TaskEvent.RETRY if may_retry(spec_of(facts, item), tries, error_types) else TaskEvent.FAIL
+    return facts.runs[item.run_key].judge_failure(item.task_index, item.try_number - item.tries_before, error_types)
 
 
 def fail(facts: Facts, moves: Moves, messages: Messages, item: Item, event: TaskEvent, payload: dict[str, Any]) -> None:

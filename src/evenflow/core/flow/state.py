@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from evenflow.core.graph import Graph, MappedRegion
 from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import CANCELLED, cancel_reason
+from evenflow.core.retry import may_retry
 from evenflow.core.states import TaskEvent, TaskState, move
 from evenflow.core.trigger_rules import UpstreamCounts
 
@@ -38,6 +39,16 @@ class RunFacts:
         if self.cancelled:
             return f"{cancel_reason(self.cancelled_by or 'fail_fast')}."
         return f"{CANCELLED}, and something that it waits for did not run." if self.interrupted else None
+
+    def is_ending(self, task_index: int) -> bool:
+        """Whether its instances are to end with the run, which is being ended: all but teardowns."""
+        return self.cancelled and not self.graph.teardown[task_index]
+
+    def judge_failure(self, task_index: int, tries: int, error_types: Sequence[str] = ()) -> TaskEvent:
+        """What it means that a try has failed, the last of so many: is there one left? What is to end with its run has none."""
+        if self.is_ending(task_index):
+            return TaskEvent.CANCEL
+        return TaskEvent.RETRY if may_retry(self.graph.task(task_index), tries, error_types) else TaskEvent.FAIL
 
     def ends(self, task_index: int) -> bool:
         """Whether a cancel ends its instances, now or in a later part, so that none of them goes on."""
@@ -187,7 +198,7 @@ class Flow(Generic[T]):
         run = self.runs[item.run_key]
         spec = run.graph.task(item.task_index)
         expands = spec.mapping is not None and item.map_index == UNMAPPED
-        if run.cancelled and not spec.teardown:
+        if run.is_ending(item.task_index):
             self.give_up(item, TaskEvent.WITHDRAW)
         elif spec.empty and not expands:
             self.instances.apply(item, TaskEvent.SUCCEED)

@@ -20,7 +20,7 @@ from evenflow.core.ending import Defer
 from evenflow.core.flow.state import Key
 from evenflow.core.model import DagSpec, instance_name
 from evenflow.core.operations import cancel_reason
-from evenflow.core.retry import may_retry, next_delay
+from evenflow.core.retry import next_delay
 from evenflow.core.states import FINISHED, RunState, TaskEvent, TaskState
 from evenflow.sdk.graph import topological_order
 from evenflow.sdk.local.flow import LocalFlow, LocalInstance
@@ -76,6 +76,8 @@ _EVENTS = {
     "failed": TaskEvent.FAIL,
     "failed_for_good": TaskEvent.FAIL,
     "skipped": TaskEvent.SKIP,
+    "rescheduled": TaskEvent.RESCHEDULE,
+    "deferred": TaskEvent.DEFER,
 }
 
 
@@ -203,29 +205,28 @@ class Engine:
         """A try has ended."""
         instance, result = work.instance, tried.result
         task = self._spec.tasks[instance.task_index]
-        if result.outcome == "rescheduled":
-            self._move(instance, TaskEvent.RESCHEDULE)
+        event = _EVENTS[result.outcome]
+        if result.outcome == "failed":
+            event = self.flow.run.judge_failure(instance.task_index, instance.try_number, result.error_types)
+        if event is TaskEvent.RESCHEDULE:
+            self._move(instance, event)
             work.first_look_s = self.now_s - tried.took_s if work.first_look_s is None else work.first_look_s
             self._later(result.delay_s or 0.0, work, None)
         elif result.defer is not None:
-            self._move(instance, TaskEvent.DEFER)
+            self._move(instance, event)
             self._tries.say(f"{instance_name(task.task_id, instance.map_index)}: deferred, waits for {result.defer.trigger}")
             self._hold_while_deferred(work)
             address = task.task_id, instance.map_index
             trigger = self._pace.trigger_of(*address, result.defer)
             self._triggers.begin(work, trigger, result.defer, self._tries.channel_of(*address))
-        elif (
-            result.outcome == "failed"
-            and may_retry(task, instance.try_number, result.error_types)
-            and not self.flow.run.ends(instance.task_index)
-        ):
+        elif event is TaskEvent.RETRY:
             said = f"try {instance.try_number} of {task.retries + 1} failed ({result.reason}); trying again"
             self._tries.say(f"{task.task_id}: {said}")
-            self._move(instance, TaskEvent.RETRY, result.reason)
+            self._move(instance, event, result.reason)
             delay_s = next_delay(task, instance.try_number, result.error_types) if self._pace.wait_for_retries else 0.0
             self._later(delay_s, work, None)
         else:
-            self._move(instance, _EVENTS[result.outcome], result.reason)
+            self._move(instance, event, result.reason)
             del self._live[instance.key]
             if result.skip:
                 self.flow.skip(instance, result.skip)
