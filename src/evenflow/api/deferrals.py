@@ -10,13 +10,12 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from evenflow.api import limits
 from evenflow.api.refusals import too_large
 from evenflow.api.vault import Vault
 from evenflow.core.deferral import Purpose, Resumed
 from evenflow.core.ending import Defer, told
 from evenflow.core.json_values import flaw_of
-from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_KEPT_DEPTH
+from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_KEPT_DEPTH, MAX_NAME_CHARS, MAX_PATH_CHARS, MAX_WAIT_S
 from evenflow.core.model import DEFAULT_QUEUE
 from evenflow.errors import SecretsError, XComError
 from evenflow.store.serving.dispatch import ClaimedReturn
@@ -36,15 +35,19 @@ def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> Defer:
     sense or is too large, :class:`SecretsError` for lack of a key.
     """
     queue = DEFAULT_QUEUE if defer.queue is None else defer.queue
-    for what, name in (("The class path of the trigger", defer.trigger), ("The name of the queue of triggerers", queue)):
-        if not 1 <= len(name) <= limits.TRIGGER_PATH or not name.isprintable():
-            raise XComError(f"{what} has 1 to {limits.TRIGGER_PATH} printable characters, not {name!r:.300}.")
+    named = (
+        ("The class path of the trigger", defer.trigger, MAX_PATH_CHARS),
+        ("The name of the queue of triggerers", queue, MAX_NAME_CHARS),
+    )
+    for what, name, most in named:
+        if not 1 <= len(name) <= most or not name.isprintable():
+            raise XComError(f"{what} has 1 to {most} printable characters, not {name!r:.300}.")
     for what, values in ((f"trigger {defer.trigger}", defer.trigger_kwargs), (f"method {defer.method}", defer.kwargs)):
         text = f"The text of the arguments of {what:.300}"
         check_kept(text, values)
         if len(msgspec.json.encode(values)) > MAX_DEFERRED_BYTES:
             raise too_large(text, MAX_DEFERRED_BYTES)
-    timeout = None if defer.timeout_s is None else min(max(defer.timeout_s, 0.0), limits.RESCHEDULE)
+    timeout = None if defer.timeout_s is None else min(max(defer.timeout_s, 0.0), MAX_WAIT_S)
     return Defer(trigger=defer.trigger, queue=queue, sealed=sealed_text(vault, run_key, told(defer)), timeout_s=timeout)
 
 

@@ -29,12 +29,10 @@ XCOM_LIST = 16 * 2**20  # JSON of all results of a mapped task, as one pull retu
 INLET_EVENTS = 1_000  # one answer: the newest
 TRIGGER_NAME = 150  # characters of the DAG in the name of a run that it triggered; NAME holds the whole
 STATES_RUNS = 1_000  # runs whose states one question asks for
-RESCHEDULE = 366 * 86_400.0  # until the next look; who waits for longer wants a schedule
 GARBAGE = 1_000  # objects deleted in one go, some seconds of requests to a remote storage
 GARBAGE_AT_ONCE = 16  # of them at the same time: 300 a second where each takes 50 ms
 GARBAGE_PAUSE = 30.0  # nobody waits for it, and an empty look is one short statement
 PROGRESS = 8 * 2**10  # JSON
-TRIGGER_PATH = 500  # characters: modules in packages, and a class
 ONCE_VALUES = 100  # of one task instance: ids of what it made outside
 RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
 

@@ -21,10 +21,11 @@ from evenflow.core.limits import (
     MAX_ASSET_EXTRA_BYTES,
     MAX_ASSET_NAME,
     MAX_INLINE_XCOM,
-    MAX_NAME_CHARS,
+    MAX_PATH_CHARS,
     MAX_REASON,
     MAX_TASKS,
     MAX_URI_CHARS,
+    MAX_WAIT_S,
     MAX_XCOM_BYTES,
 )
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, XComError, XComTooLarge
@@ -121,10 +122,10 @@ def _bounded(vault: Vault, run_key: int, ending: Ending) -> Ending:
     return replace(
         ending,
         reason=None if ending.reason is None else _plain(ending.reason)[:MAX_REASON],
-        error_types=[_plain(name)[:MAX_NAME_CHARS] for name in ending.error_types[: limits.ERROR_TYPES]],
+        error_types=[_plain(name)[:MAX_PATH_CHARS] for name in ending.error_types[: limits.ERROR_TYPES]],
         result=None,
         ran_s=None if ending.ran_s is None else min(max(ending.ran_s, 0.0), limits.REPORT_AGE),
-        delay_s=None if ending.delay_s is None else min(max(ending.delay_s, 0.0), limits.RESCHEDULE),
+        delay_s=None if ending.delay_s is None else min(max(ending.delay_s, 0.0), MAX_WAIT_S),
         defer=None if ending.defer is None else sealed_deferral(vault, run_key, ending.defer),
     )
 

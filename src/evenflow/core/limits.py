@@ -81,7 +81,8 @@ CLAIM_SLOTS = 1_000  # tries, or triggers, of one claim: their rows are one tran
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1  # of weights, priorities and slots: columns are of this width
 MAX_NAME_CHARS = 250  # of ids, names and keys, as in Airflow: they stand in log paths (255 bytes a name) and in indexes
-MAX_URI_CHARS = 1_500  # of an asset, as its name; of a class that is named
+MAX_URI_CHARS = 1_500  # of an asset, as its name
+MAX_PATH_CHARS = 500  # of a class by its module and name: an exception, a trigger, a kind of task
 MAX_ASSET_NAME = 1_500  # bytes of UTF-8, for a name may be a URI: it stands in indexes, which hold 2,700, beside a dag_id
 MAX_LINK_CHARS = 2_000  # what browsers take
 MAX_DOC_CHARS = 256 * 1024  # of what people read about a DAG or task: a small book
@@ -101,6 +102,7 @@ MAX_INTERVAL_S = 100 * 366 * 86_400.0  # between two runs: a run further away is
 FIRST_YEAR, LAST_YEAR = 1900, 2999  # of dates: with room for intervals on both sides, in any time zone
 MAX_RUN_SECONDS = 366 * 86_400  # of timeouts and deadlines: a run or a try that may take longer needs none
 MIN_TIMEOUT_S = 0.001  # the resolution of the timers that enforce it
+MAX_WAIT_S = 366 * 86_400.0  # of a sensor, a deferral, or until the next look; who waits for longer wants a schedule
 MAX_FAILED_RUNS = 1_000  # in a row before a DAG is paused: so many runs are looked at when one fails
 MAX_RETRIES = 1_000  # a task that fails more often wants another cure; try numbers are 16 bits wide
 MAX_RETRY_DELAY_S = 86_400.0  # whatever the factor: a task that waits longer than a day wants a schedule

@@ -44,7 +44,7 @@ Name = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1)]
 DisplayName = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=True)]
 Zone = Annotated[str, Chars(limits.MAX_NAME_CHARS)]
 Doc = Annotated[str, Chars(limits.MAX_DOC_CHARS)]
-Path = Annotated[str, Chars(limits.MAX_URI_CHARS)]  # of a class, by module and name
+Path = Annotated[str, Chars(limits.MAX_PATH_CHARS)]  # of a class, by module and name
 AssetName = Annotated[str, Bytes(limits.MAX_ASSET_NAME)]
 Link = Annotated[str, Chars(limits.MAX_LINK_CHARS, printable=True, begins=LINKS)]
 Cron = Annotated[str, Chars(limits.MAX_CRON_CHARS)]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core.deferral import Purpose, Resumed
 from evenflow.core.ending import Defer
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_NAME_CHARS
 from evenflow.errors import BadDeferral, TaskDeferralTimeout, TaskDeferred, TriggerFailed, XComError
+from evenflow.sdk.readers import Unfit, wait_in_seconds
 from evenflow.sdk.triggers import BaseTrigger, load
 
 if TYPE_CHECKING:
@@ -114,12 +113,12 @@ def _encoded(kwargs: Mapping[str, Any], what: str) -> dict[str, Any]:
 
 
 def _seconds(timeout: Any, where: str) -> float | None:
-    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-    if seconds is None:
+    if timeout is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
-        raise BadDeferral(f"{where}: timeout must be a timedelta or a number of seconds of at least 0, not {timeout!r}.")
-    return float(seconds)
+    try:
+        return float(wait_in_seconds(timeout))
+    except Unfit as unfit:
+        raise BadDeferral(f"{where}: timeout must be {unfit}, not {timeout!r}.") from None
 
 
 def _queue(queue: Any, where: str) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin
 from evenflow.core.bounds import Between, Bound, Chars, Items
 from evenflow.core.deferral import HOLD, RELEASE
 from evenflow.core.likeness import did_you_mean
-from evenflow.core.limits import MAX_BACKOFF, MAX_NAME_CHARS
+from evenflow.core.limits import MAX_BACKOFF, MAX_NAME_CHARS, MAX_WAIT_S
 from evenflow.core.model import WAITING_HOLDS, RetryRuleSpec
 from evenflow.core.spec_size import bounds_of, check_own
 from evenflow.errors import BadId, BadSetting
@@ -51,6 +51,21 @@ def instance_of(kinds: type | tuple[type, ...], wanted: str) -> Reader:
         return value
 
     return check
+
+
+def seconds(between: Between) -> Reader:
+    """Of a timedelta, or a number of them."""
+
+    def check(value: Any) -> float:
+        given = value.total_seconds() if isinstance(value, timedelta) else value
+        if not isinstance(given, (int, float)) or isinstance(given, bool) or between.flaw(given):
+            raise Unfit(f"a timedelta or a number of seconds {between}")
+        return float(given)
+
+    return check
+
+
+wait_in_seconds = seconds(Between(0, MAX_WAIT_S))
 
 
 def flag(value: Any) -> bool:
@@ -140,7 +155,7 @@ def _reader(plain: Any, bounds: list[Bound], *, timed: bool) -> Reader:
         return _choice(plain)
     match bounds:
         case [Between() as between]:
-            return _integer(between) if plain is int else _seconds(between) if timed else _number(between)
+            return _integer(between) if plain is int else seconds(between) if timed else _number(between)
         case [Chars() as chars]:
             return _text(chars)
         case [Items() as items] if origin is tuple:
@@ -175,16 +190,6 @@ def _number(between: Between) -> Reader:
         if not isinstance(value, (int, float)) or isinstance(value, bool) or between.flaw(value):
             raise Unfit(f"a number {between}")
         return float(value)
-
-    return check
-
-
-def _seconds(between: Between) -> Reader:
-    def check(value: Any) -> float:
-        seconds = value.total_seconds() if isinstance(value, timedelta) else value
-        if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or between.flaw(seconds):
-            raise Unfit(f"a timedelta or a number of seconds {between}")
-        return float(seconds)
 
     return check
 

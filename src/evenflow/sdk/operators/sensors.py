@@ -7,7 +7,6 @@ looks once, and then a trigger waits for it; a sensor that has no trigger is def
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -17,6 +16,7 @@ from evenflow.errors import BadSetting, SensorTimeout, TaskDeferralTimeout, Task
 from evenflow.sdk.clock import clock
 from evenflow.sdk.deferring import Returned
 from evenflow.sdk.operator import BaseOperator, PythonOperator
+from evenflow.sdk.readers import Unfit, wait_in_seconds
 from evenflow.sdk.triggers import BaseTrigger, TimeDeltaTrigger
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class PythonSensor(BaseSensorOperator, PythonOperator):
 
 
 def _seconds(task_id: str, name: str, value: timedelta | float) -> float:
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
-        raise BadSetting(f"Task {task_id!r}: {name} must be a timedelta or a number of seconds of at least 0, not {value!r}.")
-    return float(seconds)
+    try:
+        return float(wait_in_seconds(value))
+    except Unfit as unfit:
+        raise BadSetting(f"Task {task_id!r}: {name} must be {unfit}, not {value!r}.") from None
