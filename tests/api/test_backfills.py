@@ -38,9 +38,9 @@ async def test_a_dry_run_makes_nothing(rest: RestClient, world: World) -> None:
         run = world.run(key, f"old{day}", state=state)
         world.db.execute("update dag_run set logical_date = %s where run_key = %s", [FIRST + timedelta(days=day), run])
     for reprocess, wanted in (("none", [3]), ("failed", [2, 3]), ("completed", [1, 2, 3])):
-        plan = await rest.create_backfill("daily", asked(3, dry_run=True, reprocess=reprocess))
+        plan = await rest.create_backfill("daily", **asked(3, dry_run=True, reprocess=reprocess))
         assert [run.logical_date.day for run in plan.runs if run.passed_over is None] == wanted
-    plan = await rest.create_backfill("daily", asked(3, dry_run=True, reverse=True))
+    plan = await rest.create_backfill("daily", **asked(3, dry_run=True, reverse=True))
     assert [(run.logical_date.day, run.passed_over) for run in plan.runs] == [
         (3, None),
         (2, "has the run old1, which is failed"),
@@ -51,20 +51,20 @@ async def test_a_dry_run_makes_nothing(rest: RestClient, world: World) -> None:
 
 async def test_the_life_of_a_backfill(rest: RestClient, world: World) -> None:
     world.version(DAILY)
-    plan = await rest.create_backfill("daily", asked(3, params={"n": 5}, max_active_runs=2))
+    plan = await rest.create_backfill("daily", **asked(3, params={"n": 5}, max_active_runs=2))
     assert plan.backfill_id is not None
     with pytest.raises(ApiRefused, match="is not over yet"):
-        await rest.create_backfill("daily", asked(1))
+        await rest.create_backfill("daily", **asked(1))
     backfill = await rest.get_backfill(plan.backfill_id)
     assert (backfill.total, backfill.waiting, backfill.params, backfill.priority) == (3, 3, {"n": 5}, -1)
     assert (backfill.created_by, backfill.is_paused) == ("ada", False)
-    assert (await rest.pause_backfill(plan.backfill_id, True)).is_paused
-    assert not (await rest.pause_backfill(plan.backfill_id, False)).is_paused
+    assert (await rest.pause_backfill(plan.backfill_id, is_paused=True)).is_paused
+    assert not (await rest.pause_backfill(plan.backfill_id, is_paused=False)).is_paused
     dates = await rest.list_backfill_runs(plan.backfill_id)
     assert [date.logical_date.day for date in dates.items] == [1, 2, 3]
     assert (await rest.cancel_backfill(plan.backfill_id)).cancelled_by == "ada"
     with pytest.raises(ApiRefused, match="is over"):
-        await rest.pause_backfill(plan.backfill_id, True)
+        await rest.pause_backfill(plan.backfill_id, is_paused=True)
     assert [b.backfill_id for b in (await rest.list_backfills(dag_id="daily")).items] == [plan.backfill_id]
 
 
@@ -83,7 +83,7 @@ async def test_what_makes_no_sense_is_said(rest: RestClient, world: World) -> No
         ("none", asked(1), "There is no DAG 'none'"),
     ):
         with pytest.raises(ApiRefused, match=message):
-            await rest.create_backfill(dag_id, request)
+            await rest.create_backfill(dag_id, **request)
 
 
 async def test_a_logical_date_is_given_once(rest: RestClient, world: World) -> None:
@@ -99,9 +99,9 @@ async def test_a_logical_date_is_given_once(rest: RestClient, world: World) -> N
 
 async def test_notes(rest: RestClient, world: World) -> None:
     world.run(world.version(DAILY))
-    assert (await rest.set_note("daily", "r1", "looked at it")).note == "looked at it"
+    assert (await rest.set_note("daily", "r1", note="looked at it")).note == "looked at it"
     assert (await rest.get_run("daily", "r1")).note == "looked at it"
-    assert (await rest.set_note("daily", "r1", None)).note is None
+    assert (await rest.set_note("daily", "r1", note=None)).note is None
 
 
 async def test_params_that_do_not_fit_name_what_to_type(rest: RestClient, world: World) -> None:
@@ -115,4 +115,4 @@ async def test_unpausing_forgets_why(rest: RestClient, world: World) -> None:
     world.version(DAILY)
     world.db.execute("update dag set is_paused = true, paused_reason = 'its last 2 runs failed'")
     assert (await rest.get_dag("daily")).paused_reason == "its last 2 runs failed"
-    assert (await rest.set_paused("daily", False)).paused_reason is None
+    assert (await rest.set_paused("daily", is_paused=False)).paused_reason is None

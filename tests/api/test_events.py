@@ -24,7 +24,7 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 
 async def told(rest: RestClient, name: str | None = None, action: str | None = None) -> list[tuple[str, str]]:
     """(action, object), the oldest first."""
-    page = await rest.list_changes(name, action=action)
+    page = await rest.list_changes(object=name, action=action)
     assert all(event.actor == "ada" for event in page.items)
     return [(event.action, event.object) for event in page.items][::-1]
 
@@ -38,7 +38,7 @@ async def test_each_change_is_an_event(rest: RestClient, world: World) -> None:
     await rest.rotate_secrets()
     await rest.set_pool("gpu", slots=4)
     await rest.delete_pool("gpu")
-    await rest.set_setting("fast_follow", False)
+    await rest.set_setting("fast_follow", value=False)
     assert await told(rest) == [
         ("connection.set", "warehouse"),
         ("connection.delete", "warehouse"),
@@ -59,8 +59,8 @@ async def test_each_change_is_an_event(rest: RestClient, world: World) -> None:
 
 async def test_what_happens_to_a_dag(rest: RestClient, world: World) -> None:
     world.run(world.version(), "r1", state="success")
-    await rest.set_paused("sales", True)
-    await rest.set_paused("sales", False)
+    await rest.set_paused("sales", is_paused=True)
+    await rest.set_paused("sales", is_paused=False)
     await rest.trigger_run("sales", run_id="mine")
     await rest.cancel_run("sales", "mine")
     await rest.delete_run("sales", "r1")
@@ -78,7 +78,11 @@ async def test_what_happens_to_a_dag(rest: RestClient, world: World) -> None:
 
 
 async def test_what_is_refused_is_no_event(rest: RestClient) -> None:
-    for refused in (rest.emit_asset_event("none"), rest.delete_pool("default_pool"), rest.set_setting("fast_follow", "off")):
+    for refused in (
+        rest.emit_asset_event(asset="none"),
+        rest.delete_pool("default_pool"),
+        rest.set_setting("fast_follow", value="off"),
+    ):
         with pytest.raises(ApiRefused):
             await refused
     assert await told(rest) == []
@@ -94,5 +98,5 @@ async def test_a_task_that_sets_a_variable_is_named(rest: RestClient, client: Ex
 async def test_pages_and_filters(rest: RestClient) -> None:
     for slots in range(5):
         await rest.set_pool("gpu", slots=slots)
-    page = await rest.list_changes("gpu", limit=2, offset=1)
+    page = await rest.list_changes(object="gpu", limit=2, offset=1)
     assert ([event.detail for event in page.items], page.more) == ([{"slots": 3}, {"slots": 2}], True)

@@ -354,7 +354,7 @@ async def test_a_dag_stays_its_bundles_until_an_operator_gives_it_away(
     assert error.endswith("which keeps it. Rename one, or give it away: evenflow dags release one --to mine.")
     assert world.one("select bundle from dag") == "payroll"
     async with RestClient(api_url, operator_token) as rest:
-        assert (await rest.release_dag("one", "mine")).bundle == "mine"
+        assert (await rest.release_dag("one", bundle="mine")).bundle == "mine"
     assert await lease(processor) == []
     assert await parsed_in("mine", "2") == []
     assert world.all("select bundle, file, is_active from dag") == [("mine", "one.py", True)]
@@ -420,12 +420,12 @@ async def test_new_dags_are_paused_where_that_is_set(
     await see(processor, a="1")
     await parsed(processor, "a", "1", ONE)
     async with RestClient(api_url, operator_token) as rest:
-        await rest.set_setting("dags_are_paused_at_creation", True)
+        await rest.set_setting("dags_are_paused_at_creation", value=True)
         await see(processor, a="2")
         await parsed(processor, "a", "2", ONE, TWO, eager)
         expected = [("eager", False), ("one", False), ("two", True)]
         assert world.all("select dag_id, is_paused from dag order by 1") == expected
-        await rest.set_paused("two", False)
+        await rest.set_paused("two", is_paused=False)
         await see(processor)
         await see(processor, a="3")
         await parsed(processor, "a", "3", dataclasses.replace(TWO, description="x"))
@@ -471,10 +471,10 @@ async def test_a_dag_that_comes_back_goes_on_where_it_was(
     await parsed(processor, "a", "2", hourly)
     assert world.all(query) == [(made, timedelta(hours=1))]
     async with RestClient(api_url, operator_token) as rest:
-        await rest.set_paused("one", True)
-        await rest.set_paused("one", False)
+        await rest.set_paused("one", is_paused=True)
+        await rest.set_paused("one", is_paused=False)
         assert world.all(query) == [(made, timedelta(hours=1))]
-        await rest.set_setting("default_timezone", "Asia/Kolkata")
+        await rest.set_setting("default_timezone", value="Asia/Kolkata")
     indian = dataclasses.replace(hourly, default_timezone="Asia/Kolkata")
     indian = dataclasses.replace(indian, schedule=dataclasses.replace(hourly.schedule, timezone="Asia/Kolkata"))
     assert (await parsed(processor, "a", "2", indian)).errors == []

@@ -29,7 +29,7 @@ def run_key(world: World) -> int:
 
 
 async def test_a_dry_run_says_what_would_be_touched(rest: RestClient, world: World, run_key: int) -> None:
-    would = await rest.clear("sales", "r1", {"tasks": ["clean"], "downstream": True, "dry_run": True})
+    would = await rest.clear("sales", "r1", tasks=["clean"], downstream=True, dry_run=True)
     assert [(i.task_id, i.map_index, i.state) for i in would.instances] == [
         ("clean", 0, "failed"),
         ("clean", 1, "skipped"),
@@ -37,14 +37,14 @@ async def test_a_dry_run_says_what_would_be_touched(rest: RestClient, world: Wor
         ("load", -1, "upstream_failed"),
     ]
     assert (would.dry_run, would.runs, would.more, would.total, would.counted) == (True, ["r1"], False, 4, True)
-    failed = await rest.clear("sales", "r1", {"only": "failed", "dry_run": True})
+    failed = await rest.clear("sales", "r1", only="failed", dry_run=True)
     assert [(i.task_id, i.map_index) for i in failed.instances] == [("clean", 0), ("load", -1)]
     assert world.one("select count(*) from report") == 0
 
 
 async def test_it_leaves_word_for_the_schedulers(rest: RestClient, world: World, run_key: int) -> None:
-    await rest.clear("sales", "r1", {"tasks": ["clean"], "map_indexes": [1], "only": "failed"})
-    await rest.mark("sales", "r1", {"state": "success", "tasks": ["extract"], "upstream": True})
+    await rest.clear("sales", "r1", tasks=["clean"], map_indexes=[1], only="failed")
+    await rest.mark("sales", "r1", state="success", tasks=["extract"], upstream=True)
     assert world.all("select kind::text, payload from report order by report_id") == [
         ("operate", world.one("select payload from report order by report_id limit 1")),
         ("operate", world.one("select payload from report order by report_id desc limit 1")),
@@ -66,8 +66,8 @@ async def test_other_runs_of_the_dag(rest: RestClient, world: World) -> None:
         key = world.run(version, f"r{day}", state="success")
         world.db.execute("update dag_run set logical_date = %s, clears = 1 where run_key = %s", [f"2026-04-0{day} 00:00+00", key])
         world.instance(key, 0, state="success")
-    assert (await rest.clear("sales", "r2", {"future": True, "dry_run": True})).runs == ["r2", "r3"]
-    assert (await rest.clear("sales", "r2", {"past": True, "future": True})).runs == ["r2", "r1", "r3"]
+    assert (await rest.clear("sales", "r2", future=True, dry_run=True)).runs == ["r2", "r3"]
+    assert (await rest.clear("sales", "r2", past=True, future=True)).runs == ["r2", "r1", "r3"]
     assert world.one("select count(*) from report") == 3
 
 
@@ -82,7 +82,7 @@ async def test_other_runs_of_the_dag(rest: RestClient, world: World) -> None:
 )
 async def test_refusals(rest: RestClient, run_key: int, scope: dict[str, object], status: int, words: str) -> None:
     with pytest.raises(ApiRefused, match=words) as refused:
-        await rest.clear("sales", "r1", scope)
+        await rest.clear("sales", "r1", **scope)
     assert refused.value.status == status
 
 
@@ -92,9 +92,9 @@ async def test_runs_that_cannot_be_touched(rest: RestClient, world: World) -> No
     ending = world.run(version, "ending")
     world.db.execute("update dag_run set cancelled_by = 'bob' where run_key = %s", [ending])
     with pytest.raises(ApiRefused, match="has not begun"):
-        await rest.clear("sales", "new", {})
+        await rest.clear("sales", "new")
     with pytest.raises(ApiRefused, match="is being cancelled"):
-        await rest.clear("sales", "ending", {})
+        await rest.clear("sales", "ending")
 
 
 async def test_history(rest: RestClient, world: World, run_key: int) -> None:
@@ -131,11 +131,11 @@ async def test_a_run_is_deleted_with_all_that_there_is_of_it(rest: RestClient, w
 async def test_a_run_that_ended_before_it_began_is_cleared_as_a_whole(rest: RestClient, world: World) -> None:
     run = world.run(world.version(), state="failed")
     world.db.execute("update dag_run set cancelled_by = 'bob', started_at = null where run_key = %s", [run])
-    would = await rest.clear("sales", "r1", {"only": "failed", "dry_run": True})
+    would = await rest.clear("sales", "r1", only="failed", dry_run=True)
     assert [(i.task_id, i.state) for i in would.instances] == [("extract", "none"), ("clean", "none"), ("load", "none")]
-    assert (await rest.clear("sales", "r1", {"only": "running", "dry_run": True})).instances == []
+    assert (await rest.clear("sales", "r1", only="running", dry_run=True)).instances == []
     with pytest.raises(ApiRefused, match=r"before it began: nothing can be marked\. To have it run: evenflow runs clear sales r1"):
-        await rest.mark("sales", "r1", {"state": "success"})
+        await rest.mark("sales", "r1", state="success")
 
 
 async def test_a_rerun_of_a_cancelled_run_touches_what_never_ran(rest: RestClient, world: World) -> None:
@@ -145,48 +145,48 @@ async def test_a_rerun_of_a_cancelled_run_touches_what_never_ran(rest: RestClien
     world.instance(run, 2, state="skipped")
     world.db.execute("update task_instance set try_number = 0, tries_before = 0 where task_index = 2")
     world.db.execute("insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 2, 'skipped')", [run])
-    would = await rest.clear("sales", "r1", {"only": "failed", "dry_run": True})
+    would = await rest.clear("sales", "r1", only="failed", dry_run=True)
     assert [(i.task_id, i.map_index) for i in would.instances] == [("extract", -1), ("clean", 0), ("clean", 1), ("load", -1)]
     world.db.execute("update task_instance set reason = 'marked skipped by ada' where task_index = 2")
-    would = await rest.clear("sales", "r1", {"only": "failed", "tasks": ["extract", "load"], "dry_run": True})
+    would = await rest.clear("sales", "r1", only="failed", tasks=["extract", "load"], dry_run=True)
     assert [i.task_id for i in would.instances] == ["extract"]
 
 
 async def test_what_a_run_that_is_marked_failed_would_touch(rest: RestClient, world: World, run_key: int) -> None:
     world.instance(run_key, 2, 0, state="running")
-    would = await rest.mark("sales", "r1", {"state": "failed", "dry_run": True})
+    would = await rest.mark("sales", "r1", state="failed", dry_run=True)
     assert [(i.task_id, i.state) for i in would.instances] == [("load", "running")]
     world.db.execute("update dag_run set state = 'success' where run_key = %s", [run_key])
-    assert (await rest.mark("sales", "r1", {"state": "failed", "dry_run": True})).instances == []
+    assert (await rest.mark("sales", "r1", state="failed", dry_run=True)).instances == []
     world.db.execute("update dag_run set state = 'failed', started_at = now() where run_key = %s", [run_key])
     with pytest.raises(ApiRefused, match="has ended already: failed"):
-        await rest.mark("sales", "r1", {"state": "failed"})
+        await rest.mark("sales", "r1", state="failed")
 
 
 async def test_a_mark_that_changes_nothing_says_so(rest: RestClient, world: World, run_key: int) -> None:
     """It is so already, or there is nothing that is meant; a run that was marked failed is taken back, and only the run changes."""
     world.instance(run_key, 0, state="success")
-    done = await rest.mark("sales", "r1", {"state": "success", "tasks": ["extract"]})
+    done = await rest.mark("sales", "r1", state="success", tasks=["extract"])
     assert (done.already, done.instances) == (True, [])
     with pytest.raises(ApiRefused, match="To see those that it has: evenflow tasks list sales/r1"):
-        await rest.mark("sales", "r1", {"state": "success", "tasks": ["clean"], "map_indexes": [9]})
+        await rest.mark("sales", "r1", state="success", tasks=["clean"], map_indexes=[9])
     world.instance(run_key, 2, state="skipped")
     world.db.execute("delete from report")
     world.db.execute("update dag_run set state = 'failed', started_at = now(), reason = 'marked failed by ada'")
-    done = await rest.mark("sales", "r1", {"state": "success"})
+    done = await rest.mark("sales", "r1", state="success")
     assert (done.already, done.instances, world.one("select count(*) from report")) == (False, [], 1)
     world.db.execute("update task_instance set state = 'success'")
     world.db.execute("update mapped_task set virtual_state = 'success'")
     world.db.execute("update dag_run set state = 'success', reason = null")
-    assert (await rest.mark("sales", "r1", {"state": "success"})).already
+    assert (await rest.mark("sales", "r1", state="success")).already
 
 
 async def test_what_is_asked_for_twice_waits_once(rest: RestClient, world: World, run_key: int) -> None:
     """R-HA19."""
     for _ in range(2):
-        await rest.clear("sales", "r1", {"tasks": ["extract"]})
+        await rest.clear("sales", "r1", tasks=["extract"])
     assert world.one("select count(*) from report") == 1
-    await rest.clear("sales", "r1", {"tasks": ["load"]})
+    await rest.clear("sales", "r1", tasks=["load"])
     assert world.one("select count(*) from report") == 2
 
 
@@ -201,7 +201,7 @@ async def test_what_many_runs_would_lose_is_one_question(rest: RestClient, world
     world.db.execute(
         "insert into task_instance (run_key, task_index, state) select run_key, 0, 'success' from dag_run where run_id <> 'r1'"
     )
-    answer = await rest.clear("sales", "r1", {"future": True})
+    answer = await rest.clear("sales", "r1", future=True)
     assert (len(answer.runs), len(answer.instances), answer.more) == (3001, 1000, True)
     assert (answer.total, answer.counted) == (3005, True)
     assert [i.run_id for i in answer.instances[:6]] == ["r1", "r1", "r1", "r1", "r1", "y1"]
@@ -216,8 +216,8 @@ async def test_how_many_is_told_up_to_a_bound(rest: RestClient, world: World, mo
             "insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 60000, 'success')", [key]
         )
     first = world.one("select run_id from dag_run order by run_key limit 1")
-    one = await rest.clear("sales", first, {"tasks": ["clean"], "dry_run": True})
-    both = await rest.clear("sales", first, {"tasks": ["clean"], "past": True, "future": True, "dry_run": True})
+    one = await rest.clear("sales", first, tasks=["clean"], dry_run=True)
+    both = await rest.clear("sales", first, tasks=["clean"], past=True, future=True, dry_run=True)
     assert [(len(some.instances), some.total, some.counted) for some in (one, both)] == [
         (1000, 60_000, True),
         (1000, 100_000, False),

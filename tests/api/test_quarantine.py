@@ -43,14 +43,14 @@ async def test_it_shows_wherever_one_looks(rest: RestClient, run_key: int) -> No
 
 
 async def test_a_release_lets_wait_nothing_any_more_and_is_recorded(rest: RestClient, world: World, run_key: int) -> None:
-    await rest.release_quarantined("run", "sales/r1")
+    await rest.release_quarantined(kind="run", object="sales/r1")
     assert (await rest.list_quarantine()).items == []
     assert world.one("select held from report") is False
     assert world.one("select quarantined_at from dag_run") is None
     assert world.all("select event || ' ' || actor from run_event") == ["release ada"]
     assert world.all("select action || ' ' || object from audit_event") == ["run.release sales/r1"]
     with pytest.raises(ApiRefused, match=r"'sales/r1' is not in quarantine. To see what is: evenflow quarantine list") as refused:
-        await rest.release_quarantined("run", "sales/r1")
+        await rest.release_quarantined(kind="run", object="sales/r1")
     assert refused.value.status == 404
     assert world.one("select count(*) from audit_event") == 1
 
@@ -58,7 +58,7 @@ async def test_a_release_lets_wait_nothing_any_more_and_is_recorded(rest: RestCl
 async def test_a_schedule_is_looked_at_again(rest: RestClient, world: World) -> None:
     world.version()
     world.db.execute("insert into quarantine (kind, object, reason) values ('schedule', 'sales', 'x'), ('backfill', '7', 'x')")
-    await rest.release_quarantined("schedule", "sales")
+    await rest.release_quarantined(kind="schedule", object="sales")
     assert world.one("select next_run_at is not null from dag where dag_id = 'sales'") is True
     assert [found.kind for found in (await rest.list_quarantine()).items] == ["backfill"]
 

@@ -133,10 +133,10 @@ async def test_a_dag_in_detail(rest: RestClient, world: World) -> None:
 
 async def test_pausing_and_unpausing(rest: RestClient, world: World) -> None:
     world.version(SCHEDULED)
-    assert (await rest.set_paused("nightly", True)).is_paused
+    assert (await rest.set_paused("nightly", is_paused=True)).is_paused
     assert world.one("select is_paused from dag where dag_id = 'nightly'") is True
     world.db.execute("update dag set next_run_at = now() - interval '40 days', next_logical = now() - interval '41 days'")
-    dag = await rest.set_paused("nightly", False)
+    dag = await rest.set_paused("nightly", is_paused=False)
     assert not dag.is_paused
     assert dag.next_run_at is not None
     assert dag.next_logical is not None

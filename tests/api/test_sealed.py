@@ -264,6 +264,6 @@ async def test_what_cannot_be_stored_is_told_before_anything_is(rest: RestClient
         ("variable", "a", "x" * 100_000, None),
     ):
         with pytest.raises(ApiRefused):
-            await rest.check_secret(kind, name, text, description=description)
-    assert (await rest.check_secret("connection", "a", URI)).name == "a"
+            await rest.check_secret(kind=kind, name=name, text=text, description=description)
+    assert (await rest.check_secret(kind="connection", name="a", text=URI)).name == "a"
     assert (await rest.list_connections()).items == []

@@ -40,7 +40,7 @@ def sales(world: World) -> int:
 async def test_every_state_of_every_object(rest: RestClient, world: World, sales: int, kind: str, name: str) -> None:
     """R-DQ7: it can be set, it shows, it is in the events, and setting it active leaves nothing."""
     for state in STATES:
-        standing = await rest.set_service_state(kind, name, state)
+        standing = await rest.set_service_state(kind, name, state=state)
         assert (standing.kind, standing.name, standing.state) == (kind, name, state)
         listed = [(s.kind, s.name, s.state) for s in (await rest.list_service_states()).items]
         assert listed == ([] if state == "active" else [(kind, name, state)])
@@ -72,37 +72,37 @@ async def test_what_is_in_flight_by_task(rest: RestClient, world: World, sales: 
 
 
 async def test_a_drain_has_a_deadline_and_others_have_none(rest: RestClient, sales: int) -> None:
-    standing = await rest.set_service_state("pool", "default_pool", "draining", within_s=60)
+    standing = await rest.set_service_state("pool", "default_pool", state="draining", within_s=60)
     assert standing.deadline is not None
     assert standing.since is not None
     assert 59 < (standing.deadline - standing.since).total_seconds() < 61
     with pytest.raises(ApiRefused, match="Only a drain has a deadline, and paused is none"):
-        await rest.set_service_state("pool", "default_pool", "paused", within_s=60)
+        await rest.set_service_state("pool", "default_pool", state="paused", within_s=60)
     with pytest.raises(ApiRefused, match="within_s"):
-        await rest.set_service_state("pool", "default_pool", "draining", within_s=0)
-    paused = await rest.set_service_state("pool", "default_pool", "paused")
+        await rest.set_service_state("pool", "default_pool", state="draining", within_s=0)
+    paused = await rest.set_service_state("pool", "default_pool", state="paused")
     assert paused.deadline is None
 
 
 @pytest.mark.parametrize("kind", ["dag", "pool", "queue", "worker", "system"])
 async def test_what_there_is_not(rest: RestClient, sales: int, kind: str) -> None:
     with pytest.raises(ApiRefused, match=f"There is no {kind} 'nope'. To see all, type: evenflow "):
-        await rest.set_service_state(kind, "nope", "paused")
+        await rest.set_service_state(kind, "nope", state="paused")
 
 
 async def test_a_plain_pause_ends_a_drain_and_unpausing_ends_all(rest: RestClient, world: World, sales: int) -> None:
     for state in ("draining", "frozen"):
-        await rest.set_service_state("dag", "sales", state)
-        assert (await rest.set_paused("sales", True)).service_state == "paused"
-        await rest.set_service_state("dag", "sales", state)
-        assert (await rest.set_paused("sales", False)).service_state == "active"
+        await rest.set_service_state("dag", "sales", state=state)
+        assert (await rest.set_paused("sales", is_paused=True)).service_state == "paused"
+        await rest.set_service_state("dag", "sales", state=state)
+        assert (await rest.set_paused("sales", is_paused=False)).service_state == "active"
         assert world.one("select count(*) from service_state") == 0
 
 
 async def test_schedulers_and_workers_are_told(rest: RestClient, world: World, sales: int) -> None:
     for channel in ("inbox", "dispatch", "returns"):
         world.db.execute(f"listen {channel}")
-    await rest.set_service_state("queue", "default", "active")
+    await rest.set_service_state("queue", "default", state="active")
     assert {note.channel for note in world.db.notifies(timeout=5, stop_after=3)} == {"inbox", "dispatch", "returns"}
 
 
@@ -111,10 +111,10 @@ async def test_workers_are_told_when_a_plain_pause_or_its_end_thaws_a_dag(
     rest: RestClient, world: World, sales: int, is_paused: bool
 ) -> None:
     """R-DQ7: returns of a frozen DAG wait for them."""
-    await rest.set_service_state("dag", "sales", "frozen")
+    await rest.set_service_state("dag", "sales", state="frozen")
     for channel in ("dispatch", "returns"):
         world.db.execute(f"listen {channel}")
-    await rest.set_paused("sales", is_paused)
+    await rest.set_paused("sales", is_paused=is_paused)
     assert {note.channel for note in world.db.notifies(timeout=5, stop_after=2)} == {"dispatch", "returns"}
 
 
@@ -127,7 +127,7 @@ async def test_workers_that_drain_hide_no_work_from_others(
     other = await new_worker(client)
     world.db.execute("update service set name = 'drained' where service_id = any(%s)", [drained])
     world.db.execute("update service set name = 'other' where service_id = %s", [other])
-    await rest.set_service_state("worker", "drained", "draining")
+    await rest.set_service_state("worker", "drained", state="draining")
     asked = []
     for number, worker in enumerate([*drained, other], 1):
         claim = m.Claim(service_id=worker, request_key="k", slots=2, resume_slots=0, queues=["default"], wait_s=20)

@@ -34,7 +34,7 @@ async def test_a_setting_has_its_default_until_somebody_sets_it(rest: RestClient
         None,
     )
     world.db.execute("listen inbox")
-    after = await rest.set_setting("fast_follow", False)
+    after = await rest.set_setting("fast_follow", value=False)
     assert (after.value, after.changed_by) == (False, "ada")
     assert after.changed_at is not None
     assert len(list(world.db.notifies(timeout=5, stop_after=1))) == 1, "schedulers look at once"
@@ -45,9 +45,9 @@ async def test_a_setting_has_its_default_until_somebody_sets_it(rest: RestClient
 async def test_every_value_that_a_setting_had_is_kept(rest: RestClient, world: World) -> None:
     """R-HA6: versions, in the order in which they took effect, with who and when."""
     assert (await rest.list_setting_history("retention_days")).items == []
-    first = await rest.set_setting("retention_days", 30)
-    await rest.set_setting("fast_follow", False)
-    second = await rest.set_setting("retention_days", 90)
+    first = await rest.set_setting("retention_days", value=30)
+    await rest.set_setting("fast_follow", value=False)
+    second = await rest.set_setting("retention_days", value=90)
     assert first.version is not None
     assert second.version is not None
     assert second.version > first.version + 1
@@ -65,7 +65,7 @@ async def test_every_value_that_a_setting_had_is_kept(rest: RestClient, world: W
     ]
     assert [change.version for change in history[1:]] == [second.version, first.version]
     assert (await rest.list_setting_history("retention_days", limit=1, offset=1)).items == history[1:2]
-    changes = (await rest.list_changes("retention_days")).items
+    changes = (await rest.list_changes(object="retention_days")).items
     assert [(change.action, change.detail) for change in changes] == [
         ("setting.unset", None),
         ("setting.unset", None),
@@ -76,7 +76,7 @@ async def test_every_value_that_a_setting_had_is_kept(rest: RestClient, world: W
 
 async def test_settings_that_change_at_once_have_versions_in_the_order_of_their_effect(rest: RestClient, world: World) -> None:
     """R-HA6: the value that holds is the newest of the history, whoever came first."""
-    await asyncio.gather(*(rest.set_setting("retention_days", days) for days in range(1, 9)))
+    await asyncio.gather(*(rest.set_setting("retention_days", value=days) for days in range(1, 9)))
     history = (await rest.list_setting_history("retention_days")).items
     assert sorted(change.value for change in history) == list(range(1, 9))
     held = await rest.get_setting("retention_days")
@@ -86,7 +86,7 @@ async def test_settings_that_change_at_once_have_versions_in_the_order_of_their_
 @pytest.mark.parametrize("value", ["Europe/Atlantis", "../etc/passwd", "", "UTC\0", 1, True, None])
 async def test_a_time_zone_that_does_not_exist(rest: RestClient, world: World, value: Any) -> None:
     with pytest.raises(ApiRefused, match=r"is an IANA time zone, .* Type for example: evenflow settings set default_timezone UTC"):
-        await rest.set_setting("default_timezone", value)
+        await rest.set_setting("default_timezone", value=value)
     assert world.one("select count(*) from setting_change") == 0
 
 
@@ -109,7 +109,7 @@ async def test_another_default_time_zone_has_all_files_loaded_anew(
 
     leased = await lease()
     assert ([file.file for file in leased.files], leased.default_timezone) == (["a.py"], "UTC")
-    await rest.set_setting("default_timezone", "Asia/Kathmandu")
+    await rest.set_setting("default_timezone", value="Asia/Kathmandu")
     assert await deliver("UTC") == [
         "a.py was loaded with the default time zone UTC, which is Asia/Kathmandu now. It will be loaded anew."
     ]
@@ -118,15 +118,15 @@ async def test_another_default_time_zone_has_all_files_loaded_anew(
     assert ([file.file for file in leased.files], leased.default_timezone) == (["a.py"], "Asia/Kathmandu")
     assert await deliver("Asia/Kathmandu") == []
     assert world.one("select spec ->> 'default_timezone' from dag_version where dag_id = 'd'") == "Asia/Kathmandu"
-    await rest.set_setting("default_timezone", "Asia/Kathmandu")
+    await rest.set_setting("default_timezone", value="Asia/Kathmandu")
     assert (await lease()).files == [], "it is what it was"
 
 
 @pytest.mark.parametrize("value", [-1, True, 1.5, "90", 1_000_001])
 async def test_a_number_of_days_is_whole(rest: RestClient, value: Any) -> None:
     with pytest.raises(ApiRefused, match="is a whole number, 0 or more"):
-        await rest.set_setting("retention_days", value)
-    assert (await rest.set_setting("retention_days", 90)).value == 90
+        await rest.set_setting("retention_days", value=value)
+    assert (await rest.set_setting("retention_days", value=90)).value == 90
 
 
 @pytest.mark.parametrize(("value", "meant"), [("off", "false"), (0, "false"), (None, "true"), ([True], "true")])
@@ -134,11 +134,11 @@ async def test_a_value_that_makes_no_sense(rest: RestClient, world: World, value
     with pytest.raises(
         ApiRefused, match=rf"is true or false, not .* Type for example: evenflow settings set fast_follow {meant}$"
     ) as no:
-        await rest.set_setting("fast_follow", value)
+        await rest.set_setting("fast_follow", value=value)
     assert no.value.status == 422
     assert world.one("select count(*) from setting") == 0
 
 
 async def test_a_setting_that_does_not_exist(rest: RestClient) -> None:
     with pytest.raises(ApiRefused, match="There is no setting 'fast_folow'; there is: fast_follow"):
-        await rest.set_setting("fast_folow", True)
+        await rest.set_setting("fast_folow", value=True)

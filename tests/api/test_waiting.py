@@ -224,7 +224,7 @@ async def test_what_dag_files_declare(processor: ExecutionClient, rest: RestClie
     await deliver(processor, ASKING, consumer({"any": ["orders", {"alias": "daily"}]}))
     (found,) = (await rest.list_assets()).items
     assert (found.name, found.uri, found.extra, found.consumers) == ("orders", "s3://shop/orders", {"owner": "shop"}, ["use"])
-    assert (await rest.emit_asset_event("orders")).dag_ids == ["use"]
+    assert (await rest.emit_asset_event(asset="orders")).dag_ids == ["use"]
     assert world.one("select count(*) from asset_queue") == 1
     await deliver(processor, ASKING, consumer({"alias": "daily"}))
     assert (await rest.list_assets()).items[0].consumers == []
@@ -233,14 +233,14 @@ async def test_what_dag_files_declare(processor: ExecutionClient, rest: RestClie
 
 async def test_an_event_by_hand(processor: ExecutionClient, rest: RestClient, world: World) -> None:
     await deliver(processor, ASKING, consumer("orders"))
-    emitted = await rest.emit_asset_event("orders", extra={"rows": 3})
-    (event,) = (await rest.list_asset_events("orders")).items
+    emitted = await rest.emit_asset_event(asset="orders", extra={"rows": 3})
+    (event,) = (await rest.list_asset_events(asset="orders")).items
     assert (event.event_id, event.extra, event.actor, event.task_id) == (emitted.event_id, {"rows": 3}, "ada", None)
     assert (await rest.list_asset_events()).items == [event]
     with pytest.raises(ApiRefused, match="no asset 'x'"):
-        await rest.emit_asset_event("x")
+        await rest.emit_asset_event(asset="x")
     with pytest.raises(ApiRefused, match="above the limit"):
-        await rest.emit_asset_event("orders", extra={"x": "y" * 20_000})
+        await rest.emit_asset_event(asset="orders", extra={"x": "y" * 20_000})
 
 
 async def test_events_for_tasks(client: ExecutionClient, world: World, token: str) -> None:

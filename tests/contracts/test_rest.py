@@ -11,13 +11,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
+from evenflow.api.rest import app
 from evenflow.api.rest.app import described_rest
 from evenflow.cli.commands.why import print_why
 from evenflow.cli.output.terminal import in_order, print_json
+from evenflow.client.rest import LogText, RestClient, Route
 from evenflow.contracts.rest import why
-from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.record import Nothing, Page
 from evenflow.contracts.rest.runs import RunDetail, RunName
 from evenflow.contracts.rest.sealed import StoredConnection
 from evenflow.contracts.rest.steering import StandingObject
@@ -107,3 +111,31 @@ def test_the_client_is_imported_without_the_records() -> None:
     code = "import sys, evenflow.client.rest; print(*sorted(m for m in sys.modules if m.startswith('evenflow.contracts.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.split() == ["evenflow.contracts.rest"]
+
+
+ROUTES = {name: route for name, route in vars(RestClient).items() if isinstance(route, Route)}
+SERVED = {
+    (method, each.path.replace(":path}", "}")): each
+    for module in (part for part in vars(app).values() if isinstance(getattr(part, "routes", None), APIRouter))
+    for each in module.routes.routes
+    if isinstance(each, APIRoute) and not each.path.startswith(("/health", "/metrics"))
+    for method in each.methods
+}
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_the_client_asks_what_the_api_takes(name: str) -> None:
+    """The same records on both sides: the fields of a request are the arguments of the client's method and of OpenAPI."""
+    route = ROUTES[name]
+    served = SERVED[route.method, route.path]
+    taken = [*served.dependant.body_params, *served.dependant.query_params]
+    request = route.request()
+    assert [each.field_info.annotation for each in taken] == ([] if request is Nothing else [request])
+    if route.answer() is not LogText:
+        assert served.response_model == route.answer()
+    for field in request.model_fields:  # a name of the path would stand in its way
+        assert f"{{{field}}}" not in route.path
+
+
+def test_the_client_knows_every_route_of_operators() -> None:
+    assert SERVED.keys() - {(route.method, route.path) for route in ROUTES.values()} == set()

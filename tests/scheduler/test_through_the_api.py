@@ -102,7 +102,7 @@ async def test_without_fast_follow_only_a_sweep_selects(world: Any, rest: RestCl
         turn(sweep=False)
     assert world.run_state(followed) == "success", "no sweep was needed"
 
-    await rest.set_setting("fast_follow", False)
+    await rest.set_setting("fast_follow", value=False)
     left = world.trigger("without")
     assert (turn(sweep=False), turn(sweep=True)) == (0, 1)
     for last in (False, False, True):

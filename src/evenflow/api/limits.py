@@ -78,15 +78,12 @@ WARNINGS = 16 * 2**10  # characters, of one file
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
-PAGE = 1_000  # rows of one answer
-PAGE_DEFAULT = 100  # what a person looks through
 OPERATED_COUNTED = (
     100_000  # task instances that are counted before somebody says yes: some tenths of a second; of more it is told that they are
 )
 OPERATED_RUNS = (
     10_000  # runs that one request clears, marks or cancels: a year of hours; their reports are written in one statement
 )
-OFFSET = 10_000_000  # whoever pages that far wants a filter
 STATUS_SERVICES = 500  # more than anyone reads
 STATUS_STANDINGS = 100  # objects that are not in full service: more than anyone reads; all of them: GET /service-states
 HELD_TASKS = 100  # of one object, what they have in flight: the most first

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
+from evenflow.core.limits import PAGE
 from evenflow.errors import SettingsError
 from evenflow.runtime import presence
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.wire.tls import is_loopback
 
 T = TypeVar("T")
-PAGE = 1_000  # rows of one answer at most
 
 
 @asynccontextmanager

@@ -1,10 +1,11 @@
-"""REST for the command line: one method a route."""
+"""REST for the command line: a table of the routes of the API, each a method that takes what its request takes."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
@@ -15,9 +16,12 @@ from evenflow.contracts import rest
 from evenflow.errors import ApiRefused
 from evenflow.wire.tls import Tls
 
+P = ParamSpec("P")
 T = TypeVar("T")
+Name: TypeAlias = str | int
 
 PREFIX = "/api/v1"
+NAMES = re.compile(r"{(\w+)}")  # in a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,62 @@ class LogText:
     text: str
     offset: int
     complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[P, T]):
+    """A route, called with the names in its path, then with the fields of its ``request`` by their names. The records are named in
+    functions, since a command imports those of one subject or two.
+    """
+
+    method: str
+    path: str
+    request: Callable[[], Callable[..., Any]]
+    answer: Callable[[], type[T]]
+
+    def __get__(self, client: RestClient, _: type[RestClient]) -> Callable[P, Awaitable[T]]:
+        def ask(*names: Name, **fields: Any) -> Awaitable[T]:
+            return client.ask(self, names, fields)
+
+        return cast(Callable[P, Awaitable[T]], ask)
+
+
+def route(method: str, path: str, request: Callable[[], Callable[P, Any]], answer: Callable[[], type[T]]) -> Route[P, T]:
+    return Route(method, path, request, answer)
+
+
+def route_1(
+    method: str, path: str, request: Callable[[], Callable[P, Any]], answer: Callable[[], type[T]]
+) -> Route[Concatenate[Name, P], T]:
+    """With one name in its path; those below have more."""
+    return Route(method, path, request, answer)
+
+
+def route_2(
+    method: str, path: str, request: Callable[[], Callable[P, Any]], answer: Callable[[], type[T]]
+) -> Route[Concatenate[Name, Name, P], T]:
+    return Route(method, path, request, answer)
+
+
+def route_3(
+    method: str, path: str, request: Callable[[], Callable[P, Any]], answer: Callable[[], type[T]]
+) -> Route[Concatenate[Name, Name, Name, P], T]:
+    return Route(method, path, request, answer)
+
+
+def route_4(
+    method: str, path: str, request: Callable[[], Callable[P, Any]], answer: Callable[[], type[T]]
+) -> Route[Concatenate[Name, Name, Name, Name, P], T]:
+    return Route(method, path, request, answer)
+
+
+def nothing() -> Callable[[], rest.record.Nothing]:
+    """The request of a route that takes nothing but the names in its path."""
+    return rest.record.Nothing
+
+
+RUN = "/dags/{dag_id}/runs/{run_id}"
+TASK = f"{RUN}/tasks/{{task_id}}"
 
 
 class RestClient:
@@ -44,388 +104,175 @@ class RestClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # -- DAGs ----------------------------------------------------------------------------------------------------------
-
-    async def list_dags(
-        self, *, retired: bool = False, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.dags.DagSummary]:
-        return await self._get("/dags", rest.record.Page[rest.dags.DagSummary], retired=retired, limit=limit, offset=offset)
-
-    async def get_dag(self, dag_id: str) -> rest.dags.DagDetail:
-        return await self._get(f"/dags/{_in_path(dag_id)}", rest.dags.DagDetail)
-
-    async def set_paused(self, dag_id: str, is_paused: bool) -> rest.dags.DagSummary:
-        return await self._send("PATCH", f"/dags/{_in_path(dag_id)}", {"is_paused": is_paused}, rest.dags.DagSummary)
-
-    async def release_dag(self, dag_id: str, bundle: str) -> rest.dags.DagSummary:
-        return await self._send("POST", f"/dags/{_in_path(dag_id)}/release", {"bundle": bundle}, rest.dags.DagSummary)
-
-    async def list_parse_errors(self, *, limit: int = 100, offset: int = 0) -> rest.record.Page[rest.dags.ParseError]:
-        return await self._get("/parse-errors", rest.record.Page[rest.dags.ParseError], limit=limit, offset=offset)
-
-    async def list_versions(self, dag_id: str, *, limit: int = 100, offset: int = 0) -> rest.record.Page[rest.dags.DagVersion]:
-        return await self._get(
-            f"/dags/{_in_path(dag_id)}/versions", rest.record.Page[rest.dags.DagVersion], limit=limit, offset=offset
-        )
-
-    async def diff_versions(self, dag_id: str, *, before: int = -1, after: int = 0) -> rest.dags.VersionDiff:
-        return await self._get(f"/dags/{_in_path(dag_id)}/diff", rest.dags.VersionDiff, before=before, after=after)
-
-    async def list_bundles(self, *, limit: int = 100, offset: int = 0) -> rest.record.Page[rest.dags.BundleSummary]:
-        return await self._get("/bundles", rest.record.Page[rest.dags.BundleSummary], limit=limit, offset=offset)
-
-    async def list_parse_warnings(self, *, limit: int = 100, offset: int = 0) -> rest.record.Page[rest.dags.ParseWarning]:
-        return await self._get("/parse-warnings", rest.record.Page[rest.dags.ParseWarning], limit=limit, offset=offset)
-
-    # -- runs ----------------------------------------------------------------------------------------------------------
-
-    async def trigger_run(
-        self,
-        dag_id: str,
-        *,
-        run_id: str | None = None,
-        params: dict[str, Any] | None = None,
-        logical_date: datetime | None = None,
-        priority: int = 0,
-        note: str | None = None,
-    ) -> rest.runs.RunSummary:
-        request = {"run_id": run_id, "params": params or {}, "logical_date": logical_date, "priority": priority, "note": note}
-        return await self._send("POST", f"/dags/{_in_path(dag_id)}/runs", request, rest.runs.RunSummary)
-
-    async def list_runs(
-        self, *, dag_id: str | None = None, state: str | None = None, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.runs.RunSummary]:
-        return await self._get(
-            "/runs", rest.record.Page[rest.runs.RunSummary], dag_id=dag_id, state=state, limit=limit, offset=offset
-        )
-
-    async def get_run(self, dag_id: str, run_id: str) -> rest.runs.RunDetail:
-        return await self._get(_run_path(dag_id, run_id), rest.runs.RunDetail)
-
-    async def set_note(self, dag_id: str, run_id: str, note: str | None) -> rest.runs.RunSummary:
-        return await self._send("PATCH", _run_path(dag_id, run_id), {"note": note}, rest.runs.RunSummary)
-
-    async def cancel_run(self, dag_id: str, run_id: str) -> rest.runs.RunSummary:
-        return await self._send("POST", f"{_run_path(dag_id, run_id)}/cancel", None, rest.runs.RunSummary)
-
-    async def cancel_runs(self, dag_id: str, *, state: str | None, dry_run: bool = False) -> rest.runs.CancelledRuns:
-        """All runs of a DAG that have not ended, or those in a ``state``."""
-        which = {"state": state, "dry_run": dry_run}
-        return await self._send("POST", f"/dags/{_in_path(dag_id)}/runs/cancel", which, rest.runs.CancelledRuns)
-
-    # -- operations ----------------------------------------------------------------------------------------------------
-
-    async def clear(self, dag_id: str, run_id: str, scope: dict[str, Any]) -> rest.runs.Operated:
-        """``scope`` is the body of the request."""
-        return await self._send("POST", f"{_run_path(dag_id, run_id)}/clear", scope, rest.runs.Operated)
-
-    async def mark(self, dag_id: str, run_id: str, scope: dict[str, Any]) -> rest.runs.Operated:
-        """``scope`` is the body of the request, with the ``state``."""
-        return await self._send("POST", f"{_run_path(dag_id, run_id)}/mark", scope, rest.runs.Operated)
-
-    async def delete_dag(self, dag_id: str, *, dry_run: bool = False) -> rest.dags.DeletedDag:
-        return await self._send(
-            "DELETE", f"/dags/{_in_path(dag_id)}{'?dry_run=true' if dry_run else ''}", None, rest.dags.DeletedDag
-        )
-
-    async def delete_run(self, dag_id: str, run_id: str) -> rest.runs.RunSummary:
-        return await self._send("DELETE", _run_path(dag_id, run_id), None, rest.runs.RunSummary)
-
-    async def list_run_events(
-        self, dag_id: str, run_id: str, *, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.runs.RunHistoryEntry]:
-        return await self._get(
-            f"{_run_path(dag_id, run_id)}/events", rest.record.Page[rest.runs.RunHistoryEntry], limit=limit, offset=offset
-        )
-
-    async def list_task_events(
-        self, dag_id: str, run_id: str, task_id: str, *, map_index: int | None = None, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.tasks.TaskHistoryEntry]:
-        path = f"{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/events"
-        return await self._get(path, rest.record.Page[rest.tasks.TaskHistoryEntry], map_index=map_index, limit=limit, offset=offset)
-
-    # -- tasks ---------------------------------------------------------------------------------------------------------
-
-    async def list_tasks(
-        self,
-        dag_id: str,
-        run_id: str,
-        *,
-        task_id: str | None = None,
-        state: str | None = None,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> rest.record.Page[rest.tasks.InstanceSummary]:
-        path = f"{_run_path(dag_id, run_id)}/tasks"
-        return await self._get(
-            path, rest.record.Page[rest.tasks.InstanceSummary], task_id=task_id, state=state, limit=limit, offset=offset
-        )
-
-    async def read_log(
-        self,
-        dag_id: str,
-        run_id: str,
-        task_id: str,
-        *,
-        map_index: int = -1,
-        try_number: int | None = None,
-        offset: int = 0,
-        wait_s: float = 0.0,
-    ) -> LogText:
-        """What a try's log has after ``offset`` bytes; waits up to ``wait_s`` for something new."""
-        query = _query(map_index=map_index, try_number=try_number, offset=offset, wait_s=wait_s)
-        path = f"{PREFIX}{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/logs"
-        response = _checked(await self._http.request("GET", path, params=query, waits_s=wait_s))
-        return LogText(
-            text=response.body.decode(errors="replace"),
-            offset=int(response.headers["X-Log-Offset"]),
-            complete=response.headers["X-Log-Complete"] == "true",
-        )
-
-    # -- backfills -----------------------------------------------------------------------------------------------------
-
-    async def create_backfill(self, dag_id: str, request: dict[str, Any]) -> rest.backfills.BackfillPlan:
-        return await self._send("POST", f"/dags/{_in_path(dag_id)}/backfills", request, rest.backfills.BackfillPlan)
-
-    async def list_backfills(
-        self, *, dag_id: str | None = None, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.backfills.Backfill]:
-        return await self._get("/backfills", rest.record.Page[rest.backfills.Backfill], dag_id=dag_id, limit=limit, offset=offset)
-
-    async def get_backfill(self, backfill_id: int) -> rest.backfills.Backfill:
-        return await self._get(f"/backfills/{backfill_id}", rest.backfills.Backfill)
-
-    async def list_backfill_runs(
-        self, backfill_id: int, *, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.backfills.BackfillDate]:
-        return await self._get(
-            f"/backfills/{backfill_id}/runs", rest.record.Page[rest.backfills.BackfillDate], limit=limit, offset=offset
-        )
-
-    async def pause_backfill(self, backfill_id: int, is_paused: bool) -> rest.backfills.Backfill:
-        return await self._send("PATCH", f"/backfills/{backfill_id}", {"is_paused": is_paused}, rest.backfills.Backfill)
-
-    async def cancel_backfill(self, backfill_id: int) -> rest.backfills.Backfill:
-        return await self._send("POST", f"/backfills/{backfill_id}/cancel", None, rest.backfills.Backfill)
-
-    # -- explanations --------------------------------------------------------------------------------------------------
-
-    async def find_run(self, run_id: str, *, dag_id: str | None = None) -> rest.record.Page[rest.runs.RunName]:
-        """By name or date."""
-        return await self._get(f"/runs/{_in_path(run_id)}", rest.record.Page[rest.runs.RunName], dag_id=dag_id)
-
-    async def explain(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> rest.why.Why:
-        path = f"{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/why"
-        return await self._get(path, rest.why.Why, map_index=map_index)
-
-    async def get_plan(self, *, limit: int = 20) -> rest.plan.Plan:
-        return await self._get("/plan", rest.plan.Plan, limit=limit)
-
-    # -- changes -------------------------------------------------------------------------------------------------------
-
-    async def list_changes(
-        self, name: str | None = None, *, actor: str | None = None, action: str | None = None, limit: int = 50, offset: int = 0
-    ) -> rest.record.Page[rest.system.ChangeEvent]:
-        wanted = {"object": name, "actor": actor, "action": action, "limit": limit, "offset": offset}
-        return await self._get("/events", rest.record.Page[rest.system.ChangeEvent], **wanted)
-
-    # -- assets --------------------------------------------------------------------------------------------------------
-
-    async def list_assets(self, *, limit: int = 100, offset: int = 0) -> rest.record.Page[rest.assets.AssetSummary]:
-        return await self._get("/assets", rest.record.Page[rest.assets.AssetSummary], limit=limit, offset=offset)
-
-    async def list_asset_events(
-        self, asset: str | None = None, *, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.assets.RecordedAssetEvent]:
-        return await self._get(
-            "/assets/events", rest.record.Page[rest.assets.RecordedAssetEvent], asset=asset, limit=limit, offset=offset
-        )
-
-    async def emit_asset_event(self, asset: str, *, extra: dict[str, Any] | None = None) -> rest.assets.Emitted:
-        return await self._send("POST", "/assets/events", {"asset": asset, "extra": extra or {}}, rest.assets.Emitted)
-
-    # -- the system ----------------------------------------------------------------------------------------------------
-
-    async def get_status(self) -> rest.system.Status:
-        return await self._get("/status", rest.system.Status)
-
-    async def list_pools(self) -> rest.record.Page[rest.steering.Pool]:
-        return await self._get("/pools", rest.record.Page[rest.steering.Pool])
-
-    async def set_pool(
-        self,
-        name: str,
-        *,
-        slots: int,
-        description: str | None = None,
-        policy: str | None = None,
-        while_deferred: str | None = None,
-    ) -> rest.steering.Pool:
-        change = {"slots": slots, "description": description, "policy": policy, "while_deferred": while_deferred}
-        return await self._send("PUT", f"/pools/{_in_path(name)}", change, rest.steering.Pool)
-
-    async def list_service_states(self, *, paused_dags: bool = True) -> rest.record.Page[rest.steering.StandingObject]:
-        return await self._get("/service-states", rest.record.Page[rest.steering.StandingObject], paused_dags=paused_dags)
-
-    async def get_service_state(self, kind: str, name: str) -> rest.steering.ObjectStanding:
-        return await self._get(f"/service-states/{kind}/{_in_path(name)}", rest.steering.ObjectStanding)
-
-    async def set_service_state(
-        self, kind: str, name: str, state: str, *, within_s: float | None = None
-    ) -> rest.steering.ObjectStanding:
-        change = {"state": state, "within_s": within_s}
-        return await self._send("PUT", f"/service-states/{kind}/{_in_path(name)}", change, rest.steering.ObjectStanding)
-
-    async def delete_pool(self, name: str) -> rest.steering.Pool:
-        return await self._send("DELETE", f"/pools/{_in_path(name)}", None, rest.steering.Pool)
-
-    async def list_connections(self, *, limit: int = 100, offset: int = 0) -> rest.record.Page[rest.sealed.StoredConnection]:
-        return await self._get("/connections", rest.record.Page[rest.sealed.StoredConnection], limit=limit, offset=offset)
-
-    async def get_connection(self, name: str, *, reveal: bool = False) -> rest.sealed.StoredConnection:
-        return await self._get(f"/connections/{_in_path(name)}", rest.sealed.StoredConnection, reveal=reveal)
-
-    async def set_connection(
-        self, name: str, *, uri: str | None = None, description: str | None = None, dags: list[str] | None = None
-    ) -> rest.sealed.StoredConnection:
-        change = {"uri": uri, "description": description, "dags": dags}
-        return await self._send("PUT", f"/connections/{_in_path(name)}", change, rest.sealed.StoredConnection)
-
-    async def delete_connection(self, name: str) -> rest.sealed.StoredConnection:
-        return await self._send("DELETE", f"/connections/{_in_path(name)}", None, rest.sealed.StoredConnection)
-
-    async def list_variables(self, *, limit: int = 100, offset: int = 0) -> rest.record.Page[rest.sealed.StoredVariable]:
-        return await self._get("/variables", rest.record.Page[rest.sealed.StoredVariable], limit=limit, offset=offset)
-
-    async def get_variable(self, name: str, *, reveal: bool = False) -> rest.sealed.StoredVariable:
-        return await self._get(f"/variables/{_in_path(name)}", rest.sealed.StoredVariable, reveal=reveal)
-
-    async def set_variable(
-        self, name: str, *, value: str | None = None, description: str | None = None, dags: list[str] | None = None
-    ) -> rest.sealed.StoredVariable:
-        change = {"value": value, "description": description, "dags": dags}
-        return await self._send("PUT", f"/variables/{_in_path(name)}", change, rest.sealed.StoredVariable)
-
-    async def delete_variable(self, name: str) -> rest.sealed.StoredVariable:
-        return await self._send("DELETE", f"/variables/{_in_path(name)}", None, rest.sealed.StoredVariable)
-
-    async def check_secret(self, kind: str, name: str, text: str, *, description: str | None = None) -> rest.sealed.CheckedValue:
-        """Refused where it cannot be stored; nothing is."""
-        value = {"kind": kind, "name": name, "text": text, "description": description}
-        return await self._send("POST", "/secrets/check", value, rest.sealed.CheckedValue)
-
-    async def rotate_secrets(self) -> rest.sealed.Rotated:
-        return await self._send("POST", "/secrets/rotate", None, rest.sealed.Rotated)
-
-    async def list_xcoms(
-        self, dag_id: str, run_id: str, *, task_id: str | None = None, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.tasks.XComEntry]:
-        return await self._get(
-            f"{_run_path(dag_id, run_id)}/xcoms",
-            rest.record.Page[rest.tasks.XComEntry],
-            task_id=task_id,
-            limit=limit,
-            offset=offset,
-        )
-
-    async def get_xcom(self, dag_id: str, run_id: str, task_id: str, key: str, *, map_index: int = -1) -> rest.tasks.XComShown:
-        path = f"{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/xcoms/{_in_path(key)}"
-        return await self._get(path, rest.tasks.XComShown, map_index=map_index)
-
-    async def get_rendered(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> rest.tasks.RenderedFields:
-        path = f"{_run_path(dag_id, run_id)}/tasks/{_in_path(task_id)}/rendered"
-        return await self._get(path, rest.tasks.RenderedFields, map_index=map_index)
-
-    async def list_settings(self) -> rest.record.Page[rest.steering.SettingValue]:
-        return await self._get("/settings", rest.record.Page[rest.steering.SettingValue])
-
-    async def set_setting(self, name: str, value: Any) -> rest.steering.SettingValue:
-        return await self._send("PUT", f"/settings/{_in_path(name)}", {"value": value}, rest.steering.SettingValue)
-
-    async def get_setting(self, name: str) -> rest.steering.SettingValue:
-        return await self._get(f"/settings/{_in_path(name)}", rest.steering.SettingValue)
-
-    async def unset_setting(self, name: str) -> rest.steering.SettingValue:
-        return await self._send("DELETE", f"/settings/{_in_path(name)}", None, rest.steering.SettingValue)
-
-    async def list_setting_history(
-        self, name: str, *, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.steering.SettingVersion]:
-        return await self._get(
-            f"/settings/{_in_path(name)}/history", rest.record.Page[rest.steering.SettingVersion], limit=limit, offset=offset
-        )
-
-    async def list_triggers(
-        self, *, dag_id: str | None = None, run_id: str | None = None, limit: int = 100, offset: int = 0
-    ) -> rest.record.Page[rest.tasks.WaitingTrigger]:
-        return await self._get(
-            "/triggers", rest.record.Page[rest.tasks.WaitingTrigger], dag_id=dag_id, run_id=run_id, limit=limit, offset=offset
-        )
-
-    async def list_quarantine(self, *, limit: int = 100, offset: int = 0) -> rest.record.Page[rest.system.QuarantineEntry]:
-        return await self._get("/quarantine", rest.record.Page[rest.system.QuarantineEntry], limit=limit, offset=offset)
-
-    async def release_quarantined(self, kind: str, name: str) -> rest.system.Released:
-        return await self._send("POST", "/quarantine/release", {"kind": kind, "object": name}, rest.system.Released)
-
-    async def get_audit(self) -> rest.audit.Audit:
-        return await self._get("/audit", rest.audit.Audit)
+    # DAGs
+    list_dags = route("GET", "/dags", lambda: rest.queries.DagQuery, lambda: rest.record.Page[rest.dags.DagSummary])
+    get_dag = route_1("GET", "/dags/{dag_id}", nothing, lambda: rest.dags.DagDetail)
+    set_paused = route_1("PATCH", "/dags/{dag_id}", lambda: rest.dags.DagChange, lambda: rest.dags.DagSummary)
+    release_dag = route_1("POST", "/dags/{dag_id}/release", lambda: rest.dags.DagRelease, lambda: rest.dags.DagSummary)
+    delete_dag = route_1("DELETE", "/dags/{dag_id}", lambda: rest.queries.DeletionQuery, lambda: rest.dags.DeletedDag)
+    list_versions = route_1(
+        "GET", "/dags/{dag_id}/versions", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.dags.DagVersion]
+    )
+    diff_versions = route_1("GET", "/dags/{dag_id}/diff", lambda: rest.queries.DiffQuery, lambda: rest.dags.VersionDiff)
+    list_parse_errors = route(
+        "GET", "/parse-errors", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.dags.ParseError]
+    )
+    list_parse_warnings = route(
+        "GET", "/parse-warnings", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.dags.ParseWarning]
+    )
+    list_bundles = route("GET", "/bundles", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.dags.BundleSummary])
+
+    # runs
+    trigger_run = route_1("POST", "/dags/{dag_id}/runs", lambda: rest.runs.RunRequest, lambda: rest.runs.RunSummary)
+    list_runs = route("GET", "/runs", lambda: rest.queries.RunQuery, lambda: rest.record.Page[rest.runs.RunSummary])
+    find_run = route_1("GET", "/runs/{run_id}", lambda: rest.queries.RunNameQuery, lambda: rest.record.Page[rest.runs.RunName])
+    get_run = route_2("GET", RUN, nothing, lambda: rest.runs.RunDetail)
+    set_note = route_2("PATCH", RUN, lambda: rest.runs.RunChange, lambda: rest.runs.RunSummary)
+    delete_run = route_2("DELETE", RUN, nothing, lambda: rest.runs.RunSummary)
+    cancel_run = route_2("POST", f"{RUN}/cancel", nothing, lambda: rest.runs.RunSummary)
+    cancel_runs = route_1("POST", "/dags/{dag_id}/runs/cancel", lambda: rest.runs.CancelRequest, lambda: rest.runs.CancelledRuns)
+    clear = route_2("POST", f"{RUN}/clear", lambda: rest.runs.ClearRequest, lambda: rest.runs.Operated)
+    mark = route_2("POST", f"{RUN}/mark", lambda: rest.runs.MarkRequest, lambda: rest.runs.Operated)
+    list_run_events = route_2(
+        "GET", f"{RUN}/events", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.runs.RunHistoryEntry]
+    )
+
+    # tasks
+    list_tasks = route_2(
+        "GET", f"{RUN}/tasks", lambda: rest.queries.TaskQuery, lambda: rest.record.Page[rest.tasks.InstanceSummary]
+    )
+    list_task_events = route_3(
+        "GET", f"{TASK}/events", lambda: rest.queries.TaskEventQuery, lambda: rest.record.Page[rest.tasks.TaskHistoryEntry]
+    )
+    read_log = route_3("GET", f"{TASK}/logs", lambda: rest.queries.LogQuery, lambda: LogText)
+    get_rendered = route_3("GET", f"{TASK}/rendered", lambda: rest.queries.InstanceQuery, lambda: rest.tasks.RenderedFields)
+    explain = route_3("GET", f"{TASK}/why", lambda: rest.queries.InstanceQuery, lambda: rest.why.Why)
+    list_xcoms = route_2("GET", f"{RUN}/xcoms", lambda: rest.queries.XComQuery, lambda: rest.record.Page[rest.tasks.XComEntry])
+    get_xcom = route_4("GET", f"{TASK}/xcoms/{{key}}", lambda: rest.queries.InstanceQuery, lambda: rest.tasks.XComShown)
+    list_triggers = route(
+        "GET", "/triggers", lambda: rest.queries.TriggerQuery, lambda: rest.record.Page[rest.tasks.WaitingTrigger]
+    )
+
+    # backfills
+    create_backfill = route_1(
+        "POST", "/dags/{dag_id}/backfills", lambda: rest.backfills.BackfillRequest, lambda: rest.backfills.BackfillPlan
+    )
+    list_backfills = route(
+        "GET", "/backfills", lambda: rest.queries.BackfillQuery, lambda: rest.record.Page[rest.backfills.Backfill]
+    )
+    get_backfill = route_1("GET", "/backfills/{backfill_id}", nothing, lambda: rest.backfills.Backfill)
+    list_backfill_runs = route_1(
+        "GET",
+        "/backfills/{backfill_id}/runs",
+        lambda: rest.queries.PageQuery,
+        lambda: rest.record.Page[rest.backfills.BackfillDate],
+    )
+    pause_backfill = route_1(
+        "PATCH", "/backfills/{backfill_id}", lambda: rest.backfills.BackfillChange, lambda: rest.backfills.Backfill
+    )
+    cancel_backfill = route_1("POST", "/backfills/{backfill_id}/cancel", nothing, lambda: rest.backfills.Backfill)
+
+    # assets
+    list_assets = route("GET", "/assets", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.assets.AssetSummary])
+    list_asset_events = route(
+        "GET", "/assets/events", lambda: rest.queries.AssetEventQuery, lambda: rest.record.Page[rest.assets.RecordedAssetEvent]
+    )
+    emit_asset_event = route("POST", "/assets/events", lambda: rest.assets.EventRequest, lambda: rest.assets.Emitted)
+
+    # what is sealed
+    list_connections = route(
+        "GET", "/connections", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.sealed.StoredConnection]
+    )
+    get_connection = route_1("GET", "/connections/{name}", lambda: rest.queries.RevealQuery, lambda: rest.sealed.StoredConnection)
+    set_connection = route_1(
+        "PUT", "/connections/{name}", lambda: rest.sealed.ConnectionRequest, lambda: rest.sealed.StoredConnection
+    )
+    delete_connection = route_1("DELETE", "/connections/{name}", nothing, lambda: rest.sealed.StoredConnection)
+    list_variables = route(
+        "GET", "/variables", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.sealed.StoredVariable]
+    )
+    get_variable = route_1("GET", "/variables/{name}", lambda: rest.queries.RevealQuery, lambda: rest.sealed.StoredVariable)
+    set_variable = route_1("PUT", "/variables/{name}", lambda: rest.sealed.VariableRequest, lambda: rest.sealed.StoredVariable)
+    delete_variable = route_1("DELETE", "/variables/{name}", nothing, lambda: rest.sealed.StoredVariable)
+    check_secret = route("POST", "/secrets/check", lambda: rest.sealed.CheckRequest, lambda: rest.sealed.CheckedValue)
+    rotate_secrets = route("POST", "/secrets/rotate", nothing, lambda: rest.sealed.Rotated)
+
+    # what operators steer with
+    list_pools = route("GET", "/pools", nothing, lambda: rest.record.Page[rest.steering.Pool])
+    set_pool = route_1("PUT", "/pools/{name}", lambda: rest.steering.PoolChange, lambda: rest.steering.Pool)
+    delete_pool = route_1("DELETE", "/pools/{name}", nothing, lambda: rest.steering.Pool)
+    list_service_states = route(
+        "GET", "/service-states", lambda: rest.queries.StandingQuery, lambda: rest.record.Page[rest.steering.StandingObject]
+    )
+    get_service_state = route_2("GET", "/service-states/{kind}/{name}", nothing, lambda: rest.steering.ObjectStanding)
+    set_service_state = route_2(
+        "PUT", "/service-states/{kind}/{name}", lambda: rest.steering.StandingChange, lambda: rest.steering.ObjectStanding
+    )
+    list_settings = route("GET", "/settings", nothing, lambda: rest.record.Page[rest.steering.SettingValue])
+    get_setting = route_1("GET", "/settings/{name}", nothing, lambda: rest.steering.SettingValue)
+    set_setting = route_1("PUT", "/settings/{name}", lambda: rest.steering.SettingRequest, lambda: rest.steering.SettingValue)
+    unset_setting = route_1("DELETE", "/settings/{name}", nothing, lambda: rest.steering.SettingValue)
+    list_setting_history = route_1(
+        "GET", "/settings/{name}/history", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.steering.SettingVersion]
+    )
+
+    # the system
+    get_status = route("GET", "/status", nothing, lambda: rest.system.Status)
+    get_plan = route("GET", "/plan", lambda: rest.queries.PlanQuery, lambda: rest.plan.Plan)
+    list_changes = route("GET", "/events", lambda: rest.queries.ChangeQuery, lambda: rest.record.Page[rest.system.ChangeEvent])
+    list_quarantine = route(
+        "GET", "/quarantine", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.system.QuarantineEntry]
+    )
+    release_quarantined = route("POST", "/quarantine/release", lambda: rest.system.SetAside, lambda: rest.system.Released)
+    get_audit = route("GET", "/audit", nothing, lambda: rest.audit.Audit)
 
     async def is_ready(self) -> bool:
         """Whether the API serves and its database answers. Raises :class:`ApiUnavailable` when nothing listens there."""
         return (await self._http.request("GET", "/health/ready")).status == 200
 
-    async def _get(self, path: str, answer: type[T], **query: object) -> T:
-        response = await self._http.request("GET", f"{PREFIX}{path}", params=_query(**query))
-        return _decoded(response, answer)
-
-    async def _send(self, method: str, path: str, body: dict[str, Any] | None, answer: type[T]) -> T:
+    async def ask(self, route: Route[Any, T], names: tuple[Name, ...], fields: dict[str, Any]) -> T:
+        """What has no value is not sent. The API judges the rest, and says what is wrong with it."""
+        path = route.path.format(**dict(zip(NAMES.findall(route.path), map(_in_path, names), strict=True)))
+        has_body = route.method in ("POST", "PUT", "PATCH") and route.request is not nothing
         response = await self._http.request(
-            method,
+            route.method,
             f"{PREFIX}{path}",
-            body=None if body is None else msgspec.json.encode(body),
-            content_type="application/json",
-            idempotent=method != "POST",
+            body=msgspec.json.encode(fields) if has_body else None,
+            content_type="application/json" if has_body else None,
+            params=None if has_body else {name: _text(value) for name, value in fields.items() if value is not None},
+            waits_s=float(fields.get("wait_s", 0.0)),
+            idempotent=route.method != "POST",
         )
-        return _decoded(response, answer)
+        if response.status >= 400:
+            raise _refused(response)
+        return _read(response, route.answer())
 
 
-def _decoded(response: Response, answer: type[T]) -> T:
+def _read(response: Response, answer: type[T]) -> T:
+    if answer is LogText:
+        text, offset = response.body.decode(errors="replace"), int(response.headers["X-Log-Offset"])
+        return cast(T, LogText(text, offset, complete=response.headers["X-Log-Complete"] == "true"))
     try:
-        return TypeAdapter(answer).validate_json(_checked(response).body)
+        return TypeAdapter(answer).validate_json(response.body)
     except ValidationError as error:
+        first, *_ = error.errors(include_url=False, include_input=False)
+        wrong = f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
         raise ApiRefused(
-            response.status, f"The answer of the API cannot be read: {_wrong(error)}. Upgrade the older of the two sides."
+            response.status, f"The answer of the API cannot be read: {wrong}. Upgrade the older of the two sides."
         ) from None
 
 
-def _wrong(error: ValidationError) -> str:
-    """The first thing that is wrong, and where."""
-    first, *_ = error.errors(include_url=False, include_input=False)
-    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
-
-
-def _checked(response: Response) -> Response:
-    if response.status < 400:
-        return response
+def _refused(response: Response) -> ApiRefused:
     try:
         message = str(msgspec.json.decode(response.body)["error"]["message"])
     except (msgspec.MsgspecError, KeyError, TypeError):
         message = f"The server answered with status {response.status}, not as an Evenflow API does. Check EVENFLOW_API_URL."
-    raise ApiRefused(response.status, message)
+    return ApiRefused(response.status, message)
 
 
-def _query(**values: object) -> dict[str, str]:
-    return {name: _text(value) for name, value in values.items() if value is not None}
+def _in_path(name: Name) -> str:
+    return quote(str(name), safe="")
 
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _in_path(name: str) -> str:
-    return quote(name, safe="")
-
-
-def _run_path(dag_id: str, run_id: str) -> str:
-    return f"/dags/{_in_path(dag_id)}/runs/{_in_path(run_id)}"

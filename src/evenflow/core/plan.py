@@ -8,7 +8,6 @@ from evenflow.core.selection import Lane, LimitClass
 
 LANES_COUNTED = 100_000  # waiting lanes that a plan counts; about 50 ms
 GROUPS_COUNTED = 10_000  # (limit, limit class) that lanes wait for
-MOST_SHOWN = 1_000  # lanes of one answer
 NAMES_SHOWN = 5  # tasks of one lane that are named
 TASKS_READ = 1_000  # of one lane, to name them
 UNAPPLIED_COUNTED = 1_000  # reports, timers, pauses and runs that are still to be applied

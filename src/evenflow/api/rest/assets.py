@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.contracts.rest.assets import AssetSummary, Emitted, EventRequest, RecordedAssetEvent
+from evenflow.contracts.rest.queries import AssetEventQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_ASSET_EXTRA_BYTES
@@ -25,10 +26,10 @@ async def list_assets(conn: Connection, part: InSlice) -> Page[AssetSummary]:
 
 
 @routes.get("/assets/events")
-async def list_events(conn: Connection, part: InSlice, asset: Annotated[str | None, Query()] = None) -> Page[RecordedAssetEvent]:
+async def list_events(conn: Connection, query: Annotated[AssetEventQuery, Query()]) -> Page[RecordedAssetEvent]:
     """Events, the newest first: of all assets, or of one."""
-    rows = await assets.list_events(conn, asset=asset, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[RecordedAssetEvent], rows)
+    rows = await assets.list_events(conn, asset=query.asset, limit=query.read_limit, offset=query.offset)
+    return query.page(Page[RecordedAssetEvent], rows)
 
 
 @routes.post("/assets/events", status_code=201)

@@ -14,6 +14,7 @@ from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
 from evenflow.contracts.rest.backfills import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
+from evenflow.contracts.rest.queries import BackfillQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import BACKFILL_RUNS
 from evenflow.core.model import DagSpec
@@ -101,9 +102,10 @@ def _reason(existing: tuple[str, str] | None, reprocess: Reprocess) -> str | Non
 
 
 @routes.get("/backfills")
-async def list_backfills(conn: Connection, part: InSlice, dag_id: Annotated[str | None, Query()] = None) -> Page[Backfill]:
+async def list_backfills(conn: Connection, query: Annotated[BackfillQuery, Query()]) -> Page[Backfill]:
     """Backfills, the newest first, and how far they are."""
-    return part.page(Page[Backfill], await backfills.list_all(conn, dag_id=dag_id, limit=part.read_limit, offset=part.offset))
+    rows = await backfills.list_all(conn, dag_id=query.dag_id, limit=query.read_limit, offset=query.offset)
+    return query.page(Page[Backfill], rows)
 
 
 @routes.get("/backfills/{backfill_id}")

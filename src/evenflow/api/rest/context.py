@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, cast
 
 from fastapi import Depends, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from evenflow.api import limits
 from evenflow.api.judge import Judge
 from evenflow.api.logs import LogDirectory
 from evenflow.api.probes import Probes
 from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.tokens import OperatorToken, Tokens, listed_id
 from evenflow.api.vault import Vault
-from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.queries import PageQuery
 from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.instant import Conn
 from evenflow.store.serving.events import ORIGIN
 from evenflow.telemetry.vitals import Vitals
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +70,4 @@ async def connection(within: InContext) -> AsyncIterator[Conn]:
 Connection = Annotated[Conn, Depends(connection, scope="function")]
 
 
-class Slice:
-    """Which part of a list is wanted. One more is read, to know whether there is more."""
-
-    def __init__(
-        self,
-        limit: Annotated[int, Query(ge=1, le=limits.PAGE)] = limits.PAGE_DEFAULT,
-        offset: Annotated[int, Query(ge=0, le=limits.OFFSET)] = 0,
-    ) -> None:
-        self.limit, self.offset = limit, offset
-
-    @property
-    def read_limit(self) -> int:
-        return self.limit + 1
-
-    def page(self, kind: type[Page[T]], rows: Sequence[Row | T]) -> Page[T]:
-        more = len(rows) > self.limit
-        return kind.model_validate({"items": rows[: self.limit], "limit": self.limit, "offset": self.offset, "more": more})
-
-
-InSlice = Annotated[Slice, Depends(Slice)]
+InSlice = Annotated[PageQuery, Query()]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from evenflow.api.parsing import upcoming_run
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.api.run_names import check_dag
 from evenflow.contracts.rest.dags import DagChange, DagDetail, DagRelease, DagSummary, DeletedDag, ParseError
+from evenflow.contracts.rest.queries import DagQuery, DeletionQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.bundle import OWN_BUNDLE
 from evenflow.core.limits import LEASE_S
@@ -25,10 +26,10 @@ routes = APIRouter(tags=["DAGs"])
 
 
 @routes.get("/dags")
-async def list_dags(conn: Connection, part: InSlice, retired: bool = False) -> Page[DagSummary]:
+async def list_dags(conn: Connection, query: Annotated[DagQuery, Query()]) -> Page[DagSummary]:
     """DAGs by name; with `retired` also those whose file is gone."""
-    rows = await views.list_dags(conn, retired=retired, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[DagSummary], [_in_words(row) for row in rows])
+    rows = await views.list_dags(conn, retired=query.retired, limit=query.read_limit, offset=query.offset)
+    return query.page(Page[DagSummary], [_in_words(row) for row in rows])
 
 
 @routes.get("/dags/{dag_id}")
@@ -63,11 +64,11 @@ async def release_dag(conn: Connection, operator: Operator, dag_id: str, change:
 
 
 @routes.delete("/dags/{dag_id}")
-async def delete_dag(conn: Connection, operator: Operator, dag_id: str, dry_run: bool = False) -> DeletedDag:
+async def delete_dag(conn: Connection, operator: Operator, dag_id: str, query: Annotated[DeletionQuery, Query()]) -> DeletedDag:
     """Deletes a DAG whose file is gone, with its versions and all that there is of its runs; the logs follow soon. With `dry_run`
     it only says how many runs that would be.
     """
-    done = await dag_deletion.delete_dag(conn, dag_id, actor=operator, dry_run=dry_run)
+    done = await dag_deletion.delete_dag(conn, dag_id, actor=operator, dry_run=query.dry_run)
     if not done.known:
         raise await unknown_dag(conn, dag_id)
     if done.file is not None:

@@ -8,16 +8,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from evenflow.api.rest.context import Connection, InSlice
+from evenflow.api.rest.context import Connection
 from evenflow.api.run_names import stretch_of
 from evenflow.contracts.rest.plan import Plan
+from evenflow.contracts.rest.queries import InstanceQuery, PlanQuery, RunNameQuery, TriggerQuery
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.runs import RunName
 from evenflow.contracts.rest.tasks import WaitingTrigger
 from evenflow.contracts.rest.why import Why
 from evenflow.core.explain import Explainer
-from evenflow.core.model import UNMAPPED
-from evenflow.core.plan import MOST_SHOWN
 from evenflow.explaining.plan import read_plan
 from evenflow.explaining.why import RUNS_NAMED, explain, find_runs
 from evenflow.store.serving import triggers
@@ -26,20 +25,16 @@ routes = APIRouter(tags=["Explanations"])
 
 
 @routes.get("/runs/{run_id}")
-async def find_run(
-    conn: Connection, run_id: Annotated[Name, Path()], dag_id: Annotated[Name | None, Query()] = None
-) -> Page[RunName]:
+async def find_run(conn: Connection, run_id: Annotated[Name, Path()], query: Annotated[RunNameQuery, Query()]) -> Page[RunName]:
     """The runs of this name, or where there is none, of this logical date (a day of UTC, or a second): of one DAG, or of all."""
-    rows = await find_runs(conn, run_id, dag_id=dag_id, stretch=stretch_of(run_id))
+    rows = await find_runs(conn, run_id, dag_id=query.dag_id, stretch=stretch_of(run_id))
     return Page[RunName].model_validate({"items": rows, "limit": RUNS_NAMED, "offset": 0, "more": len(rows) == RUNS_NAMED})
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/why")
-async def explain_task(
-    conn: Connection, dag_id: str, run_id: str, task_id: str, map_index: Annotated[int, Query(ge=UNMAPPED)] = UNMAPPED
-) -> Why:
+async def explain_task(conn: Connection, dag_id: str, run_id: str, task_id: str, query: Annotated[InstanceQuery, Query()]) -> Why:
     """Why a task instance does not run, as data and in words: the limit, who holds it, its place in line; an upstream."""
-    found = await explain(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+    found = await explain(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index)
     explainer = Explainer(dag_id, run_id, task_id, found.map_index, datetime.now(UTC), _in_utc)
     reasons = [reason if isinstance(reason, dict) else replace(reason, told=explainer.tell(reason)) for reason in found.reasons]
     return replace(found, reasons=reasons)
@@ -50,18 +45,13 @@ def _in_utc(at: datetime) -> str:
 
 
 @routes.get("/plan")
-async def get_plan(conn: Connection, limit: Annotated[int, Query(ge=1, le=MOST_SHOWN)] = 20) -> Plan:
+async def get_plan(conn: Connection, query: Annotated[PlanQuery, Query()]) -> Plan:
     """A dry run: what a scheduler would start right now, in which order, and what blocks the rest. Nothing is changed."""
-    return await read_plan(conn, limit=limit)
+    return await read_plan(conn, limit=query.limit)
 
 
 @routes.get("/triggers")
-async def list_triggers(
-    conn: Connection,
-    part: InSlice,
-    dag_id: Annotated[Name | None, Query(description="Only those of tasks of this DAG.")] = None,
-    run_id: Annotated[Name | None, Query(description="Only those of runs with this name.")] = None,
-) -> Page[WaitingTrigger]:
+async def list_triggers(conn: Connection, query: Annotated[TriggerQuery, Query()]) -> Page[WaitingTrigger]:
     """Which tasks wait for what, since when, and where their triggers run; the longest waiting first."""
-    rows = await triggers.list_waiting(conn, dag_id=dag_id, run_id=run_id, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[WaitingTrigger], rows)
+    rows = await triggers.list_waiting(conn, dag_id=query.dag_id, run_id=query.run_id, limit=query.read_limit, offset=query.offset)
+    return query.page(Page[WaitingTrigger], rows)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Response
 from evenflow.api import limits
 from evenflow.api.logs import LogName
 from evenflow.api.rest.context import InContext
-from evenflow.core.model import UNMAPPED
+from evenflow.contracts.rest.queries import LogQuery
 from evenflow.core.states import HOLDING, TaskState
 from evenflow.errors import DagNotFound
 from evenflow.store.serving import views
@@ -31,19 +31,16 @@ async def read_log(
     dag_id: str,
     run_id: str,
     task_id: str,
-    map_index: Annotated[int, Query(ge=UNMAPPED)] = UNMAPPED,
-    try_number: Annotated[int | None, Query(ge=1, description="The newest when absent.")] = None,
-    offset: Annotated[int, Query(ge=0, description="Bytes that are known already.")] = 0,
-    wait_s: Annotated[float, Query(ge=0, description="Wait for so long until there is more.")] = 0.0,
+    query: Annotated[LogQuery, Query()],
 ) -> Response:
     """A part of a try's log. Header `X-Log-Offset` says from where to go on, `X-Log-Complete` that nothing will come after it."""
     clock = asyncio.get_running_loop().time
-    deadline = clock() + min(wait_s, limits.LOG_WAIT)
+    deadline = clock() + min(query.wait_s, limits.LOG_WAIT)
     while True:
-        shown, over = await _find_try(within, dag_id, run_id, task_id, map_index, try_number)
-        name = LogName(dag_id, run_id, task_id, map_index, shown)
+        shown, over = await _find_try(within, dag_id, run_id, task_id, query.map_index, query.try_number)
+        name = LogName(dag_id, run_id, task_id, query.map_index, shown)
         patience = 0.0 if over else min(deadline - clock(), limits.LOG_STATE_CHECK)
-        text = await within.logs.wait(name, offset, patience)
+        text = await within.logs.wait(name, query.offset, patience)
         if text.data or over or clock() >= deadline:
             break
     complete = over and text.at_end
@@ -51,7 +48,7 @@ async def read_log(
     return Response(
         data,
         media_type="text/plain; charset=utf-8",
-        headers={"X-Log-Offset": str(offset + len(data)), "X-Log-Complete": "true" if complete else "false"},
+        headers={"X-Log-Offset": str(query.offset + len(data)), "X-Log-Complete": "true" if complete else "false"},
     )
 
 

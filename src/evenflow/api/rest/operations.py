@@ -13,11 +13,13 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.runs import found_run
+from evenflow.contracts.rest.queries import TaskEventQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import ClearRequest, MarkRequest, Operated, RunHistoryEntry, RunSummary, ScopeRequest
 from evenflow.contracts.rest.tasks import TaskHistoryEntry
 from evenflow.core.graph import Graph
 from evenflow.core.likeness import did_you_mean
+from evenflow.core.limits import PAGE
 from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.operations import Only, Operation, Target, targets, touched_states
 from evenflow.core.states import FINISHED, MARKS, RUN_FINISHED, RunState, TaskState
@@ -74,18 +76,17 @@ async def list_run_events(conn: Connection, part: InSlice, dag_id: str, run_id: 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/events")
 async def list_task_events(
     conn: Connection,
-    part: InSlice,
     dag_id: str,
     run_id: str,
     task_id: str,
-    map_index: Annotated[int | None, Query(ge=-1, description="Only of this instance of a mapped task.")] = None,
+    query: Annotated[TaskEventQuery, Query()],
 ) -> Page[TaskHistoryEntry]:
     """Every move of a task, the oldest first: its cause, the state that it led to, and who did it when it was a person."""
     run = await found_run(conn, dag_id, run_id)
     rows = await operators.list_task_events(
-        conn, run["run_key"], task_id=task_id, map_index=map_index, limit=part.read_limit, offset=part.offset
+        conn, run["run_key"], task_id=task_id, map_index=query.map_index, limit=query.read_limit, offset=query.offset
     )
-    return part.page(Page[TaskHistoryEntry], rows)
+    return query.page(Page[TaskHistoryEntry], rows)
 
 
 def _operation(event: Event, actor: str, scope: ScopeRequest, only: Only | None) -> Operation:
@@ -158,12 +159,12 @@ async def _touched(
     total = sum(map(len, found.values()))
     for version_key, run_keys in asked.items():
         keys = _keys(targets(graphs[version_key], operation))
-        left, counted = operation.only is Only.FAILED, max(limits.OPERATED_COUNTED + 1 - total, limits.PAGE)
-        rows = await operators.list_touched(conn, run_keys, keys, states, left=left, limit=limits.PAGE, counted=counted)
+        left, counted = operation.only is Only.FAILED, max(limits.OPERATED_COUNTED + 1 - total, PAGE)
+        rows = await operators.list_touched(conn, run_keys, keys, states, left=left, limit=PAGE, counted=counted)
         total += rows[0]["total"] if rows else 0
         for row in rows:
             found[row["run_id"]].append(row)
-    return list(islice((row for run in runs for row in found[run.run_id]), limits.PAGE)), total
+    return list(islice((row for run in runs for row in found[run.run_id]), PAGE)), total
 
 
 async def _is_so(conn: Conn, runs: Sequence[operators.OperatedRun], graphs: Mapping[int, Graph], operation: Operation) -> bool:

@@ -10,14 +10,15 @@ from fastapi import APIRouter, Query, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
+from evenflow.api.rest.context import Connection, InContext, Operator
 from evenflow.api.rest.dags import current_version
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
+from evenflow.contracts.rest.queries import RunQuery, TaskQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import CancelledRuns, CancelRequest, RunChange, RunDetail, RunRequest, RunSummary
 from evenflow.contracts.rest.tasks import InstanceSummary
 from evenflow.core.model import DagSpec
-from evenflow.core.states import RUN_FINISHED, RunState, TaskState
+from evenflow.core.states import RUN_FINISHED
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
 from evenflow.explaining import why
@@ -80,12 +81,10 @@ async def change_run(conn: Connection, operator: Operator, dag_id: str, run_id: 
 
 
 @routes.get("/runs")
-async def list_runs(
-    conn: Connection, part: InSlice, dag_id: Annotated[str | None, Query()] = None, state: RunState | None = None
-) -> Page[RunSummary]:
+async def list_runs(conn: Connection, query: Annotated[RunQuery, Query()]) -> Page[RunSummary]:
     """Runs, the newest first."""
-    rows = await views.list_runs(conn, dag_id=dag_id, state=state, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[RunSummary], rows)
+    rows = await views.list_runs(conn, dag_id=query.dag_id, state=query.state, limit=query.read_limit, offset=query.offset)
+    return query.page(Page[RunSummary], rows)
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}")
@@ -126,18 +125,12 @@ async def cancel_runs(conn: Connection, operator: Operator, dag_id: str, request
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks")
-async def list_tasks(
-    conn: Connection,
-    part: InSlice,
-    dag_id: str,
-    run_id: str,
-    task_id: Annotated[str | None, Query()] = None,
-    state: TaskState | None = None,
-) -> Page[InstanceSummary]:
+async def list_tasks(conn: Connection, dag_id: str, run_id: str, query: Annotated[TaskQuery, Query()]) -> Page[InstanceSummary]:
     """Task instances in the order of the DAG, those that wait included."""
     run = await found_run(conn, dag_id, run_id)
-    rows = await views.list_tasks(conn, run["run_key"], task_id=task_id, state=state, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[InstanceSummary], rows)
+    wanted = {"task_id": query.task_id, "state": query.state}
+    rows = await views.list_tasks(conn, run["run_key"], **wanted, limit=query.read_limit, offset=query.offset)
+    return query.page(Page[InstanceSummary], rows)
 
 
 async def found_run(conn: Conn, dag_id: str, run_id: str) -> Row:

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import ApiContext as Within
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.sealing import check_patterns, check_value
+from evenflow.contracts.rest.queries import RevealQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.sealed import (
     CheckedValue,
@@ -24,6 +24,7 @@ from evenflow.contracts.rest.sealed import (
     VariableRequest,
 )
 from evenflow.core.likeness import did_you_mean
+from evenflow.core.limits import PAGE
 from evenflow.errors import SecretsError
 from evenflow.masker import Masker
 from evenflow.sdk.secrets import connections
@@ -34,7 +35,7 @@ from evenflow.store.serving.sealed import Kind
 
 routes = APIRouter(tags=["Connections and variables"])
 
-Reveal = Annotated[bool, Query(description="Show what is secret, too.")]
+Reveal = Annotated[RevealQuery, Query()]
 
 
 @routes.get("/connections")
@@ -45,13 +46,11 @@ async def list_connections(conn: Connection, within: InContext, part: InSlice) -
 
 
 @routes.get("/connections/{name}")
-async def get_connection(
-    conn: Connection, within: InContext, operator: Operator, name: str, reveal: Reveal = False
-) -> StoredConnection:
+async def get_connection(conn: Connection, within: InContext, operator: Operator, name: str, query: Reveal) -> StoredConnection:
     """One connection; with `reveal` also its password and secret extras, which the events tell."""
-    if reveal:
+    if query.reveal:
         await _tell_read(conn, operator, "connection", name)
-    return _connection(within, await _found(conn, "connection", name), reveal=reveal)
+    return _connection(within, await _found(conn, "connection", name), reveal=query.reveal)
 
 
 @routes.put("/connections/{name}")
@@ -80,13 +79,11 @@ async def list_variables(conn: Connection, within: InContext, part: InSlice) -> 
 
 
 @routes.get("/variables/{name}")
-async def get_variable(
-    conn: Connection, within: InContext, operator: Operator, name: str, reveal: Reveal = False
-) -> StoredVariable:
+async def get_variable(conn: Connection, within: InContext, operator: Operator, name: str, query: Reveal) -> StoredVariable:
     """One variable; with `reveal` also what is secret in it, which the events tell."""
-    if reveal:
+    if query.reveal:
         await _tell_read(conn, operator, "variable", name)
-    return _variable(within, await _found(conn, "variable", name), reveal=reveal)
+    return _variable(within, await _found(conn, "variable", name), reveal=query.reveal)
 
 
 @routes.put("/variables/{name}")
@@ -153,7 +150,7 @@ async def _found(conn: Conn, kind: Kind, name: str) -> Row:
     """Raises :class:`Refused`."""
     found = await sealed.read_value(conn, kind, name)
     if found is None:
-        listed = await sealed.list_values(conn, kind, limit=limits.PAGE, offset=0)
+        listed = await sealed.list_values(conn, kind, limit=PAGE, offset=0)
         hint = did_you_mean(name, (each["name"] for each in listed))
         raise Refused(
             404, "not_found", f"There is no {kind} {name!r} in the database.{hint} To see all, type: evenflow {kind}s list"

@@ -10,8 +10,10 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, Operator
 from evenflow.api.rest.dags import set_paused
+from evenflow.contracts.rest.queries import StandingQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import ObjectStanding, StandingChange, StandingObject
+from evenflow.core.limits import PAGE
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.store.db.instant import Conn
 from evenflow.store.serving import events, states
@@ -36,13 +38,11 @@ _WHERE = {
 
 
 @routes.get("/service-states")
-async def list_service_states(
-    conn: Connection, paused_dags: Annotated[bool, Query(description="Also DAGs that are paused and no more.")] = True
-) -> Page[StandingObject]:
+async def list_service_states(conn: Connection, query: Annotated[StandingQuery, Query()]) -> Page[StandingObject]:
     """What is not active."""
-    found = await states.list_standings(conn, paused_dags=paused_dags, limit=limits.PAGE + 1)
-    items = [StandingObject.model_validate(row) for row in found[: limits.PAGE]]
-    return Page[StandingObject](items=items, limit=limits.PAGE, offset=0, more=len(found) > limits.PAGE)
+    found = await states.list_standings(conn, paused_dags=query.paused_dags, limit=PAGE + 1)
+    items = [StandingObject.model_validate(row) for row in found[:PAGE]]
+    return Page[StandingObject](items=items, limit=PAGE, offset=0, more=len(found) > PAGE)
 
 
 @routes.get("/service-states/{kind}/{name:path}")

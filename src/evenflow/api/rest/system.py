@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from evenflow.api import limits
 from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.contracts.rest.audit import Audit
+from evenflow.contracts.rest.queries import ChangeQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.system import ChangeEvent, QuarantineEntry, Released, SetAside, Status
 from evenflow.core.limits import LEASE_S
@@ -46,18 +47,13 @@ async def get_status(conn: Connection) -> Status:
 
 
 @routes.get("/events")
-async def list_changes(
-    conn: Connection,
-    part: InSlice,
-    actor: Annotated[str | None, Query()] = None,
-    action: Annotated[str | None, Query(description="An action, or a kind of them: `pool`.")] = None,
-    object: Annotated[str | None, Query(description="A name. That of a DAG stands for its runs, too.")] = None,
-) -> Page[ChangeEvent]:
+async def list_changes(conn: Connection, query: Annotated[ChangeQuery, Query()]) -> Page[ChangeEvent]:
     """What people changed, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets; and
     secrets that tasks asked for, services that registered, requests that were refused.
     """
-    rows = await events.list_events(conn, actor=actor, action=action, name=object, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[ChangeEvent], rows)
+    wanted = {"actor": query.actor, "action": query.action, "name": query.object}
+    rows = await events.list_events(conn, **wanted, limit=query.read_limit, offset=query.offset)
+    return query.page(Page[ChangeEvent], rows)
 
 
 @routes.get("/quarantine")

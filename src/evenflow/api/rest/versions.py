@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from evenflow.api.code_diff import diff_code
 from evenflow.api.rest.context import Connection, InSlice
 from evenflow.api.rest.dags import current_version
 from evenflow.contracts.rest.dags import BundleSummary, DagVersion, FileChange, ParseWarning, VersionDiff
+from evenflow.contracts.rest.queries import DiffQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import LEASE_S
 from evenflow.core.spec_diff import diff_specs
@@ -29,10 +31,10 @@ async def list_versions(conn: Connection, dag_id: str, part: InSlice) -> Page[Da
 
 
 @routes.get("/dags/{dag_id}/diff")
-async def diff_versions(conn: Connection, dag_id: str, before: int = -1, after: int = 0) -> VersionDiff:
+async def diff_versions(conn: Connection, dag_id: str, query: Annotated[DiffQuery, Query()]) -> VersionDiff:
     """What differs between two versions: tasks, settings and code. 0 is the newest one, -1 the one before that."""
     await current_version(conn, dag_id)
-    old, new = await _version(conn, dag_id, before), await _version(conn, dag_id, after)
+    old, new = await _version(conn, dag_id, query.before), await _version(conn, dag_id, query.after)
     spec = diff_specs(old.spec, new.spec)
     return VersionDiff.model_validate(
         {

@@ -7,28 +7,30 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, InSlice
+from evenflow.api.rest.context import Connection
+from evenflow.contracts.rest.queries import InstanceQuery, XComQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.tasks import RenderedFields, XComEntry, XComShown
-from evenflow.core.model import UNMAPPED
 from evenflow.store.serving import rendered, views, xcom
 
 routes = APIRouter(tags=["Tasks"])
 
-MapIndex = Annotated[int, Query(ge=UNMAPPED, description="-1 of a task that is not mapped.")]
+Instance = Annotated[InstanceQuery, Query()]
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/xcoms")
-async def list_xcoms(conn: Connection, part: InSlice, dag_id: str, run_id: str, task_id: str | None = None) -> Page[XComEntry]:
+async def list_xcoms(conn: Connection, dag_id: str, run_id: str, query: Annotated[XComQuery, Query()]) -> Page[XComEntry]:
     """What the tasks of a run pushed and returned, without the values."""
-    rows = await xcom.list_values(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, limit=part.read_limit, offset=part.offset)
-    return part.page(Page[XComEntry], rows)
+    rows = await xcom.list_values(
+        conn, dag_id=dag_id, run_id=run_id, task_id=query.task_id, limit=query.read_limit, offset=query.offset
+    )
+    return query.page(Page[XComEntry], rows)
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/xcoms/{key}")
-async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key: str, map_index: MapIndex = UNMAPPED) -> XComShown:
+async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key: str, query: Instance) -> XComShown:
     """One value."""
-    row = await xcom.read_value(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index, key=key)
+    row = await xcom.read_value(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index, key=key)
     if row is None:
         raise Refused(
             404,
@@ -39,10 +41,10 @@ async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered")
-async def get_rendered(conn: Connection, dag_id: str, run_id: str, task_id: str, map_index: MapIndex = UNMAPPED) -> RenderedFields:
+async def get_rendered(conn: Connection, dag_id: str, run_id: str, task_id: str, query: Instance) -> RenderedFields:
     """What the template fields of the newest try became."""
-    if await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index) is None:
+    if await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index) is None:
         hint = await views.similar_task(conn, dag_id, task_id)
         raise Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.{hint}")
-    fields = await rendered.read(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+    fields = await rendered.read(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index)
     return RenderedFields(fields=fields or {})

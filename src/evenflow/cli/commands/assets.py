@@ -28,7 +28,7 @@ async def list_(*, limit: Limit = 100, offset: int = 0) -> Reply:
 async def events(asset: str | None = None, /, *, limit: Limit = 20, offset: int = 0) -> Reply:
     """Events of an asset, or of all, the newest first."""
     async with remote() as client:
-        page = await client.list_asset_events(asset, limit=limit, offset=offset)
+        page = await client.list_asset_events(asset=asset, limit=limit, offset=offset)
     return listed("events", page, rest.assets.RecordedAssetEvent, cells={"actor": _source}, empty="No events.")
 
 
@@ -45,7 +45,7 @@ async def emit(
     except msgspec.MsgspecError as error:
         raise ParamError(f"--extra is no JSON object: {error}.") from None
     async with remote() as client:
-        emitted = await client.emit_asset_event(asset, extra=parsed)
+        emitted = await client.emit_asset_event(asset=asset, extra=parsed)
     counted = ", ".join(emitted.dag_ids) or "no DAG (none waits, or all are paused)"
     return Reply(emitted, f"Event {emitted.event_id} of {asset}; it counts for: {counted}")
 

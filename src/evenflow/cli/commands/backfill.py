@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
 from evenflow.cli.input.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.output.replies import Reply, listed, verb
 from evenflow.cli.output.terminal import local_date, print_table, say, state_text
-from evenflow.cli.remote import PAGE, remote
+from evenflow.cli.remote import remote
 from evenflow.contracts import rest
+from evenflow.core.limits import PAGE
 from evenflow.core.quantities import counted
 from evenflow.errors import ParamError
 
@@ -37,7 +38,7 @@ async def create(
     conf: Conf = None,
 ) -> Reply:
     """Make a run for every date of the schedule from --from to --to that has none."""
-    request = {
+    request: dict[str, Any] = {
         "from_date": _aware(from_),
         "to_date": _end(to),
         "reverse": reverse,
@@ -50,7 +51,7 @@ async def create(
     async with remote() as client:
         if param:
             refuse_undeclared(param, dag_id, [each.name for each in (await client.get_dag(dag_id)).params])
-        plan = await client.create_backfill(dag_id, request)
+        plan = await client.create_backfill(dag_id, **request)
     wanted = sum(run.passed_over is None for run in plan.runs)
 
     def tell() -> None:
@@ -111,7 +112,7 @@ async def cancel(backfill_id: int, /) -> Reply:
 
 async def _set_paused(backfill_id: int, is_paused: bool) -> Reply:
     async with remote() as client:
-        backfill = await client.pause_backfill(backfill_id, is_paused)
+        backfill = await client.pause_backfill(backfill_id, is_paused=is_paused)
     return Reply(backfill, f"Backfill {backfill_id} is {_standing(backfill)}")
 
 

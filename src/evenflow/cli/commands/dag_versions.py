@@ -10,8 +10,9 @@ from rich.text import Text
 from evenflow.cli.input.params import Limit
 from evenflow.cli.output.replies import Cell, Reply, listed, replies
 from evenflow.cli.output.terminal import local_time, say
-from evenflow.cli.remote import PAGE, remote
+from evenflow.cli.remote import remote
 from evenflow.contracts import rest
+from evenflow.core.limits import PAGE
 
 SHORT = 12  # characters of a hash that tell commits apart
 

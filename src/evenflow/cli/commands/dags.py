@@ -15,8 +15,9 @@ from evenflow.cli.input.questions import Yes, check_agreed, check_that_somebody_
 from evenflow.cli.output.dag_graph import dot_lines, mermaid_lines, tree_lines
 from evenflow.cli.output.replies import Cell, Reply, listed, verb
 from evenflow.cli.output.terminal import local_time, print_lines, print_table, say, state_text
-from evenflow.cli.remote import PAGE, read_pages, remote
+from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
+from evenflow.core.limits import PAGE
 from evenflow.core.object_names import in_words
 from evenflow.core.quantities import counted
 from evenflow.core.service_states import ServiceState
@@ -92,7 +93,7 @@ async def unpause(dag_id: str, /) -> Reply:
 async def release(dag_id: str, /, *, to: Annotated[str, Parameter(help="The bundle that is to have it.")]) -> Reply:
     """Give a DAG id to another bundle. An id stays that of the bundle which had it first, for secrets may be meant for it alone."""
     async with remote() as client:
-        dag = await client.release_dag(dag_id, to)
+        dag = await client.release_dag(dag_id, bundle=to)
     return Reply(dag, f"{dag_id} is now of bundle {to}: the file there that defines it has it")
 
 
@@ -117,7 +118,7 @@ def _tell_error(error: rest.dags.ParseError) -> None:
 
 async def _set_paused(dag_id: str, is_paused: bool) -> Reply:
     async with remote() as client:
-        dag = await client.set_paused(dag_id, is_paused)
+        dag = await client.set_paused(dag_id, is_paused=is_paused)
     following = f"; its next run is at {local_time(dag.next_run_at)}" if dag.next_run_at else ""
     return Reply(dag, f"{dag_id} is paused; what runs goes on" if is_paused else f"{dag_id} is active{following}")
 

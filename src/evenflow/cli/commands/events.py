@@ -42,7 +42,7 @@ async def events(
     minute).
     """
     async with remote() as client:
-        page = await client.list_changes(name, actor=actor, action=action, limit=limit, offset=offset)
+        page = await client.list_changes(object=name, actor=actor, action=action, limit=limit, offset=offset)
     cells: dict[str, Cell[rest.system.ChangeEvent]] = {
         "at": lambda e: local_time(e.last_at or e.at),
     }

@@ -69,7 +69,7 @@ async def mark_tasks(
 
 
 async def _operate(
-    send: Callable[[dict[str, Any]], Awaitable[rest.runs.Operated]],
+    send: Callable[..., Awaitable[rest.runs.Operated]],
     scope: dict[str, Any],
     manner: Manner,
     *,
@@ -83,7 +83,7 @@ async def _operate(
     if not manner.yes and not manner.dry_run:
         check_that_somebody_is_there(", or --dry-run to only look")
     if manner.dry_run or not manner.yes:
-        would = await send({**scope, "dry_run": True})
+        would = await send(**scope, dry_run=True)
         if would.already:
             return Reply(would, so_already)
         show = partial(
@@ -93,7 +93,7 @@ async def _operate(
             return Reply(would, show)
         show()
         confirm()
-    done = await send(scope)
+    done = await send(**scope)
     if done.already:
         return Reply(done, so_already)
     if run is not None:

@@ -42,5 +42,5 @@ async def release(
     async with remote() as client:
         if kind == "run" and "/" in name:
             name = "/".join(await named_run(client, name, None))
-        released = await client.release_quarantined(kind, name)
+        released = await client.release_quarantined(kind=kind, object=name)
     return Reply(released, f"The {released.kind} {released.object} is tried again. Whether that works: evenflow quarantine list")

@@ -88,4 +88,4 @@ async def _check_paused(place: RunPlace, dag: rest.dags.DagDetail, unpause: bool
         if not unpause:
             state = "is paused" if dag.is_paused else "drains"
             raise DagError(f"The DAG {dag.dag_id!r} {state}, so its run would wait. To run it: evenflow run ... --unpause")
-        await place.client.set_paused(dag.dag_id, False)
+        await place.client.set_paused(dag.dag_id, is_paused=False)

@@ -21,6 +21,7 @@ from evenflow.contracts import rest
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.quantities import counted, duration
 from evenflow.core.service_states import ServiceState
+from evenflow.core.states import RunState
 from evenflow.errors import ParamError
 
 app = App(name="runs")
@@ -77,7 +78,7 @@ async def list_(
 ) -> Reply:
     """Runs, the newest first."""
     async with remote() as client:
-        read = partial(client.list_runs, dag_id=dag_id, state=state)
+        read = partial(client.list_runs, dag_id=dag_id, state=RunState(state) if state else None)
         page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
         if dag_id is not None and not page.items:
             await client.get_dag(dag_id)  # which says when there is not even the DAG
@@ -156,7 +157,7 @@ async def note(
             raise ParamError(
                 f"{text!r} is a run. Type the text too, or '' to take its note away: evenflow runs note {dag_id}/{text} ''"
             )
-        noted = await client.set_note(dag_id, run_id, text or None)
+        noted = await client.set_note(dag_id, run_id, note=text or None)
     return Reply(noted, f"{noted.run_id} has {'a' if noted.note else 'no'} note")
 
 
@@ -187,7 +188,7 @@ async def cancel(
     return Reply(run, f"{run.run_id} is being cancelled")
 
 
-async def _cancel_all(dag_id: str, run_id: str | None, state: str | None, *, yes: bool) -> Reply:
+async def _cancel_all(dag_id: str, run_id: str | None, state: Literal["queued", "running"] | None, *, yes: bool) -> Reply:
     if run_id is not None or "/" in dag_id:
         raise ParamError("--all is about a DAG. Leave the run out, or leave --all out.")
     if not yes:

@@ -41,15 +41,15 @@ def _add_common_verbs(
     app: App,
     kind: str,
     record: type[T],
-    read_list: Callable[..., Awaitable[rest.record.Page[T]]],
-    store: Callable[..., Awaitable[T]],
-    remove: Callable[..., Awaitable[T]],
+    read_list: Callable[[RestClient], Callable[..., Awaitable[rest.record.Page[T]]]],
+    store: Callable[[RestClient], Callable[..., Awaitable[T]]],
+    remove: Callable[[RestClient], Callable[..., Awaitable[T]]],
 ) -> None:
     """What is the same for connections and variables."""
 
     async def list_(*, limit: Limit = 100) -> Reply:
         async with remote() as client:
-            page = await read_list(client, limit=limit)
+            page = await read_list(client)(limit=limit)
         cells: dict[str, Cell[T]] = {
             "value": lambda stored: getattr(stored, "value", "")[:SHOWN_CHARS],
             "dags": lambda stored: ", ".join(stored.dags) or "all",
@@ -59,12 +59,12 @@ def _add_common_verbs(
 
     async def allow(name: str, dag: list[str] | None = None, /) -> Reply:
         async with remote() as client:
-            stored = await store(client, name, dags=dag or [])
+            stored = await store(client)(name, dags=dag or [])
         return Reply(stored, f"{stored.name} is for {', '.join(stored.dags) or 'all DAGs'}")
 
     async def delete(name: str, /) -> Reply:
         async with remote() as client:
-            deleted = await remove(client, name)
+            deleted = await remove(client)(name)
         return Reply(deleted, f"{deleted.name} is deleted")
 
     list_.__doc__ = f"All {kind}s, without what is secret in them."
@@ -79,17 +79,17 @@ _add_common_verbs(
     connections_app,
     "connection",
     rest.sealed.StoredConnection,
-    RestClient.list_connections,
-    RestClient.set_connection,
-    RestClient.delete_connection,
+    lambda client: client.list_connections,
+    lambda client: client.set_connection,
+    lambda client: client.delete_connection,
 )
 _add_common_verbs(
     variables_app,
     "variable",
     rest.sealed.StoredVariable,
-    RestClient.list_variables,
-    RestClient.set_variable,
-    RestClient.delete_variable,
+    lambda client: client.list_variables,
+    lambda client: client.set_variable,
+    lambda client: client.delete_variable,
 )
 
 
@@ -162,7 +162,7 @@ async def import_connections(file: Path, /) -> Reply:
     about = {name: entry.get("description") if isinstance(entry, dict) else None for name, entry in entries.items()}
     async with remote() as client:
         for name, uri in uris.items():  # so that a file is stored as a whole, or not at all
-            await client.check_secret("connection", name, uri, description=about[name])
+            await client.check_secret(kind="connection", name=name, text=uri, description=about[name])
         for name, uri in uris.items():
             await client.set_connection(name, uri=uri, description=about[name])
     return _imported(list(uris))
@@ -174,7 +174,7 @@ async def import_variables(file: Path, /) -> Reply:
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in read_entries(file).items()}
     async with remote() as client:
         for name, text in texts.items():  # so that a file is stored as a whole, or not at all
-            await client.check_secret("variable", name, text)
+            await client.check_secret(kind="variable", name=name, text=text)
         for name, text in texts.items():
             await client.set_variable(name, value=text)
     return _imported(list(texts))

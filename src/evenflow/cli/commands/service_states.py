@@ -58,7 +58,7 @@ async def drain(
     kind, name = _chosen(dag_id, other)
     within_s = None if deadline is None else _seconds(deadline)
     async with remote() as client:
-        standing = await client.set_service_state(kind, name, ServiceState.DRAINING, within_s=within_s)
+        standing = await client.set_service_state(kind, name, state=ServiceState.DRAINING, within_s=within_s)
         return await follow_drain(client, standing) if wait else _reply(standing)
 
 
@@ -125,7 +125,7 @@ def _seconds(text: str) -> float:
 
 async def _set(chosen: tuple[ServiceKind, str], state: ServiceState) -> Reply:
     async with remote() as client:
-        return _reply(await client.set_service_state(*chosen, state))
+        return _reply(await client.set_service_state(*chosen, state=state))
 
 
 def _reply(standing: rest.steering.ObjectStanding) -> Reply:

@@ -41,7 +41,7 @@ async def set_(name: str, value: str, /) -> Reply:
     given = json_or_text(value)
     find_setting(name).check(given)
     async with remote() as client:
-        setting = await client.set_setting(name, given)
+        setting = await client.set_setting(name, value=given)
     return Reply(setting, f"{setting.name} is {_shown(setting.value)}")
 
 

@@ -6,7 +6,7 @@ import shlex
 import sys
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from cyclopts import App, Parameter
 from rich.text import Text
@@ -22,6 +22,7 @@ from evenflow.contracts import rest
 from evenflow.core.likeness import did_you_mean, few
 from evenflow.core.model import instance_name
 from evenflow.core.plain_text import ColouredPieces
+from evenflow.core.states import TaskState
 from evenflow.errors import DagNotFound, ParamError
 
 app = App(name="tasks")
@@ -44,7 +45,8 @@ async def list_(
     """The tasks of a run, in the order of the DAG."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
-        read = partial(client.list_tasks, dag_id, run_id, task_id=task, state=state)
+        wanted = cast(TaskState | None, state)  # the API says which there are
+        read = partial(client.list_tasks, dag_id, run_id, task_id=task, state=wanted)
         page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
         dag_tasks = (await client.get_dag(dag_id)).tasks
         if not page.items and task is not None:

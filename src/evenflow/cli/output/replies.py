@@ -139,6 +139,6 @@ def _cell(name: str, item: BaseModel) -> Any:
         case dict() if name == "detail":
             return detail_text(value)
         case dict():
-            return dumps(value, ensure_ascii=False) if value else ""
+            return dumps(value, ensure_ascii=False, separators=(",", ":")) if value else ""
         case _:
             return value

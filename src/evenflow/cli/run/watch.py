@@ -14,6 +14,7 @@ from evenflow.cli.run.live import LiveView
 from evenflow.cli.run.rows import RunSnapshot
 from evenflow.cli.run.summary import find_failures, find_last_words, print_summary
 from evenflow.client.rest import RestClient
+from evenflow.core.states import TaskState
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.runtime.exits import ExitCode
 
@@ -84,7 +85,7 @@ async def _look(client: RestClient, dag_id: str, run_id: str, view: View) -> Run
             run = await client.get_run(dag_id, run_id)
             tasks = await client.list_tasks(dag_id, run_id, limit=PAGE)
             if tasks.more:
-                tasks = await client.list_tasks(dag_id, run_id, state="running", limit=PAGE)
+                tasks = await client.list_tasks(dag_id, run_id, state=TaskState.RUNNING, limit=PAGE)
                 return RunSnapshot(run, tasks.items, all_tasks=False)
             return RunSnapshot(run, tasks.items, all_tasks=True)
         except ApiUnavailable:

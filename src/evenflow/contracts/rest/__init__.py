@@ -10,9 +10,37 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evenflow.contracts.rest import assets, audit, backfills, dags, plan, record, runs, sealed, steering, system, tasks, why
+    from evenflow.contracts.rest import (
+        assets,
+        audit,
+        backfills,
+        dags,
+        plan,
+        queries,
+        record,
+        runs,
+        sealed,
+        steering,
+        system,
+        tasks,
+        why,
+    )
 
-__all__ = ["assets", "audit", "backfills", "dags", "plan", "record", "runs", "sealed", "steering", "system", "tasks", "why"]
+__all__ = [
+    "assets",
+    "audit",
+    "backfills",
+    "dags",
+    "plan",
+    "queries",
+    "record",
+    "runs",
+    "sealed",
+    "steering",
+    "system",
+    "tasks",
+    "why",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

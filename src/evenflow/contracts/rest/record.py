@@ -52,6 +52,10 @@ class Request(Record):
     model_config = ConfigDict(extra="forbid", defer_build=False)
 
 
+class Nothing(Request):
+    """Of a route that takes nothing but the names in its path."""
+
+
 class ErrorDetail(Record):
     code: str = Field(description="For programs.")
     message: str = Field(description="For people: what happened, to what, and what to do.")

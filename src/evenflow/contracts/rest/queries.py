@@ -1,0 +1,109 @@
+"""Requests that stand in the query of a URL: which part of a list is wanted, and of what.
+
+They are beside the subjects, since only the API reads them; who asks knows them by their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import Field
+
+from evenflow.contracts.rest.record import Name, Page, Request
+from evenflow.core import limits
+from evenflow.core.model import UNMAPPED
+from evenflow.core.states import RunState, TaskState
+
+T = TypeVar("T")
+
+
+class PageQuery(Request):
+    """A part of a list. One more is read, to know whether there is more."""
+
+    limit: int = Field(default=limits.PAGE_DEFAULT, ge=1, le=limits.PAGE)
+    offset: int = Field(default=0, ge=0, le=limits.OFFSET)
+
+    @property
+    def read_limit(self) -> int:
+        return self.limit + 1
+
+    def page(self, kind: type[Page[T]], rows: Sequence[dict[str, Any] | T]) -> Page[T]:
+        more = len(rows) > self.limit
+        return kind.model_validate({"items": rows[: self.limit], "limit": self.limit, "offset": self.offset, "more": more})
+
+
+class DagQuery(PageQuery):
+    retired: bool = Field(default=False, description="Also DAGs whose file is gone.")
+
+
+class DeletionQuery(Request):
+    dry_run: bool = Field(default=False, description="Only say how many runs that would be.")
+
+
+class DiffQuery(Request):
+    before: int = -1
+    after: int = 0
+
+
+class RunQuery(PageQuery):
+    dag_id: str | None = None
+    state: RunState | None = None
+
+
+class RunNameQuery(Request):
+    dag_id: Name | None = None
+
+
+class TaskQuery(PageQuery):
+    task_id: str | None = None
+    state: TaskState | None = None
+
+
+class TaskEventQuery(PageQuery):
+    map_index: int | None = Field(default=None, ge=UNMAPPED, description="Only of this instance of a mapped task.")
+
+
+class InstanceQuery(Request):
+    map_index: int = Field(default=UNMAPPED, ge=UNMAPPED, description="-1 of a task that is not mapped.")
+
+
+class LogQuery(InstanceQuery):
+    try_number: int | None = Field(default=None, ge=1, description="The newest when absent.")
+    offset: int = Field(default=0, ge=0, description="Bytes that are known already.")
+    wait_s: float = Field(default=0.0, ge=0, description="Wait for so long until there is more.")
+
+
+class XComQuery(PageQuery):
+    task_id: str | None = None
+
+
+class TriggerQuery(PageQuery):
+    dag_id: Name | None = Field(default=None, description="Only those of tasks of this DAG.")
+    run_id: Name | None = Field(default=None, description="Only those of runs with this name.")
+
+
+class BackfillQuery(PageQuery):
+    dag_id: str | None = None
+
+
+class AssetEventQuery(PageQuery):
+    asset: str | None = None
+
+
+class ChangeQuery(PageQuery):
+    actor: str | None = None
+    action: str | None = Field(default=None, description="An action, or a kind of them: `pool`.")
+    object: str | None = Field(default=None, description="A name. That of a DAG stands for its runs, too.")
+
+
+class PlanQuery(Request):
+    limit: int = Field(default=20, ge=1, le=limits.MOST_SHOWN)
+
+
+class StandingQuery(Request):
+    paused_dags: bool = Field(default=True, description="Also DAGs that are paused and no more.")
+
+
+class RevealQuery(Request):
+    reveal: bool = Field(default=False, description="Show what is secret, too.")
