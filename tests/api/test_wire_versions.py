@@ -90,8 +90,8 @@ def _some(info: msgspec.inspect.Type, name: str) -> object:
             return b"x"
         case msgspec.inspect.ListType():
             return []
-        case msgspec.inspect.DictType():
-            return {}
+        case msgspec.inspect.DictType() | msgspec.inspect.StructType():
+            return {}  # a record within a message has a default for each of its fields
         case msgspec.inspect.UnionType(types=types):
             return 1 if any(isinstance(each, msgspec.inspect.IntType) for each in types) else "x"
         case _:
