@@ -7,7 +7,8 @@ MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE  # each of Evenflow's processes would compile all its modules anew: seconds of CPU
 
 BIN := .venv/bin
-WORKERS ?= 2      # processes that run tests side by side
+# Processes that run tests side by side: while one waits for what has to come true, the others use the processors.
+WORKERS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
 SEEDS ?= 100      # scenarios of `make chaos`; ARGS="--first 17" begins with that seed
 SHAPE ?= b_i      # what `make bench` runs; bench/README.md lists the shapes
 LONGEST ?= 2      # seconds that a test of `make test` may take where nothing else wants the processors; tests/README.md

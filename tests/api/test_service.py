@@ -136,6 +136,7 @@ def outage(database_url: str, postgres, request: pytest.FixtureRequest) -> Async
         cut(False)
 
 
+@pytest.mark.system
 async def test_while_the_database_is_away_it_says_so_and_comes_back(
     api: ApiService, api_url: str, operator_token: str, world: World, worker: int, outage: Callable[[bool], None]
 ) -> None:

@@ -178,6 +178,13 @@ def lapsed_in_use(api: ApiService) -> frozenset[int]:
     return api._claims._tokens._state.lapsed
 
 
+@pytest.fixture
+def frequent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an API that starts after it."""
+    monkeypatch.setattr(token_watch, "KEYS_CHECK", 0.1)
+
+
+@pytest.mark.usefixtures("frequent_looks")
 async def test_what_nobody_renews_is_good_for_nothing(
     api: ApiService, api_url: str, database_url: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

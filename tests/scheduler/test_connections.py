@@ -44,6 +44,7 @@ async def test_a_scheduler_waits_for_a_connection_and_loses_nothing(
     noted: list[str] = []
     note = Outage.note
     monkeypatch.setattr(Outage, "note", lambda self, what, error: noted.append(str(error)) or note(self, what, error))
+    monkeypatch.setattr("evenflow.scheduler.service.RETRY_S", 0.1)
     world.add_dag(DAG)
     service = SchedulerService(database_url, name="s")
     await service.start()

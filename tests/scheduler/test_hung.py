@@ -60,6 +60,7 @@ def is_stopped(process: subprocess.Popen[bytes]) -> bool:
     return psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("point", [KillPoint.TURN_LOCKED, KillPoint.TURN_APPLIED, KillPoint.TURN_WRITTEN])
 def test_a_scheduler_that_is_stopped_in_its_transaction_is_overtaken(world: Any, database_url: str, point: KillPoint) -> None:
     """In the middle of a pipeline, where the server takes it for busy, as well as between two statements."""

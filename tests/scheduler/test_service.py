@@ -17,7 +17,7 @@ from evenflow.core.limits import PARTITIONS_AHEAD
 from evenflow.core.metrics import DATABASE_FAILURES, DUTY_FAILURES
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import DatabaseNotMigrated
-from evenflow.scheduler import duties
+from evenflow.scheduler import agenda, duties
 from evenflow.scheduler.service import SchedulerService
 from evenflow.store.scheduling.partitions import read_days_ahead
 from tests.waiting import DEADLINE_S, wait_until
@@ -35,7 +35,9 @@ HOST = (
 
 def work(world: Any) -> bool:
     """One look for work by a worker that does everything at once; whether the runs have ended."""
-    world.report(world.claim())
+    if tries := world.claim():
+        world.report(tries)
+        world.conn.execute("notify inbox")  # as the API does
     (live,) = world.conn.execute("select count(*) from dag_run where state in ('queued', 'running')").fetchone()
     return live == 0
 
@@ -75,6 +77,8 @@ async def test_retention_that_always_fails_stops_nothing(world: Any, database_ur
     monkeypatch.setattr(duties, "delete_old", fail)
     monkeypatch.setattr(duties.Sweep, "perform", look("sweep"))
     monkeypatch.setattr(duties.Watchdog, "look", look("watchdog"))
+    for module, name in ((duties, "SWEEP_S"), (duties, "WATCH_S"), (agenda, "SWEEP_S")):
+        monkeypatch.setattr(module, name, 0.1)
     world.add_dag(CHAIN)
     service = SchedulerService(database_url, name="s")
     await service.start()
@@ -104,6 +108,7 @@ async def test_a_scheduler_refuses_a_database_that_is_not_migrated(empty_databas
         await SchedulerService(empty_database_url, name="s").start()
 
 
+@pytest.mark.system
 def test_three_schedulers_share_the_work_and_one_is_killed(world: Any, database_url: str) -> None:
     """R-HA1, R-HA3, R-HA9, R-HA17: all are active; kill -9 of one in the middle loses and doubles nothing."""
     world.add_dag(CHAIN)

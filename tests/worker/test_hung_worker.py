@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from evenflow.api import limits as api_limits
+from evenflow.api.execution import services as beat_route
 from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
 from evenflow.core.lease import STRETCH
@@ -173,6 +174,13 @@ async def test_one_that_does_not_kill_what_it_is_to_kill_is_given_up(
         assert held.state == "lost"
 
 
+@pytest.fixture
+def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of workers that start after it."""
+    monkeypatch.setattr(beat_route, "BEAT_S", 0.5)
+
+
+@pytest.mark.usefixtures("quick_beats")
 @pytest.mark.parametrize("fate", ["lost", "set aside"])
 async def test_no_worker_is_given_up_for_the_report_of_a_start(
     world: World, worker: WorkerService, scheduler: psycopg.Connection[Any], fate: str
@@ -226,6 +234,7 @@ async def test_a_worker_that_cannot_end_a_try_and_says_so_is_not_given_up(
     assert held.state == "lost", "as any other that says nothing of it"
 
 
+@pytest.mark.usefixtures("quick_beats")
 async def test_the_start_of_what_is_known_to_run_is_not_told_again(world: World, worker: WorkerService) -> None:
     epoch = world.task("import time; time.sleep(600)")
     held = Held(world, epoch)

@@ -100,6 +100,7 @@ async def freeze(world: World, api: ApiService, counts: Counts) -> int:
     return epoch
 
 
+@pytest.mark.system
 async def test_a_try_stands_still_during_an_outage_and_goes_on_after_it(
     short_leases: None,
     world: World,
@@ -168,6 +169,7 @@ async def test_a_worker_that_is_lost_kills_what_stands_still(
         await worker.stop()
 
 
+@pytest.mark.system
 async def test_a_try_that_stood_for_too_long_is_lost(
     short_leases: None,
     world: World,
@@ -224,6 +226,7 @@ async def test_time_in_which_a_try_stands_does_not_count() -> None:
     assert loop.time() - began >= 0.65
 
 
+@pytest.mark.system
 async def test_a_host_that_was_suspended_finds_its_leases_over(
     world: World, api: ApiService, start_worker: StartWorker, counts: Counts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
