@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from evenflow.core.deferral import Purpose
-from evenflow.core.ending import AssetChange, Defer, Ending
+from evenflow.core.ending import AssetChange, Defer, Ending, Outcome
 from evenflow.errors import XComError
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.fleet.masked_log import MaskedLog
@@ -89,7 +89,8 @@ class Attempt:
         self._kept: Ending | None = None  # of what it said
         self._ends_for: str | None = None
         self._exit: Exit | None = None  # of its first process
-        self._ending: tuple[Ending, StoredObject | None, bool | None]  # as it is reported
+        self._exit_code: int | None = None  # while its large result is stored
+        self._told: Report  # once it is settled
 
     @property
     def epoch(self) -> int:
@@ -105,7 +106,8 @@ class Attempt:
         if template is not None and self._tools.going.is_set():
             self._fork(template)
         else:
-            self._timers.after(limits.START_WITHIN, self._come_too_late)
+            late = f"it was not started within {limits.START_WITHIN:g} s of its assignment"
+            self._timers.after(limits.START_WITHIN, partial(self._hear, TryEvent.TOO_LATE, late))
             self._loading = self._loop.create_task(self._begin_cold(file))
 
     def end(self, reason: str) -> None:
@@ -205,11 +207,11 @@ class Attempt:
             case Deed.JUDGE_LOST:
                 self._conclude(replace(self._judged(), outcome="lost"))
             case Deed.REPORT:
-                self._report(*self._ending)
+                self._report(self._told)
             case Deed.REPORT_ENDED:
-                self._report(Ending(outcome="failed", reason=self._ends_for, exit_code=self._exit_code))
+                self._report_stored_no_more("failed", self._ends_for)
             case Deed.REPORT_LOST:
-                self._report(Ending(outcome="lost", reason=reason, exit_code=self._exit_code))
+                self._report_stored_no_more("lost", reason)
             case Deed.STOP_STORING:
                 if self._settling is not None:
                     self._settling.cancel()
@@ -280,15 +282,9 @@ class Attempt:
         else:
             reached(KillPoint.TRY_FORKED)
 
-    def _come_too_late(self) -> None:
-        self._hear(TryEvent.TOO_LATE, f"it was not started within {limits.START_WITHIN:g} s of its assignment")
-
     def _log_is_full(self, full: bool) -> None:
         if self._child is not None:
-            if full:
-                self._child.pause_output()
-            else:
-                self._child.resume_output()
+            (self._child.pause_output if full else self._child.resume_output)()
 
     def _note(self, what: str) -> None:
         """Into the log of the try."""
@@ -296,22 +292,20 @@ class Attempt:
 
     def _conclude(self, ending: Ending) -> None:
         if self.leftovers:
-            self._settle_by(self._settle_remains(ending))
+            self._settle_by(partial(self._settle_remains, ending))
         else:
             self._settle(ending)
 
-    def _settle_by(self, work: Coroutine[Any, Any, None]) -> None:
+    def _settle_by(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._settling = self._loop.create_task(self._settled_by(work))
 
-    async def _settled_by(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _settled_by(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A defect of ours ends the try, too: one of which nobody hears would be waited for."""
         try:
-            await work
+            await work()
         except Exception as error:
-            log.exception("the end of a try could not be told", task=self.assignment.task_id, epoch=self.epoch)
             if self.state.phase is not Phase.OVER:
-                reason = f"its end could not be told, by a defect of Evenflow: {error!r}"
-                self._settled(Ending(outcome="failed", reason=reason))
+                self._settled(self._by_defect(error))
 
     async def _settle_remains(self, ending: Ending) -> None:
         """R-CS9: upon the report of its exit its task may begin again, unless it has ended in the ordinary way."""
@@ -329,9 +323,9 @@ class Attempt:
         if ending.result is not None and self._tools.values.takes_time(ending.result) and wanted:
             self._exit_code = ending.exit_code
             self._hear(TryEvent.STORES)
-            self._settle_by(self._store_result(ending, ending.result))
+            self._settle_by(partial(self._store_result, ending, ending.result))
         elif ending.defer is not None and wanted:
-            self._settle_by(self._store_log(ending, ending.defer))
+            self._settle_by(partial(self._store_log, ending, ending.defer))
         else:
             self._settled(ending)
 
@@ -357,19 +351,28 @@ class Attempt:
         self._settled(replace(ending, defer=replace(defer, secrets=secrets)))
 
     def _settled(self, ending: Ending, stored: StoredObject | None = None, *, secret: bool | None = None) -> None:
-        self._ending = ending, stored, secret
+        """``secret``: whether the result holds one, where that is known."""
+        try:
+            if secret is None:
+                secret = ending.result is not None and self._masker.finds_in(ending.result)
+            told = Report(token=self.assignment.token, ending=self._sayable(ending), stored=stored, secret=secret)
+        except Exception as error:
+            told = Report(token=self.assignment.token, ending=self._by_defect(error))
+        self._told = told
         self._hear(TryEvent.SETTLED)
 
-    def _report(self, ending: Ending, stored: StoredObject | None = None, secret: bool | None = None) -> None:
-        """``secret``: whether the result holds one, where that is known."""
-        if secret is None:
-            secret = ending.result is not None and self._masker.finds_in(ending.result)
+    def _by_defect(self, error: Exception) -> Ending:
+        log.exception("the end of a try could not be told", task=self.assignment.task_id, epoch=self.epoch)
+        return Ending(outcome="failed", reason=f"its end could not be told, by a defect of Evenflow: {error!r}")
+
+    def _report(self, report: Report) -> None:
         reached(KillPoint.TRY_ENDED)
-        self._tools.reporter.exited(
-            self.epoch,
-            Report(token=self.assignment.token, ending=self._sayable(ending), stored=stored, secret=secret),
-        )
+        self._tools.reporter.exited(self.epoch, report)
         self._finish()
+
+    def _report_stored_no_more(self, outcome: Outcome, reason: str | None) -> None:
+        ending = self._sayable(Ending(outcome=outcome, reason=reason, exit_code=self._exit_code))
+        self._report(Report(token=self.assignment.token, ending=ending))
 
     def _sayable(self, ending: Ending) -> Ending:
         """With what its process does not know, and as everybody may read it."""
