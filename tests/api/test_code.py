@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evenflow.client.execution import ExecutionClient
@@ -100,6 +100,7 @@ def test_a_number_of_files_is_refused_before_they_are_read() -> None:
         st.binary(max_size=300), st.binary(max_size=300).map(gzip.compress), _odd.map(msgspec.msgpack.encode).map(gzip.compress)
     )
 )
+@example(gzip.compress(b"\x81\xa1\x80\xc4\x00"))  # a name that is not UTF-8
 def test_any_bytes_are_an_archive_or_refused(data: bytes) -> None:
     """R-SE2"""
     with within(20), contextlib.suppress(CodeArchiveError):

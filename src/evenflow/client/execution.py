@@ -159,7 +159,7 @@ class ExecutionClient:
         response = await self._send(path, message, token=token, waits_s=waits_s, patience_s=patience_s)
         try:
             return msgspec.msgpack.decode(response.body, type=answer)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeError) as error:
             raise ApiRefused(
                 response.status, f"The answer of the API to {path} cannot be read: {error}. Upgrade the older of the two sides."
             ) from None
@@ -221,7 +221,7 @@ def _refusal(response: Response) -> m.Refusal:
     """An empty one when it is not the API's."""
     try:
         return msgspec.msgpack.decode(response.body, type=m.Refusal)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeError):
         return m.Refusal(code="", message="")
 
 

@@ -63,7 +63,7 @@ def read_archive(archive: bytes) -> dict[str, bytes]:
         raise CodeArchiveError(f"The archive is cut off, has a tail, or unpacks to more than {MAX_UNPACKED_BYTES:,} bytes.")
     try:
         files: dict[str, bytes] = _decode(unpacked)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         raise CodeArchiveError(f"The archive is no map of at most {MAX_FILES:,} files: {error}.") from None
     for path in files:
         checked_path(path)
