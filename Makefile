@@ -29,10 +29,10 @@ up: setup  ## Start Evenflow on this machine; Ctrl-C stops it
 	@$(BIN)/evenflow up $(ARGS)
 
 test: setup  ## Run checks and, beside them, the tests that need no whole system
-	@$(MAKE) check-static & checks=$$!; failed=0; \
+	@scripts/check & checks=$$!; failed=0; \
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not system" --keep-durations test --longest $(LONGEST) $(ARGS) \
 		|| failed=$$?; \
-	wait $$checks || { echo "Style, types or layers are not right, as told above. Again: make check-static"; failed=1; }; \
+	wait $$checks || { echo "Style, types or layers are not right, as told above. Again: scripts/check"; failed=1; }; \
 	exit $$failed
 
 test-system: setup  ## Run the tests of whole systems: fleets, Spark, long explorations
@@ -44,16 +44,9 @@ test-slow: setup  ## Run the slow tests: faults, soaks
 chaos: setup  ## Kill, freeze and cut off real processes, seed by seed: make chaos SEEDS=100 (at most 45 min)
 	@$(BIN)/python -m tests.chaos --seeds $(SEEDS) $(ARGS)
 
-check: setup check-static  ## Check style, types, layers and tidiness
+check: setup  ## Check style, types, layers and tidiness
+	@scripts/check
 	@$(BIN)/python -m pytest tests/house $(ARGS)
-
-.PHONY: check-static
-check-static: setup
-	@$(BIN)/ruff check --quiet .
-	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check .; echo "Type: make format"; exit 1; }
-	@$(BIN)/mypy --no-error-summary
-	@layers=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$layers"; exit 1; }
-	@echo "Style, types and layers are right."
 
 format: setup  ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix-only --quiet .
