@@ -311,3 +311,18 @@ class Selection:
         elif (limit, base_id) in self.snapshot.parked_more:
             self.decision.rewake.add(limit)
             self.decision.again = True
+
+
+def blocking(limit_class: LimitClass, lane: Lane, free: Mapping[int, int]) -> list[int]:
+    """Every limit that has no room for a task of the lane: the witness first, then limits of its run, of the task, of many."""
+    task = () if limit_class.task_limit is None else (limit_class.task_limit,)
+    found = [limit for limit in (*lane.locals, *task, limit_class.executor_limit) if free[limit] < 1]
+    if free[limit_class.pool_limit] < limit_class.weight:
+        found.append(limit_class.pool_limit)
+    return sorted(found, key=lambda limit: limit != lane.parked_on)
+
+
+def kept(limit_class: LimitClass, lane: Lane, reserved: Mapping[int, Lane]) -> bool:
+    """Whether its pool keeps its room for a better lane."""
+    keeper = reserved.get(limit_class.pool_limit)
+    return keeper is not None and keeper.order < lane.order

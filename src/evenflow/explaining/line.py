@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenflow.core.plan import blocking, kept
-from evenflow.core.selection import LimitClass
+from evenflow.core.selection import LimitClass, blocking, kept
 from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, FullLimit, Holder, KeptPool, Reason
 from evenflow.explaining.dry_round import DryRound, as_lane, read_limit_classes
 from evenflow.explaining.out_of_service import holding_starts

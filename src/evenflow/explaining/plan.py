@@ -9,12 +9,17 @@ from typing import Any, NamedTuple
 
 from evenflow.contracts.rest.plan import BlockedTasks, LimitUse, Plan, PlannedLane, PlannedTask, WaitingLane
 from evenflow.core.limits import LEASE_S
-from evenflow.core.plan import GROUPS_COUNTED, LANES_COUNTED, NAMES_SHOWN, TASKS_READ, UNAPPLIED_COUNTED, blocking, kept
-from evenflow.core.selection import PAUSED, LimitClass, full
+from evenflow.core.selection import PAUSED, LimitClass, blocking, full, kept
 from evenflow.explaining.dry_round import DryRound, as_lane, read_limit_classes
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.instant import Conn, Row, one_instant, read
 from evenflow.store.scheduling.selection import StoredLane
+
+LANES_COUNTED = 100_000  # waiting lanes that a plan counts; about 50 ms
+GROUPS_COUNTED = 10_000  # (limit, limit class) that lanes wait for
+NAMES_SHOWN = 5  # tasks of one lane that are named
+TASKS_READ = 1_000  # of one lane, to name them
+UNAPPLIED_COUNTED = 1_000  # reports, timers, pauses and runs that are still to be applied
 
 
 async def read_plan(conn: Conn, *, limit: int) -> Plan:
