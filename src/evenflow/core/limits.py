@@ -142,7 +142,7 @@ MAX_VENVS_BYTES = 10 * 2**30  # of the environments of one host; one with pandas
 
 PAGE = 1_000  # rows of one answer
 PAGE_DEFAULT = 100  # what a person looks through
-MOST_SHOWN = 1_000  # lanes of one plan
+LANES_SHOWN = 1_000  # lanes of one plan
 OFFSET = 10_000_000  # whoever pages that far wants a filter
 NOTE = 1_000  # characters of a run's note, as in Airflow: it is shown in tables
 BACKFILL_RUNS = 10_000  # dates of one backfill: a year of hours; their rows are written in one statement

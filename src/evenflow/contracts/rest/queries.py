@@ -98,7 +98,7 @@ class ChangeQuery(PageQuery):
 
 
 class PlanQuery(Request):
-    limit: int = Field(default=20, ge=1, le=limits.MOST_SHOWN)
+    limit: int = Field(default=20, ge=1, le=limits.LANES_SHOWN)
 
 
 class StandingQuery(Request):
