@@ -10,18 +10,20 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from evenflow.api.service import ApiService
 from evenflow.runtime import postgres_programs
 from evenflow.runtime.embedded import EmbeddedPostgres, programs
 from evenflow.runtime.embedded import server as embedded_server
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.db.migrate import migrate
+from tests.apis import running_api
 from tests.durations import Durations, add_options
 from tests.running import RunningEvenflow, running_evenflow
 from tests.trunks import lasting_trunks
@@ -177,6 +179,13 @@ def db(database_url: str) -> Iterator[psycopg.Connection]:
     """A connection to ``database_url``, autocommit."""
     with connect(database_url, name="test") as conn:
         yield conn
+
+
+@pytest.fixture
+async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
+    """On ``database_url``, in the process of the test."""
+    async with running_api(database_url, tmp_path) as service:
+        yield service
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -13,13 +12,6 @@ from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
 from tests import tokens
 from tests.api.world import ClientOfAll, World, new_worker
-from tests.apis import running_api
-
-
-@pytest.fixture
-async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    async with running_api(database_url, tmp_path) as service:
-        yield service
 
 
 @pytest.fixture

@@ -15,17 +15,10 @@ from evenflow.core.bundle import BundleSource
 from evenflow.fleet.service import Member
 from evenflow.processor.parsing import ParseLimits
 from evenflow.processor.service import ProcessorService
-from tests.apis import running_api
 from tests.processor.bundle import Bundle
 from tests.tokens import fleet_token
 
 StartProcessor = Callable[..., Awaitable[ProcessorService]]
-
-
-@pytest.fixture
-async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    async with running_api(database_url, tmp_path) as service:
-        yield service
 
 
 @pytest.fixture

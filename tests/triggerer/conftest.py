@@ -13,17 +13,10 @@ import pytest
 from evenflow.api.service import ApiService
 from evenflow.fleet.service import Member
 from evenflow.triggerer.service import TriggererService
-from tests.apis import running_api
 from tests.tokens import fleet_token
 from tests.triggerer.world import World
 
 StartTriggerer = Callable[..., Awaitable[TriggererService]]
-
-
-@pytest.fixture
-async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    async with running_api(database_url, tmp_path) as service:
-        yield service
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from evenflow.worker.values import LargeValues
-from tests.apis import running_api
 from tests.tokens import fleet_token
 from tests.worker.world import World
 
@@ -62,12 +61,6 @@ class Heard:
 
     def exited(self, end: Exit) -> None:
         self.end = end
-
-
-@pytest.fixture
-async def api(database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    async with running_api(database_url, tmp_path) as service:
-        yield service
 
 
 @pytest.fixture
