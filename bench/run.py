@@ -27,7 +27,7 @@ import execution_free
 import failover
 import large_runs
 import real
-import returns
+import resumes
 import sustain
 import turn_dags
 from shapes import SHAPES
@@ -58,7 +58,7 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if case == "e":
         return failover.run(shape, fault=_fault(given), runs=given.runs)
     if case[0] == "d":
-        return returns.run(shape, runs=given.runs, busy_s=given.busy_s)
+        return resumes.run(shape, runs=given.runs, busy_s=given.busy_s)
     return real.run(case, shape, **options)
 
 

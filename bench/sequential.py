@@ -68,7 +68,7 @@ class Sequential:
             "service_id": self._service,
             "claim_key": str(self._claims),
             "slots": slots,
-            "returns": slots,
+            "resumes": slots,
             "queues": ["default"],
             "lease_s": LEASE_S,
             "since": "{}",

@@ -82,7 +82,7 @@ class SimulatedWorker:
                 key += 1
                 slots = min(BATCH, SLOTS - len(self._running))
                 answer = await dispatch.claim(
-                    conn, service_id=worker, claim_key=str(key), slots=slots, returns=slots, queues=["default"], lease_s=60
+                    conn, service_id=worker, claim_key=str(key), slots=slots, resumes=slots, queues=["default"], lease_s=60
                 )
                 claimed = len(answer.tries)
                 self._begin(answer.tries)

@@ -61,7 +61,7 @@ async def test_a_mapped_try_knows_the_length(client: ExecutionClient, worker: in
     assert (got.task_id, got.map_index, got.map_length) == ("clean", 3, 12)
 
 
-async def test_returns_first_then_priority_then_age(client: ExecutionClient, worker: int, world: World) -> None:
+async def test_resumes_first_then_priority_then_age(client: ExecutionClient, worker: int, world: World) -> None:
     run = world.run(world.version())
     world.db.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 12)", [run])
     world.dispatch(run, 11, task=1, map_index=0, priority=1)
@@ -241,20 +241,20 @@ async def test_a_claim_that_makes_no_sense_is_refused(client: ExecutionClient, w
         await client.claim(claim(worker, slots=0))
 
 
-# -- returns -----------------------------------------------------------------------------------------------------------
+# -- resumes -----------------------------------------------------------------------------------------------------------
 
 
-def fill(world: World, *, returns: int, starts: int) -> None:
-    """Returns of epochs from 101 on, first starts from 1 on."""
+def fill(world: World, *, resumes: int, starts: int) -> None:
+    """Resumes of epochs from 101 on, first starts from 1 on."""
     run = world.run(world.version())
     for number in range(starts):
         world.dispatch(run, 1 + number, task=1, map_index=number, notify=False)
-    for number in range(returns):
+    for number in range(resumes):
         world.dispatch(run, 101 + number, task=1, map_index=100 + number, resume=True, priority=-5, notify=False)
 
 
 @pytest.mark.parametrize(
-    ("slots", "resume_slots", "returns", "starts"),
+    ("slots", "resume_slots", "resumes", "starts"),
     [
         (2, 1, [101], [1]),  # what is left of the ordinary slots
         (4, 2, [101], [1, 2, 3]),
@@ -262,30 +262,30 @@ def fill(world: World, *, returns: int, starts: int) -> None:
         (0, 2, [101], []),
     ],
 )
-async def test_returns_come_first_and_starts_get_what_they_leave(
-    client: ExecutionClient, worker: int, world: World, slots: int, resume_slots: int, returns: list[int], starts: list[int]
+async def test_resumes_come_first_and_starts_get_what_they_leave(
+    client: ExecutionClient, worker: int, world: World, slots: int, resume_slots: int, resumes: list[int], starts: list[int]
 ) -> None:
-    """R-DQ3: slots for returns are for nothing else."""
-    fill(world, returns=1, starts=5)
+    """R-DQ3: slots for resumes are for nothing else."""
+    fill(world, resumes=1, starts=5)
     answer = await client.claim(claim(worker, slots=slots, resume_slots=resume_slots))
-    assert [a.epoch for a in answer.assignments] == returns + starts
+    assert [a.epoch for a in answer.assignments] == resumes + starts
 
 
-async def test_returns_take_all_slots(client: ExecutionClient, worker: int, world: World) -> None:
-    fill(world, returns=6, starts=5)
+async def test_resumes_take_all_slots(client: ExecutionClient, worker: int, world: World) -> None:
+    fill(world, resumes=6, starts=5)
     answer = await client.claim(claim(worker, slots=3, resume_slots=1))
     assert [a.epoch for a in answer.assignments] == [101, 102, 103, 104]
     assert world.one("select count(*) from dispatch where worker_id is null") == 7
 
 
-async def test_a_worker_of_the_release_before_gets_no_returns(client: ExecutionClient, worker: int, world: World) -> None:
+async def test_a_worker_of_the_release_before_gets_no_resumes(client: ExecutionClient, worker: int, world: World) -> None:
     """It would begin them anew."""
-    fill(world, returns=2, starts=1)
+    fill(world, resumes=2, starts=1)
     answer = await client.claim(claim(worker, resume_slots=None))
     assert [a.epoch for a in answer.assignments] == [1]
 
 
-async def test_who_waits_for_returns_only_is_woken_by_returns_only(without_sweeps, client, worker: int, world: World, api) -> None:
+async def test_who_waits_for_resumes_only_is_woken_by_resumes_only(without_sweeps, client, worker: int, world: World, api) -> None:
     """R-DQ3, and where nothing is deferred it costs nothing: no look at the database is made for it."""
     attempts = []
     attempt = api._claims._attempt
@@ -296,7 +296,7 @@ async def test_who_waits_for_returns_only_is_woken_by_returns_only(without_sweep
 
     api._claims._attempt = counted
     other = await new_worker(client)
-    waiting = asyncio.create_task(client.claim(claim(worker, "returns", slots=0, resume_slots=1, wait_s=30)))
+    waiting = asyncio.create_task(client.claim(claim(worker, "resumes", slots=0, resume_slots=1, wait_s=30)))
     await until_waiting(world, api, 1)
     run = world.run(world.version())
     ordinary = asyncio.create_task(client.claim(claim(other, "starts", wait_s=30)))
@@ -308,12 +308,12 @@ async def test_who_waits_for_returns_only_is_woken_by_returns_only(without_sweep
     begun = time.monotonic()
     with world.db.transaction():
         world.dispatch(run, 2, task=1, map_index=0, resume=True)
-        world.db.execute("notify returns")
+        world.db.execute("notify resumes")
     assert [a.epoch for a in (await waiting).assignments] == [2]
     assert time.monotonic() - begun < 0.9, "by the notification, not by the sweep"
 
 
-async def test_a_return_that_comes_while_a_worker_joins_the_line_is_found(without_sweeps, client, worker, world, api) -> None:
+async def test_a_resume_that_comes_while_a_worker_joins_the_line_is_found(without_sweeps, client, worker, world, api) -> None:
     """R-DQ1: its own attempt is too old to see it, and the line was served before it stood there."""
     run = world.run(world.version())
     served = asyncio.Event()
@@ -323,7 +323,7 @@ async def test_a_return_that_comes_while_a_worker_joins_the_line_is_found(withou
         api._claims._attempt = attempt
         answer = await attempt(conn, message)
         world.dispatch(run, 1, resume=True, notify=False)
-        world.db.execute("notify returns")
+        world.db.execute("notify resumes")
         await served.wait()
         return answer
 
@@ -336,7 +336,7 @@ async def test_a_return_that_comes_while_a_worker_joins_the_line_is_found(withou
     assert [a.epoch for a in answer.assignments] == [1]
 
 
-async def test_a_look_that_fails_forgets_no_return(without_sweeps, client, worker: int, world: World, api) -> None:
+async def test_a_look_that_fails_forgets_no_resume(without_sweeps, client, worker: int, world: World, api) -> None:
     waiting = asyncio.create_task(client.claim(claim(worker, slots=0, resume_slots=1, wait_s=30)))
     await until_waiting(world, api, 1)
     serve_line = api._claims._serve_line
@@ -348,11 +348,11 @@ async def test_a_look_that_fails_forgets_no_return(without_sweeps, client, worke
 
     api._claims._serve_line = broken
     world.dispatch(world.run(world.version()), 1, resume=True, notify=False)
-    world.db.execute("notify returns")
+    world.db.execute("notify resumes")
     assert [a.epoch for a in (await asyncio.wait_for(waiting, 5)).assignments] == [1]
 
 
-async def test_the_sweep_finds_returns_however_much_else_is_announced(client, worker: int, world: World, api) -> None:
+async def test_the_sweep_finds_resumes_however_much_else_is_announced(client, worker: int, world: World, api) -> None:
     waiting = asyncio.create_task(client.claim(claim(worker, slots=0, resume_slots=1, wait_s=30)))
     await until_waiting(world, api, 1)
     world.dispatch(world.run(world.version()), 1, resume=True, notify=False)
@@ -364,8 +364,8 @@ async def test_the_sweep_finds_returns_however_much_else_is_announced(client, wo
     assert [a.epoch for a in (await waiting).assignments] == [1]
 
 
-async def test_a_claim_for_returns_says_nothing_of_first_starts(client, world: World, api) -> None:
-    """Two empty claims prove a place empty, and a claim that looked for returns alone was nowhere else."""
+async def test_a_claim_for_resumes_says_nothing_of_first_starts(client, world: World, api) -> None:
+    """Two empty claims prove a place empty, and a claim that looked for resumes alone was nowhere else."""
     workers = [await new_worker(client) for _ in range(5)]
     waits = [asyncio.create_task(client.claim(claim(worker, slots=0, resume_slots=1, wait_s=30))) for worker in workers[:4]]
     await until_waiting(world, api, 4)
@@ -374,14 +374,14 @@ async def test_a_claim_for_returns_says_nothing_of_first_starts(client, world: W
     run = world.run(world.version())
     with world.db.transaction():
         world.dispatch(run, 1)
-        world.db.execute("notify returns")
+        world.db.execute("notify resumes")
     assert [a.epoch for a in (await asyncio.wait_for(waits[4], 0.9)).assignments] == [1]
     for wait in waits:
         wait.cancel()
     await asyncio.gather(*waits, return_exceptions=True)
 
 
-async def test_a_return_that_is_over_by_now_does_not_begin_anew(client: ExecutionClient, worker: int, world: World) -> None:
-    fill(world, returns=2, starts=0)
+async def test_a_resume_that_is_over_by_now_does_not_begin_anew(client: ExecutionClient, worker: int, world: World) -> None:
+    fill(world, resumes=2, starts=0)
     world.db.execute("delete from deferral where map_index = 100")
     assert [a.epoch for a in (await client.claim(claim(worker))).assignments] == [102]

@@ -41,14 +41,14 @@ async def api(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
         yield conn
 
 
-def add(conn: Conn, first: int, last: int, *, priority: int = 1, queue: str = "default", returns: bool = False) -> None:
-    conn.execute(INSERT, {"class": 0 if returns else 1, "priority": priority, "queue": queue, "first": first, "last": last})
+def add(conn: Conn, first: int, last: int, *, priority: int = 1, queue: str = "default", resumes: bool = False) -> None:
+    conn.execute(INSERT, {"class": 0 if resumes else 1, "priority": priority, "queue": queue, "first": first, "last": last})
 
 
 async def claimed(conn: dispatch.Conn, worker: int, slots: int = 1000) -> list[int]:
     """In the order in which they are given out."""
     result = await dispatch.claim(
-        conn, service_id=worker, claim_key=f"{random.random()}", slots=slots, returns=slots, queues=QUEUES, lease_s=60
+        conn, service_id=worker, claim_key=f"{random.random()}", slots=slots, resumes=slots, queues=QUEUES, lease_s=60
     )
     assert result.worker_state == "active"
     rows = await conn.execute(
@@ -63,7 +63,7 @@ def end(db: Conn) -> None:
 
 def cost(conn: Conn, since: str, worker: int) -> int:
     """Pages that a claim and a look at the queues touch."""
-    names = {"service_id": worker, "claim_key": "new", "slots": 5, "returns": 5, "queues": QUEUES, "lease_s": 60.0}
+    names = {"service_id": worker, "claim_key": "new", "slots": 5, "resumes": 5, "queues": QUEUES, "lease_s": 60.0}
     names |= {"since": since, "looks": True}
     found = 0
     for name in ("dispatch/claim", "dispatch/find_waiting"):
@@ -86,11 +86,11 @@ async def test_claims_read_no_more_while_an_old_snapshot_is_open(
                 add(db, first, first + 999, priority=priority)
                 db.execute("update dispatch set worker_id = %s, claim_key = 'old'", [worker])
                 db.execute("delete from dispatch")
-            add(db, 900_000, 900_004, queue="big", returns=True)
+            add(db, 900_000, 900_004, queue="big", resumes=True)
             add(db, 900_010, 900_014)
             await_others(db)
             for _ in range(2):
-                await dispatch.claim(api, service_id=worker, claim_key=f"{n}", slots=0, returns=0, queues=QUEUES, lease_s=60)
+                await dispatch.claim(api, service_id=worker, claim_key=f"{n}", slots=0, resumes=0, queues=QUEUES, lease_s=60)
             costs.append((cost(hot, "{}", worker), cost(hot, dispatch._looks.since(api), worker)))
             db.execute("delete from dispatch")
     (_, before), (everything, after) = costs
@@ -156,7 +156,7 @@ async def test_no_try_is_passed_over_in_random_orders_of_commits(
                 late[n].execute("begin")
                 pending[n] = set()
             if r.random() < 0.7:
-                add(late[n], epoch, epoch, priority=r.randrange(4), queue=r.choice(QUEUES), returns=r.random() < 0.3)
+                add(late[n], epoch, epoch, priority=r.randrange(4), queue=r.choice(QUEUES), resumes=r.random() < 0.3)
                 pending[n].add(epoch)
             if r.random() < 0.4:
                 good = r.random() < 0.7

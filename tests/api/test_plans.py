@@ -63,13 +63,13 @@ TYPES = {  # of what each statement binds, in the order of its arguments here
 }
 
 
-def claim(*queues: str, slots: int = 50, returns: int = 55) -> dict[str, object]:
+def claim(*queues: str, slots: int = 50, resumes: int = 55) -> dict[str, object]:
     """What the first worker asks for."""
     return {
         "service_id": 1,
         "claim_key": "k",
         "slots": slots,
-        "returns": returns,
+        "resumes": resumes,
         "queues": list(queues),
         "lease_s": 15.0,
         "since": "{}",
@@ -160,11 +160,11 @@ def test_a_claim_reads_what_it_takes(busy: World) -> None:
     assert read <= 4 * (50 + OWN), plan
 
 
-def test_a_claim_of_returns_reads_no_first_starts(busy: World) -> None:
+def test_a_claim_of_resumes_reads_no_first_starts(busy: World) -> None:
     """R-DQ3: one scan of the index for each class and queue, and none of a class for which there is no slot."""
     busy.db.execute("update dispatch set class = 0 where epoch % 1000 = 0")
     busy.db.execute("analyze dispatch")
-    read, plan = rows_read(busy, "dispatch/claim", **claim("default", "big", slots=0, returns=5))
+    read, plan = rows_read(busy, "dispatch/claim", **claim("default", "big", slots=0, resumes=5))
     assert read <= 4 * (5 + OWN), plan
 
 

@@ -100,22 +100,22 @@ async def test_a_plain_pause_ends_a_drain_and_unpausing_ends_all(rest: RestClien
 
 
 async def test_schedulers_and_workers_are_told(rest: RestClient, world: World, sales: int) -> None:
-    for channel in ("inbox", "dispatch", "returns"):
+    for channel in ("inbox", "dispatch", "resumes"):
         world.db.execute(f"listen {channel}")
     await rest.set_service_state("queue", "default", state="active")
-    assert {note.channel for note in world.db.notifies(timeout=5, stop_after=3)} == {"inbox", "dispatch", "returns"}
+    assert {note.channel for note in world.db.notifies(timeout=5, stop_after=3)} == {"inbox", "dispatch", "resumes"}
 
 
 @pytest.mark.parametrize("is_paused", [True, False])
 async def test_workers_are_told_when_a_plain_pause_or_its_end_thaws_a_dag(
     rest: RestClient, world: World, sales: int, is_paused: bool
 ) -> None:
-    """R-DQ7: returns of a frozen DAG wait for them."""
+    """R-DQ7: resumes of a frozen DAG wait for them."""
     await rest.set_service_state("dag", "sales", state="frozen")
-    for channel in ("dispatch", "returns"):
+    for channel in ("dispatch", "resumes"):
         world.db.execute(f"listen {channel}")
     await rest.set_paused("sales", is_paused=is_paused)
-    assert {note.channel for note in world.db.notifies(timeout=5, stop_after=2)} == {"dispatch", "returns"}
+    assert {note.channel for note in world.db.notifies(timeout=5, stop_after=2)} == {"dispatch", "resumes"}
 
 
 async def test_workers_that_drain_hide_no_work_from_others(

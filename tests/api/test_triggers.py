@@ -218,7 +218,7 @@ async def test_a_trigger_that_worked_for_long_begins_a_new_count_of_failures(wai
     assert waiting.events(epoch) == []
 
 
-async def test_a_trigger_whose_seal_no_key_opens_makes_its_task_return(waiting: World, new_triggerer: NewTriggerer) -> None:
+async def test_a_trigger_whose_seal_no_key_opens_makes_its_task_resume(waiting: World, new_triggerer: NewTriggerer) -> None:
     triggerer = await new_triggerer()
     epoch = waiting.waits(PATH, moment=1)
     waiting.db.execute("update deferral set sealed = 'rubbish'")

@@ -43,10 +43,10 @@ where e.epoch > 0 and e.state in ('success', 'failed', 'up_for_retry', 'skipped'
 """
 NOT_ONCE = """
 select r.dag_id, r.run_id, t.task_id, e.map_index, count(*) filter (where e.event = 'defer') as deferred,
-       count(*) filter (where e.event in ('resume', 'return')) as returned
+       count(*) filter (where e.event in ('resume', 'ordinary_resume')) as resumed
 from task_event e join dag_run r using (run_key) join task t using (version_key, task_index)
 group by 1, 2, 3, 4
-having count(*) filter (where e.event = 'defer') <> count(*) filter (where e.event in ('resume', 'return'))
+having count(*) filter (where e.event = 'defer') <> count(*) filter (where e.event in ('resume', 'ordinary_resume'))
 """
 
 
@@ -145,17 +145,17 @@ def _tries(cluster: Cluster, load: Load) -> Iterator[str]:
 
 
 def _events(cluster: Cluster, executions: list[Execution]) -> Iterator[str]:
-    """R-DQ9: what waited returned once, with the event that it waited for."""
-    for dag, run, task, index, deferred, returned in cluster.all(NOT_ONCE):
-        yield f"{(dag, run, task, index)} was deferred {deferred} times, and returned {returned} times"
+    """R-DQ9: what waited resumed once, with the event that it waited for."""
+    for dag, run, task, index, deferred, resumed in cluster.all(NOT_ONCE):
+        yield f"{(dag, run, task, index)} was deferred {deferred} times, and resumed {resumed} times"
     for execution in executions:
         for line in execution.lines:
-            if line["what"] == "returns" and line["of"] != line["event"]:
+            if line["what"] == "resumes" and line["of"] != line["event"]:
                 yield f"{execution.key} epoch {execution.epoch} waited for {line['of']} and was told of {line['event']}"
 
 
 def _triggers(folder: Path, frozen: set[int]) -> Iterator[str]:
-    """No trigger ran twice at once, and one fired for each return."""
+    """No trigger ran twice at once, and one fired for each resume."""
     lines = [json.loads(text) for text in _read_lines(folder / "triggers.jsonl")]
     for line in lines:
         if line["what"] == "overlap" and line["holder"] not in frozen:
@@ -163,8 +163,8 @@ def _triggers(folder: Path, frozen: set[int]) -> Iterator[str]:
     fired = {line["of"] for line in lines if line["what"] == "fires"}
     for text in _read_lines(folder / "ledger.jsonl"):
         line = json.loads(text)
-        if line["what"] == "returns" and line["of"] not in fired:
-            yield f"what waited for {line['of']} returned, and that never fired"
+        if line["what"] == "resumes" and line["of"] not in fired:
+            yield f"what waited for {line['of']} resumed, and that never fired"
 
 
 def _read_lines(file: Path) -> list[str]:

@@ -75,16 +75,16 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         ("30 tasks upstream have not ended (its trigger rule is all_done). It is mapped", "40 of 50 missing", "and 29 more"),
     ),
     (
-        x.AwaitsWorker(queue="gpu", since=NOW, returns=False, ahead=0, counted=True, workers=0, slots=0, busy=0),
+        x.AwaitsWorker(queue="gpu", since=NOW, resumes=False, ahead=0, counted=True, workers=0, slots=0, busy=0),
         ("No worker that serves the queue gpu is alive.", "evenflow worker --queues gpu"),
     ),
     (
-        x.AwaitsWorker(queue="gpu", since=NOW, returns=False, ahead=3, counted=True, workers=2, slots=8, busy=8),
+        x.AwaitsWorker(queue="gpu", since=NOW, resumes=False, ahead=3, counted=True, workers=2, slots=8, busy=8),
         ("It waits for a worker: 2 workers serve the queue gpu, and 8 of 8 slots are busy.", "3 tasks come before it"),
     ),
     (
-        x.AwaitsWorker(queue="gpu", since=NOW, returns=True, ahead=0, counted=True, workers=1, slots=9, busy=9),
-        ("It is back from waiting, and waits for a worker", "9 of 9 slots are busy, those for returns included."),
+        x.AwaitsWorker(queue="gpu", since=NOW, resumes=True, ahead=0, counted=True, workers=1, slots=9, busy=9),
+        ("It is back from waiting, and waits for a worker", "9 of 9 slots are busy, those for resumes included."),
     ),
     (
         x.Running(since=NOW, worker="w1", host="h", kill_at=None, outrun=False),

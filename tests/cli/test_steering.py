@@ -54,7 +54,7 @@ def test_draining_pausing_and_activating(cli: CommandLine) -> None:
     assert [d["service_state"] for d in cli.ask("dags", "list")["dags"] if d["dag_id"] == "steered"] == ["paused"]
     assert "it has drained" in cli.show("dags", "show", "steered")
     assert cli.show("resume-only", "--pool", "default_pool").startswith(
-        "The pool default_pool takes on only what returns and cleans up\n"
+        "The pool default_pool takes on only what resumes and cleans up\n"
     )
     assert cli.ask("pause", "--all", "--freeze")["state"] == "frozen"
     assert "The whole system is frozen since " in cli.show("status")

@@ -141,7 +141,7 @@ class Model:
             self.add(self.kind_of(ended.lane), 1)
 
     def defer(self, number: int) -> None:
-        """A try that waits gives all but its pool slots back, and takes them again when it returns: no limit refuses that."""
+        """A try that waits gives all but its pool slots back, and takes them again when it resumes: no limit refuses that."""
         one = self.tries[number % len(self.tries)]
         if one.given_back:
             self.take(one.given_back)

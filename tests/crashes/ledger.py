@@ -13,7 +13,7 @@ class TaskKey(NamedTuple):
 
 
 class Process(NamedTuple):
-    """``waited``: how often its try was deferred before; ``purpose``: what it has returned for."""
+    """``waited``: how often its try was deferred before; ``purpose``: what it has resumed for."""
 
     of: TaskKey
     epoch: int

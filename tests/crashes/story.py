@@ -47,9 +47,9 @@ FRESH = (
     "update concurrency_limit set used = 0",
     "insert into service (kind, name, host, pid, version) values ('api', 'a', 'h', 1, '0')",
     "update lease_clock set ticked_at = now(), counted_from = now() - interval '1 hour'",
-    "delete from setting where name = 'direct_return'",
+    "delete from setting where name = 'direct_resume'",
 )
-INDIRECT = "insert into setting (name, value, changed_by) values ('direct_return', 'false', 'test')"
+INDIRECT = "insert into setting (name, value, changed_by) values ('direct_resume', 'false', 'test')"
 PASS_TIME = """
 with beats as (update service set beat_at = beat_at - make_interval(secs => %(s)s) where kind <> 'api'),
 waits as (
@@ -77,10 +77,10 @@ select (select count(*) from report) as reports, (select count(*) from dispatch)
 """
 NOT_ONCE = """
 select run_key, task_index, map_index, count(*) filter (where event = 'defer'),
-       count(*) filter (where event in ('resume', 'return'))
+       count(*) filter (where event in ('resume', 'ordinary_resume'))
 from task_event
 group by 1, 2, 3
-having count(*) filter (where event = 'defer') <> count(*) filter (where event in ('resume', 'return'))
+having count(*) filter (where event = 'defer') <> count(*) filter (where event in ('resume', 'ordinary_resume'))
 """
 
 

@@ -48,7 +48,7 @@ async def told(world: Any, url: str, schedulers: list[Scheduler], seeds: range, 
             done["processes"] += len(story.ledger.begun)
             done["events"] += story.triggers.fired
             done["triggers begun"] += story.triggers.begun
-            done["returns"] += sum(process.purpose == "event" for process in story.ledger.begun.values())
+            done["resumes"] += sum(process.purpose == "event" for process in story.ledger.begun.values())
             done["lost"] += len(story.ledger.begun) - len(story.ledger.outcomes)
     done["deaths"] = sum(scheduler.deaths for scheduler in schedulers)
     return done
@@ -60,7 +60,7 @@ async def test_whoever_dies(world: Any, database_url: str, schedulers: list[Sche
     assert done["lost"] > FEW / 4, done
     assert done["forgotten"] > FEW / 4, done
     assert done["processes"] > 5 * FEW
-    assert done["returns"] > 2 * FEW
+    assert done["resumes"] > 2 * FEW
     assert done["triggers begun"] > 1.1 * done["events"]  # the others failed, or their triggerer was lost
 
 

@@ -84,7 +84,7 @@ def with_events_of_any_deferral(patch: Patch) -> None:
     patch.setattr(reports, "apply_events", loose)
 
 
-def with_returns_that_take_nothing(patch: Patch) -> None:
+def with_resumes_that_take_nothing(patch: Patch) -> None:
     """R-DQ2: what was released is held again, and nobody counts it."""
     patch.setattr(deferrals, "_take_again", lambda *_: None)
 
@@ -99,7 +99,7 @@ def with_returns_that_take_nothing(patch: Patch) -> None:
         (with_forgetful_workers, 10),
         (with_releases_that_are_forgotten, 0),
         (with_events_of_any_deferral, 0),
-        (with_returns_that_take_nothing, 0),
+        (with_resumes_that_take_nothing, 0),
     ],
 )
 async def test_a_story_notices(

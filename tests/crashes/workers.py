@@ -108,7 +108,7 @@ class Worker(Registered):
             return
         service_id, key = self.service_id, self.key
         result = await dispatch.claim(
-            self.conn, service_id=service_id, claim_key=key, slots=room, returns=room, queues=["default"], lease_s=LEASE_S
+            self.conn, service_id=service_id, claim_key=key, slots=room, resumes=room, queues=["default"], lease_s=LEASE_S
         )
         if not api_dies:
             self.answered(lambda: self._hear_claim(service_id, key, result), late=late, patience=25.0)
@@ -174,13 +174,13 @@ class Worker(Registered):
         return Process(TaskKey(t.run_key, t.task_index, t.map_index), t.epoch, t.try_number, *self._returned(t))
 
     def _returned(self, t: dispatch.ClaimedTry) -> tuple[int, str | None]:
-        """How often its try was deferred, and what it returns for; the event must be the one that it waited for."""
-        if t.returned is None:
+        """How often its try was deferred, and what it resumes for; the event must be the one that it waited for."""
+        if t.resume is None:
             return 0, None
-        epoch, waited = map(int, t.returned.sealed.split(b":"))
-        if t.returned.purpose == "event":
-            assert t.returned.event == event_of(epoch), (t, epoch)
-        return waited, t.returned.purpose
+        epoch, waited = map(int, t.resume.sealed.split(b":"))
+        if t.resume.purpose == "event":
+            assert t.resume.event == event_of(epoch), (t, epoch)
+        return waited, t.resume.purpose
 
     def _given_up(self) -> None:
         self._kill(list(self.running))

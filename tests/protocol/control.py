@@ -131,7 +131,7 @@ def _taken(task: Task, said: Said, *, fenced: bool) -> TakenReport:
         losses=task.losses,
         tries_before=0,
         intent=None,
-        returns=False,
+        resumes=False,
         purpose=None,
         deferral=None,
     )

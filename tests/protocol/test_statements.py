@@ -105,7 +105,7 @@ def test_claims(stored: Iterator[Stored]) -> None:
                         "service_id": SERVICES + s,
                         "claim_key": KEYS[key],
                         "slots": 1,
-                        "returns": 1,
+                        "resumes": 1,
                         "queues": ["default"],
                         "lease_s": LEASE_S,
                         "since": "{}",

@@ -1,4 +1,4 @@
-"""R-DQ1, R-DQ9: the protocol of deferring, triggers and returns in every order of steps. Each rule of it is needed: without it
+"""R-DQ1, R-DQ9: the protocol of deferring, triggers and resumes in every order of steps. Each rule of it is needed: without it
 something is found wrong.
 """
 
@@ -70,8 +70,8 @@ LOST = "no good end can be reached any more"
         ("farewell_last", DYING, TWICE),
         ("frees", DYING, LOST),
         ("recovers", ONE, LOST),
-        ("fenced", replace(ONE, defers=2, doubled=True), "what returned was of 1, and 2 waited"),
-        ("applied_once", replace(ONE, doubled=True), "a deferral has returned twice"),
+        ("fenced", replace(ONE, defers=2, doubled=True), "what resumed was of 1, and 2 waited"),
+        ("applied_once", replace(ONE, doubled=True), "a deferral has resumed twice"),
         ("releases_once", replace(ONE, doubled=True), "limits count 1 and -1, and held are 1 and 0"),
         ("retakes", ONE, "limits count 1 and 0, and held are 1 and 1"),
         ("cleans_up", replace(ONE, cancels=1), "it has ended, and what it has started runs on"),

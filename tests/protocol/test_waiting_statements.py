@@ -23,7 +23,7 @@ SPEC = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python"),))
 
 @pytest.fixture(scope="module")
 def sampled() -> list[World]:
-    """States in which the task waits, or has returned."""
+    """States in which the task waits, or has resumed."""
     waiting = Waiting(Rules(), Bounds(faults=2, doubled=True, fails=1, defers=2))
     r, found = random.Random(1), []
     while len(found) < SAMPLES:

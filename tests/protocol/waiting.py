@@ -33,7 +33,7 @@ class Rules:
     fenced: bool = True  # events of past deferrals have no effect
     applied_once: bool = True  # an event that has had its effect has no second
     releases_once: bool = True  # what is not kept is given back with the dispatch, and only then
-    retakes: bool = True  # and taken again at the return
+    retakes: bool = True  # and taken again at the resume
     cleans_up: bool = True  # the end of a task that waits is first of all the end of what it has started
 
 

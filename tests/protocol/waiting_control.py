@@ -82,19 +82,19 @@ def _after(task: Task, ledgers: Ledgers, taken: tuple[Said, ...], rules: Any) ->
         row = ()
     if row and row.epoch in dispatches.kills:
         row = row._replace(kill=True)
-    returns = [*deferred.returns, *deferred.doomed]
+    resumes = [*deferred.resumes, *deferred.doomed]
     if dispatches.sent:
         sent = dispatches.sent[-1]
-        of = returns[-1].epoch if returns else task.dispatch.of if task.dispatch else NOBODY
-        purpose = str(returns[-1].purpose) if returns else task.dispatch.purpose if task.dispatch else ""
+        of = resumes[-1].epoch if resumes else task.dispatch.of if task.dispatch else NOBODY
+        purpose = str(resumes[-1].purpose) if resumes else task.dispatch.purpose if task.dispatch else ""
         if purpose == "event" and not rules.fenced and not task.dispatch:
             of = next((one.epoch for one in taken if one.what == "event"), of)
         row = Dispatch(sent.epoch, purpose, of)
-    if returns:
+    if resumes:
         assert waits
         if not waits.purpose or not rules.applied_once:
-            task = task._replace(returned=tuple(sorted((*task.returned, returns[-1].epoch))))
-        waits = waits._replace(purpose=str(returns[-1].purpose), holder=NOBODY)
+            task = task._replace(resumed=tuple(sorted((*task.resumed, resumes[-1].epoch))))
+        waits = waits._replace(purpose=str(resumes[-1].purpose), holder=NOBODY)
     if deferred.ended:
         waits = ()
     for item in ledgers.moves.items.values():
@@ -144,7 +144,7 @@ def _answered(task: Task, rules: Any) -> Iterator[None]:
 
 
 def _waiting(task: Task, waits: Deferral, rules: Any) -> deferrals.Waiting:
-    """Not ``applied_once``: as if it had not returned yet."""
+    """Not ``applied_once``: as if it had not resumed yet."""
     here = rules.applied_once or not waits.purpose
     return deferrals.Waiting(
         *KEY,
@@ -196,7 +196,7 @@ def _taken(task: Task, said: Said, rules: Any) -> TakenReport:
         losses=task.losses,
         tries_before=0,
         intent=None,
-        returns=bool(row and row.purpose),
+        resumes=bool(row and row.purpose),
         purpose=(waits.purpose or None) if row and row.purpose and waits else None,
         deferral=waits.epoch if row and row.purpose and waits else None,
     )

@@ -13,10 +13,10 @@ def wrong(world: World) -> str | None:
     running = [claimed.epoch for t in world.triggerers if not t.stopped for claimed in t.runs]
     if len(set(running)) < len(running):
         return "a trigger runs twice at once"
-    if len(set(task.returned)) < len(task.returned):
-        return "a deferral has returned twice"
+    if len(set(task.resumed)) < len(task.resumed):
+        return "a deferral has resumed twice"
     if row and waits and row.of != waits.epoch:
-        return f"what returned was of {row.of}, and {waits.epoch} waited"
+        return f"what resumed was of {row.of}, and {waits.epoch} waited"
     if bool(waits) != (task.state == "deferred" or bool(row and row.purpose)):
         return f"it is {task.state}, and its deferral says otherwise"
     if bool(row) != (task.state in ("queued", "running")):

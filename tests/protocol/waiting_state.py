@@ -18,7 +18,7 @@ class Said(NamedTuple):
 
 
 class Dispatch(NamedTuple):
-    """``purpose``: what a return is for, and ``of`` the deferral that it returns from; none of both for a first start."""
+    """``purpose``: what a resume is for, and ``of`` the deferral that it resumes from; none of both for a first start."""
 
     epoch: int
     purpose: str = ""
@@ -28,7 +28,7 @@ class Dispatch(NamedTuple):
 
 
 class Deferral(NamedTuple):
-    """``holder``: the triggerer's row. ``purpose`` is set when it has returned."""
+    """``holder``: the triggerer's row. ``purpose`` is set when it has resumed."""
 
     epoch: int
     claim: int = 0
@@ -37,7 +37,7 @@ class Deferral(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The last three are for the model's own book-keeping: epochs of deferrals that returned, how often it deferred, and whether
+    """The last three are for the model's own book-keeping: epochs of deferrals that resumed, how often it deferred, and whether
     what it has started outside runs.
     """
 
@@ -48,7 +48,7 @@ class Task(NamedTuple):
     dispatch: Dispatch | tuple[()] = ()
     deferral: Deferral | tuple[()] = ()
     inbox: tuple[Said, ...] = ()
-    returned: tuple[int, ...] = ()
+    resumed: tuple[int, ...] = ()
     deferred: int = 0
     job: bool = False
 

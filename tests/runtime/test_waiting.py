@@ -91,7 +91,7 @@ def states(home: Path, dag_id: str, run_id: str) -> dict[str, str]:
     return {row["task_id"]: row["state"] for row in evenflow_json(home, "tasks", "list", f"{dag_id}/{run_id}")["tasks"]}
 
 
-def test_returns_get_in_while_every_ordinary_slot_is_busy(home: Path, running: RunningEvenflow) -> None:
+def test_resumes_get_in_while_every_ordinary_slot_is_busy(home: Path, running: RunningEvenflow) -> None:
     """R-DQ3, R-DQ1: all four slots stay taken, and what was deferred comes back and ends. What it pushed before it waited is there,
     its log is one, and it is still the first try.
     """

@@ -115,8 +115,8 @@ class World:
         self.conn.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 hour'")
         self.conn.execute("update service set state = 'lost', beat_at = now() - make_interval(secs => %s)", [LEASE_S + 1])
 
-    def claim(self, slots: int = 1000, queues: tuple[str, ...] = ("default",), *, returns: int | None = None) -> list[Try]:
-        """``returns``: at most so many that return; ``slots`` if not said."""
+    def claim(self, slots: int = 1000, queues: tuple[str, ...] = ("default",), *, resumes: int | None = None) -> list[Try]:
+        """``resumes``: at most so many that resume; ``slots`` if not said."""
         self.claims += 1
         params = {
             "service_id": self.worker,
@@ -126,7 +126,7 @@ class World:
             "since": "{}",
             "looks": False,
         }
-        execute(self.conn, "dispatch/claim", {**params, "returns": slots if returns is None else returns, "queues": list(queues)})
+        execute(self.conn, "dispatch/claim", {**params, "resumes": slots if resumes is None else resumes, "queues": list(queues)})
         return [
             Try(*row)
             for row in self.conn.execute(

@@ -14,7 +14,7 @@ from evenflow.core.why import AwaitsEvent, FullLimit, Reason
 from evenflow.explaining import why
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.connect import open_pool
-from evenflow.store.serving.dispatch import FIRST_START, RETURN
+from evenflow.store.serving.dispatch import FIRST_START, RESUME
 from tests.scheduler.conftest import Try, World
 
 EVENT = "ZXZlbnQ="  # base64
@@ -70,7 +70,7 @@ def set_setting(world: World, name: str, value: Any) -> None:
 # -- the way -------------------------------------------------------------------------------------------------------------
 
 
-def test_it_returns_in_the_same_try_under_a_fresh_epoch(world: World) -> None:
+def test_it_resumes_in_the_same_try_under_a_fresh_epoch(world: World) -> None:
     run, t = begin(world, dag(task(), task("then", upstream=(0,))))
     assert world.claim() == [], "nothing of it is for workers"
     world.fire(run, event=EVENT)
@@ -80,7 +80,7 @@ def test_it_returns_in_the_same_try_under_a_fresh_epoch(world: World) -> None:
     assert (found["purpose"], bytes(found["event"]), found["triggerer_id"]) == ("event", b"event", None)
     (again,) = world.claim()
     assert (again.try_number, again.epoch > t.epoch) == (1, True)
-    assert classes(world) == {again.epoch: RETURN}
+    assert classes(world) == {again.epoch: RESUME}
     world.audit()
     world.report([again])
     world.advance()
@@ -132,7 +132,7 @@ def test_what_it_pushed_before_it_waited_stays_and_so_does_its_beginning(world: 
         world.advance()
 
 
-def test_a_failure_after_the_return_is_retried_as_any_other(world: World) -> None:
+def test_a_failure_after_the_resume_is_retried_as_any_other(world: World) -> None:
     run, _ = begin(world, dag(task(retries=1, retry_delay=0.0)))
     world.fire(run)
     world.advance()
@@ -152,7 +152,7 @@ def test_a_failure_after_the_return_is_retried_as_any_other(world: World) -> Non
 
 
 def test_a_retried_task_has_its_own_priority(world: World) -> None:
-    """R-DQ6: what has returned or failed is not put first by a patched priority."""
+    """R-DQ6: what has resumed or failed is not put first by a patched priority."""
     run, first = begin(world, dag(task(retries=1, retry_delay=0.0, priority_weight=7)))
     of_dispatch = "select priority from dispatch"
     world.fire(run)
@@ -172,7 +172,7 @@ def test_a_retried_task_has_its_own_priority(world: World) -> None:
     assert (t.try_number, t.epoch > first.epoch) == (2, True)
 
 
-def test_a_return_that_is_lost_stays_a_return(world: World) -> None:
+def test_a_resume_that_is_lost_stays_a_resume(world: World) -> None:
     run, _ = begin(world, dag())
     world.fire(run, event=EVENT)
     world.advance()
@@ -181,7 +181,7 @@ def test_a_return_that_is_lost_stays_a_return(world: World) -> None:
     world.advance()
     (again,) = world.claim()
     assert again.try_number == 1
-    assert classes(world) == {again.epoch: RETURN}
+    assert classes(world) == {again.epoch: RESUME}
     assert bytes(deferral(world, run)["event"]) == b"event"
     world.audit()
     world.report([again])
@@ -190,7 +190,7 @@ def test_a_return_that_is_lost_stays_a_return(world: World) -> None:
     world.audit()
 
 
-def test_an_instance_of_a_mapped_task_returns(world: World) -> None:
+def test_an_instance_of_a_mapped_task_resumes(world: World) -> None:
     world.add_dag(dag(task(mapping=Mapping(inputs=(MapInput(length=3),)))))
     run = world.trigger("d")
     world.advance()
@@ -345,11 +345,11 @@ def test_a_burst_of_timeouts_is_taken_in_parts(world: World, void: bool) -> None
         "update timer set due_at = now() - map_index * interval '1 s', epoch = case when %s then 0 else epoch end", [void]
     )
     first = advance(world.conn, world.catalog)
-    assert (len(first.direct_returns), first.again) == (0 if void else TIMERS_PER_TURN, True)
+    assert (len(first.direct_resumes), first.again) == (0 if void else TIMERS_PER_TURN, True)
     left = world.conn.execute("select map_index from timer order by 1").fetchall()
     assert left == [(i,) for i in range(rest)], "those that are due last"
     second = advance(world.conn, world.catalog)
-    assert (len(second.direct_returns), second.again) == (0 if void else rest, False)
+    assert (len(second.direct_resumes), second.again) == (0 if void else rest, False)
     assert world.conn.execute("select count(*) from timer").fetchone() == (0,)
     waiting = "select count(*) from task_instance where run_key = %s and state = 'deferred'"
     assert world.conn.execute(waiting, [run]).fetchone() == (TIMERS_PER_TURN + rest if void else 0,)
@@ -490,7 +490,7 @@ def test_a_clear_after_the_clean_up(world: World) -> None:
     world.report([t], "lost", reason="its host burnt")
     world.advance()
     (t,) = world.claim()
-    assert classes(world) == {t.epoch: RETURN}, "it is cleaned up all the same"
+    assert classes(world) == {t.epoch: RESUME}, "it is cleaned up all the same"
     world.report([t], "failed")
     world.advance()
     (t,) = world.claim()
@@ -501,7 +501,7 @@ def test_a_clear_after_the_clean_up(world: World) -> None:
     world.audit()
 
 
-def test_an_operator_who_comes_before_the_return_is_claimed(world: World) -> None:
+def test_an_operator_who_comes_before_the_resume_is_claimed(world: World) -> None:
     run, _ = begin(world, dag(task(cleans_up=True)))
     world.fire(run, event=EVENT)
     world.advance()

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from evenflow.core.metrics import ORDINARY_RETURNS, RETURN_SECONDS
+from evenflow.core.metrics import ORDINARY_RESUMES, RESUME_SECONDS
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler import deferrals
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.tally import Tally
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import inbox
-from evenflow.store.serving.dispatch import FIRST_START, RETURN
+from evenflow.store.serving.dispatch import FIRST_START, RESUME
 from tests.scheduler.conftest import Try, World
 
 
@@ -120,7 +120,7 @@ def test_a_pool_of_people_is_used_constantly(world: World) -> None:
     run = start(world, dag(task("t", pool="people"), task("next", pool="people")))
     (t,) = world.claim()
     used = [world.used("pool", "people")]
-    for step in ("defer", "return"):
+    for step in ("defer", "resume"):
         world.defer([t]) if step == "defer" else world.fire(run)
         world.advance()
         used.append(world.used("pool", "people"))
@@ -146,7 +146,7 @@ def test_a_sensor_and_what_it_waits_for_in_one_small_pool(world: World) -> None:
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_a_return_overdraws_and_then_no_first_start_comes(world: World, database_url: str, leads: bool) -> None:
+def test_a_resume_overdraws_and_then_no_first_start_comes(world: World, database_url: str, leads: bool) -> None:
     """R-ST1: by at most the deferred tasks of the limit; what is above it blocks first starts, also of who has not the lock."""
     world.resize("pool", "default_pool", 1)
     tasks = [task("t", priority_weight=3), task("first", priority_weight=2), task("last")]
@@ -206,9 +206,9 @@ def events(world: World, run: int) -> list[str]:
     return [event for (event,) in rows]
 
 
-def test_direct_return_off(world: World) -> None:
+def test_direct_resume_off(world: World) -> None:
     """R-DQ5: it gives back what it kept and waits, but before the first starts of its DAG."""
-    set_setting(world, "direct_return", False)
+    set_setting(world, "direct_resume", False)
     world.set_limit("pool", "people", 1)
     low = task("t", pool="people", priority_weight=1)
     run = start(world, dag(low, *(task(f"x{i}", pool="people", priority_weight=9) for i in range(2))))
@@ -235,14 +235,14 @@ def test_direct_return_off(world: World) -> None:
     world.advance()
     (again,) = world.claim()
     assert (again.run_key, again.task_id, again.try_number) == (run, "t", 1), "before all first starts of its DAG"
-    assert world.conn.execute("select class from dispatch where epoch = %s", [again.epoch]).fetchone() == (RETURN,)
-    assert progress.ordinary_returns == 1
+    assert world.conn.execute("select class from dispatch where epoch = %s", [again.epoch]).fetchone() == (RESUME,)
+    assert progress.ordinary_resumes == 1
     world.audit()
     world.report([again])
     world.advance()
     assert world.run_state(run) == "success"
     assert world.waiting(run) == {}
-    assert events(world, run)[-4:] == ["defer", "return", "grant", "succeed"]
+    assert events(world, run)[-4:] == ["defer", "ordinary_resume", "grant", "succeed"]
     world.drain()
     assert world.run_state(second) == "success"
     world.audit()
@@ -275,9 +275,9 @@ def one_by_one(world: World) -> list[tuple[int, str, int]]:
 
 @pytest.mark.parametrize("lock", [True, False])
 @pytest.mark.parametrize("own_limit", [None, 2])
-def test_those_that_were_ready_first_return_first(world: World, database_url: str, lock: bool, own_limit: int | None) -> None:
+def test_those_that_were_ready_first_resume_first(world: World, database_url: str, lock: bool, own_limit: int | None) -> None:
     """R-DQ5: each keeps its place, whichever trigger fires first, in one lane or several, together or one by one."""
-    set_setting(world, "direct_return", False)
+    set_setting(world, "direct_resume", False)
     world.set_limit("pool", "people", 5)
     tasks = [task(f"t{i}", pool="people", max_active_tis_per_dagrun=own_limit) for i in range(5)]
     run = start(world, dag(*tasks))
@@ -292,14 +292,14 @@ def test_those_that_were_ready_first_return_first(world: World, database_url: st
         world.advance()
     assert world.conn.execute("select count(*), sum(ready)::int from lane").fetchone() == (5, 5)
     world.audit()
-    assert one_by_one(world) == [(run, f"t{i}", RETURN) for i in (3, 1, 4, 2, 0)]
+    assert one_by_one(world) == [(run, f"t{i}", RESUME) for i in (3, 1, 4, 2, 0)]
     assert world.run_state(run) == "success"
     world.audit()
 
 
-def test_returns_come_before_first_starts_of_older_runs(world: World) -> None:
+def test_resumes_come_before_first_starts_of_older_runs(world: World) -> None:
     """R-DQ5: of all runs of the DAG, those for dates in the remote past included."""
-    set_setting(world, "direct_return", False)
+    set_setting(world, "direct_resume", False)
     world.set_limit("pool", "people", 1)
     new = start(world, dag(*(task(f"t{i}", pool="people") for i in range(2)), max_active_runs=None), run_after="2026-01-02 UTC")
     (t,) = world.claim()
@@ -312,7 +312,7 @@ def test_returns_come_before_first_starts_of_older_runs(world: World) -> None:
     world.advance()
     world.audit()
     assert one_by_one(world) == [
-        (new, "t0", RETURN),
+        (new, "t0", RESUME),
         *((run, f"t{i}", FIRST_START) for run in (old[1], old[0]) for i in range(2)),
         (new, "t1", FIRST_START),
     ]
@@ -321,7 +321,7 @@ def test_returns_come_before_first_starts_of_older_runs(world: World) -> None:
 
 @pytest.mark.parametrize("leads", [True, False])
 def test_the_ordinary_way_without_the_lock(world: World, database_url: str, leads: bool) -> None:
-    set_setting(world, "direct_return", False)
+    set_setting(world, "direct_resume", False)
     run = start(world, dag(task("t")))
     world.defer(world.claim())
     world.advance()
@@ -331,7 +331,7 @@ def test_the_ordinary_way_without_the_lock(world: World, database_url: str, lead
     turn(world, database_url, leads)
     world.audit()
     world.advance()
-    assert world.drain() == ["t"], "a paused DAG holds no return back"
+    assert world.drain() == ["t"], "a paused DAG holds no resume back"
     assert world.run_state(run) == "success"
     world.audit()
 
@@ -348,13 +348,13 @@ def test_a_broken_direct_path_leads_to_the_ordinary_way(world: World, monkeypatc
         def fail(*_: Any) -> None:
             raise ZeroDivisionError
 
-        broken.setattr(deferrals, "_return_directly", fail)
+        broken.setattr(deferrals, "_resume_directly", fail)
         progress = advance(world.conn, world.catalog)
     tally.add(progress, 0.0)
-    assert (progress.ordinary_returns, list(progress.direct_returns)) == (1, [])
-    assert tally.meter.value(ORDINARY_RETURNS) == 1
-    (found,) = world.conn.execute("select detail from task_event where event = 'return'").fetchone()
-    assert found["not_direct"] == "the direct return failed: ZeroDivisionError"
+    assert (progress.ordinary_resumes, list(progress.direct_resumes)) == (1, [])
+    assert tally.meter.value(ORDINARY_RESUMES) == 1
+    (found,) = world.conn.execute("select detail from task_event where event = 'ordinary_resume'").fetchone()
+    assert found["not_direct"] == "the direct resume failed: ZeroDivisionError"
     world.advance()
     world.audit()
     (t,) = world.claim()
@@ -366,7 +366,7 @@ def test_a_broken_direct_path_leads_to_the_ordinary_way(world: World, monkeypatc
     world.audit()
 
 
-def test_what_returns_directly_is_measured(world: World) -> None:
+def test_what_resumes_directly_is_measured(world: World) -> None:
     run = start(world, dag(task("t")))
     world.defer(world.claim())
     world.advance()
@@ -374,15 +374,15 @@ def test_what_returns_directly_is_measured(world: World) -> None:
     progress = advance(world.conn, world.catalog)
     tally = Tally()
     tally.add(progress, 0.25)
-    assert len(progress.direct_returns) == 1
-    assert tally.meter.value(ORDINARY_RETURNS) == 0
-    assert RETURN_SECONDS.name == "evenflow_task_return_seconds"
+    assert len(progress.direct_resumes) == 1
+    assert tally.meter.value(ORDINARY_RESUMES) == 0
+    assert RESUME_SECONDS.name == "evenflow_task_resume_seconds"
 
 
 @pytest.mark.parametrize("cleans_up", [True, False])
 @pytest.mark.parametrize("how", ["cancel", "mark", "clear"])
 def test_ends_from_outside_while_it_waits_in_a_lane(world: World, how: str, cleans_up: bool) -> None:
-    set_setting(world, "direct_return", False)
+    set_setting(world, "direct_resume", False)
     world.set_limit("pool", "people", 1)
     run = start(world, dag(task("t", pool="people", cleans_up=cleans_up)))
     world.defer(world.claim())

@@ -152,7 +152,7 @@ def test_the_lease_of_its_worker_lapses_after_it_has_deferred(world: World) -> N
 
 @pytest.mark.system
 def test_two_triggerers_run_one_trigger(world: World) -> None:
-    """The first that is applied counts, of two events and a timeout; it returns once."""
+    """The first that is applied counts, of two events and a timeout; it resumes once."""
     for r in in_any_order(world, "first", "second", "timeout"):
         r.defer(timeout_s=60.0)
         r.turn()
@@ -207,7 +207,7 @@ def test_it_is_killed_while_it_defers(world: World, end: str, cleans_up: bool) -
 
 
 @pytest.mark.parametrize("end", ["cancel", "mark_success", "clear"])
-def test_a_return_is_lost_while_it_is_ended(world: World, end: str) -> None:
+def test_a_resume_is_lost_while_it_is_ended(world: World, end: str) -> None:
     """It was deferred before, so what it has left outside is stopped."""
     for r in in_any_order(world, "lost", "end", cleans_up=True):
         r.defer()

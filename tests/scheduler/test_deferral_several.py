@@ -32,7 +32,7 @@ def specs() -> list[DagSpec]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_whatever_returns_when_the_books_are_right(world: Any, database_url: str, seed: int) -> None:
+def test_whatever_resumes_when_the_books_are_right(world: Any, database_url: str, seed: int) -> None:
     r = random.Random(seed)
     for name, policy in (("holds", "hold"), ("releases", "release")):
         world.set_limit("pool", name, 4)
@@ -77,9 +77,9 @@ def test_whatever_returns_when_the_books_are_right(world: Any, database_url: str
     assert hands.findings == []
     assert hands.tally.repairs == 0
     assert world.conn.execute("select count(*) from deferral").fetchone() == (0,)
-    returned = world.conn.execute(
+    resumed = world.conn.execute(
         "select count(*), count(distinct (run_key, task_index, epoch)) from task_event where event = 'resume'"
     )
-    count, distinct = returned.fetchone()
+    count, distinct = resumed.fetchone()
     assert count == distinct > 0
     world.audit()

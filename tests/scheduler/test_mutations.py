@@ -233,7 +233,7 @@ def test_unbroken_nothing_is_noticed_of_deferred_tasks(world: Any) -> None:
     assert noticed_of_deferred(world) == set()
 
 
-def test_a_return_that_takes_nothing_again(world: Any, monkeypatch: Patch) -> None:
+def test_a_resume_that_takes_nothing_again(world: Any, monkeypatch: Patch) -> None:
     monkeypatch.setattr(deferrals, "_take_again", lambda *_: None)
     assert "limit" in noticed_of_deferred(world)
 

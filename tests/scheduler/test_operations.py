@@ -215,7 +215,7 @@ class ClaimsMeanwhile:
             "service_id": self._worker,
             "claim_key": key,
             "slots": 9,
-            "returns": 9,
+            "resumes": 9,
             "queues": ["default"],
             "lease_s": 600,
             "since": "{}",
@@ -225,16 +225,16 @@ class ClaimsMeanwhile:
             return [row[6] for row in execute(conn, "dispatch/claim", params) if row[6] is not None]
 
 
-@pytest.mark.parametrize("returns", [False, True])
+@pytest.mark.parametrize("resumes", [False, True])
 @pytest.mark.parametrize("event", ["clear", "mark_success", "cancel"])
 def test_no_worker_claims_what_is_being_ended(
-    world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch, event: str, returns: bool
+    world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch, event: str, resumes: bool
 ) -> None:
     """R-CS7, R-CS8: else its process would run beside that of the next try."""
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", cleans_up=True),)))
     run = world.trigger("d")
     world.advance()
-    if returns:
+    if resumes:
         world.defer(world.claim())
         world.advance()
         world.fire(run)
@@ -249,7 +249,7 @@ def test_no_worker_claims_what_is_being_ended(
     assert worker.given == []
     world.advance()
     world.audit()
-    wanted = 1 if returns or event == "clear" else 0  # a clean-up, or the next try
+    wanted = 1 if resumes or event == "clear" else 0  # a clean-up, or the next try
     assert len(world.claim()) == wanted
 
 

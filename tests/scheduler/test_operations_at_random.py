@@ -119,7 +119,7 @@ FRESH = (
 
 
 SWITCH = """
-insert into setting (name, value, changed_by) values ('direct_return', %s, 'test')
+insert into setting (name, value, changed_by) values ('direct_resume', %s, 'test')
 on conflict (name) do update set value = excluded.value
 """
 
@@ -192,7 +192,7 @@ class Play:
         self.world.conn.execute("update timer set due_at = now() where kind = 'trigger_timeout'")
 
     def switch(self) -> None:
-        """Whether returns are direct."""
+        """Whether resumes are direct."""
         self.world.conn.execute(SWITCH, [json.dumps(self.r.random() < 0.5)])
 
     def operate(self) -> None:

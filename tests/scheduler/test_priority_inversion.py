@@ -1,4 +1,4 @@
-"""R-DQ8: pods that have done their work keep the storage of their nodes until their tasks return, while tasks of a higher priority
+"""R-DQ8: pods that have done their work keep the storage of their nodes until their tasks resume, while tasks of a higher priority
 hold every slot and wait for that storage. On the real store, with a simulated cluster and clock.
 """
 
@@ -82,7 +82,7 @@ class Site:
         self.busy: list[Any] = []  # tries of high tasks
         self.waits: dict[str, Any] = {}  # low tasks that are deferred, with the try that did it
         self.fired: dict[str, int] = {}
-        self.returned: dict[str, int] = {}  # ticks from the event to the worker
+        self.resumed: dict[str, int] = {}  # ticks from the event to the worker
         self.lost: list[str] = []
         self.done: list[str] = []
         self.overdrawn = 0
@@ -119,9 +119,9 @@ class Site:
         self.overdrawn = max(self.overdrawn, self.world.used("executor") - SLOTS)
 
     def _take(self) -> None:
-        """The worker asks for what it has room for, and returns also get in where it has none."""
+        """The worker asks for what it has room for, and resumes also get in where it has none."""
         room = SLOTS - len(self.busy)
-        for t in self.world.claim(room, returns=room + RESUME_SLOTS):
+        for t in self.world.claim(room, resumes=room + RESUME_SLOTS):
             self.world.report([t], started=True)
             if t.task_id.startswith("high"):
                 self.busy.append(t)
@@ -130,7 +130,7 @@ class Site:
                 self.waits[t.task_id] = t
                 self.world.defer([t])
             else:
-                self.returned[t.task_id] = self.cluster.now - self.fired[t.task_id]
+                self.resumed[t.task_id] = self.cluster.now - self.fired[t.task_id]
                 is_there = self.cluster.collect(t.task_id)
                 self._end(t, "success" if is_there else "failed_for_good")
                 if not is_there:
@@ -165,14 +165,14 @@ def test_the_system_drains(world: Any, killer: bool) -> None:
     assert site.play(most=LONG)
     assert site.lost == []
     assert states(world, site.runs) == {"success"}
-    assert len(site.returned) == LOW
-    assert max(site.returned.values()) <= LOW / RESUME_SLOTS
+    assert len(site.resumed) == LOW
+    assert max(site.resumed.values()) <= LOW / RESUME_SLOTS
     assert 0 < site.overdrawn <= LOW  # R-ST1
     world.audit()
 
 
-def test_without_direct_return_nothing_moves(world: Any) -> None:
-    site = without_direct_return(world, killer=False)
+def test_without_direct_resume_nothing_moves(world: Any) -> None:
+    site = without_direct_resume(world, killer=False)
     assert not site.play(most=LONG)
     assert site.done == []
     assert len(site.busy) == SLOTS  # each waits for storage
@@ -182,14 +182,14 @@ def test_without_direct_return_nothing_moves(world: Any) -> None:
     world.audit()
 
 
-def test_without_direct_return_who_kills_idle_pods_loses_their_results(world: Any) -> None:
-    site = without_direct_return(world, killer=True)
+def test_without_direct_resume_who_kills_idle_pods_loses_their_results(world: Any) -> None:
+    site = without_direct_resume(world, killer=True)
     assert site.play(most=LONG)
     assert len(site.lost) == LOW
 
 
-def without_direct_return(world: Any, *, killer: bool) -> Site:
-    world.conn.execute("insert into setting (name, value, changed_by) values ('direct_return', 'false', 'test')")
+def without_direct_resume(world: Any, *, killer: bool) -> Site:
+    world.conn.execute("insert into setting (name, value, changed_by) values ('direct_resume', 'false', 'test')")
     site = Site(world, killer=killer)
     site.begin()
     return site

@@ -45,8 +45,8 @@ def claimed(world: Any, **options: Any) -> list[str]:
     return [t.task_id for t in world.claim(**options)]
 
 
-def make_return(world: Any) -> None:
-    """The dispatches that wait become returns."""
+def make_resume(world: Any) -> None:
+    """The dispatches that wait become resumes."""
     world.conn.execute("update dispatch set class = 0 where worker_id is null")
 
 
@@ -173,10 +173,10 @@ def test_room_above_a_lowered_limit_is_not_handed_on(world: Any, database_url: s
 
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
 @pytest.mark.parametrize("state", ["active", "draining", "resume_only", "paused", "frozen"])
-def test_returns_go_on_unless_frozen(world: Any, kind: str, name: str, state: str) -> None:
+def test_resumes_go_on_unless_frozen(world: Any, kind: str, name: str, state: str) -> None:
     """R-DQ7: what has started before gets a worker in every state but that of those who froze it on purpose."""
     run_of(world, task("t"))
-    make_return(world)
+    make_resume(world)
     set_state(world, kind, name, state)
     assert claimed(world) == ([] if state == "frozen" else ["t"])
     set_state(world, kind, name, "active")
@@ -393,9 +393,9 @@ def test_a_drain_is_judged_again_under_the_lock(world: Any, monkeypatch: pytest.
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
 @pytest.mark.parametrize("direct", ["true", "false"])
 @pytest.mark.parametrize("state", STANDING)
-def test_what_was_deferred_returns(world: Any, kind: str, name: str, direct: str, state: str) -> None:
+def test_what_was_deferred_resumes(world: Any, kind: str, name: str, direct: str, state: str) -> None:
     """R-DQ7, R-DQ5: directly and in the ordinary way. Turning something off never strands work in flight."""
-    world.conn.execute("insert into setting (name, value, changed_by) values ('direct_return', %s::jsonb, 'ada')", [direct])
+    world.conn.execute("insert into setting (name, value, changed_by) values ('direct_resume', %s::jsonb, 'ada')", [direct])
     run = run_of(world, task("a"))
     world.defer(world.claim())
     world.advance()
@@ -403,10 +403,10 @@ def test_what_was_deferred_returns(world: Any, kind: str, name: str, direct: str
     world.advance()
     world.fire(run)
     world.advance()
-    returned = world.claim()
-    assert len(returned) == (0 if state == "frozen" else 1)
+    resumed = world.claim()
+    assert len(resumed) == (0 if state == "frozen" else 1)
     set_state(world, kind, name, "paused")
-    world.report(returned or world.claim())
+    world.report(resumed or world.claim())
     world.advance()
     assert world.run_state(run) == "success"
     world.audit()
@@ -431,7 +431,7 @@ def test_no_run_is_scheduled_for_what_drains(world: Any, kind: str, name: str) -
 
 @pytest.mark.parametrize("state", CLOSED)
 def test_a_worker_takes_no_first_starts(world: Any, state: str) -> None:
-    """R-DQ7: returns it takes unless it is frozen; another worker has the rest, and so has this one when it is active again."""
+    """R-DQ7: resumes it takes unless it is frozen; another worker has the rest, and so has this one when it is active again."""
     run_of(world, task("a"), task("b"))
     world.conn.execute("update dispatch set class = 0 where task_index = 0")
     set_state(world, "worker", "w", state)

@@ -338,8 +338,8 @@ async def test_a_dispatch_without_a_worker(asking: Asking) -> None:
     assert unending.outrun, "its worker says that it cannot"
 
 
-async def test_a_return_may_have_slots_that_first_starts_may_not(asking: Asking) -> None:
-    """R-ST10, R-DQ3: a worker with all of its ordinary slots busy and one for returns free is no reason for these to wait."""
+async def test_a_resume_may_have_slots_that_first_starts_may_not(asking: Asking) -> None:
+    """R-ST10, R-DQ3: a worker with all of its ordinary slots busy and one for resumes free is no reason for these to wait."""
     world = asking.world
     world.conn.execute(
         """update service set detail = '{"queues": ["default"], "slots": 1, "resume_slots": 1}' where kind = 'worker'"""
@@ -355,8 +355,8 @@ async def test_a_return_may_have_slots_that_first_starts_may_not(asking: Asking)
     back, new = await asking.reason(run, "t5"), await asking.reason(run, "t3")
     assert isinstance(back, AwaitsWorker)
     assert isinstance(new, AwaitsWorker)
-    assert (back.returns, back.ahead, back.slots, back.busy) == (True, 0, 2, 1)
-    assert (new.returns, new.slots, new.busy) == (False, 1, 1)
+    assert (back.resumes, back.ahead, back.slots, back.busy) == (True, 0, 2, 1)
+    assert (new.resumes, new.slots, new.busy) == (False, 1, 1)
 
 
 async def test_a_retry_and_an_end(asking: Asking) -> None:

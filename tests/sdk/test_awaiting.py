@@ -37,7 +37,7 @@ def tried(dag: DAG, resumed: dict[str, Any] | None = None) -> Ending:
     return run_try(dag, context("t", resumed=resumed), Recorder())
 
 
-def returned(result: Ending, event: Any = None, *, purpose: str = "event", **more: Any) -> dict[str, Any]:
+def resumed(result: Ending, event: Any = None, *, purpose: str = "event", **more: Any) -> dict[str, Any]:
     """As the scheduler sends a deferred try back."""
     assert result.defer is not None, result.reason
     return {**told(result.defer), "purpose": purpose, "event": event, **more}
@@ -56,10 +56,10 @@ def test_it_begins_again_and_each_await_has_its_event() -> None:
     dag = of(f)
     first = tried(dag)
     assert (first.outcome, first.defer.trigger_kwargs["payload"]) == ("deferred", "a")  # type: ignore[union-attr]
-    second = tried(dag, returned(first, "A"))
+    second = tried(dag, resumed(first, "A"))
     assert (second.outcome, second.defer.trigger_kwargs["payload"]) == ("deferred", "b")  # type: ignore[union-attr]
     events.clear()
-    assert tried(dag, returned(second, "B")).result == b'["t","A","B"]'
+    assert tried(dag, resumed(second, "B")).result == b'["t","A","B"]'
     assert len(begun) == 3
 
 
@@ -82,7 +82,7 @@ def test_nothing_behind_an_await_runs_when_it_waits() -> None:
 
     gc.collect()
     assert (first.outcome, ran) == ("deferred", [])
-    assert tried(dag, returned(first)).outcome == "success"
+    assert tried(dag, resumed(first)).outcome == "success"
     assert ran == ["finally"]
 
 
@@ -103,8 +103,8 @@ def test_a_timeout_and_a_failure_are_raised_where_it_waits() -> None:
     first = tried(dag)
     assert first.defer is not None
     assert first.defer.timeout_s == 3.0
-    second = tried(dag, returned(first, purpose="timeout", deferred_s=3.0))
-    last = tried(dag, returned(second, purpose="failed", deferred_s=0.5, reason="OSError: no route"))
+    second = tried(dag, resumed(first, purpose="timeout", deferred_s=3.0))
+    last = tried(dag, resumed(second, purpose="failed", deferred_s=0.5, reason="OSError: no route"))
     assert last.result is not None
     assert b"Task 't' waited 3.0 s for Says, which is its timeout." in last.result
     assert b"waited 0.5 s for Breaks, which failed: OSError: no route" in last.result
@@ -130,7 +130,7 @@ def test_another_trigger_at_the_same_await_is_told(
         await wait_for(made.pop(0)())
 
     dag = of(f)
-    result = tried(dag, returned(tried(dag)))
+    result = tried(dag, resumed(tried(dag)))
     assert (result.outcome, result.error_types[0]) == ("failed", "evenflow.errors.BadDeferral")
     assert "The await number 1 of this function" in str(result.reason)
     assert said in str(result.reason)
@@ -141,7 +141,7 @@ def test_a_delay_is_the_same_each_time_it_is_come_to() -> None:
         return await wait_for(TimeDeltaTrigger(timedelta(hours=1)))
 
     dag = of(f)
-    assert tried(dag, returned(tried(dag), "then")).result == b'"then"'
+    assert tried(dag, resumed(tried(dag), "then")).result == b'"then"'
 
 
 def test_awaits_side_by_side_wait_one_after_the_other() -> None:
@@ -149,8 +149,8 @@ def test_awaits_side_by_side_wait_one_after_the_other() -> None:
         return await asyncio.gather(wait_for(Says("a")), wait_for(Says("b")))
 
     dag = of(f)
-    second = tried(dag, returned(tried(dag), "A"))
-    assert tried(dag, returned(second, "B")).result == b'["A","B"]'
+    second = tried(dag, resumed(tried(dag), "A"))
+    assert tried(dag, resumed(second, "B")).result == b'["A","B"]'
 
 
 def test_an_async_function_that_does_not_wait() -> None:
@@ -205,7 +205,7 @@ def test_a_moment_of_now_is_told_apart() -> None:
         return await wait_for(DateTimeTrigger(next(moments)))
 
     dag = of(f)
-    assert "wait for times with TimeDeltaTrigger" in str(tried(dag, returned(tried(dag))).reason)
+    assert "wait for times with TimeDeltaTrigger" in str(tried(dag, resumed(tried(dag))).reason)
 
 
 def test_guards_are_asked_once() -> None:
@@ -223,7 +223,7 @@ def test_guards_are_asked_once() -> None:
             return await wait_for(Says(1))
 
         f()
-    assert tried(dag, returned(tried(dag), 1)).result == b"1"
+    assert tried(dag, resumed(tried(dag), 1)).result == b"1"
     assert asked == [1]
 
 

@@ -75,7 +75,7 @@ def test_the_method_goes_on_with_what_was_kept() -> None:
         ("failed", "evenflow.errors.TriggerFailed", "waited 61.0 s for Says, which failed: OSError: no route"),
     ],
 )
-def test_a_return_without_an_event_fails_the_try(purpose: str, error: str, said: str) -> None:
+def test_a_resume_without_an_event_fails_the_try(purpose: str, error: str, said: str) -> None:
     result = tried({}, resumed=resumed(purpose=purpose, deferred_s=61.0, reason="OSError: no route"))
     assert (result.outcome, result.error_types[0]) == ("failed", error)
     assert said in str(result.reason)

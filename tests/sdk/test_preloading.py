@@ -1,4 +1,4 @@
-"""What tries import is loaded by the process that they are forked from: R-DQ1, a return is to start at once, and so is all else."""
+"""What tries import is loaded by the process that they are forked from: R-DQ1, a resume is to start at once, and so is all else."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "service_id": 1,
             "claim_key": "k",
             "slots": N,
-            "returns": N,
+            "resumes": N,
             "lease_s": 60.0,
             "queues": ["default"],
             "since": "{}",
@@ -319,7 +319,7 @@ def of_deferred(run_keys: list[int], limits: list[int]) -> dict[str, dict[str, A
             "execution_timeouts": [60.0] * N,
         },
         "deferrals/read_some": keys,
-        "deferrals/return_all": {
+        "deferrals/resume_all": {
             **keys,
             "epochs": epochs,
             "purposes": ["event"] * N,

@@ -26,7 +26,7 @@ DEEP, WIDE, MANY = (
 LENGTH = 5 * N
 ROWS_PER_ROW = 60  # that all nodes of a plan see together for each row that is asked for; a statement has a dozen parts
 
-# Of four tasks of the chain one has succeeded, one waits, one is queued, one has returned from being deferred.
+# Of four tasks of the chain one has succeeded, one waits, one is queued, one has resumed from being deferred.
 FILL = (
     "insert into code values ('c', '')",
     "insert into dag_version (version_key, dag_id, version_number, spec, spec_hash, code_hash, file) overriding system value"
@@ -162,7 +162,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "deferrals/read_some", many
         yield "deferrals/delete_all", many
         yield (
-            "deferrals/return_all",
+            "deferrals/resume_all",
             {
                 **many,
                 "epochs": n,

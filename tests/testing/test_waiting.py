@@ -121,7 +121,7 @@ def test_a_trigger_sees_what_other_tasks_do_meanwhile() -> None:
 
 
 def test_a_deferred_task_leaves_its_slot_to_others_and_comes_back_above_it() -> None:
-    """The run's cap is released, and a return is never refused; the limit of the task itself is kept."""
+    """The run's cap is released, and a resume is never refused; the limit of the task itself is kept."""
     with DAG("d", max_active_tasks=1) as dag:
         Waits(task_id="waits", trigger=Says(1, after_s=60.0), priority_weight=9)
 

@@ -151,7 +151,7 @@ async def test_a_triggerer_that_stands_still_stops_its_triggers_and_its_late_eve
         await start_triggerer()
         await lost(world, database_url, "other")
         assert (await world.event_of(first))["claim"] == 2
-        assert world.returns(first) == 1
+        assert world.resumes(first) == 1
         await until(lambda: len(begun(waits)) == 2, "the other trigger begins elsewhere")
         process.send_signal(signal.SIGCONT)
         await until(lambda: not runs(host), "its host is killed")

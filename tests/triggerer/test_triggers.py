@@ -63,7 +63,7 @@ async def test_a_built_in_trigger_fires_once(triggerer: TriggererService, world:
         "purpose": "event",
         "event": xcom.encode(moment, "m"),
     }
-    assert world.returns(epoch) == 1
+    assert world.resumes(epoch) == 1
 
 
 async def test_a_trigger_of_a_dag_file_runs_from_its_archive(triggerer: TriggererService, world: World, tmp_path: Path) -> None:

@@ -120,8 +120,8 @@ class World:
         """The task waits no longer."""
         self.db.execute("delete from deferral where epoch = %s", [epoch])
 
-    def returns(self, epoch: int) -> int:
-        """The scheduler applies the events of this deferral: the first makes the task return. The answer is how many there were."""
+    def resumes(self, epoch: int) -> int:
+        """The scheduler applies the events of this deferral: the first makes the task resume. The answer is how many there were."""
         with self.db.transaction():
             events = self.db.execute("delete from report where epoch = %s and kind = 'event' returning 1", [epoch]).fetchall()
             self.db.execute("update deferral set purpose = 'event', triggerer_id = null where epoch = %s", [epoch])

@@ -25,7 +25,7 @@ SURE = set(TryEvent) - SPOKEN - WANTED - TIMERS - {TryEvent.STORES} | {TryEvent.
 
 
 def begin() -> list[TryState]:
-    return [TryState(returns=False), TryState(returns=True)]
+    return [TryState(resumes=False), TryState(resumes=True)]
 
 
 def steps(state: TryState) -> Iterator[tuple[TryEvent, TryState, tuple[Deed, ...]]]:
@@ -143,7 +143,7 @@ def test_a_start_is_told_once_and_not_of_a_try_that_is_others() -> None:
             ), (state, event)
 
 
-def test_a_second_process_follows_only_a_return_that_is_to_end() -> None:
+def test_a_second_process_follows_only_a_resume_that_is_to_end() -> None:
     for state in STATES:
-        assert state.returns or not state.second
+        assert state.resumes or not state.second
         assert not state.second or state.wish is not Wish.GOES_ON

@@ -1,4 +1,4 @@
-"""Tries that are deferred and return, on real workers; the scheduler's part is played by the tests."""
+"""Tries that are deferred and resume, on real workers; the scheduler's part is played by the tests."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ async def test_a_deferral_is_reported_sealed_and_goes_on_in_another_process(
     assert world.xcom(fresh) == ["job-77", {"status": "done"}, 1]
 
 
-async def test_a_return_gets_in_while_all_ordinary_slots_are_busy(world: World, start_worker: StartWorker, tmp_path: Path) -> None:
-    """R-DQ3: a return does not wait for an ordinary slot, and a first start takes none of those for returns."""
+async def test_a_resume_gets_in_while_all_ordinary_slots_are_busy(world: World, start_worker: StartWorker, tmp_path: Path) -> None:
+    """R-DQ3: a resume does not wait for an ordinary slot, and a first start takes none of those for resumes."""
     worker = await start_worker(slots=1, resume_slots=1)
     epoch = job(world, resume="return 'back'")
     await deferred(world, epoch)
@@ -103,14 +103,14 @@ async def test_a_return_gets_in_while_all_ordinary_slots_are_busy(world: World, 
     assert (await world.exit_of(busy))["outcome"] == "success"
 
 
-async def test_returns_take_free_ordinary_slots_first(world: World, start_worker: StartWorker, tmp_path: Path) -> None:
-    """R-DQ3: with two ordinary slots and one for returns, three returns run at once, and no first start beside them."""
+async def test_resumes_take_free_ordinary_slots_first(world: World, start_worker: StartWorker, tmp_path: Path) -> None:
+    """R-DQ3: with two ordinary slots and one for resumes, three resumes run at once, and no first start beside them."""
     worker = await start_worker(slots=2, resume_slots=1)
     epochs = [job(world, resume=f"{wait_for(tmp_path / 'go')}return 'back'".replace("import os, time\n", "")) for _ in range(3)]
     for epoch in epochs:
         await deferred(world, epoch)
     fresh = [world.comes_back(epoch) for epoch in epochs]
-    await until(lambda: set(fresh) <= set(worker._tries.epochs), "three returns run")
+    await until(lambda: set(fresh) <= set(worker._tries.epochs), "three resumes run")
     other = world.task("return 1")
     assert (worker._tries.free, worker._tries.spare) == (0, 0)
     assert not world.claimed(other)
@@ -194,7 +194,7 @@ def started(to: Path) -> str:
     return f"open({str(to)!r}, 'w').write(f'{{os.getpid()}}.')"
 
 
-async def test_a_return_that_is_killed_while_its_file_loads_stops_what_is_outside(
+async def test_a_resume_that_is_killed_while_its_file_loads_stops_what_is_outside(
     world: World, worker: WorkerService, start_worker: StartWorker, tmp_path: Path
 ) -> None:
     """R-DQ9. On a worker that has not loaded it yet; nothing of the task but its on_kill runs."""
@@ -222,7 +222,7 @@ async def test_a_return_that_is_killed_while_its_file_loads_stops_what_is_outsid
 
 
 @pytest.mark.parametrize("how", ["kill", "timeout"])
-async def test_a_return_that_is_ended_before_it_resumes_stops_what_is_outside(
+async def test_a_resume_that_is_ended_before_it_resumes_stops_what_is_outside(
     world: World, worker: WorkerService, tmp_path: Path, how: str
 ) -> None:
     """R-DQ9. Its process is there, and has not come by the method that goes on; then it is too late for its own on_kill."""

@@ -105,7 +105,7 @@ class World:
     def comes_back(
         self, epoch: int, *, purpose: str = "event", event: bytes | None = None, reason: str | None = None, began_s: float = 1.0
     ) -> int:
-        """The try that has reported its deferral returns; the answer is its new epoch. ``event`` is sealed."""
+        """The try that has reported its deferral resumes; the answer is its new epoch. ``event`` is sealed."""
         (said,) = [ended["defer"] for ended in self.exits(epoch)]
         fresh = next(self.epochs)
         with self.db.transaction():
@@ -136,7 +136,7 @@ class World:
                 },
             )
             self.db.execute("notify dispatch")
-            self.db.execute("notify returns")
+            self.db.execute("notify resumes")
         return fresh
 
     def end(self, epoch: int) -> None:

@@ -1,7 +1,7 @@
 """Tries for workers that wait: behind ``POST /claim``.
 
 A wake-up makes one look at which queues have work and which tries are to be killed; the line is served until its queues come back
-empty. A worker whose ordinary slots are all busy waits for returns only (R-DQ3). Nothing but a return, or the sweep, makes anybody
+empty. A worker whose ordinary slots are all busy waits for resumes only (R-DQ3). Nothing but a resume, or the sweep, makes anybody
 look for it, so that such workers cost nothing where nothing is deferred.
 
 Every answer carries the worker's kills, but only one that came up during the wait ends it: those before are for its beats.
@@ -29,16 +29,16 @@ from evenflow.core.observation import Meter
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.db.instant import Conn
-from evenflow.store.db.notify import DISPATCH, RETURNS
+from evenflow.store.db.notify import DISPATCH, RESUMES
 from evenflow.store.serving import callbacks, dispatch
-from evenflow.store.serving.dispatch import FIRST_START, RETURN, Place
+from evenflow.store.serving.dispatch import FIRST_START, RESUME, Place
 from evenflow.wire.messages import Assignment, Claim, ClaimAnswer
 
 EMPTY_CLAIMS = 2  # by different workers prove a place empty: one alone may be empty because what waits is to avoid that worker
 
 
 class Claims(LongPoll[Claim, ClaimAnswer]):
-    channels = (DISPATCH, RETURNS)
+    channels = (DISPATCH, RESUMES)
 
     def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter) -> None:
         super().__init__(pool, ClaimAnswer)
@@ -46,7 +46,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
         self._limited: set[int] = set()  # workers that are given less than they ask for: their empty claims prove nothing
 
     def _concerns(self, news: set[str], claim: Claim) -> bool:
-        return bool(claim.slots) or RETURNS in news
+        return bool(claim.slots) or RESUMES in news
 
     async def _serve_line(self, line: Sequence[WaitingClaim[Claim, ClaimAnswer]]) -> None:
         if not line:
@@ -80,7 +80,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
             service_id=claim.service_id,
             claim_key=claim.request_key,
             slots=min(claim.slots, CLAIM_SLOTS),
-            returns=min(_returns(claim), CLAIM_SLOTS),
+            resumes=min(_resumes(claim), CLAIM_SLOTS),
             queues=dict.fromkeys(claim.queues),
             lease_s=LEASE_S,
         )
@@ -119,7 +119,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                     max_tries=task.retries + 1,
                     operator=task.operator,
                     execution_timeout=task.execution_timeout,
-                    resumed=None if row.returned is None else self._resumed(row, row.returned, task),
+                    resumed=None if row.resume is None else self._resumed(row, row.resume, task),
                     **_of_run(row, version),
                 )
             )
@@ -128,9 +128,9 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                 out[-1] = _calling(out[-1], call, called[call.version_key])
         return out
 
-    def _resumed(self, row: dispatch.ClaimedTry, returned: dispatch.ClaimedReturn, task: TaskSpec) -> Resumed:
+    def _resumed(self, row: dispatch.ClaimedTry, resume: dispatch.ClaimedResume, task: TaskSpec) -> Resumed:
         what = f"What task {task.task_id!r} in run {row.run_id!r} of DAG {row.dag_id!r} waited for"
-        return deferrals.resumed(self._vault, row.run_key, returned, what, counts_waiting=task.execution_timeout_counts_waiting)
+        return deferrals.resumed(self._vault, row.run_key, resume, what, counts_waiting=task.execution_timeout_counts_waiting)
 
 
 def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: ServedVersion) -> dict[str, Any]:
@@ -175,12 +175,12 @@ def _calling(own: Assignment, call: callbacks.ClaimedCall, version: ServedVersio
 
 def _places(claim: Claim) -> set[Place]:
     """Where it looks for work."""
-    classes = [RETURN] * bool(_returns(claim)) + [FIRST_START] * bool(claim.slots)
+    classes = [RESUME] * bool(_resumes(claim)) + [FIRST_START] * bool(claim.slots)
     return {Place(queue, wanted) for queue in claim.queues for wanted in classes}
 
 
-def _returns(claim: Claim) -> int:
-    """How many returns may take part in it; none to a worker of a release that would begin them anew."""
+def _resumes(claim: Claim) -> int:
+    """How many resumes may take part in it; none to a worker of a release that would begin them anew."""
     return 0 if claim.resume_slots is None else claim.slots + claim.resume_slots
 
 

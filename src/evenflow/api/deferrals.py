@@ -18,12 +18,12 @@ from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_KEPT_DEPTH, MAX_NAME_CHARS, MAX_PATH_CHARS, MAX_WAIT_S
 from evenflow.core.model import DEFAULT_QUEUE
 from evenflow.errors import SecretsError, XComError
-from evenflow.store.serving.dispatch import ClaimedReturn
+from evenflow.store.serving.dispatch import ClaimedResume
 from evenflow.store.serving.sealed import WAITING
 
 
 class Times(TypedDict):
-    """Of a return, in seconds."""
+    """Of a resume, in seconds."""
 
     deferred_s: float
     began_s: float
@@ -67,7 +67,7 @@ def opened_deferral(vault: Vault, run_key: int, what: str, sealed: bytes) -> Def
     return msgspec.json.decode(vault.open(WAITING, str(run_key), sealed, what=what), type=Defer)
 
 
-def resumed(vault: Vault, run_key: int, row: ClaimedReturn, what: str, *, counts_waiting: bool) -> Resumed:
+def resumed(vault: Vault, run_key: int, row: ClaimedResume, what: str, *, counts_waiting: bool) -> Resumed:
     """How a try goes on; ``what`` names it. One whose seal no key opens goes on as if its trigger had failed because of that."""
     times = Times(deferred_s=row.deferred_s, began_s=row.began_s, spent_s=row.began_s if counts_waiting else row.ran_s)
     try:

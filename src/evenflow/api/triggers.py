@@ -35,7 +35,7 @@ from evenflow.wire.triggers import (
 
 
 class EventPayload(msgspec.Struct, omit_defaults=True):
-    """``report.payload`` of an event: which deferral it is of, and what its task returns for."""
+    """``report.payload`` of an event: which deferral it is of, and what its task resumes for."""
 
     task_index: int
     map_index: int
@@ -92,7 +92,7 @@ class TriggerClaims(LongPoll[ClaimTriggers, TriggersAnswer]):
                 return TriggersAnswer(state="lost")
 
     async def _assignments(self, conn: Conn, claimed: Sequence[ClaimedTrigger]) -> list[TriggerAssignment]:
-        """All that a triggerer needs to run these. The task of one that no key opens returns, to fail and say so."""
+        """All that a triggerer needs to run these. The task of one that no key opens resumes, to fail and say so."""
         versions = await self._versions.of(conn, {row.version_key for row in claimed})
         out, lost = [], []
         for row in claimed:

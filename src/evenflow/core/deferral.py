@@ -1,7 +1,7 @@
-"""What a task keeps of its limits while it is deferred, and what it gives back and takes again when it returns.
+"""What a task keeps of its limits while it is deferred, and what it gives back and takes again when it resumes.
 
 Its pool decides about the slots, the system's settings about the other limits; a task may say otherwise for itself. What is kept
-stays used from the first start to the end of the try. What is released lets others start meanwhile; the return takes it again
+stays used from the first start to the end of the try. What is released lets others start meanwhile; the resume takes it again
 without asking, so such a limit may be overdrawn, by its deferred tasks at most (R-ST1).
 """
 
@@ -18,7 +18,7 @@ HOLD, RELEASE = "hold", "release"
 
 
 class Purpose(StrEnum):
-    """What the return of a deferred task is for."""
+    """What the resume of a deferred task is for."""
 
     EVENT = "event"  # its method is called with what the trigger said
     TIMEOUT = "timeout"  # the time that it gave is over

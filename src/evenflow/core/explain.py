@@ -150,8 +150,8 @@ class Explainer:
             return Told(sentence=f"No worker that serves the queue {reason.queue} is alive.", facts=facts, cure=cure)
         workers = "1 worker serves" if reason.workers == 1 else f"{reason.workers} workers serve"
         busy = f"{reason.busy} of {counted(reason.slots, 'slot')} {'is' if reason.busy == 1 else 'are'} busy"
-        begin = "It is back from waiting, and waits for a worker" if reason.returns else "It waits for a worker"
-        end = ", those for returns included" if reason.returns else ""
+        begin = "It is back from waiting, and waits for a worker" if reason.resumes else "It waits for a worker"
+        end = ", those for resumes included" if reason.resumes else ""
         return Told(sentence=f"{begin}: {workers} the queue {reason.queue}, and {busy}{end}.", facts=facts, cure=cure)
 
     def _event(self, reason: x.AwaitsEvent) -> Told:

@@ -111,11 +111,11 @@ STALE_REPORTS = counter("evenflow_scheduler_stale_reports", SCHEDULER, "Reports 
 STARTABLE_SECONDS = histogram(
     "evenflow_task_startable_seconds", SCHEDULER, "For how long tasks could have started before they did."
 )
-RETURN_SECONDS = histogram(
-    "evenflow_task_return_seconds", SCHEDULER, "From the event of a deferred task to its dispatch, of those that return directly."
+RESUME_SECONDS = histogram(
+    "evenflow_task_resume_seconds", SCHEDULER, "From the event of a deferred task to its dispatch, of those that resume directly."
 )
-ORDINARY_RETURNS = counter(
-    "evenflow_task_ordinary_returns", SCHEDULER, "Deferred tasks that wait for their limits again: direct_return is off, or failed."
+ORDINARY_RESUMES = counter(
+    "evenflow_task_ordinary_resumes", SCHEDULER, "Deferred tasks that wait for their limits again: direct_resume is off, or failed."
 )
 PICKS = counter("evenflow_scheduler_picks", SCHEDULER, "Runs with work that it tried to take.")
 CONTENDED_PICKS = counter(
@@ -164,7 +164,7 @@ WORKER_SLOTS = gauge("evenflow_worker_slots", WORKER, "Tries that it runs at onc
 WORKER_TRIES = gauge("evenflow_worker_tries", WORKER, "Tries that it has in hand.")
 WORKER_FREE = gauge("evenflow_worker_slots_free", WORKER, "Slots in which a try could start now.")
 WORKER_RESUME_FREE = gauge(
-    "evenflow_worker_resume_slots_free", WORKER, "Slots in which a try could go on that returns from waiting, and no other."
+    "evenflow_worker_resume_slots_free", WORKER, "Slots in which a try could go on that resumes from waiting, and no other."
 )
 WORKER_OUTRUN = gauge(
     "evenflow_worker_tries_outrun", WORKER, "Tries that do not end: they fork more quickly than they can be killed."

@@ -23,7 +23,7 @@ _SETTINGS = {
 _WORDS: dict[str, str] = {
     ServiceState.ACTIVE: "active",
     ServiceState.DRAINING: "draining",
-    ServiceState.RESUME_ONLY: "open only for what returns and cleans up",
+    ServiceState.RESUME_ONLY: "open only for what resumes and cleans up",
     ServiceState.PAUSED: "paused",
     ServiceState.FROZEN: "frozen",
 }

@@ -9,7 +9,7 @@ callbacks. So closing something never strands work in flight (R-DQ7).
 * ``draining``: nothing new is taken on, and what is there is waited for; then it becomes ``paused`` by itself. What is new to a DAG
   or the system is a run: those that have begun run to their end. What is new to a pool, a queue or a worker is a first start.
 * ``resume_only`` and ``paused``: nothing starts for the first time. They allow the same and tell people different things.
-* ``frozen``: as ``paused``, and what waits for a worker goes on waiting, also returns and clean-up. What a worker has runs on.
+* ``frozen``: as ``paused``, and what waits for a worker goes on waiting, also resumes and clean-up. What a worker has runs on.
 
 Neither lanes nor dispatches change when something is closed or opened: rounds skip the limit classes of a closed pool or queue as
 if they were full, so it costs the same with a backlog of none and of a million. Only a paused DAG parks its lanes."""
@@ -55,8 +55,8 @@ class ServiceState(StrEnum):
         of_runs = kind in (ServiceKind.DAG, ServiceKind.SYSTEM)
         return self is ServiceState.ACTIVE or (self is ServiceState.DRAINING and of_runs)
 
-    def returns(self) -> bool:
-        """Whether what was started before goes on: returns, clean-up, callbacks."""
+    def resumes(self) -> bool:
+        """Whether what was started before goes on: resumes, clean-up, callbacks."""
         return self is not ServiceState.FROZEN
 
 

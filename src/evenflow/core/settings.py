@@ -12,7 +12,7 @@ FAST_FOLLOW = "fast_follow"
 RETENTION_DAYS = "retention_days"
 AUDIT_RETENTION_DAYS = "audit_retention_days"
 DEFAULT_TIMEZONE = "default_timezone"
-DIRECT_RETURN = "direct_return"
+DIRECT_RESUME = "direct_resume"
 DEFERRED_KEEP_TASK_LIMITS = "deferred_keep_task_limits"
 DEFERRED_KEEP_RUN_CAP = "deferred_keep_run_cap"
 DEFERRED_KEEP_EXECUTOR_SLOT = "deferred_keep_executor_slot"
@@ -86,7 +86,7 @@ SETTINGS = {
             "The time zone of schedules, start dates and deadlines that name none. DAG files are loaded anew when it changes.",
         ),
         Setting(
-            DIRECT_RETURN,
+            DIRECT_RESUME,
             True,
             "Whether a deferred task whose trigger fired goes straight back to a worker; else it waits for its limits again.",
         ),

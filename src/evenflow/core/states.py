@@ -53,8 +53,8 @@ class TaskEvent(StrEnum):
     UPSTREAM_FAIL = "upstream_fail"  # the trigger rule can no longer be satisfied
     REQUEUE = "requeue"  # the dispatch is void (cannot start, lost before its start): sent again under a fresh epoch
     DEFER = "defer"
-    RESUME = "resume"  # direct return: back to the dispatch queue, holds kept
-    RETURN = "return"  # ordinary return: back to its lane
+    RESUME = "resume"  # direct: back to the dispatch queue, holds kept
+    ORDINARY_RESUME = "ordinary_resume"  # back to its lane
     RESCHEDULE = "reschedule"
     CANCEL = "cancel"  # its run was cancelled after it had begun
     WITHDRAW = "withdraw"  # its run was cancelled before it began
@@ -117,7 +117,7 @@ TASK_MOVES: dict[TaskState, dict[TaskEvent, TaskState]] = {
     _T.RUNNING: {**_EXITS, **_OPERATED},
     _T.DEFERRED: {
         _E.RESUME: _T.QUEUED,
-        _E.RETURN: _T.SCHEDULED,
+        _E.ORDINARY_RESUME: _T.SCHEDULED,
         _E.FAIL: _T.FAILED,
         _E.RETRY: _T.UP_FOR_RETRY,
         _E.CANCEL: _T.FAILED,

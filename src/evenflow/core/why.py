@@ -136,14 +136,14 @@ class NoScheduler(_Reason):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsWorker(_Reason):
     """It was started, and no worker has claimed it yet. ``workers`` of its queue live; they have ``slots`` for it, of which so many
-    are ``busy``. ``returns``: it comes back from waiting, and may have the slots for returns, too. ``ahead`` is exact when
+    are ``busy``. ``resumes``: it comes back from waiting, and may have the slots for resumes, too. ``ahead`` is exact when
     ``counted``, else at least that.
     """
 
     kind: Literal["awaits_worker"] = "awaits_worker"
     queue: str
     since: datetime
-    returns: bool
+    resumes: bool
     ahead: int
     counted: bool
     workers: int

@@ -25,8 +25,8 @@ async def holding_starts(conn: Conn, pool: str, queue: str) -> list[Reason]:
 
 
 async def holding_tries(conn: Conn, dag_id: str, pool: str, queue: str) -> list[Reason]:
-    """Why no worker gets what it is to run, also returns."""
-    return [*await _found(conn, dag_id, (pool, queue), lambda _, state: not state.returns())]
+    """Why no worker gets what it is to run, also resumes."""
+    return [*await _found(conn, dag_id, (pool, queue), lambda _, state: not state.resumes())]
 
 
 async def _found(

@@ -18,7 +18,7 @@ from evenflow.explaining.out_of_service import holding_runs, holding_tries
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.instant import Conn, Row, one_instant, read
 from evenflow.store.scheduling.operations import Key, key_columns
-from evenflow.store.serving.dispatch import RETURN
+from evenflow.store.serving.dispatch import RESUME
 from evenflow.store.serving.views import similar_task
 
 RUNS_NAMED = 20  # of one name: more DAGs than anyone wants to read
@@ -114,11 +114,11 @@ async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[Reason]:
         names = ("worker", "host", "kill_at", "outrun")
         return [why.Running(since=row["claimed_at"], **{name: row[name] for name in names})]
     params = {name: row[name] for name in ("queue", "class", "priority", "epoch")}
-    returns = row["class"] == RETURN
-    (queue,) = await read(conn, "why/read_queue", {**params, "returns": returns, "counted": LINE_COUNTED, "lease_s": LEASE_S})
+    resumes = row["class"] == RESUME
+    (queue,) = await read(conn, "why/read_queue", {**params, "resumes": resumes, "counted": LINE_COUNTED, "lease_s": LEASE_S})
     frozen = await holding_tries(conn, row["dag_id"], graph.spec.tasks[row["task_index"]].pool, row["queue"])
     counted = queue["ahead"] < LINE_COUNTED
-    return [*frozen, why.AwaitsWorker(queue=row["queue"], since=row["granted_at"], returns=returns, counted=counted, **queue)]
+    return [*frozen, why.AwaitsWorker(queue=row["queue"], since=row["granted_at"], resumes=resumes, counted=counted, **queue)]
 
 
 async def _run_queued(conn: Conn, row: Row) -> list[Reason]:

@@ -67,7 +67,7 @@ class ServiceSettings:
     parse_timeout: float
     parse_memory: int
     slots: int
-    resume_slots: int  # on top of them, for returns alone
+    resume_slots: int  # on top of them, for resumes alone
     template_memory: int  # MiB
     queues: tuple[str, ...]
     capacity: int  # of a triggerer

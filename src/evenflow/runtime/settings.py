@@ -346,7 +346,7 @@ def default_slots() -> int:
 
 
 def default_resume_slots(slots: int) -> int:
-    """A tenth, at least one: what returns has waited long, and mostly ends soon."""
+    """A tenth, at least one: what resumes has waited long, and mostly ends soon."""
     return -(-slots // 10)
 
 

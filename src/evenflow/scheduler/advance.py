@@ -39,10 +39,10 @@ from evenflow.scheduler.scope import Scope
 from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.swap import leave, swap
 from evenflow.scheduler.timeouts import miss_deadlines, pause_failing, stop_overdue
-from evenflow.store.db.notify import DISPATCH, INBOX, RETURNS, TRIGGERS, wake
+from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES, TRIGGERS, wake
 from evenflow.store.db.rows import Conn, Rows, sync
 from evenflow.store.scheduling import inbox, runs, selection
-from evenflow.store.serving.dispatch import RETURN
+from evenflow.store.serving.dispatch import RESUME
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class TurnOutcome:
     started: Starts
     picks: int
     contended: int
-    direct_returns: Sequence[float]  # seconds since what let each deferred task return
-    ordinary_returns: int
+    direct_resumes: Sequence[float]  # seconds since what let each deferred task resume
+    ordinary_resumes: int
 
     @property
     def starts(self) -> int:
@@ -132,7 +132,7 @@ def advance(
     reached(KillPoint.TURN_COMMITTED)
     wake(conn, _wakes(ledgers, rest_is_left=turn.fast_follow and not lead, lead=lead))
     contended = picked[0].found - sum(1 for row in picked if row.run_key)
-    found, ordinary = picked[0].found, len(ledgers.offers.returning)
+    found, ordinary = picked[0].found, len(ledgers.offers.resuming)
     moved, directly = ledgers.moves.count, ledgers.deferrals.directly
     return TurnOutcome(lead, selects, again, reports, stale, moved, starts, found, contended, directly, ordinary)
 
@@ -143,7 +143,7 @@ def _wakes(ledgers: Ledgers, *, rest_is_left: bool, lead: bool) -> set[str]:
     left = rest_is_left and (ledgers.holds.released or ledgers.offers.ready or ledgers.mapped.changed)
     channels = {
         DISPATCH: dispatches.sent or dispatches.kills,
-        RETURNS: any(row.dispatch_class == RETURN for row in dispatches.sent),
+        RESUMES: any(row.dispatch_class == RESUME for row in dispatches.sent),
         TRIGGERS: ledgers.deferrals.has_news,
         INBOX: left or (messages.calls and not lead) or messages.others_have_word,
     }

@@ -150,7 +150,7 @@ def _skip_cleared(facts: Facts, run: Run, actor: str) -> None:
 
 
 def _spare(flow: Flow[Item], offers: Offers, teardown: Item, waiting: stored.Waiting | None, *, held: bool) -> None:
-    """It goes on; one whose lane has just been deleted is offered again, as a return if it was one, and one that was ``held`` waits
+    """It goes on; one whose lane has just been deleted is offered again, as a resume if it was one, and one that was ``held`` waits
     for the past no more.
     """
     if teardown.state is TaskState.SCHEDULED:

@@ -1,8 +1,8 @@
 """Lanes that live in memory: what became ready in this transaction. Only what does not start in the same transaction is stored.
 
-Deferred tasks that return in the ordinary way have lanes of their own, one for each time at which such a task was first queued.
+Deferred tasks that resume in the ordinary way have lanes of their own, one for each time at which such a task was first queued.
 Their place in the order is that of the DAG's best task, and there before all first starts, of whatever run: where those have the
-date of their run, returns have that time, moved back to before every date. The last part of their order, which is the id when they
+date of their run, resumes have that time, moved back to before every date. The last part of their order, which is the id when they
 are stored, is negative.
 """
 
@@ -24,11 +24,11 @@ from evenflow.store.scheduling.selection import StoredLane
 
 NEVER = 1 << 62  # in the place of the lane id in the order: after every lane that is stored
 
-RETURNS_FROM = -(1 << 60)  # ids of stored lanes of returns count upwards from here
-NEWEST_RETURN = -(1 << 40)  # in the order: after all of these
+RESUMES_FROM = -(1 << 60)  # ids of stored lanes of resumes count upwards from here
+NEWEST_RESUME = -(1 << 40)  # in the order: after all of these
 BEFORE_ALL_DATES_US = 4_000 * 365 * 86_400 * 1_000_000  # from now back to before the year 1, and not before PostgreSQL's first
 
-# run, limit class, priority, local limits, mapped task or UNMAPPED, whether exempt, and of returns their date
+# run, limit class, priority, local limits, mapped task or UNMAPPED, whether exempt, and of resumes their date
 LaneKey = tuple[int, int, int, tuple[int, ...], int, bool, int | None]
 
 
@@ -60,7 +60,7 @@ def group(facts: Facts, offers: Offers, mapped: MappedTasks) -> dict[LaneKey, Ca
     facts.catalog.load_run_limits(facts.conn, {i.run_key for i in offers.ready} | {x.run_key for x in mapped.changed if x.lane})
     out: dict[LaneKey, Candidates] = {}
     for item in offers.ready:
-        candidates = _lane_of(facts, out, item.run_key, item.task_index, UNMAPPED, queued_at_s=offers.returning.get(item.key))
+        candidates = _lane_of(facts, out, item.run_key, item.task_index, UNMAPPED, queued_at_s=offers.resuming.get(item.key))
         candidates.items.append(item)
         candidates.lane.ready += 1
     for expansion in mapped.changed:
@@ -72,7 +72,7 @@ def group(facts: Facts, offers: Offers, mapped: MappedTasks) -> dict[LaneKey, Ca
     return out
 
 
-def is_of_returns(lane: Lane) -> bool:
+def is_of_resumes(lane: Lane) -> bool:
     return lane.order[-1] < 0
 
 
@@ -85,23 +85,23 @@ def _lane_of(
     *,
     queued_at_s: float | None = None,
 ) -> Candidates:
-    """``queued_at_s``: of what returns, when it was first queued."""
+    """``queued_at_s``: of what resumes, when it was first queued."""
     run = facts.runs[run_key]
     place = facts.catalog.place(facts.conn, run.version, task_index)
-    returned_us = None
+    resumed_us = None
     if queued_at_s is not None:
         place = replace(place, priority=run.graph.top_priority, exempt=True)
-        returned_us = round(queued_at_s * 1e6) - BEFORE_ALL_DATES_US
+        resumed_us = round(queued_at_s * 1e6) - BEFORE_ALL_DATES_US
     limits = facts.catalog.run_limits(run_key)
     local: tuple[int, ...] = ()
     if limits:
         names = ("",) if place.run_limit is None else (place.run_limit, "")
         local = tuple(limits[name] for name in names if name in limits)
-    key = (run_key, place.limit_class.class_id, place.priority, local, mapped, place.exempt, returned_us)
+    key = (run_key, place.limit_class.class_id, place.priority, local, mapped, place.exempt, resumed_us)
     found = out.get(key)
     if found is None:
-        last = (NEVER if returned_us is None else NEWEST_RETURN) + len(out)
-        order = (-run.priority, -place.priority, run.run_after_us if returned_us is None else returned_us, last)
+        last = (NEVER if resumed_us is None else NEWEST_RESUME) + len(out)
+        order = (-run.priority, -place.priority, run.run_after_us if resumed_us is None else resumed_us, last)
         parked_on = PAUSED if run.is_paused and not place.exempt else OPEN
         lane = Lane(-1 - len(out), place.limit_class.class_id, order, local, 0, parked_on, exempt=place.exempt)
         found = out[key] = Candidates(run, place, lane, mapped=mapped)
@@ -117,9 +117,9 @@ def store(facts: Facts, moves: Moves, offers: Offers, lanes: Iterable[Candidates
     ready: list[tuple[int, int, int]] = []
     for c in lanes:
         lane_id, since_s = facts.catalog.lane_ids.take(facts.conn), c.run.ready_at_s
-        if is_of_returns(c.lane):
-            lane_id += RETURNS_FROM
-            since_s = min(offers.returning[item.key] for item in c.items)
+        if is_of_resumes(c.lane):
+            lane_id += RESUMES_FROM
+            since_s = min(offers.resuming[item.key] for item in c.items)
         rows.append(
             StoredLane(
                 lane_id,

@@ -1,20 +1,20 @@
-"""Tasks that wait deferred, and how they return.
+"""Tasks that wait deferred, and how they resume.
 
 Theory of operation
 -------------------
 A try that defers ends its dispatch. Its task instance keeps some of its limits (:mod:`evenflow.core.deferral`), and a row of
 ``deferral`` says what it waits for; only then may a triggerer have its trigger, so no event comes before the deferral is applied.
-An event, a timeout or the end of a trigger brings it back, once: whatever is said of a deferral that has returned or is gone is
+An event, a timeout or the end of a trigger brings it back, once: whatever is said of a deferral that has resumed or is gone is
 void.
 
-It returns *directly*: to a worker, under a fresh epoch, in a class of its own before all first starts, with what it kept and what
+It resumes *directly*: to a worker, under a fresh epoch, in a class of its own before all first starts, with what it kept and what
 it takes again, and no limit is asked. That raises the use of limits without the executor's lock, as a release of less than nothing,
-which the holder of the lock folds. Where that is switched off, or fails, it returns in the *ordinary* way: it gives back what it
-kept and waits for all of it in a lane of returns, before the first starts of its DAG; there it keeps its place, which is that of
+which the holder of the lock folds. Where that is switched off, or fails, it resumes in the *ordinary* way: it gives back what it
+kept and waits for all of it in a lane of resumes, before the first starts of its DAG; there it keeps its place, which is that of
 the time at which its try was first queued.
 
 What ends from outside while it waits (an operator's mark or clear, the end of its run, its execution timeout) and has left work
-outside behind returns for its *clean-up* instead: a worker stops that work, and what was wanted happens when that has ended.
+outside behind resumes for its *clean-up* instead: a worker stops that work, and what was wanted happens when that has ended.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import Item, Moves
 from evenflow.store.scheduling import deferrals as stored
-from evenflow.store.scheduling.deferrals import Deferral, Key, Return, Waiting
+from evenflow.store.scheduling.deferrals import Deferral, Key, Resume, Waiting
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
-from evenflow.store.serving.dispatch import RETURN
+from evenflow.store.serving.dispatch import RESUME
 
 TRIGGER_TIMEOUT = "trigger_timeout"  # kinds of timers
 TIMEOUTS = frozenset({TRIGGER_TIMEOUT, "execution_timeout"})
@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 
 def defer(facts: Facts, ledgers: Ledgers, deferring: Sequence[tuple[Item, TakenReport]]) -> None:
-    """Applies the exits of tries that have deferred. One that was to end meanwhile, and cleans up, returns for that at once."""
+    """Applies the exits of tries that have deferred. One that was to end meanwhile, and cleans up, resumes for that at once."""
     conn, limits = facts.conn, {limit for _, report in deferring for limit in report.holds}
     moves, dispatches, deferrals = ledgers.moves, ledgers.dispatches, ledgers.deferrals
     terms, keeping = stored.read_terms(conn, limits), stored.read_keeping(conn)
@@ -60,7 +60,7 @@ def defer(facts: Facts, ledgers: Ledgers, deferring: Sequence[tuple[Item, TakenR
             _defer_one(facts, moves, deferrals, item, report, Split([], 0, [], 0), ())
             reason = _end_of(facts, item, intent)
             _dispatch(facts, dispatches, item, TaskEvent.RESUME, report.holds, {"purpose": Purpose.CLEAN_UP, "reason": reason})
-            deferrals.doomed.append(_return_of(item, report.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
+            deferrals.doomed.append(_resume_of(item, report.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
         else:
             parts = split(report.holds, report.pool_slots, known, kept, spec_of(facts, item).while_deferred)
             _defer_one(facts, moves, deferrals, item, report, parts, [term.kind for term in known if term.limit_id in parts.holds])
@@ -136,7 +136,7 @@ def end_waits(facts: Facts, ledgers: Ledgers, timers: Sequence[TakenTimer]) -> N
             fail(facts, ledgers.moves, ledgers.messages, item, judge_failure(facts, item), {"reason": reason})
 
 
-# -- returns -------------------------------------------------------------------------------------------------------------
+# -- resumes -------------------------------------------------------------------------------------------------------------
 
 
 def _come_back(
@@ -153,25 +153,25 @@ def _come_back(
     detail: dict[str, Any] = {"purpose": purpose, "trigger": waiting.trigger, "waited_s": round(waiting.waited_s, 3)}
     if reason:
         detail["reason"] = reason
-    why_not = None if waiting.direct else "direct_return is off"
+    why_not = None if waiting.direct else "direct_resume is off"
     if why_not is None:
         try:
-            _return_directly(facts, ledgers.dispatches, item, waiting, detail)
+            _resume_directly(facts, ledgers.dispatches, item, waiting, detail)
             ledgers.deferrals.directly.append(max(0.0, facts.now_s - at_s))
         except Exception as error:
             if isinstance(error, psycopg.Error) or item.state is not TaskState.DEFERRED:
                 raise  # of the transaction as a whole
-            log.exception("the direct return of task %d of run %d failed; it returns in the ordinary way", *item.key[1::-1])
-            why_not = f"the direct return failed: {type(error).__name__}"
+            log.exception("the direct resume of task %d of run %d failed; it resumes in the ordinary way", *item.key[1::-1])
+            why_not = f"the direct resume failed: {type(error).__name__}"
     if why_not is not None:
-        ledgers.moves.apply(item, TaskEvent.RETURN, {**detail, "not_direct": why_not})
+        ledgers.moves.apply(item, TaskEvent.ORDINARY_RESUME, {**detail, "not_direct": why_not})
         ledgers.holds.release(waiting.holds, waiting.pool_slots, at_s)
         ledgers.offers.put_back(item, waiting.ready_at_s)
-    back = _return_of(item, waiting.epoch, purpose, event=event, reason=reason, direct=why_not is None)
-    ledgers.deferrals.returns.append(back)
+    back = _resume_of(item, waiting.epoch, purpose, event=event, reason=reason, direct=why_not is None)
+    ledgers.deferrals.resumes.append(back)
 
 
-def _return_directly(facts: Facts, dispatches: Dispatches, item: Item, waiting: Waiting, detail: Mapping[str, Any]) -> None:
+def _resume_directly(facts: Facts, dispatches: Dispatches, item: Item, waiting: Waiting, detail: Mapping[str, Any]) -> None:
     _dispatch(facts, dispatches, item, TaskEvent.RESUME, waiting.all_holds, detail)
     _take_again(dispatches.holds, waiting)
 
@@ -181,7 +181,7 @@ def _dispatch(
 ) -> None:
     run = facts.runs[item.run_key]
     place = facts.catalog.place(facts.conn, run.version, item.task_index)
-    dispatches.send(item, event, place, holds, run_priority=run.priority, dispatch_class=RETURN, detail=dict(detail))
+    dispatches.send(item, event, place, holds, run_priority=run.priority, dispatch_class=RESUME, detail=dict(detail))
 
 
 def _take_again(holds: Holds, waiting: Waiting) -> None:
@@ -204,7 +204,7 @@ def clean_up(
     holds: Sequence[int] | None = None,
 ) -> None:
     """Has a worker stop what the task has left outside; ``intent`` is applied when that has ended. ``holds`` is what its dispatch
-    holds, where it has returned and no worker has claimed it.
+    holds, where it has resumed and no worker has claimed it.
     """
     detail = {"purpose": Purpose.CLEAN_UP, "reason": reason}
     if holds is not None:
@@ -214,7 +214,7 @@ def clean_up(
         event = TaskEvent.RESUME if item.state is TaskState.DEFERRED else TaskEvent.GRANT
         _dispatch(facts, dispatches, item, event, waiting.all_holds, detail)
         _take_again(dispatches.holds, waiting)
-    deferrals.returns.append(_return_of(item, waiting.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
+    deferrals.resumes.append(_resume_of(item, waiting.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
 
 
 def awaits_clean_up(facts: Facts, report: TakenReport) -> bool:
@@ -226,24 +226,24 @@ def awaits_clean_up(facts: Facts, report: TakenReport) -> bool:
     if report.outcome == "deferred":
         return spec.cleans_up and report.purpose != Purpose.CLEAN_UP
     is_lost = report.kind == "lost" or report.outcome in ("cannot_start", "lost")
-    return spec.cleans_up and is_lost and report.returns and report.losses < spec.infrastructure_retries
+    return spec.cleans_up and is_lost and report.resumes and report.losses < spec.infrastructure_retries
 
 
 def clean_up_instead(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport) -> None:
-    """A return that was lost is sent again; of what is to end, for its clean-up."""
+    """A resume that was lost is sent again; of what is to end, for its clean-up."""
     intent = dispatches.intents.get(report.epoch) or report.intent
     if report.deferral is not None and (intent or is_ending(facts, item)):
         reason = None if report.purpose == Purpose.CLEAN_UP else _end_of(facts, item, intent)
-        deferrals.returns.append(_return_of(item, report.deferral, Purpose.CLEAN_UP, reason=reason, intent=intent))
+        deferrals.resumes.append(_resume_of(item, report.deferral, Purpose.CLEAN_UP, reason=reason, intent=intent))
 
 
 def stop_waiting(facts: Facts, holds: Holds, deferrals: Deferrals, waiting: Waiting) -> None:
-    """It waits no more and does not return; what it kept is released."""
+    """It waits no more and does not resume; what it kept is released."""
     holds.release(waiting.holds, waiting.pool_slots, facts.now_s)
     deferrals.ended.append(waiting.key)
 
 
-def _return_of(
+def _resume_of(
     item: Item,
     epoch: int,
     purpose: Purpose,
@@ -252,8 +252,8 @@ def _return_of(
     reason: str | None = None,
     intent: Mapping[str, str] | None = None,
     direct: bool = True,
-) -> Return:
-    return Return(*item.key, epoch, purpose, event, reason, json.dumps(intent) if intent else None, direct)
+) -> Resume:
+    return Resume(*item.key, epoch, purpose, event, reason, json.dumps(intent) if intent else None, direct)
 
 
 def _end_of(facts: Facts, item: Item, intent: Mapping[str, str] | None) -> str:

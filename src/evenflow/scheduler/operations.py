@@ -108,7 +108,7 @@ def end_intended(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport])
         assert intent is not None
         by_intent[report.run_key, intent["event"], intent["actor"]].append(report)
         dispatches.end(report.epoch, report.holds, report.pool_slots, report.at_s)
-        if report.returns and report.task_index is not None:
+        if report.resumes and report.task_index is not None:
             ledgers.deferrals.ended.append((report.run_key, report.task_index, report.map_index))
     for (run_key, event, actor), group in by_intent.items():
         change = _changing(TaskEvent(event), actor, HOLDING)
@@ -256,11 +256,11 @@ def _end_or_kill(facts: Facts, ledgers: Ledgers, run: Run, keys: Sequence[Key], 
     for row in live:
         if row.worker_id is not None or row.purpose == Purpose.CLEAN_UP:
             awaited.append(row)
-        elif row.returns and run.graph.task(row.task_index).cleans_up:
+        elif row.resumes and run.graph.task(row.task_index).cleans_up:
             unclaimed[run.run_key, row.task_index, row.map_index] = row.holds
         else:
             dispatches.end(row.epoch, row.holds, row.pool_slots, facts.now_s)
-            if row.returns:
+            if row.resumes:
                 ledgers.deferrals.ended.append((run.run_key, row.task_index, row.map_index))
     intent = {"event": str(change.event), "actor": change.actor}
     if awaited:
@@ -281,7 +281,7 @@ def _end_waiting(
     unclaimed: Mapping[stored.Key, Sequence[int]],
     intent: Mapping[str, str],
 ) -> list[tuple[int, int]]:
-    """What waits deferred, or has returned and waits in a lane, or for a worker (``unclaimed``, with what these hold); answers what
+    """What waits deferred, or has resumed and waits in a lane, or for a worker (``unclaimed``, with what these hold); answers what
     is cleaned up after, as (task_index, epoch).
     """
     dispatches, deferrals = ledgers.dispatches, ledgers.deferrals

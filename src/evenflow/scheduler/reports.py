@@ -22,7 +22,7 @@ from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.ledgers.moves import Item, Moves
 from evenflow.store.scheduling import tasks
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
-from evenflow.store.serving.dispatch import FIRST_START, RETURN
+from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
 EVENT = "event"  # kind of a report: what became of a trigger
 _UNSTARTED = ("failed", "cannot_start", "lost")  # outcomes that a try can have without a process
@@ -123,7 +123,7 @@ def _defers(facts: Facts, item: Item, report: TakenReport) -> bool:
 
 def _never_began(facts: Facts, item: Item, report: TakenReport) -> bool:
     """Of a run that is being ended: whether no process of the task was ever started, not in an earlier try either."""
-    if item.state is not TaskState.QUEUED or report.returns or not is_ending(facts, item):
+    if item.state is not TaskState.QUEUED or report.resumes or not is_ending(facts, item):
         return False
     unstarted = report.outcome in _UNSTARTED and (report.payload or {}).get("ran_s") is None
     return unstarted and item.try_number == item.tries_before + 1
@@ -144,7 +144,7 @@ def _apply_exit(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport)
         avoid = report.worker_id or 0 if report.outcome == "cannot_start" else 0
         _lose(facts, ledgers, item, report, str(payload.get("reason", "it could not be started")), avoid=avoid)
         return
-    item.started_at = None if report.returns else report.began_at
+    item.started_at = None if report.resumes else report.began_at
     item.ended_at = report.at
     _end(ledgers.dispatches, ledgers.deferrals, report)
     match "failed" if report.purpose == Purpose.CLEAN_UP else report.outcome:
@@ -181,7 +181,7 @@ def _reschedule(facts: Facts, moves: Moves, messages: Messages, item: Item, payl
 
 def _lose(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
     """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often. Then
-    the try counts as failed, and what its own retries allow follows. A return stays one; of what is to end it is for its clean-up.
+    the try counts as failed, and what its own retries allow follows. A resume stays one; of what is to end it is for its clean-up.
     """
     run, allowed = facts.runs[item.run_key], spec_of(facts, item).infrastructure_retries
     item.losses += 1
@@ -195,10 +195,10 @@ def _lose(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport, reaso
             report.holds,
             run_priority=run.priority,
             avoid=avoid,
-            dispatch_class=RETURN if report.returns else FIRST_START,
+            dispatch_class=RESUME if report.resumes else FIRST_START,
             detail={"reason": reason},
         )
-        if report.returns:
+        if report.resumes:
             clean_up_instead(facts, ledgers.dispatches, ledgers.deferrals, item, report)
         return
     item.ended_at = report.at
@@ -210,5 +210,5 @@ def _lose(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport, reaso
 
 def _end(dispatches: Dispatches, deferrals: Deferrals, report: TakenReport) -> None:
     dispatches.end(report.epoch, report.holds, report.pool_slots, report.at_s)
-    if report.returns and report.task_index is not None:
+    if report.resumes and report.task_index is not None:
         deferrals.ended.append((report.run_key, report.task_index, report.map_index))

@@ -255,4 +255,4 @@ class Round:
 
 
 def _may_join(c: Candidates) -> bool:
-    return c.mapped == UNMAPPED and not c.run.new and not lanes_in_memory.is_of_returns(c.lane)
+    return c.mapped == UNMAPPED and not c.run.new and not lanes_in_memory.is_of_resumes(c.lane)

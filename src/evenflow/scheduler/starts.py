@@ -6,12 +6,12 @@ from collections import defaultdict
 
 from evenflow.core.selection import Lane
 from evenflow.core.states import TaskEvent
-from evenflow.scheduler.candidates import is_of_returns
+from evenflow.scheduler.candidates import is_of_resumes
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.moves import Item
-from evenflow.store.serving.dispatch import FIRST_START, RETURN
+from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
 
 class Starts:
@@ -32,10 +32,10 @@ class Starts:
         used[limit_class.pool_limit] += count * limit_class.weight
         for limit in holds[1:]:
             used[limit] += count
-        returns = is_of_returns(lane)  # a try goes on
-        dispatch_class = RETURN if returns else FIRST_START
+        resumes = is_of_resumes(lane)  # a try goes on
+        dispatch_class = RESUME if resumes else FIRST_START
         for item in items:
-            item.try_number += not returns
+            item.try_number += not resumes
             self.dispatches.send(item, TaskEvent.GRANT, place, holds, run_priority=run_priority, dispatch_class=dispatch_class)
         self.count += count
         self.delays.append((max(0.0, self.facts.now_s - startable_at_s), count))

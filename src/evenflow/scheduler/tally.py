@@ -33,9 +33,9 @@ class Tally:
         self.meter.observe(metrics.TURN_SECONDS, took_s)
         for delay_s, starts in started.delays:
             self.meter.observe(metrics.STARTABLE_SECONDS, delay_s + took_s, count=starts)
-        for delay_s in progress.direct_returns:
-            self.meter.observe(metrics.RETURN_SECONDS, delay_s + took_s)
-        count(metrics.ORDINARY_RETURNS, progress.ordinary_returns)
+        for delay_s in progress.direct_resumes:
+            self.meter.observe(metrics.RESUME_SECONDS, delay_s + took_s)
+        count(metrics.ORDINARY_RESUMES, progress.ordinary_resumes)
         self._turned()
 
     def repair(self, count: int) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenflow.errors import BadDeferral, TaskDeferred
 from evenflow.sdk.context import get_current_context
-from evenflow.sdk.deferring import Returned
+from evenflow.sdk.deferring import ResumedTry
 from evenflow.sdk.triggers import BaseTrigger
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BEGIN_AGAIN = "begin_again"  # the method of PythonOperator that does so
-Await = dict[str, Any]  # one of them: trigger and digest say which; when it is over, what a Returned says
+Await = dict[str, Any]  # one of them: trigger and digest say which; when it is over, what a ResumedTry says
 
 
 class Waits:
@@ -77,10 +77,10 @@ def wait_for(trigger: BaseTrigger, *, timeout: timedelta | float | None = None) 
 
 
 @contextmanager
-def waiting(returned: Returned) -> Iterator[None]:
-    """Inside, a function gets what it has waited for before, as ``returned`` says."""
-    *before, last = returned.kwargs["waits"]
-    told = {"deferred_s": returned.deferred_s, "purpose": returned.purpose, "event": returned.event, "reason": returned.reason}
+def waiting(resumed: ResumedTry) -> Iterator[None]:
+    """Inside, a function gets what it has waited for before, as ``resumed`` says."""
+    *before, last = resumed.kwargs["waits"]
+    told = {"deferred_s": resumed.deferred_s, "purpose": resumed.purpose, "event": resumed.event, "reason": resumed.reason}
     token = _waits.set(Waits([*before, {**last, **told}]))
     try:
         yield
@@ -142,7 +142,7 @@ def _answer(before: Await, now: Await, position: int) -> Any:
             "TimeDeltaTrigger. Clear the task to begin anew."
         )
     told = {name: before[name] for name in ("purpose", "deferred_s", "reason")}
-    Returned(method=BEGIN_AGAIN, trigger=before["trigger"], **told).raise_without_event(get_current_context()["ti"].task_id)
+    ResumedTry(method=BEGIN_AGAIN, trigger=before["trigger"], **told).raise_without_event(get_current_context()["ti"].task_id)
     return before["event"]
 
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Returned(Resumed):
+class ResumedTry(Resumed):
     """In the process of the try: ``kwargs`` and ``event`` are the author's values again."""
 
     @classmethod
-    def from_assignment(cls, resumed: Mapping[str, Any], task_id: str) -> Returned:
+    def from_assignment(cls, resumed: Mapping[str, Any], task_id: str) -> ResumedTry:
         """From the fields of a :class:`Resumed`."""
         from evenflow.sdk import xcom  # here and below: not on the way of `import evenflow`
 
@@ -44,16 +44,16 @@ class Returned(Resumed):
             raise TriggerFailed(f"{waited}, which failed: {self.reason or 'no reason was given'}")
 
 
-def go_on(operator: BaseOperator, context: Context, returned: Returned) -> Any:
+def go_on(operator: BaseOperator, context: Context, resumed: ResumedTry) -> Any:
     """The result of the method that was named when it deferred."""
-    returned.raise_without_event(operator.task_id)
-    method = getattr(operator, returned.method, None)
+    resumed.raise_without_event(operator.task_id)
+    method = getattr(operator, resumed.method, None)
     if not callable(method):
         raise BadDeferral(
-            f"Task {operator.task_id!r} was to go on with {type(operator).__name__}.{returned.method}(), which is not there any "
+            f"Task {operator.task_id!r} was to go on with {type(operator).__name__}.{resumed.method}(), which is not there any "
             "more. Clear the task."
         )
-    return method(context, event=returned.event, **returned.kwargs)
+    return method(context, event=resumed.event, **resumed.kwargs)
 
 
 def deferral_of(operator: BaseOperator, deferred: TaskDeferred) -> Defer:

@@ -12,7 +12,7 @@ from evenflow.core.likeness import did_you_mean
 from evenflow.errors import BadArgument, TaskDeferred
 from evenflow.sdk import scope
 from evenflow.sdk.awaiting import run_async, waiting
-from evenflow.sdk.deferring import Returned, go_on
+from evenflow.sdk.deferring import ResumedTry, go_on
 from evenflow.sdk.edges import connect
 from evenflow.sdk.expansion import Begun, begun
 from evenflow.sdk.logged import Logged
@@ -90,9 +90,9 @@ class BaseOperator(Logged, Task, metaclass=_Registering):
         """
         raise TaskDeferred(trigger=trigger, method_name=method_name, kwargs=kwargs, timeout=timeout, queue=queue)
 
-    def resume_execution(self, context: Context, returned: Returned) -> Any:
+    def resume_execution(self, context: Context, resumed: ResumedTry) -> Any:
         """The result of a try that is back from being deferred."""
-        return go_on(self, context, returned)
+        return go_on(self, context, resumed)
 
     def on_kill(self) -> None:
         """Stops what a try has started outside, when the try is ended early: by people, by a timeout, or with its run.
@@ -292,14 +292,14 @@ class PythonOperator(BaseOperator):
             return run_async(result)
         return result
 
-    def resume_execution(self, context: Context, returned: Returned) -> Any:
-        if returned.method != self.begin_again.__name__:
-            return super().resume_execution(context, returned)
-        return self.begin_again(context, returned)
+    def resume_execution(self, context: Context, resumed: ResumedTry) -> Any:
+        if resumed.method != self.begin_again.__name__:
+            return super().resume_execution(context, resumed)
+        return self.begin_again(context, resumed)
 
-    def begin_again(self, context: Context, returned: Returned) -> Any:
+    def begin_again(self, context: Context, resumed: ResumedTry) -> Any:
         """A function that has waited begins again."""
-        with waiting(returned):
+        with waiting(resumed):
             return self.execute(context)
 
     def cleans_up(self) -> bool:

@@ -504,7 +504,7 @@ create table lane (
     run_key         bigint not null,
     run_priority    int not null,
     priority        int not null,
-    run_after       timestamptz not null,                    -- of returns a time before all dates
+    run_after       timestamptz not null,                    -- of resumes a time before all dates
     locals          bigint[] not null,                       -- limits of its run, narrowest first
     parked_on       bigint not null default 0,               -- 0 open, -1 paused, -2 open and woken, -3 in quarantine, else a limit
     ready           int not null,                            -- rows in ready_task + untouched mapped instances
@@ -514,7 +514,7 @@ create table lane (
     since           timestamptz not null default now(),      -- when the first of its tasks became ready
     base_id         int not null,                            -- of its limit class
     tries_before    smallint not null default 0,             -- the same for the untouched instances that it stands for
-    exempt          boolean not null default false           -- returns, clean-up and callbacks: they start where first starts may not
+    exempt          boolean not null default false           -- resumes, clean-up and callbacks: they start where first starts may not
 );
 create index lane_order on lane (parked_on, base_id, run_priority desc, priority desc, run_after, lane_id);    -- selection/read_parked, selection/read_heads_of_bases
 create index lane_open on lane (parked_on, class_id, run_priority desc, priority desc, run_after, lane_id) where parked_on in (0, -2); -- occupied_class, selection/read_heads
@@ -615,7 +615,7 @@ create index dispatch_waiting on dispatch (queue, class, priority desc, xact, ep
 create index dispatch_of_worker on dispatch (worker_id, claim_key) where worker_id is not null;              -- dispatch/claim, dispatch/compare_listed
 create index dispatch_killed on dispatch (worker_id) where kill;                                             -- dispatch/claim, dispatch/read_kills
 
--- One row for a task instance that is deferred, or that has returned and whose try has not ended. The scheduler writes it, but for the
+-- One row for a task instance that is deferred, or that has resumed and whose try has not ended. The scheduler writes it, but for the
 -- claim, failures and due_at, which the API writes for triggerers.
 create table deferral (
     run_key       bigint not null,
@@ -627,7 +627,7 @@ create table deferral (
     sealed        bytea not null,                            -- what the task said when it deferred; only the API can open it
     holds         bigint[] not null,                         -- what it keeps, as in dispatch (the pool first when pool_slots > 0)
     pool_slots    int not null,
-    retake        bigint[] not null,                         -- what it has released and takes again when it returns, in the same way
+    retake        bigint[] not null,                         -- what it has released and takes again when it resumes, in the same way
     retake_slots  int not null,
     deferred_at   timestamptz not null default now(),
     timeout_at    timestamptz,
@@ -640,10 +640,10 @@ create table deferral (
     claim_key     text,
     failures      smallint not null default 0,               -- of its trigger
     due_at        timestamptz not null default now(),        -- no triggerer gets it before
-    purpose       text,                                      -- null: it waits; what its return is for: event, timeout, failed, clean_up
+    purpose       text,                                      -- null: it waits; what its resume is for: event, timeout, failed, clean_up
     event         bytea,                                     -- of the trigger, sealed
-    event_at      timestamptz,                               -- when its return was decided
-    reason        text,                                      -- why it returns, when that is not plain
+    event_at      timestamptz,                               -- when its resume was decided
+    reason        text,                                      -- why it resumes, when that is not plain
     intent        jsonb,                                     -- an operator's, for when its clean-up has ended, as in dispatch
     primary key (run_key, task_index, map_index)
 ) with (fillfactor = 70);

@@ -90,7 +90,7 @@ class Claim(Message):
     slots: int
     queues: list[str]
     wait_s: float = 0.0
-    resume_slots: int | None = None  # free on top, for returns alone; null: it does not know what they are, and gets none
+    resume_slots: int | None = None  # free on top, for resumes alone; null: it does not know what they are, and gets none
 
 
 class Assignment(Message):
@@ -118,7 +118,7 @@ class Assignment(Message):
     map_length: int | None = None
     default_timezone: str = "UTC"  # with which the version was made
     callback: CallbackOf | None = None  # set: a function is called, of the task, or of the DAG when ``task_id`` is empty
-    resumed: Resumed | None = None  # set: the try has begun before, and returns from waiting
+    resumed: Resumed | None = None  # set: the try has begun before, and resumes from waiting
 
 
 class ClaimAnswer(Message):

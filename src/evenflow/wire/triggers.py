@@ -66,7 +66,7 @@ class TriggerReport(Message):
 
 
 class TriggerReports(Message):
-    """POST /triggers/reports. All or nothing; sending a batch again is harmless: an event of a try that has returned changes
+    """POST /triggers/reports. All or nothing; sending a batch again is harmless: an event of a try that has resumed changes
     nothing, and neither does a failure of a claim that is over.
     """
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 WIRE = 3  # 1: before services had tokens of their own; 2: before tries could be deferred
 OLDEST_WIRE = 2
-RETURNS_WIRE = 3  # from which on tries are deferred and return
+RESUMES_WIRE = 3  # from which on tries are deferred and resume
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class Attempt:
     def __init__(self, assignment: Assignment, tools: Tools, on_end: Callable[[Attempt], None]) -> None:
         self.assignment = assignment
         resumed = assignment.resumed
-        self.state = TryState(returns=resumed is not None and resumed.purpose != Purpose.CLEAN_UP)
+        self.state = TryState(resumes=resumed is not None and resumed.purpose != Purpose.CLEAN_UP)
         self._tools, self._on_end = tools, on_end
         self._loop = asyncio.get_running_loop()
         self._masker = tools.masker.copy()
@@ -340,8 +340,8 @@ class Attempt:
             self._settled(replace(ending, result=push.value), push.stored, secret=push.secret)
 
     async def _store_log(self, ending: Ending, defer: Defer) -> None:
-        """A deferral is reported when its log is stored: what its trigger and its return log comes after that, and once it has
-        returned, its first part is taken no more.
+        """A deferral is reported when its log is stored. What its trigger and its resume log comes after that; once it has resumed,
+        the API does not take its first part any more.
         """
         self._log.close()
         with contextlib.suppress(TimeoutError):

@@ -4,7 +4,7 @@ A try waits for a template, has a process, and ends when that has: then what it 
 phase it counts what its process has said, and whether the try is still wanted. What is wanted only gets less: a try that is to end
 never goes on, and one that is others' is never reported.
 
-R-DQ9: a try that returns from waiting has something outside. When it is to end before its process could go on with that, or stop
+R-DQ9: a try that resumes from waiting has something outside. When it is to end before its process could go on with that, or stop
 it, a process *is owed*: another one, or the very first, that does nothing but clean up.
 """
 
@@ -87,11 +87,11 @@ LAST_DEEDS = frozenset({Deed.REPORT, Deed.REPORT_ENDED, Deed.REPORT_LOST, Deed.F
 
 @dataclass(frozen=True, slots=True)
 class TryState:
-    """``returns``: it has deferred before, and not only to be cleaned up now. ``second``: its first process has ended and owed a
+    """``resumes``: it has deferred before, and not only to be cleaned up now. ``second``: its first process has ended and owed a
     clean-up, which another one does.
     """
 
-    returns: bool
+    resumes: bool
     phase: Phase = Phase.WAITING
     wish: Wish = Wish.GOES_ON
     said: Said = Said.NOTHING
@@ -101,7 +101,7 @@ class TryState:
     @property
     def owes(self) -> bool:
         """Whether a process is owed that cleans up."""
-        return self.returns and self.wish is Wish.TO_END and self.said is Said.NOTHING and not self.cleans_up
+        return self.resumes and self.wish is Wish.TO_END and self.said is Said.NOTHING and not self.cleans_up
 
 
 class CannotCome(Exception):

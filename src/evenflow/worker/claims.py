@@ -1,6 +1,6 @@
 """Claims work for free slots: one long poll at a time, asked again as soon as it is answered and a slot is free.
 
-When only slots for returns are left, there is a poll for them beside it, which stands until it is answered: what comes back from
+When only slots for resumes are left, there is a poll for them beside it, which stands until it is answered: what comes back from
 waiting finds this worker however long its ordinary slots are busy (R-DQ3).
 """
 
@@ -28,40 +28,40 @@ class TryPolls:
         self.polls = Polls(api.claim)
         self._heard = asyncio.Event()
 
-    async def run(self, service_id: int, *, returns: bool) -> None:
-        """Claim until drained; ``returns``: the API knows what they are. Raises :class:`ApiRefused` when this worker may not claim.
+    async def run(self, service_id: int, *, resumes: bool) -> None:
+        """Claim until drained; ``resumes``: the API knows what they are. Raises :class:`ApiRefused` when this worker may not claim.
         Cancel it when the registration ends.
         """
-        loops = [asyncio.ensure_future(self._ask_for_work(service_id, returns=returns))]
-        if returns:
-            loops.append(asyncio.ensure_future(self._ask_for_returns(service_id)))
+        loops = [asyncio.ensure_future(self._ask_for_work(service_id, resumes=resumes))]
+        if resumes:
+            loops.append(asyncio.ensure_future(self._ask_for_resumes(service_id)))
         try:
             await asyncio.gather(*loops)
         finally:
             for loop in loops:
                 loop.cancel()
 
-    async def _ask_for_work(self, service_id: int, *, returns: bool) -> None:
+    async def _ask_for_work(self, service_id: int, *, resumes: bool) -> None:
         while not self.polls.draining.is_set():
             await self._tries.room.wait()
-            await self._ask(service_id, lambda: self._room(returns=returns))
+            await self._ask(service_id, lambda: self._room(resumes=resumes))
 
-    async def _ask_for_returns(self, service_id: int) -> None:
+    async def _ask_for_resumes(self, service_id: int) -> None:
         drained = asyncio.ensure_future(self.polls.draining.wait())
         try:
             while not self.polls.draining.is_set():
-                await _first(self._tries.returns_only, drained)
+                await _first(self._tries.resumes_only, drained)
                 if self._unasked > 0:
                     await self._ask(service_id, lambda: (0, max(self._unasked, 1)))
-                else:  # a poll that stands takes returns, too
+                else:  # a poll that stands takes resumes, too
                     self._heard.clear()
                     await _first(self._heard, drained)
         finally:
             drained.cancel()
 
-    def _room(self, *, returns: bool) -> tuple[int, int | None]:
+    def _room(self, *, resumes: bool) -> tuple[int, int | None]:
         slots = max(self._tries.free, 1)
-        return slots, max(self._unasked - slots, 0) if returns else None
+        return slots, max(self._unasked - slots, 0) if resumes else None
 
     @property
     def _unasked(self) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 TERM_GRACE = 5.0  # from SIGTERM to SIGKILL: time to clean up, little enough that a slot is not held for nothing
 START_WITHIN = 300.0  # from the assignment: with many cold DAG files they load one after the other, and elsewhere it may be quicker
 CLEAN_UP_GRACE = 30.0  # instead, once on_kill runs: to stop a job outside takes some requests
-CLEAN_UP = 300.0  # of a try that is made for on_kill alone: nobody waits for its slot but returns
+CLEAN_UP = 300.0  # of a try that is made for on_kill alone: nobody waits for its slot but resumes
 OUTRUN_PAUSE = 10.0  # between two times 10 s of killing what forks more quickly than that: other tries need processors, too
 LOG_STORED = 2.0  # how long a deferral waits for its log to be stored, so that what its trigger logs comes after it
 EPOCHS_KNOWN = 600.0  # after a try has ended: an assignment that comes again is a minute old at most, however many begin in it

@@ -17,7 +17,7 @@ from evenflow.forking.boot_clock import boot_time
 from evenflow.forking.remains import named
 from evenflow.killpoints import KillPoint, reached
 from evenflow.wire.messages import Assignment, Beat, BeatAnswer, ClaimAnswer, Report
-from evenflow.wire.versions import RETURNS_WIRE
+from evenflow.wire.versions import RESUMES_WIRE
 from evenflow.worker.attempt import Tools
 from evenflow.worker.claims import TryPolls
 from evenflow.worker.memory import MemoryWatch, kernel_counters
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 class WorkerService(ClaimingService):
-    """Runs up to ``slots`` tries of ``queues`` at once, and in ``resume_slots`` more such that return from waiting."""
+    """Runs up to ``slots`` tries of ``queues`` at once, and in ``resume_slots`` more such that resume from waiting."""
 
     kind = "worker"
     template_module = TASK_PROCESS
@@ -51,7 +51,7 @@ class WorkerService(ClaimingService):
     ) -> None:
         if slots < 1 or resume_slots < 1 or not queues:
             raise SettingsError(
-                f"Worker {member.name!r} has {slots} slots, {resume_slots} for returns and the queues {queues}; "
+                f"Worker {member.name!r} has {slots} slots, {resume_slots} for resumes and the queues {queues}; "
                 "it needs one of each."
             )
         super().__init__(member, template_memory=template_memory)
@@ -147,7 +147,7 @@ class WorkerService(ClaimingService):
     # -- claims
 
     async def _claim(self, service_id: int) -> None:
-        await self._claims.run(service_id, returns=self._presence.wire >= RETURNS_WIRE)
+        await self._claims.run(service_id, resumes=self._presence.wire >= RESUMES_WIRE)
 
     def _claim_answered(self, answer: ClaimAnswer) -> None:
         if answer.assignments:

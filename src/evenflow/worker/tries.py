@@ -12,8 +12,8 @@ from evenflow.worker.attempt import Attempt, Tools
 
 
 class Tries:
-    """``slots`` are ordinary; ``resume_slots`` come on top, and are for returns when no ordinary one is free (R-DQ3). ``room`` is
-    set while an ordinary slot is free, ``returns_only`` while only the others are.
+    """``slots`` are ordinary; ``resume_slots`` come on top, and are for resumes when no ordinary one is free (R-DQ3). ``room`` is
+    set while an ordinary slot is free, ``resumes_only`` while only the others are.
     """
 
     def __init__(self, slots: int, resume_slots: int, tools: Tools) -> None:
@@ -25,7 +25,7 @@ class Tries:
         self._giving_up: asyncio.TimerHandle | None = None  # set while they are frozen
         self.room = asyncio.Event()
         self.room.set()
-        self.returns_only = asyncio.Event()
+        self.resumes_only = asyncio.Event()
         self._over = asyncio.Event()
         self._over.set()
 
@@ -35,7 +35,7 @@ class Tries:
 
     @property
     def spare(self) -> int:
-        """Slots that are free for returns alone."""
+        """Slots that are free for resumes alone."""
         return max(self._slots + self._resume_slots - len(self._attempts) - self.free, 0)
 
     @property
@@ -134,7 +134,7 @@ class Tries:
             attempt.give_up(f"frozen for {limits.FROZEN:g} s, while nobody answered this worker")
 
     def _look_for_room(self) -> None:
-        for event, is_so in ((self.room, self.free > 0), (self.returns_only, self.free == 0 and self.spare > 0)):
+        for event, is_so in ((self.room, self.free > 0), (self.resumes_only, self.free == 0 and self.spare > 0)):
             if is_so:
                 event.set()
             else:

@@ -56,7 +56,7 @@ class Waits(BaseOperator):
     def go_on(self, context: Any, event: dict[str, str], nth: int, of: str) -> int:
         entry = Entry(context["ti"])
         entry.begin()
-        entry.end("returns", of=of, event=event["of"])
+        entry.end("resumes", of=of, event=event["of"])
         if nth < self.times:
             self.wait(entry, context["ti"], nth + 1)
         entry.work(0.1)

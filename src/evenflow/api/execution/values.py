@@ -111,7 +111,7 @@ async def check_held(conn: Conn, token: TryToken | TriggerToken) -> None:
     """Raises :class:`StaleEpoch` for a try that is over, and for a trigger that fired, is others' or was cancelled."""
     if isinstance(token, TriggerToken):
         if not await triggers.is_claimed(conn, token):
-            raise StaleEpoch("This trigger is over: its task has returned or ended, or another triggerer runs it.")
+            raise StaleEpoch("This trigger is over: its task has resumed or ended, or another triggerer runs it.")
     elif not await dispatch.is_held(
         conn, epoch=token.epoch, run_key=token.run_key, task_index=token.task_index, map_index=token.map_index
     ):

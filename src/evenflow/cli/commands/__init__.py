@@ -20,7 +20,7 @@ COMMANDS = (
     ("why", "why:why", "Say why a task does not run, who is in its way, and what to do.", _LOOK),
     ("plan", "plan:plan", "Say what would start next, and what blocks the rest.", _LOOK),
     ("drain", "service_states:drain", "Take nothing new on, wait for what is in flight, then pause.", _LOOK),
-    ("resume-only", "service_states:resume_only", "Start nothing for the first time; returns and clean-up go on.", _LOOK),
+    ("resume-only", "service_states:resume_only", "Start nothing for the first time; resumes and clean-up go on.", _LOOK),
     ("pause", "service_states:pause", "Start nothing for the first time: in a DAG, pool, queue, worker or at all.", _LOOK),
     ("activate", "service_states:activate", "Take everything on again: a DAG, pool, queue, worker or all.", _LOOK),
     ("pools", "pools:app", "List pools, make, change and delete them.", _LOOK),

@@ -69,7 +69,7 @@ async def resume_only(
     *,
     other: Other = NOTHING,
 ) -> Reply:
-    """Start nothing for the first time, until it is activated. What has started goes on: returns, clean-up, callbacks."""
+    """Start nothing for the first time, until it is activated. What has started goes on: resumes, clean-up, callbacks."""
     return await _set(_chosen(dag_id, other), ServiceState.RESUME_ONLY)
 
 
@@ -79,7 +79,7 @@ async def pause(
     /,
     *,
     other: Other = NOTHING,
-    freeze: Annotated[bool, Parameter(negative=(), help="Let nothing begin on a worker, returns and clean-up neither.")] = False,
+    freeze: Annotated[bool, Parameter(negative=(), help="Let nothing begin on a worker, resumes and clean-up neither.")] = False,
 ) -> Reply:
     """Start nothing for the first time, until it is activated. What has started goes on, unless it is frozen on purpose."""
     state = ServiceState.FROZEN if freeze else ServiceState.PAUSED
@@ -144,9 +144,9 @@ def _tell(standing: rest.steering.ObjectStanding) -> None:
 _SENTENCES: dict[str, str] = {
     ServiceState.ACTIVE: "is active",
     ServiceState.DRAINING: "drains, then it pauses",
-    ServiceState.RESUME_ONLY: "takes on only what returns and cleans up",
+    ServiceState.RESUME_ONLY: "takes on only what resumes and cleans up",
     ServiceState.PAUSED: "is paused; what has started goes on",
-    ServiceState.FROZEN: "is frozen; what runs goes on, and nothing begins, returns and clean-up neither",
+    ServiceState.FROZEN: "is frozen; what runs goes on, and nothing begins, resumes and clean-up neither",
 }
 
 

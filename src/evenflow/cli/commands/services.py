@@ -54,7 +54,7 @@ def worker(
     *,
     name: Name = None,
     slots: Annotated[int | None, Parameter(help="Tasks to run at once.")] = None,
-    resume_slots: Annotated[int | None, Parameter(help="Tasks on top that return from waiting; else a tenth of the slots.")] = None,
+    resume_slots: Annotated[int | None, Parameter(help="Tasks on top that resume from waiting; else a tenth of the slots.")] = None,
     queues: Annotated[str | None, Parameter(help="Queues to serve, separated by commas.")] = None,
 ) -> None:
     """Run tasks, each in a process of its own.

@@ -51,10 +51,10 @@ class Ledgers:
         self.guards: list[Guard] = []
 
     def write_ends(self) -> None:
-        """Delete what has ended, and say what returns. Comes before new dispatches are written."""
+        """Delete what has ended, and say what resumes. Comes before new dispatches are written."""
         conn = self._facts.conn
         self.guards += self.dispatches.write_ends(conn)
-        self.guards += self.deferrals.write_returns(conn)
+        self.guards += self.deferrals.write_resumes(conn)
 
     def write(self) -> None:
         """Write everything but lanes and limits, which are the round's."""

@@ -1,4 +1,4 @@
-"""What waits deferred from now on, what returns, and what waits no longer."""
+"""What waits deferred from now on, what resumes, and what waits no longer."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from evenflow.store.scheduling import deferrals
 @dataclass(slots=True)
 class Deferrals:
     begun: list[deferrals.Deferral] = field(default_factory=list)
-    returns: list[deferrals.Return] = field(default_factory=list)  # of those that were deferred before
-    doomed: list[deferrals.Return] = field(default_factory=list)  # of those in ``begun`` that are to be cleaned up at once
+    resumes: list[deferrals.Resume] = field(default_factory=list)  # of those that were deferred before
+    doomed: list[deferrals.Resume] = field(default_factory=list)  # of those in ``begun`` that are to be cleaned up at once
     ended: list[Key] = field(default_factory=list)
-    directly: list[float] = field(default_factory=list)  # of returns straight to workers: seconds since their events
+    directly: list[float] = field(default_factory=list)  # of resumes straight to workers: seconds since their events
 
     @property
     def has_news(self) -> bool:
         """For triggerers."""
-        return bool(self.begun or self.returns or self.ended)
+        return bool(self.begun or self.resumes or self.ended)
 
-    def write_returns(self, conn: Conn) -> Sequence[Guard]:
-        guards = [deferrals.return_all(conn, self.returns)] if self.returns else []
+    def write_resumes(self, conn: Conn) -> Sequence[Guard]:
+        guards = [deferrals.resume_all(conn, self.resumes)] if self.resumes else []
         if self.ended:
             deferrals.delete_all(conn, self.ended)
         return guards
@@ -32,4 +32,4 @@ class Deferrals:
     def write(self, conn: Conn) -> Sequence[Guard]:
         if self.begun:
             deferrals.insert_all(conn, self.begun)
-        return [deferrals.return_all(conn, self.doomed)] if self.doomed else []
+        return [deferrals.resume_all(conn, self.doomed)] if self.doomed else []

@@ -14,7 +14,7 @@ from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import Item, Moves
 from evenflow.store.db.rows import Conn, Guard
 from evenflow.store.scheduling import tasks
-from evenflow.store.serving.dispatch import FIRST_START, RETURN
+from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Dispatches:
     kills: list[int] = field(default_factory=list)
     intents: dict[int, dict[str, str]] = field(default_factory=dict)  # by epoch: what operators wanted in this transaction
     cleaned: set[int] = field(default_factory=set)  # epochs, before this transaction, of what operators end and is cleaned up first
-    _carried: dict[Key, tuple[int, int]] = field(default_factory=dict)  # from one epoch to another: returns keep their results
+    _carried: dict[Key, tuple[int, int]] = field(default_factory=dict)  # from one epoch to another: resumes keep their results
 
     def send(
         self,
@@ -43,7 +43,7 @@ class Dispatches:
     ) -> None:
         """Move a task instance to the workers under a fresh epoch. Its history is written with its dispatch."""
         was, item.epoch = item.epoch, self.facts.catalog.epochs.take(self.facts.conn)
-        if dispatch_class == RETURN:
+        if dispatch_class == RESUME:
             self._carried[item.key] = (self._carried.get(item.key, (was,))[0], item.epoch)
         self.moves.apply(item, event, detail)
         last, item.last = item.last, None

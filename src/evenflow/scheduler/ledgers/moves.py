@@ -146,12 +146,12 @@ class Offers:
     """What may begin. Nothing of it is written here: what does not start becomes lanes (:mod:`evenflow.scheduler.candidates`)."""
 
     ready: list[Item] = field(default_factory=list)  # candidates for the round
-    returning: dict[Key, float] = field(default_factory=dict)  # of the items in ``ready`` that return: when each was queued first
+    resuming: dict[Key, float] = field(default_factory=dict)  # of the items in ``ready`` that resume: when each was queued first
 
     def put_back(self, item: Item, queued_at_s: float) -> None:
-        """It returns in the ordinary way, and keeps the place of the time at which it was queued first."""
+        """It resumes in the ordinary way, and keeps the place of the time at which it was queued first."""
         self.ready.append(item)
-        self.returning[item.key] = queued_at_s
+        self.resuming[item.key] = queued_at_s
 
 
 @dataclass(slots=True)

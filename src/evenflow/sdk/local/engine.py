@@ -132,7 +132,7 @@ class Engine:
         return state
 
     def _let_time_pass(self) -> None:
-        """Until something is due, or a trigger is over: a return is not refused by a limit."""
+        """Until something is due, or a trigger is over: a resume is not refused by a limit."""
         left_s = self._events[0][0] - self.now_s if self._events else None
         if self._triggers:
             with self._tries.quiet():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from evenflow.core.deferral import Purpose
 from evenflow.errors import BadSetting, SensorTimeout, TaskDeferralTimeout, TaskFailedForGood, TaskRescheduled, TaskSkipped
 from evenflow.sdk.clock import clock
-from evenflow.sdk.deferring import Returned
+from evenflow.sdk.deferring import ResumedTry
 from evenflow.sdk.operator import BaseOperator, PythonOperator
 from evenflow.sdk.readers import Unfit, wait_in_seconds
 from evenflow.sdk.triggers import BaseTrigger, TimeDeltaTrigger
@@ -29,7 +29,7 @@ _RESUME, _LOOK_AGAIN = "resume", "look_again"  # the methods that a deferrable s
 
 
 class PokeReturnValue:
-    """What ``poke`` may return instead of a bool: whether it has been found, and the result of the task when it has."""
+    """What ``poke`` may resume instead of a bool: whether it has been found, and the result of the task when it has."""
 
     def __init__(self, is_done: bool, xcom_value: Any = None) -> None:
         self.is_done, self.xcom_value = is_done, xcom_value
@@ -119,17 +119,17 @@ class BaseSensorOperator(BaseOperator):
                 raise TaskRescheduled(pause)
             time.pause(pause)
 
-    def resume_execution(self, context: Context, returned: Returned) -> Any:
+    def resume_execution(self, context: Context, resumed: ResumedTry) -> Any:
         """As :meth:`execute` goes on; what a subclass deferred by itself is judged as a look is."""
-        if returned.method not in (_RESUME, _LOOK_AGAIN):
-            has_ended, result = self._judged(lambda: self._resume_own(context, returned))
+        if resumed.method not in (_RESUME, _LOOK_AGAIN):
+            has_ended, result = self._judged(lambda: self._resume_own(context, resumed))
             return result if has_ended else self.execute(context)
-        self.waited_s = returned.kwargs["waited_s"] + returned.deferred_s
-        if returned.purpose == Purpose.TIMEOUT:
+        self.waited_s = resumed.kwargs["waited_s"] + resumed.deferred_s
+        if resumed.purpose == Purpose.TIMEOUT:
             self._give_up()
-        if returned.method == _LOOK_AGAIN:
+        if resumed.method == _LOOK_AGAIN:
             return self._look_or_defer(context, self.waited_s)
-        has_ended, result = self._judged(lambda: self._event_of(context, returned))
+        has_ended, result = self._judged(lambda: self._event_of(context, resumed))
         return result if has_ended else self._defer(context)
 
     def resume(self, context: Context, event: Any, waited_s: float) -> Any:
@@ -159,13 +159,13 @@ class BaseSensorOperator(BaseOperator):
             self.defer(trigger=pause, method_name=_LOOK_AGAIN, kwargs=so_far)
         self.defer(trigger=trigger, method_name=_RESUME, kwargs=so_far, timeout=self.timeout - self.waited_s)
 
-    def _event_of(self, context: Context, returned: Returned) -> Any:
-        returned.raise_without_event(self.task_id)
-        return self.found(context, returned.event)
+    def _event_of(self, context: Context, resumed: ResumedTry) -> Any:
+        resumed.raise_without_event(self.task_id)
+        return self.found(context, resumed.event)
 
-    def _resume_own(self, context: Context, returned: Returned) -> Any:
+    def _resume_own(self, context: Context, resumed: ResumedTry) -> Any:
         try:
-            return super().resume_execution(context, returned)
+            return super().resume_execution(context, resumed)
         except TaskDeferralTimeout as error:
             raise (TaskSkipped if self.soft_fail else SensorTimeout)(str(error)) from error
 

@@ -15,7 +15,7 @@ from evenflow.errors import TaskDeferred
 from evenflow.sdk.awaiting import where_no_loop_runs
 from evenflow.sdk.callbacks import call
 from evenflow.sdk.context import current
-from evenflow.sdk.deferring import Returned
+from evenflow.sdk.deferring import ResumedTry
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.triggers import BaseTrigger, load
 
@@ -69,12 +69,12 @@ def kill_current() -> None:
         stopping()
 
 
-def clean_up(operator: BaseOperator, context: Context, returned: Returned, render: Callable[[BaseOperator], None]) -> None:
+def clean_up(operator: BaseOperator, context: Context, resumed: ResumedTry, render: Callable[[BaseOperator], None]) -> None:
     """Stops what a deferred try has started, without going on with it, also where its fields cannot be rendered any more. Never
     raises.
     """
     _tried(lambda: render(operator))
-    stop(operator, context, lambda: load(returned.trigger, returned.trigger_kwargs))
+    stop(operator, context, lambda: load(resumed.trigger, resumed.trigger_kwargs))
 
 
 def stop(operator: BaseOperator, context: Context, trigger: Callable[[], BaseTrigger] | None = None) -> None:

@@ -20,7 +20,7 @@ from evenflow.sdk.callbacks import before_execution
 from evenflow.sdk.clock import clock
 from evenflow.sdk.context import Context, DagRun, TaskInstance, current, make_context
 from evenflow.sdk.dag import DAG
-from evenflow.sdk.deferring import Returned, deferral_of
+from evenflow.sdk.deferring import ResumedTry, deferral_of
 from evenflow.sdk.expansion import ExpandedInputs
 from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.operator import BaseOperator
@@ -117,24 +117,24 @@ def guarded(execute: Callable[[], Ending]) -> Ending:
 def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> Ending:
     task = dag.get_task(ctx.task_id)
     values = Values(task, ctx, channel)
-    returned = None if ctx.resumed is None else Returned.from_assignment(ctx.resumed, ctx.task_id)
-    began = clock().now() - timedelta(seconds=returned.began_s if returned else 0.0)
+    resumed = None if ctx.resumed is None else ResumedTry.from_assignment(ctx.resumed, ctx.task_id)
+    began = clock().now() - timedelta(seconds=resumed.began_s if resumed else 0.0)
     context = context_of(dag, task, ctx, values, channel, started_at=began)
     arguments = task.elements(ctx.map_index, ctx.map_length, values) if isinstance(task, MappedOperator) else {}
     operator = task.make_instance(arguments)
     with lookup.reaching(channel):
         renderer = Renderer(dag, task.task_id, context, values.of, lambda: _data_of(task, arguments))
-        if returned is not None and returned.purpose == Purpose.CLEAN_UP:
-            clean_up(operator, context, returned, renderer.render_fields)
-            return Ending(outcome="failed", reason=returned.reason)
+        if resumed is not None and resumed.purpose == Purpose.CLEAN_UP:
+            clean_up(operator, context, resumed, renderer.render_fields)
+            return Ending(outcome="failed", reason=resumed.reason)
         renderer.render_fields(operator)
-        if renderer.rendered and returned is None:
+        if renderer.rendered and resumed is None:
             channel.ask("rendered", {"fields": shown_fields(operator)})
         context["templates_dict"] = getattr(operator, "templates_dict", None)
         token = current.set(context)
         try:
             with executing(operator, context):
-                result = _result(task, operator, context, returned)
+                result = _result(task, operator, context, resumed)
         except _Deferred as deferred:
             return Ending(outcome="deferred", defer=deferred.defer)
         finally:
@@ -144,11 +144,11 @@ def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> Ending:
     return Ending(outcome="success", result=text, produced=context["outlet_events"].told(), skip=skip)
 
 
-def _result(task: Task, operator: BaseOperator, context: Context, returned: Returned | None) -> Any:
+def _result(task: Task, operator: BaseOperator, context: Context, resumed: ResumedTry | None) -> Any:
     """Raises :class:`_Deferred` when there is none yet."""
     try:
-        if returned is not None:
-            return operator.resume_execution(context, returned)
+        if resumed is not None:
+            return operator.resume_execution(context, resumed)
         before_execution(task, context)
         return operator.execute(context)
     except TaskDeferred as error:

@@ -20,11 +20,11 @@ from evenflow.store.db.sql import sql as statement
 
 INBOX = "inbox"  # reports, run requests, intents: wakes schedulers
 DISPATCH = "dispatch"  # new dispatch rows, or kills: wakes the long polls of workers
-RETURNS = "returns"  # among the new dispatch rows are returns: wakes those, too, who have no slot but for returns
+RESUMES = "resumes"  # among the new dispatch rows are resumes: wakes those, too, who have no slot but for resumes
 DAG = "dag"  # a DAG changed: a new version, paused, gone
 TOKENS = "tokens"  # a token was revoked, or the keys changed: wakes APIs
 TRIGGERS = "triggers"  # deferrals that wait for a triggerer, or have ended: wakes the long polls of triggerers
-CHANNELS = (INBOX, DISPATCH, RETURNS, DAG, TOKENS, TRIGGERS)
+CHANNELS = (INBOX, DISPATCH, RESUMES, DAG, TOKENS, TRIGGERS)
 
 IDLE = TransactionStatus.IDLE
 RECONNECT_DELAY_S = 0.5  # a listener that is away misses events until the sweep of 1 s; no need to be quicker

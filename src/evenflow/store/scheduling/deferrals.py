@@ -1,4 +1,4 @@
-"""Task instances that are deferred, or have returned: read and written in columns, a statement for any number of rows. For who
+"""Task instances that are deferred, or have resumed: read and written in columns, a statement for any number of rows. For who
 holds the locks of their runs.
 """
 
@@ -38,7 +38,7 @@ class Deferral(Struct, gc=False):
 
 
 class Waiting(NamedTuple):
-    """A task instance that waits, or has returned: then ``purpose`` says what for, and it holds nothing here."""
+    """A task instance that waits, or has resumed: then ``purpose`` says what for, and it holds nothing here."""
 
     run_key: int
     task_index: int
@@ -57,15 +57,15 @@ class Waiting(NamedTuple):
     current_epoch: int
     try_number: int
     tries_before: int
-    direct: bool  # whether returns go straight back to workers
+    direct: bool  # whether resumes go straight back to workers
 
     @property
     def key(self) -> Key:
         return self[:3]
 
 
-class Return(Struct, gc=False):
-    """What a return is for; ``epoch`` is that of the deferral."""
+class Resume(Struct, gc=False):
+    """What a resume is for; ``epoch`` is that of the deferral."""
 
     run_key: int
     task_index: int
@@ -88,7 +88,7 @@ def read_keeping(conn: Conn) -> Rows[Keeping]:
 
 
 def read_some(conn: Conn, keys: Collection[Key]) -> dict[Key, Waiting]:
-    """Those of these task instances that wait or have returned."""
+    """Those of these task instances that wait or have resumed."""
     found = Rows(execute(conn, "deferrals/read_some", _keys(keys)), row_of(Waiting)).all()
     return {waiting.key: waiting for waiting in found}
 
@@ -117,8 +117,8 @@ def insert_all(conn: Conn, deferrals: Sequence[Deferral]) -> None:
     execute(conn, "deferrals/insert_all", params)
 
 
-def return_all(conn: Conn, returns: Sequence[Return]) -> Guard:
-    run_keys, tasks, maps, epochs, purposes, events, reasons, intents, direct = zip(*map(astuple, returns), strict=True)
+def resume_all(conn: Conn, resumes: Sequence[Resume]) -> Guard:
+    run_keys, tasks, maps, epochs, purposes, events, reasons, intents, direct = zip(*map(astuple, resumes), strict=True)
     params = {
         "run_keys": numbers(run_keys),
         "tasks": numbers(tasks),
@@ -130,7 +130,7 @@ def return_all(conn: Conn, returns: Sequence[Return]) -> Guard:
         "intents": texts(intents),
         "direct": words("t" if d else "f" for d in direct),
     }
-    return Guard(execute(conn, "deferrals/return_all", params), len(returns), f"Returns such as {returns[0]}")
+    return Guard(execute(conn, "deferrals/resume_all", params), len(resumes), f"Resumes such as {resumes[0]}")
 
 
 def delete_all(conn: Conn, keys: Collection[Key]) -> None:

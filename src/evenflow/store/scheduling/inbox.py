@@ -83,7 +83,7 @@ class TakenReport(NamedTuple):
     losses: int
     tries_before: int  # tries begun before an operator cleared it
     intent: dict[str, str] | None  # what an operator wants when it has ended
-    returns: bool  # whether it is the dispatch of a return
+    resumes: bool  # whether it is the dispatch of a resume
     purpose: str | None  # what for
     deferral: int | None  # the epoch of the dispatch that deferred
 

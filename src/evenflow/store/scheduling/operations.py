@@ -26,7 +26,7 @@ class LiveTry(NamedTuple):
     worker_id: int | None
     holds: list[int]
     pool_slots: int
-    returns: bool  # from having been deferred
+    resumes: bool  # from having been deferred
     purpose: str | None  # what for
 
 

@@ -21,7 +21,7 @@ class StoredLane(NamedTuple):
     run_key: int
     run_priority: int
     priority: int
-    run_after_us: int  # of returns a time before all dates
+    run_after_us: int  # of resumes a time before all dates
     locals: list[int]
     ready: int
     task_index: int | None  # the mapped task whose untouched instances it stands for
@@ -30,7 +30,7 @@ class StoredLane(NamedTuple):
     parked_on: int
     since_s: float  # when the first of its tasks became ready, seconds since 1970
     tries_before: int  # of its untouched instances, when their task was cleared and expanded anew
-    exempt: bool  # returns, clean-up and callbacks: they start where first starts may not
+    exempt: bool  # resumes, clean-up and callbacks: they start where first starts may not
 
 
 class LimitRoom(NamedTuple):
@@ -138,7 +138,7 @@ def find_waiting(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int]]:
 
 
 def find_lanes(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[StoredLane]:
-    """Lanes of these (run_key, class_id, priority), but for those of returns."""
+    """Lanes of these (run_key, class_id, priority), but for those of resumes."""
     run_keys, limit_classes, priorities = zip(*keys, strict=True)
     params = {"run_keys": numbers(run_keys), "limit_classes": numbers(limit_classes), "priorities": numbers(priorities)}
     return Rows(execute(conn, "selection/find_lanes", params), row_of(StoredLane))

@@ -13,7 +13,7 @@ from evenflow.core.model import TaskSpec
 from evenflow.core.timetable import Past
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.instant import Conn
-from evenflow.store.db.notify import DISPATCH, INBOX, RETURNS
+from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES
 from evenflow.store.db.sql import sql
 from evenflow.wire.messages import FileSeen, LeasedFile
 
@@ -258,7 +258,7 @@ async def set_paused(conn: Conn, dag_id: str, *, is_paused: bool, next_run: Next
         names = {"dag_id": dag_id, "is_paused": is_paused, "next_run_at": next_run.run_at, "next_logical": next_run.logical}
         await conn.execute(sql("dags/set_paused"), names)
         await notify(conn)
-        await conn.execute(sql("states/notify"), {"channels": [DISPATCH, RETURNS]})  # what was frozen there may be claimed
+        await conn.execute(sql("states/notify"), {"channels": [DISPATCH, RESUMES]})  # what was frozen there may be claimed
 
 
 async def insert_run(

@@ -42,7 +42,7 @@ class _Looks:
 
 _looks = _Looks()
 
-RETURN, FIRST_START = 0, 1  # classes of dispatches
+RESUME, FIRST_START = 0, 1  # classes of dispatches
 
 
 class Place(NamedTuple):
@@ -52,8 +52,8 @@ class Place(NamedTuple):
     dispatch_class: int
 
 
-class ClaimedReturn(NamedTuple):
-    """What a try that returns said when it was deferred, and what became of that."""
+class ClaimedResume(NamedTuple):
+    """What a try that resumes said when it was deferred, and what became of that."""
 
     purpose: str
     trigger: str  # the path of its class
@@ -84,7 +84,7 @@ class ClaimedTry(NamedTuple):
     data_interval_end: datetime | None
     map_length: int | None
     dispatch_class: int
-    returned: ClaimedReturn | None = None  # of class RETURN
+    resume: ClaimedResume | None = None  # of class RESUME
 
 
 class ClaimResult(NamedTuple):
@@ -110,16 +110,16 @@ class RunNames(NamedTuple):
 
 
 async def claim(
-    conn: Conn, *, service_id: int, claim_key: str, slots: int, returns: int, queues: Collection[str], lease_s: float
+    conn: Conn, *, service_id: int, claim_key: str, slots: int, resumes: int, queues: Collection[str], lease_s: float
 ) -> ClaimResult:
-    """Tries for this worker in one statement, and what comes with returns in a second one: up to ``returns`` of these, and of first
+    """Tries for this worker in one statement, and what comes with resumes in a second one: up to ``resumes`` of these, and of first
     starts up to ``slots`` less these. The same ``claim_key`` again returns the same tries.
     """
     names = {
         "service_id": service_id,
         "claim_key": claim_key,
         "slots": slots,
-        "returns": returns,
+        "resumes": resumes,
         "queues": list(queues),
         "lease_s": lease_s,
     }
@@ -134,7 +134,7 @@ async def claim(
         taken = [row[5:] for row in rows if row[5] is not None]
         if taken or not beaten:
             break
-    tries = await _with_returns(conn, [ClaimedTry(*row[1:]) for row in taken])
+    tries = await _with_resumes(conn, [ClaimedTry(*row[1:]) for row in taken])
     return ClaimResult(state, limited, kill, tries, [row[0] for row in taken])
 
 
@@ -142,18 +142,18 @@ async def read_tries(conn: Conn, *, service_id: int, epochs: Collection[int]) ->
     """Those of ``epochs`` that this worker holds."""
     cursor = conn.cursor(row_factory=args_row(ClaimedTry))
     names = {"service_id": service_id, "epochs": numbers(epochs)}
-    return await _with_returns(conn, await (await cursor.execute(sql("dispatch/read_claimed"), names)).fetchall())
+    return await _with_resumes(conn, await (await cursor.execute(sql("dispatch/read_claimed"), names)).fetchall())
 
 
-async def _with_returns(conn: Conn, tries: list[ClaimedTry]) -> list[ClaimedTry]:
-    """Those of ``tries`` that are not over by now, with what those that return said when they were deferred."""
-    back = [row.epoch for row in tries if row.dispatch_class == RETURN]
+async def _with_resumes(conn: Conn, tries: list[ClaimedTry]) -> list[ClaimedTry]:
+    """Those of ``tries`` that are not over by now, with what those that resume said when they were deferred."""
+    back = [row.epoch for row in tries if row.dispatch_class == RESUME]
     if not back:
         return tries
-    cursor = await conn.execute(sql("dispatch/read_returns"), {"epochs": numbers(back)}, prepare=True)
-    found = {epoch: ClaimedReturn(*row) for epoch, *row in await cursor.fetchall()}
-    told = [row._replace(returned=found.get(row.epoch)) for row in tries]
-    return [row for row in told if row.returned is not None or row.dispatch_class != RETURN]
+    cursor = await conn.execute(sql("dispatch/read_resumes"), {"epochs": numbers(back)}, prepare=True)
+    found = {epoch: ClaimedResume(*row) for epoch, *row in await cursor.fetchall()}
+    told = [row._replace(resume=found.get(row.epoch)) for row in tries]
+    return [row for row in told if row.resume is not None or row.dispatch_class != RESUME]
 
 
 async def compare_listed(

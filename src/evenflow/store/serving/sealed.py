@@ -105,7 +105,7 @@ async def delete_unused_keys(conn: Conn, *, fit: bool) -> None:
 
 
 async def reseal_waiting(conn: Conn, seals: Seals) -> None:
-    """What tries said that wait or have returned, or whose report is in quarantine, and what tasks store once, sealed anew.
+    """What tries said that wait or have resumed, or whose report is in quarantine, and what tasks store once, sealed anew.
 
     A row at a time, so that no scheduler waits for more than one. What changes meanwhile is looked at again: it may have been
     sealed by another API process that did not know the new key yet.

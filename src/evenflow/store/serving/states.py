@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.store.db.columns import texts
 from evenflow.store.db.instant import Conn, Row
-from evenflow.store.db.notify import DISPATCH, INBOX, RETURNS
+from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES
 from evenflow.store.db.sql import sql
 
 
@@ -37,7 +37,7 @@ async def set_state(
     else:
         names = {"kind": kind, "name": name, "state": state, "actor": actor, "within_s": within_s}
         await conn.execute(sql("states/set_one"), names)
-    await conn.execute(sql("states/notify"), {"channels": [INBOX, DISPATCH, RETURNS]})
+    await conn.execute(sql("states/notify"), {"channels": [INBOX, DISPATCH, RESUMES]})
 
 
 async def list_held(conn: Conn, kind: ServiceKind, name: str, *, limit: int) -> list[Row]:

@@ -1,4 +1,4 @@
--- Task instances that are deferred without waiting for anything, rows of such that are not deferred and have not returned, and deferrals that
+-- Task instances that are deferred without waiting for anything, rows of such that are not deferred and have not resumed, and deferrals that
 -- keep and take again something else than what their task holds when it runs: pool, executor, its own across runs, its own in its run, the run's.
 with live as (
     select t.run_key, t.task_index, t.map_index, t.epoch
@@ -18,9 +18,9 @@ with live as (
            case
                when f.run_key is null then 'deferred, and waits for nothing'
                when f.purpose is null and l.epoch is distinct from f.epoch then 'waits for its trigger, and is not deferred in epoch ' || f.epoch
-               when f.purpose is not null and l.epoch is not null then 'deferred, and has returned'
-               when f.purpose is not null and f.holds <> '{}' then 'has returned, and keeps limits ' || f.holds::text
-               when f.purpose is not null and d.epoch is null and t.state is distinct from 'scheduled' then 'has returned, and is ' || coalesce(t.state::text, 'gone')
+               when f.purpose is not null and l.epoch is not null then 'deferred, and has resumed'
+               when f.purpose is not null and f.holds <> '{}' then 'has resumed, and keeps limits ' || f.holds::text
+               when f.purpose is not null and d.epoch is null and t.state is distinct from 'scheduled' then 'has resumed, and is ' || coalesce(t.state::text, 'gone')
                when f.purpose is null and f.pool_slots + f.retake_slots <> s.pool_slots then 'has ' || f.pool_slots + f.retake_slots || ' pool slots'
                when f.purpose is null and x.expected is distinct from x.found then 'has limits ' || x.found::text || ' instead of ' || x.expected::text
            end as found
@@ -43,7 +43,7 @@ with live as (
     ) as x
 )
 select concat(r.dag_id, '/', r.run_id, ' ', k.task_id, '[' || nullif(j.map_index, -1) || ']') as object, j.found,
-       'deferred and waiting, or returned and on its way' as expected
+       'deferred and waiting, or resumed and on its way' as expected
 from judged j
 left join dag_run r using (run_key)
 left join task k using (version_key, task_index)

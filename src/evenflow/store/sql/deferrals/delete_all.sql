@@ -1,4 +1,4 @@
--- Task instances whose try has ended, so that they wait no more and have not returned: their triggers are void, and the timers that would
+-- Task instances whose try has ended, so that they wait no more and have not resumed: their triggers are void, and the timers that would
 -- have ended their waiting. Under the locks of their runs.
 with ended as materialized (
     select run_key, task_index, map_index

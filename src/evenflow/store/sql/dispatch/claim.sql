@@ -1,9 +1,9 @@
--- Gives an active worker tries and answers all of this claim: returns first, then by priority. Each queue's index yields its own best
--- of each class; SKIP LOCKED: another claim has those. Returns may take all that is asked for, first starts only what returns leave of
+-- Gives an active worker tries and answers all of this claim: resumes first, then by priority. Each queue's index yields its own best
+-- of each class; SKIP LOCKED: another claim has those. Resumes may take all that is asked for, first starts only what resumes leave of
 -- the ordinary slots. A worker that could not start a try is served last with it. A claim key seen before takes nothing more: its
 -- answer was lost. Taking leaves the key in the worker's row, so of two claims with one key at the same time the second waits there,
 -- sees it and takes nothing ("beaten"; what the first took is not in its snapshot), and nobody declares the worker lost between the look
--- and the claim. What is frozen is passed over. A worker that is not in full service (own) gets returns only, or nothing when it is
+-- and the claim. What is frozen is passed over. A worker that is not in full service (own) gets resumes only, or nothing when it is
 -- frozen; "limited" says so. In each place, a class of a queue, tries of transactions before "since" are not looked for: they were given out or have
 -- ended, and yet each look would pass over them while anybody's snapshot is older; the index has the number behind the priority, so they are
 -- skipped without a look at the table. Now and then ("looks") the answer says from which transactions on the next looks are to be, for which it looks at the first
@@ -41,7 +41,7 @@ with recursive place as materialized (
     select d.epoch, d.class, row_number() over (order by d.class, d.priority desc, d.xact, d.epoch) as rank
     from place q
     cross join lateral (
-        select %(returns)s::int where q.class = 0 and not exists (select from own where state = 'frozen')
+        select %(resumes)s::int where q.class = 0 and not exists (select from own where state = 'frozen')
         union all
         select %(slots)s::int where q.class = 1 and not exists (select from own)
     ) as c (most)
@@ -61,7 +61,7 @@ with recursive place as materialized (
     ) as d
     where not exists (select from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s)
 ), chosen as materialized (
-    select epoch from best where rank <= case class when 0 then %(returns)s::int else %(slots)s::int end
+    select epoch from best where rank <= case class when 0 then %(resumes)s::int else %(slots)s::int end
 ), worker as (
     update service set claim_key = %(claim_key)s
     where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)

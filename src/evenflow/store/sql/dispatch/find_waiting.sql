@@ -1,4 +1,4 @@
--- Which of these queues have tries that wait for a worker: returns (class 0), first starts (class 1). The first of each, in the order of the
+-- Which of these queues have tries that wait for a worker: resumes (class 0), first starts (class 1). The first of each, in the order of the
 -- index, answers it: without the order the planner may read the table for it. "since" as in dispatch/claim.
 select q.queue, c.class
 from unnest(%(queues)s::text[]) as q (queue)

@@ -3,7 +3,7 @@
 -- What operators want touches lanes, so it is for the holder of the executor's lock: one of a run at a time, the oldest first, until they
 -- are about so many task instances; each counts as some more, and one is always taken. While there is none at all, no run is looked at for it. The others come run by run, in the order in which
 -- the runs are named and no further than the limit, so that a run with a great many costs what is taken of it. Rows are deleted by ctid:
--- nobody updates them, and only who has the run's lock deletes them. What a success says beyond that is not read. Of a return it is said
+-- nobody updates them, and only who has the run's lock deletes them. What a success says beyond that is not read. Of a resume it is said
 -- what for.
 with change as materialized (
     select c.ctid, c.report_id, s.size
@@ -47,7 +47,7 @@ select r.run_key, r.epoch, r.kind::text, r.at::text, (r.at - make_interval(secs 
        extract(epoch from r.at)::float8 as at_s, r.payload ->> 'outcome' as outcome,
        case when r.kind <> 'started' and (r.payload ->> 'outcome' is distinct from 'success' or r.payload ?| array['skip', 'produced']) then r.payload end as payload,
        d.task_index, d.map_index, d.holds, d.pool_slots, d.worker_id, t.state::text, t.try_number, t.losses, t.tries_before, d.intent,
-       d.class is not distinct from 0 as returns, f.purpose, f.epoch as deferral
+       d.class is not distinct from 0 as resumes, f.purpose, f.epoch as deferral
 from taken r
 left join lateral (select * from dispatch where dispatch.epoch = r.epoch and dispatch.run_key = r.run_key offset 0) as d on true
 left join lateral (

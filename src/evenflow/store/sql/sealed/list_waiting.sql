@@ -1,4 +1,4 @@
--- What is sealed of tries that wait or have returned, of what task instances store once, and of reports in quarantine, which will become the
+-- What is sealed of tries that wait or have resumed, of what task instances store once, and of reports in quarantine, which will become the
 -- first of these; none is a value that somebody set. Other reports are applied within moments.
 select 'deferral' as source, run_key, task_index, map_index, '' as name, sealed, event from deferral
 union all

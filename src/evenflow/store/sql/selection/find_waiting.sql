@@ -1,6 +1,6 @@
 -- Which of these limits somebody waits for: lanes that are parked on them, open lanes of limit classes that have them as task or pool limit (of a pool
 -- by base, for one pool may have thousands of limit classes), executors that are full. And pools that may have to be kept for somebody, and limits that
--- returns of deferred tasks have overdrawn, or may have: what is released there may not be taken.
+-- resumes of deferred tasks have overdrawn, or may have: what is released there may not be taken.
 with given as materialized (
     select limit_id from unnest(%(limits)s::bigint[]) as g (limit_id)
 )

@@ -1,5 +1,5 @@
 -- The exempt lanes of closed pools, executors and queues, the best first: those that are open, woken, or parked on a limit that has room
--- or that this transaction has released. There are few: teardowns, callbacks and returns, as far as a limit held them back.
+-- or that this transaction has released. There are few: teardowns, callbacks and resumes, as far as a limit held them back.
 select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
        l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
        l.exempt

@@ -1,5 +1,5 @@
 -- Triggers that a triggerer gives back, each in the claim that is said, so that another may claim them at once; wakes triggerers.
--- SKIP LOCKED: what somebody is just at returns or is freed by that.
+-- SKIP LOCKED: a trigger that another statement has locked resumes its task or is freed by that.
 with given as materialized (
     select d.run_key, d.task_index, d.map_index
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[], %(epochs)s::bigint[], %(claims)s::int[])

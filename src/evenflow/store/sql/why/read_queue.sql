@@ -1,5 +1,5 @@
--- How many dispatches of a queue are claimed before this one, and which workers serve the queue. Those that return take the slots for
--- returns, too, when all others are busy.
+-- How many dispatches of a queue are claimed before this one, and which workers serve the queue. Those that resume take the slots for
+-- resumes, too, when all others are busy.
 select (select count(*)::int
         from (
             select from dispatch
@@ -10,7 +10,7 @@ select (select count(*)::int
        count(*)::int as workers, coalesce(sum(r.slots), 0)::int as slots, coalesce(sum(least(b.busy, r.slots)), 0)::int as busy
 from service s
 cross join lateral (
-    select (s.detail ->> 'slots')::int + case when %(returns)s then coalesce((s.detail ->> 'resume_slots')::int, 0) else 0 end as slots
+    select (s.detail ->> 'slots')::int + case when %(resumes)s then coalesce((s.detail ->> 'resume_slots')::int, 0) else 0 end as slots
 ) as r
 cross join lateral (select count(*)::int as busy from dispatch where dispatch.worker_id = s.service_id) as b
 where s.kind = 'worker' and s.state = 'active' and s.beat_at > now() - make_interval(secs => %(lease_s)s)

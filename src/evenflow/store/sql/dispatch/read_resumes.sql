@@ -1,4 +1,4 @@
--- What these tries, which return, said when they were deferred, and what became of that.
+-- What these tries, which resume, said when they were deferred, and what became of that.
 select d.epoch, f.purpose, f.trigger, f.sealed, f.event, extract(epoch from now() - f.deferred_at)::float8 as deferred_s,
        extract(epoch from now() - f.began_at)::float8 as began_s, f.ran_s, f.reason
 from unnest(%(epochs)s::bigint[]) as c (epoch)

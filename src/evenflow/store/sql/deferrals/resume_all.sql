@@ -1,5 +1,5 @@
--- Deferred task instances that return: what it is for, and that no triggerer has them any more. What they hold is from now on held by their
--- dispatches; what returns in the ordinary way takes all of it again later. Compare-and-set on the epoch of the deferral: the caller holds the
+-- Deferred task instances that resume: what it is for, and that no triggerer has them any more. What they hold is from now on held by their
+-- dispatches; what resumes in the ordinary way takes all of it again later. Compare-and-set on the epoch of the deferral: the caller holds the
 -- locks of the runs, so a miss is a bug and rolls back.
 update deferral f
 set purpose = c.purpose, event = decode(c.event, 'base64'), event_at = now(), reason = coalesce(c.reason, f.reason),

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
-from returns import Plan, _running, _told
+from resumes import Plan, _running, _told
 from shapes import SHAPES
 
 PLAN = Plan(low=2, defer_s=1.0, together=False, high=2, sleep_s=10.0)
@@ -23,14 +23,14 @@ def told(*lines: str) -> dict[str, object]:
 def test_what_tasks_wrote() -> None:
     line = told(*LINES)
     assert line["ok"]
-    assert line["returns"] == 2
+    assert line["resumes"] == 2
     assert line["fire_to_resume_s"] == {"median": 0.25, "p95": 0.25, "p99": 0.25, "max": 0.25}
     assert line["high_at_fire"] == {"least": 1, "median": 1}
     assert line["fires_within_s"] == 1.0
 
 
 @pytest.mark.parametrize("lines", [LINES[1:], [LINES[0], *LINES], LINES[2:]])
-def test_a_return_that_is_missing_or_doubled_shows(lines: list[str]) -> None:
+def test_a_resume_that_is_missing_or_doubled_shows(lines: list[str]) -> None:
     assert not told(*lines)["ok"]
 
 

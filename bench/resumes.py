@@ -26,7 +26,7 @@ from shapes import Shape, total_tasks
 from evenflow.client.rest import RestClient
 
 LOOK_S = 0.5  # whether all is over: what asks more often has a part of the two cores that are measured
-SETTLE_S = 1.0  # what the last return of a series may be late without counting as one that fired after the slots were free
+SETTLE_S = 1.0  # what the last resume of a series may be late without counting as one that fired after the slots were free
 PARSED_WITHIN_S = 60.0
 
 # What tasks write, with seconds since 1970: "low <task> <nth> <fire> <resume>", "high begin <at>", "high end <at>".
@@ -166,12 +166,12 @@ async def _measured(evenflow: Evenflow, shape: Shape, plan: Plan) -> dict[str, A
 def _told(plan: Plan, lines: list[list[str]]) -> dict[str, Any]:
     low = [(words[1], int(words[2]), float(words[3]), float(words[4])) for words in lines if words[0] == "low"]
     if not low:
-        return {"ok": False, "returns": 0}
+        return {"ok": False, "resumes": 0}
     once = Counter((task, nth) for task, nth, _, _ in low)
     fires = sorted(fire for _, _, fire, _ in low)
     line = {
         "ok": len(once) == plan.low * plan.waits and set(once.values()) == {1},
-        "returns": len(low),
+        "resumes": len(low),
         "fire_to_resume_s": measure.quantiles([resume - fire for _, _, fire, resume in low]),
         "fires_within_s": round(fires[-1] - fires[0], 2),
     }
