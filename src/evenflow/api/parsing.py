@@ -1,8 +1,8 @@
 """The result of a DAG file becomes versions, DAGs and limits.
 
-All is one transaction, unless limits that are there change: that takes the executor's lock, for which no scheduler shall wait while
-a thousand DAGs are stored. So they change in a second one, and only there the file counts as parsed: whoever dies in between leaves
-a file that is delivered again.
+All is one transaction, unless limits that are there change. That takes the executor's lock, and no scheduler is to wait for it
+while a thousand DAGs are stored. So they change in a second one, and only there the file counts as parsed. If the process dies in
+between, the file is delivered again.
 """
 
 from __future__ import annotations

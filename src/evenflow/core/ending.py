@@ -1,6 +1,6 @@
 """What became of a try: one record, from the process of the try by its worker and the API to the scheduler.
 
-The process says what it came to, the worker adds how the process ended, the API seals what shall not be read, and the scheduler
+The process says what it came to, the worker adds how the process ended, the API seals what must not be read, and the scheduler
 decides from it.
 """
 

@@ -33,7 +33,7 @@ for ever (``backfill``), not at all (``strict``), or until it has waited so long
 nothing of lower order starts there. The best lane of a base that does not fit speaks for the base: one comparison a base.
 
 A pool, queue or executor may be *closed* (:mod:`evenflow.core.service_states`): its limit classes are skipped whole, as if it were
-full, but for lanes that are exempt. So closing and opening touch no lane.
+full, except for lanes that are exempt. So closing and opening touch no lane.
 
 One lane of order o precedes another when ``o`` is smaller: run priority and priority descending, then the date, then the lane.
 """
@@ -112,9 +112,9 @@ class Snapshot:
     the open and woken lanes of each limit class, in any order; ``horizon[queue]`` is the order up to which they are complete,
     absent when they are complete. ``parked[limit, base]`` has lanes parked there, best first, for every limit in ``released`` and
     every limit with room that a woken lane has; ``(limit, base) in parked_more`` says that there are more. ``patience`` has the
-    pools that do not backfill, and for how many seconds a task that does not fit lets smaller ones pass there. Of limit classes
-    that ``closures`` close only exempt lanes start; of these all are in ``open`` that may be able to. ``by_base``: the queues are
-    those of bases, and the limit classes that these are named by are in ``limit_classes``.
+    pools that do not backfill, and for how many seconds a task that does not fit lets smaller ones pass there. In limit
+    classes that ``closures`` close only exempt lanes start; every one that might start is in ``open``. ``by_base``: the queues are
+    those of bases; ``limit_classes`` has the limit class that names each base.
     """
 
     free: dict[int, int]

@@ -45,7 +45,7 @@ class Polls(Generic[Q, A]):
         return None
 
     async def drain(self) -> None:
-        """Claim no more. The control plane must know it first: then an answer with work is under way already, or never will be."""
+        """Stop claiming. Call it when the control plane knows: then an answer with work is under way already, or never comes."""
         self.draining.set()
         if polls := set(self._under_way):
             await asyncio.wait(polls, timeout=limits.CLAIM_GRACE)

@@ -40,7 +40,7 @@ class ClaimingService(FleetService):
 
     @abstractmethod
     def _equip(self) -> tuple[Courier[Any], AsksForWork]:
-        """Make what the work needs: who reports it, and who claims it. ``_templates``, ``_logs`` and ``_masker`` are there."""
+        """Make what reports the work and what claims it. ``_templates``, ``_logs`` and ``_masker`` are there."""
 
     @abstractmethod
     async def _claim(self, service_id: int) -> None:

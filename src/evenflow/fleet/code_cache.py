@@ -32,7 +32,7 @@ class CodeCache:
         is fetched anew. Raises what the API's client does, and :class:`CodeArchiveError`.
         """
         folder = self._folder / code_hash
-        async with self._turn:  # who mends a version takes it from nobody who has just found it whole
+        async with self._turn:  # so that no mending takes a folder away that another call has just found whole
             if await asyncio.to_thread(is_unpacked, folder, code_hash=code_hash):
                 os.utime(folder)  # used: pruning spares it
                 return folder

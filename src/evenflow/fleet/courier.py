@@ -61,15 +61,15 @@ class Courier(ABC, Generic[R]):
 
     @abstractmethod
     def _size(self, report: R) -> int:
-        """Of what a batch may hold so many bytes of."""
+        """Its part of what a batch may hold, in bytes."""
 
     @abstractmethod
     def _says_more(self, report: R) -> bool:
-        """Than :meth:`_instead` would."""
+        """Whether it says more than what :meth:`_instead` would make of it."""
 
     @abstractmethod
     def _instead(self, report: R, reason: str) -> R:
-        """One that says nothing but why it says no more."""
+        """A report in its place that says only why the rest is missing."""
 
     def _ahead(self) -> list[Entry[R]]:
         """What is sent before what is kept, and is not kept itself."""

@@ -168,7 +168,7 @@ class LogShipper:
         self._set_aside([stream for (stream, chunk), offset in pairs if 0 <= offset < chunk.offset + len(chunk.data)], str(error))
 
     async def _refused(self, batch: Batch, error: ApiRefused) -> bool:
-        """Whose fault is it? Alone each is either taken or refused for itself."""
+        """One log of a batch may be at fault. Sent alone, each log is taken or refused for itself."""
         if len(batch) > 1:
             return all([await self._send([one]) for one in batch])
         if error.status >= 500:

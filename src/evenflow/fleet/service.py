@@ -1,4 +1,4 @@
-"""A service of a fleet, but for its work: it joins, beats, hears that it is to drain, and signs off when its work has ended."""
+"""A service of a fleet, without its work: it joins, beats, hears that it is to drain, and signs off when its work has ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Of a fleet: who it is, and where its API and its files are. ``token`` is that of the fleet."""
+    """One process of a fleet: its name, and where its API and its files are. ``token`` is the token of the fleet."""
 
     name: str
     api_url: str

@@ -41,8 +41,8 @@ class CannotLoad(EvenflowError):
 
 
 class TemplatePool:
-    """Of templates that run ``module``, least recently used first. One with children is never ended; the others are kept as long as
-    they take no more than ``memory`` MiB together.
+    """Templates that run ``module``, least recently used first. One with children is never ended; the others are kept as long as
+    they take at most ``memory`` MiB together.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class TemplatePool:
 
     async def _load(self, file: TemplateKey) -> None:
         template = await self._start(file)
-        # Nobody may find the load done and the template not there yet: who asks again would get no further, nor let others.
+        # No await between these lines: a caller that finds the load done must find the template, too, or it asks for ever.
         del self._loading[file]
         self._templates[file] = template
         self._unused.add(file)

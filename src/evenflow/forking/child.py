@@ -19,7 +19,7 @@ Run = Callable[[Header, Link], tuple[Header, bytes]]  # a job and the way to its
 
 FAILED_OUTSIDE_USER_CODE = 70  # as EX_SOFTWARE in sysexits.h
 
-# The template keeps these from itself, so that one sent to a child in its first instants waits until the child can take it.
+# The template blocks these signals, so that one that is sent to a child in its first instants waits until the child can take it.
 BLOCKED_IN_TEMPLATE = frozenset({signal.SIGTERM, signal.SIGINT})
 
 

@@ -132,11 +132,11 @@ class Link:
             if not data:
                 raise EOFError("the process that owns this one has closed the connection")
             if frames := self._heard(data):
-                frame, *self._ahead = frames  # only for who looks at what :meth:`arrived` speaks the owner twice in a row
+                frame, *self._ahead = frames  # the owner sends more than one only to those that look at :meth:`arrived`
                 return frame
 
     def fileno(self) -> int:
-        """For who waits until :meth:`arrived` has something."""
+        """The socket to wait on until :meth:`arrived` has something."""
         return self._control.fileno()
 
     def arrived(self) -> list[tuple[Header, bytes]]:

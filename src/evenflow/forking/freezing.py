@@ -39,8 +39,8 @@ class Freezer:
         self._frozen: dict[int, int] = {}  # pid: when it was born; those that stood before are not ours to let go on
 
     def freeze(self, tries: Mapping[int, int]) -> set[int]:
-        """Stop the tries of these session leaders, children of the template, with these marks. Again is no harm, and stops what
-        has gone on. Answers the leaders of those that were killed instead, because something of them did not stand in time.
+        """Stop the tries of these session leaders, children of the template, with these marks. A second call is harmless, and stops
+        what has gone on. Answers the leaders of tries that it killed instead, because a process of theirs did not stop in time.
         """
         deadline = time.monotonic() + STANDS_WITHIN_S
         freeze = _Freeze(self._frozen, set(tries.values()))

@@ -48,8 +48,8 @@ def version() -> int:
 
 
 def hide_folder(hidden: Path, *, readable: Iterable[Path], usable: Iterable[Path]) -> None:
-    """From now on nothing in ``hidden`` can be read or changed by this process and those that it starts, but for the folders in it
-    that are ``readable`` or ``usable``; what it has open stays so. Raises :class:`OSError`.
+    """From now on this process and those that it starts can neither read nor change anything in ``hidden``, except in its folders
+    that are ``readable`` or ``usable``. What is open stays open. Raises :class:`OSError`.
     """
     known = version()
     in_files = _READ_FILE | _WRITE_FILE | (_TRUNCATE if known >= _TRUNCATE_SINCE else 0)
@@ -91,7 +91,7 @@ def _of_python() -> Iterator[Path]:
 
 
 def _permit(ruleset: int, path: Path, in_folder: int, in_file: int) -> None:
-    """A link is no permission for what it leads to; what is gone by now, or not ours to look at, needs none."""
+    """A link gives no permission for what it leads to. What is gone by now, or closed to this process, needs no permission."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

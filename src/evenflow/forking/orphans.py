@@ -41,8 +41,8 @@ def end_orphans(leaders: Iterable[int], marks: Collection[int]) -> None:
 def reap_adopted(templates: Collection[int]) -> None:
     """Collect what has ended of the processes that outlived their try and then its template. Call it now and then.
 
-    For whatever else ends somebody waits. What this process starts stays in its session, but for its templates, and no process of a
-    try can come into that.
+    All other children have somebody who waits for their end. What this process starts stays in its session, except its
+    templates, and no process of a try can enter that session.
     """
     session = os.getsid(0)
     for pid in children():

@@ -77,21 +77,21 @@ class OwnedChild:
         return self.queued - len(self._outgoing)
 
     def send_signal(self, signum: int) -> None:
-        """To its process group, SIGKILL to all that it has started; too late is no error."""
+        """Sent to its process group; SIGKILL to all that it has started. A signal after its end is no error."""
         self._post({"signal": self._key, "signum": signum})
 
     def let_go(self) -> None:
-        """What it has left is dead, or may stay."""
+        """The template need not watch any longer what the child has left: it is dead, or may stay."""
         self._post({"let_go": self._key})
 
     def pause_frames(self) -> None:
-        """Take no more of what it says: it stays in its socket, and a child that says more waits."""
+        """Stop reading what the child says. It stays in the socket, and when that is full the child waits."""
         self._paused = True
         if self._control.fileno() >= 0:
             self._loop.remove_reader(self._control)
 
     def resume_frames(self) -> None:
-        """As soon as all is sent: who does not take an answer asks nothing more."""
+        """Read on as soon as all answers are sent: a child that does not take its answers cannot ask anything more."""
         if self._outgoing:
             self._resumes = True
         elif self._control.fileno() >= 0:
@@ -100,7 +100,7 @@ class OwnedChild:
             self._loop.call_soon(self._hand_on, b"")  # what had come together with the question
 
     def pause_output(self) -> None:
-        """Read no more output: once its pipe is full, a child that writes waits."""
+        """Stop reading output: once its pipe is full, a child that writes waits."""
         if self._output >= 0:
             self._loop.remove_reader(self._output)
 

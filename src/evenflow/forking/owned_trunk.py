@@ -39,7 +39,7 @@ class OwnedProcess:
         self.pids.add(pid)
 
     def send_signal(self, signum: int) -> None:
-        """Too late is no error."""
+        """A signal after its end is no error."""
         if self._status is None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.pidfd, signum)
@@ -87,7 +87,7 @@ class SpawnedProcess(OwnedProcess):
 
 
 class OwnedTrunk:
-    """Begins at once; who bears a template waits until it is ready. ``alive`` is false once it has ended."""
+    """Begins at once; a call for a template waits until the trunk is ready. ``alive`` is false once it has ended."""
 
     def __init__(self, module: str, env: Mapping[str, str]) -> None:
         prctl.adopt_orphans()

@@ -14,7 +14,7 @@ from evenflow.forking.census import Process, listed, look_at, name_of, newest
 from evenflow.forking.marks import mark_of
 from evenflow.forking.striking import hunt, strike_group
 
-PROCESSES_NAMED = 10  # of those that tasks have left: who started them knows them by a few, and a line stays a line
+PROCESSES_NAMED = 10  # of those that tasks have left: a few are enough to know them by, and keep the line short
 DEAD_WITHIN_S = (
     10.0  # a process that was killed and still is there hangs in the kernel: it does nothing more, and may stay for days
 )

@@ -1,8 +1,8 @@
 """Signals to what a try has started, quicker than that forks.
 
-A process may do nothing but start another one and end: who looks for it finds none that is still there. Two things are quicker. A
-signal to a process group reaches all of it at once: the kernel lets nothing be forked in between. And pids are given out in
-order, so what begins now is found without a look at all processes.
+A process may do nothing but start another one and end. A search for it finds only processes that are gone. Two things are
+quicker. A signal to a process group reaches all of it at once: the kernel lets nothing be forked in between. And pids are given out
+in order, so what begins now is found without a look at all processes.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ messages, JSON beside the descriptors:
     owner     {config...}                                   once, first
     template  {"ready": true} | {"failed": summary, "trace": text}
     owner     {"fork": key, "mark": n, "memory_limit": bytes|null} + [output, control]     descriptors of the child
-    owner     {"signal": key, "signum": n}                  to the child's process group, SIGKILL to all that it has started; too
-                                                            late is no error
+    owner     {"signal": key, "signum": n}                  to the child's process group, SIGKILL to all that it has started;
+                                                            after its end it is no error
     owner     {"let_go": key}                               what a child has left that was not alone is not watched any more
     owner     {"lease": t}                                  children may run until t, by CLOCK_BOOTTIME; without it for ever
     template  {"forked": key, "pid": n} | {"unforked": key, "error": text}
@@ -18,7 +18,7 @@ messages, JSON beside the descriptors:
                                                             else; unfrozen: killed because it did not stand in time
 
 At the end of a lease it freezes its children, whatever has become of its owner: one that is stopped or hangs cannot do so. What
-does not stand within a second is killed. A later lease lets them go on, but for those that it was told to kill before.
+does not stand within a second is killed. A later lease lets them go on, except those that it was told to kill before.
 
 It adopts its orphans: what a task started and left behind is killed with the task's process group or, if it only changed its
 group, found here as an orphan of the task's session. A process that left by ``setsid`` is let go when its task ends by itself: the
@@ -249,7 +249,7 @@ class _Template:
         return adopted
 
     def _undecided(self) -> dict[int, int]:
-        """Marks by leader; of those that have ended, by what is no pid."""
+        """Marks by leader; the key of a leader that has ended is a negative number, which no pid is."""
         return self._marks | {-1 - key: mark for key, mark in self._left.items()}
 
     def _tell(self, message: Header) -> None:

@@ -60,7 +60,7 @@ def _is_template(theirs: int) -> bool:
 
 def _begin(theirs: int, output: int, adopted: int) -> socket.socket:
     os.setsid()  # Ctrl-C in a terminal is for the owner
-    os.read(adopted, 1)  # its end: who was between is gone, and the parent is the owner
+    os.read(adopted, 1)  # its end: the process in between is gone, and the parent is the owner
     prctl.die_with_parent(signal.SIGKILL)
     os.dup2(output, 1)
     os.dup2(output, 2)

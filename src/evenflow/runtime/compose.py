@@ -12,7 +12,7 @@ from evenflow.telemetry.vitals import Vitals
 
 
 def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Service:
-    """The service, not started. Imports it only now: a worker shall not pay for the API."""
+    """The service, not started. Each kind is imported only when it is built, so a worker does not load the API."""
     match kind:
         case Kind.API:
             from evenflow.api.service import ApiService

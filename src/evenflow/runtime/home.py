@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def prepare_home(home: Path) -> None:
-    """Make the folder, and those in it that are nobody else's business, or close them; version control shall not see what is in it.
+    """Make the folder, and those in it that are nobody else's business, or close them; version control does not see what is in it.
 
     Raises :class:`SettingsError` when others can read what cannot be closed.
     """

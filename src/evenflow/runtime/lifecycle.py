@@ -17,7 +17,7 @@ from evenflow.runtime.readiness import LIVE, READY, STOPPING, Notifier
 
 STOP_TIMEOUT_S = 10.0  # stopping waits for nothing but a few short statements and requests
 TELL_S = 3.0  # as beats: a tenth of what is taken for a hang
-PARENT_VARIABLE = "EVENFLOW_PARENT_PID"  # set by a parent that its services shall not outlive
+PARENT_VARIABLE = "EVENFLOW_PARENT_PID"  # set by a parent that its services must not outlive
 
 log = structlog.get_logger(__name__)
 

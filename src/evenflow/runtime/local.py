@@ -40,7 +40,7 @@ class LocalEvenflow:
 
     async def start(self) -> None:
         """Returns when every service is ready. Raises :class:`AlreadyRunning`, :class:`ServiceFailed`, or the database's errors."""
-        prctl.hide()  # tasks of this user shall not read what it gives to its services
+        prctl.hide()  # tasks of this user must not read what it gives to its services
         settings = self._settings
         check_folders(settings)
         settings.tls.check_bind("The API", settings.api_host)

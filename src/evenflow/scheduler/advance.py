@@ -4,8 +4,10 @@ Lock runs that have something to say, take their reports and due timers, move ta
 what became ready compete, in the same transaction, for what was released. Successors of a task that ends therefore never see
 its slot free without being able to take it (fast-follow, R-HA16), and most of them never touch a lane on disk.
 
-Who gets the executor's lock creates runs and runs the round. Who does not leaves a few reports to the holder, too (ADR 0012); of
-many it applies some, starts what fits into the room that it has made itself, and leaves the rest to the holder, as lanes and wakes.
+The scheduler that gets the executor's lock creates runs and runs the round. A scheduler without the lock leaves a few reports to
+the holder, too (ADR 0012). When there are many, it applies some of them and starts what fits into the room that these made. It
+leaves the rest to the holder, as lanes and wakes.
+
 Locks are taken in the order executor, run, report and timer, dispatch, counter, task instance, lane, limit.
 """
 
@@ -138,7 +140,7 @@ def advance(
 
 
 def _wakes(ledgers: Ledgers, *, rest_is_left: bool, lead: bool) -> set[str]:
-    """Who has something to do when this is committed. ``rest_is_left``: to the holder of the executor's lock."""
+    """The channels to notify when this is committed. ``rest_is_left``: the holder of the executor's lock does the rest."""
     dispatches, messages = ledgers.dispatches, ledgers.messages
     left = rest_is_left and (ledgers.holds.released or ledgers.offers.ready or ledgers.mapped.changed)
     channels = {

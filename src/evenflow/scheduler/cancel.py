@@ -1,10 +1,11 @@
 """Ending a run early: what has not started is skipped, what runs is killed, and the run fails when the last try has ended.
 
-From the first transaction on nothing of it starts, and all its processes are told to end. Of its task instances each transaction
-ends so many, from the last tasks to the first; while there are more it leaves another cancel in the inbox. Whoever dies in
-between, that cancel is there. What is said of the run meanwhile ends what it is about, and nothing else: the cancel comes to it.
+From the first transaction on nothing of it starts, and all its processes are told to end. Each transaction ends a part of its task
+instances, from the last tasks to the first; while there are more it leaves another cancel in the inbox. That cancel is there even
+when the scheduler dies in between. A report that comes meanwhile ends only the task instance that it is about; the cancel comes to
+the others.
 
-What is deferred waits no more; where it has left something outside, a worker stops that first, and it counts as running until then.
+A deferred task ends, too. If it has left work outside, a worker stops that first, and the task counts as running until then.
 What becomes of each instance is decided in :mod:`evenflow.core.flow.cancel`. Teardowns have a say in that: therefore what waits
 for its upstreams in a run with teardowns is ended by the last part, in one transaction.
 """
@@ -103,7 +104,7 @@ def _end(
     waits: set[tuple[int, int]],
     held: set[tuple[int, int]],
 ) -> None:
-    """Ends these task instances, but for what ``waits`` for others to end; ``held`` are teardowns that waited for the past."""
+    """Ends these task instances, except what ``waits`` for others to end; ``held`` are teardowns that waited for the past."""
     dispatches, deferrals, actor = ledgers.dispatches, ledgers.deferrals, run.cancelled_by
     assert actor is not None
     deferred = [(run.run_key, row.task_index, row.map_index) for row in rows if row.has_deferred]
@@ -150,8 +151,8 @@ def _skip_cleared(facts: Facts, run: Run, actor: str) -> None:
 
 
 def _spare(flow: Flow[Item], offers: Offers, teardown: Item, waiting: stored.Waiting | None, *, held: bool) -> None:
-    """It goes on; one whose lane has just been deleted is offered again, as a resume if it was one, and one that was ``held`` waits
-    for the past no more.
+    """It goes on. If its lane has just been deleted it is offered again, as a resume if it was one; if it was ``held`` it does not
+    wait for the past any longer.
     """
     if teardown.state is TaskState.SCHEDULED:
         if waiting is not None:

@@ -56,7 +56,7 @@ class Candidates:
 
 
 def group(facts: Facts, offers: Offers, mapped: MappedTasks) -> dict[LaneKey, Candidates]:
-    """What became ready, as lanes. Those of a paused DAG are parked as such, but for what goes on there."""
+    """What became ready, as lanes. Those of a paused DAG are parked as such, except what goes on there."""
     facts.catalog.load_run_limits(facts.conn, {i.run_key for i in offers.ready} | {x.run_key for x in mapped.changed if x.lane})
     out: dict[LaneKey, Candidates] = {}
     for item in offers.ready:
@@ -169,6 +169,6 @@ def _line_up(candidates: Iterable[Candidates]) -> dict[tuple[int, int], list[Lan
 def schedule(moves: Moves, lane_id: int, items: list[Item]) -> list[tuple[int, int, int]]:
     """The rows of ``ready_task`` for task instances that wait in a stored lane."""
     for item in items:
-        if item.state is not TaskState.SCHEDULED:  # but for one whose lane was deleted
+        if item.state is not TaskState.SCHEDULED:  # it is scheduled already when only its lane was deleted
             moves.apply(item, TaskEvent.READY)
     return [(lane_id, item.task_index, item.map_index) for item in items]

@@ -29,9 +29,9 @@ from evenflow.store.scheduling.inbox import Since
 
 
 def take_queued(conn: Conn, since: Since, runs_heard: int, *, tries: bool) -> Rows[runs.QueuedRun]:
-    """Asks for queued runs that may start. While ``tries`` are under way their ends, and what starts in their place, wait for a few
-    at most; where the transaction applies what is said of many runs, for as many new ones: to create no more than ten would halve a
-    burst.
+    """Asks for queued runs that may start. While ``tries`` are under way it asks for a few only: their ends, and what starts in
+    their place, wait for it. A transaction that applies the reports of many runs asks for as many new ones, because with ten at
+    most a burst would take twice as long.
     """
     most = min(NEW_RUNS_PER_TURN, max(NEW_RUNS_BESIDE_TRIES, runs_heard)) if tries else NEW_RUNS_PER_TURN
     return runs.take_queued(conn, since.run_wakes, dags=DAGS_PER_NEW_RUN * most, limit=most, share=min(most, NEW_RUNS_OF_DAG))
@@ -44,7 +44,7 @@ def create_runs(facts: Facts, ledgers: Ledgers, found: Rows[runs.QueuedRun]) -> 
     facts.catalog.since = facts.catalog.since._replace(run_wakes=rows[0].since)
     rows = [row for row in rows if row.run_key]
     mine = facts.scope.within(rows)
-    queued = [row for row in mine if row.run_key not in facts.runs]  # but for one that is cancelled right now
+    queued = [row for row in mine if row.run_key not in facts.runs]  # a run in facts is being cancelled
     facts.catalog.load_versions(facts.conn, (row.version_key for row in queued))
     sizes = accumulate(facts.catalog.version(row.version_key).graph.n for row in queued)
     taken = queued[: max(1, sum(1 for size in sizes if size <= NEW_INSTANCES_PER_TURN))]

@@ -4,17 +4,16 @@ Theory of operation
 -------------------
 A try that defers ends its dispatch. Its task instance keeps some of its limits (:mod:`evenflow.core.deferral`), and a row of
 ``deferral`` says what it waits for; only then may a triggerer have its trigger, so no event comes before the deferral is applied.
-An event, a timeout or the end of a trigger brings it back, once: whatever is said of a deferral that has resumed or is gone is
-void.
+An event, a timeout or the end of a trigger brings it back, once. A word about a deferral that has resumed or is gone is void.
 
 It resumes *directly*: to a worker, under a fresh epoch, in a class of its own before all first starts, with what it kept and what
-it takes again, and no limit is asked. That raises the use of limits without the executor's lock, as a release of less than nothing,
-which the holder of the lock folds. Where that is switched off, or fails, it resumes in the *ordinary* way: it gives back what it
-kept and waits for all of it in a lane of resumes, before the first starts of its DAG; there it keeps its place, which is that of
-the time at which its try was first queued.
+it takes again, and no limit is asked. That raises the use of limits without the executor's lock: what it takes is
+written as a negative release, and the holder of the lock adds it to the use. Where direct resumes are switched off, or one fails,
+the task resumes in the *ordinary* way: it gives back what it kept and waits for all of it in a lane of resumes, before the first
+starts of its DAG. Its place there is that of the time at which its try was first queued.
 
-What ends from outside while it waits (an operator's mark or clear, the end of its run, its execution timeout) and has left work
-outside behind resumes for its *clean-up* instead: a worker stops that work, and what was wanted happens when that has ended.
+A waiting task may be ended from outside: by an operator's mark or clear, the end of its run, or its execution timeout. If it has
+left work outside, it resumes for its *clean-up* first: a worker stops that work, and then the task ends as was wanted.
 """
 
 from __future__ import annotations
@@ -238,7 +237,7 @@ def clean_up_instead(facts: Facts, dispatches: Dispatches, deferrals: Deferrals,
 
 
 def stop_waiting(facts: Facts, holds: Holds, deferrals: Deferrals, waiting: Waiting) -> None:
-    """It waits no more and does not resume; what it kept is released."""
+    """It does not wait any longer and does not resume; what it kept is released."""
     holds.release(waiting.holds, waiting.pool_slots, facts.now_s)
     deferrals.ended.append(waiting.key)
 

@@ -1,4 +1,4 @@
-"""Whether a scheduler may decide on this database: looked at when it starts, and ever again while it runs (R-HA6)."""
+"""Whether a scheduler may decide on this database. It checks when it starts, and every now and then while it runs (R-HA6)."""
 
 from __future__ import annotations
 

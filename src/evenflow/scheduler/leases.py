@@ -1,4 +1,4 @@
-"""Who is lost, and what becomes of its tries (R-CS7). When that may be said: :mod:`evenflow.core.lease`."""
+"""Which services are lost, and what becomes of their tries (R-CS7). :mod:`evenflow.core.lease` says when a service is lost."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """After an operation: reads what :mod:`evenflow.core.flow.recount` computes anew from, and writes it.
 
-Of what waits each transaction judges so many, in order, and asks in the inbox for the rest. Instances that depend on each other
+Each transaction judges a part of what waits, in order, and asks in the inbox for the rest. Instances that depend on each other
 index by index are judged in one transaction. What is counted is the size of the run.
 """
 

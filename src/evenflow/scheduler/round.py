@@ -188,7 +188,7 @@ class Round:
         self._know(lane.class_id for lane in lanes)
         for lane in lanes:
             found[self.stored[lane.key].parked_on, self.snapshot.limit_classes[lane.class_id].base_id].append(lane)
-        for key, parked in found.items():  # but for exempt ones that are open by now
+        for key, parked in found.items():  # some exempt ones are open by now
             self.snapshot.parked[key] = [lane for lane in parked if lane.parked_on > OPEN]
         ahead = PARKED_AHEAD.of(len(found))
         self.snapshot.parked_more.update(key for key, parked in found.items() if len(parked) >= ahead)

@@ -20,7 +20,7 @@ R = TypeVar("R", bound=OfRun)
 
 @dataclass(slots=True)
 class Scope:
-    """``runs``: only these, ``None`` for all; ``reports``: at most so many are taken. What the transaction reads goes through
+    """``runs``: only these, ``None`` for all; ``reports``: how many are taken at most. What the transaction reads goes through
     :meth:`within`, so that a failed one can say what it was about.
     """
 

@@ -21,7 +21,7 @@ class Starts:
         self.facts, self.dispatches = facts, dispatches
         self.used: dict[int, int] = defaultdict(int)
         self.count = 0
-        self.delays: list[tuple[float, int]] = []  # seconds that so many were startable before they started
+        self.delays: list[tuple[float, int]] = []  # (seconds that tasks were startable before they started, how many)
         self.lanes_touched = 0
         self.rows_read = 0  # by the round
 

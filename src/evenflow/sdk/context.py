@@ -130,7 +130,7 @@ class TaskInstance:
     max_tries: int  # how often it may be tried again after its first try, as in Airflow
     start_date: datetime | None = None  # when the try began
     end_date: datetime | None = None  # and ended: known to callbacks
-    epoch: int = 0  # names this dispatch, and no other ever: a key for systems outside that shall do a thing once; 0 in tests
+    epoch: int = 0  # names this dispatch, and no other ever: a key for systems outside that are to do a thing once; 0 in tests
     task: Task = field(repr=False)
     xcoms: XComs = field(repr=False)
     report_progress: Callable[[str, int, int, dict[str, Any]], None] = field(repr=False)

@@ -265,7 +265,7 @@ create table past_hold (
     primary key (run_key, task_index, map_index)
 );
 
--- The other end: who is to be told when all instances of a task of a run have ended well.
+-- The other end: the task instances to tell when all instances of a task of a run have ended well.
 create table past_watch (
     run_key      bigint not null,
     task_index   int not null,
@@ -344,7 +344,7 @@ create table once_value (
     task_index  int not null,
     map_index   int not null,
     name        text not null,
-    key         text not null default replace(gen_random_uuid()::text, '-', ''),  -- for systems outside that shall do a thing once
+    key         text not null default replace(gen_random_uuid()::text, '-', ''),  -- for systems outside that are to do a thing once
     value       jsonb,                                       -- null and not sealed: only the key is known yet
     sealed      bytea,                                       -- instead of the value, when it holds a secret that its try was given
     epoch       bigint not null,                             -- of the try that asked for it last
@@ -552,8 +552,8 @@ create table wake (
     at        timestamptz not null default now()
 );
 
--- Limits that DAGs and tasks brought with them and that no stored version knows: so no run knows them, nor can one ever again, and what a
--- scheduler remembers of them it is never asked for. A task that comes back comes with another version, and its limit with another key.
+-- Limits that DAGs and tasks brought with them and that no stored version knows. So no run knows them, and none will: a task that comes
+-- back comes with another version, and its limit with another key. A scheduler may remember such a limit, but is never asked for it.
 create view unused_limit as
 select l.limit_id, l.kind, l.name, split_part(l.name, '/', 1) as dag_id
 from concurrency_limit l
@@ -615,7 +615,7 @@ create index dispatch_waiting on dispatch (queue, class, priority desc, xact, ep
 create index dispatch_of_worker on dispatch (worker_id, claim_key) where worker_id is not null;              -- dispatch/claim, dispatch/compare_listed
 create index dispatch_killed on dispatch (worker_id) where kill;                                             -- dispatch/claim, dispatch/read_kills
 
--- One row for a task instance that is deferred, or that has resumed and whose try has not ended. The scheduler writes it, but for the
+-- One row for a task instance that is deferred, or that has resumed and whose try has not ended. The scheduler writes it, except the
 -- claim, failures and due_at, which the API writes for triggerers.
 create table deferral (
     run_key       bigint not null,
@@ -936,7 +936,7 @@ create table run_event (
 create index run_event_of_run on run_event (run_key);                                                        -- views/list_run_events, others/find_run, callbacks/list_missed, operations/delete_runs
 
 -- What people changed, tasks that set variables or asked for secrets, services that registered, requests that were refused. Never what is
--- secret. Append-only, but for what comes often: that is counted, in one row for each period.
+-- secret. Append-only, except for what comes often: that is counted, in one row for each period.
 create table audit_event (
     event_id    bigint generated always as identity primary key,
     at          timestamptz not null default now(),

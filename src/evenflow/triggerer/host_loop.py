@@ -112,7 +112,7 @@ class HostLoop:
             told = {"say": "fired", "key": key}, await _event(trigger, job["path"])
         except asyncio.CancelledError:
             told = {"say": "stopped", "key": key}, b""
-        except BaseException as error:  # also sys.exit(): one trigger shall not end all others
+        except BaseException as error:  # also sys.exit(): one trigger must not end all others
             traceback.print_exc()
             reason = self._masked(_summary(error).encode(errors="replace")).decode()
             told = {"say": "failed", "key": key, "error": reason}, b""

@@ -164,7 +164,7 @@ class Hosts:
         if len(host.triggers) > 1:
             self._blockers.setdefault(host, []).append(trigger)
             host.kill()
-        elif host.open:  # nobody is beside it; from now on nobody shall be
+        elif host.open:  # no other trigger is beside it, and none will be
             host.open = False
         elif seconds > limits.BLOCKED_FOR_GOOD:
             host.triggers.clear()

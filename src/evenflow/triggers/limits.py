@@ -11,7 +11,7 @@ LONGEST_BACKOFF = 60.0  # between two looks at what does not answer: seen within
 # -- HTTP --------------------------------------------------------------------------------------------------------------
 
 REQUESTS_AT_ONCE = 100  # of one process: each is a socket, and ten thousand triggers may begin at one moment
-REQUESTS_TO_ONE = 20  # server: one that is dead keeps each waiting for its whole timeout, and shall not keep those to others
+REQUESTS_TO_ONE = 20  # server: one that is dead keeps each waiting for its whole timeout, and must not keep those to others
 CONNECTS_WITHIN = 10.0  # a server that takes longer to accept a connection does not work either
 ANSWERS_WITHIN = 30.0  # one look: a status is told in milliseconds
 MOST_BYTES = 1024 * 1024  # of an answer: a status, not data; it is parsed on the event loop, in at most 10 ms
@@ -20,7 +20,7 @@ MOST_SHOWN = 200  # characters of an answer in a message: enough to know it by
 # -- blocking clients --------------------------------------------------------------------------------------------------
 
 THREADS = 8  # of one process for files, and as many for databases: there a look takes 1 ms, so thousands a second
-THREADS_FOR_ONE = 2  # connection to a database: one that is dead keeps a look waiting, and shall not keep those at others
+THREADS_FOR_ONE = 2  # connection to a database: one that is dead keeps a look waiting, and must not keep those at others
 STATEMENT_WITHIN = 30.0  # of one SQL look: it holds a thread
 MOST_COLUMNS = 100  # of a row that an event carries
 MOST_CELL_CHARS = 500  # of each of its texts: with all columns 50,000, below the 64 KiB of an event

@@ -156,7 +156,7 @@ class KeptValue(Message, omit_defaults=False):
 
 
 class Once(Message, omit_defaults=False):
-    key: str  # the same each time until it is forgotten: for systems outside that shall do a thing once
+    key: str  # the same each time until it is forgotten: for systems outside that are to do a thing once
     kept: KeptValue | None = None  # null: nothing yet
 
 

@@ -122,7 +122,7 @@ class WorkerService(ClaimingService):
 
     def _resume(self, resent: list[Assignment]) -> None:
         """R-HA18: what was in hand and is over has been reported, and the control plane does not know it: the report was refused,
-        or the database has lost it. It shall send that again as another try; a report that it does have outweighs this one.
+        or the database has lost it. It is to send that again as another try; a report that it does have outweighs this one.
         """
         for assignment in resent:
             if self._tries.has_had(assignment.epoch):

@@ -114,7 +114,7 @@ class Tries:
             self._end_left(epoch)
 
     async def over(self) -> None:
-        """Returns when no try is in hand, and what shall not stay is gone."""
+        """Returns when no try is in hand, and what must not stay is gone."""
         await self._over.wait()
         await asyncio.gather(*self._ending)
 

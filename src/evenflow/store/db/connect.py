@@ -67,7 +67,7 @@ PLAN_ONCE = "".join(
     f" -c {setting}"
     for setting in ("plan_cache_mode=force_generic_plan", "enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off")
 )
-_MARK = "evenflow.options"  # a setting that no server has by itself: who sees it has all the others, too
+_MARK = "evenflow.options"  # a setting that no server has by itself: where it is set, all the others are, too
 _WRITABLE = "read-write"  # the target_session_attrs of a URL that names none
 _PREAMBLE = re.compile(r"^(connection (failed|is bad): )?(connection to server .* failed: )?(FATAL:\s+)?")
 

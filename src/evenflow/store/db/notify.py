@@ -1,4 +1,4 @@
-"""NOTIFY and LISTEN: who is woken by what. A notification carries nothing; it says that it is worth looking."""
+"""NOTIFY and LISTEN: which channel wakes whom. A notification carries nothing; it says that it is worth looking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evenflow.store.db.sql import sql as statement
 
 INBOX = "inbox"  # reports, run requests, intents: wakes schedulers
 DISPATCH = "dispatch"  # new dispatch rows, or kills: wakes the long polls of workers
-RESUMES = "resumes"  # among the new dispatch rows are resumes: wakes those, too, who have no slot but for resumes
+RESUMES = "resumes"  # some new dispatch rows are resumes: also wakes workers that have only slots for resumes
 DAG = "dag"  # a DAG changed: a new version, paused, gone
 TOKENS = "tokens"  # a token was revoked, or the keys changed: wakes APIs
 TRIGGERS = "triggers"  # deferrals that wait for a triggerer, or have ended: wakes the long polls of triggerers

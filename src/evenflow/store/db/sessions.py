@@ -1,8 +1,8 @@
 """Sessions that hang: a process that is stopped, or whose network is gone, must not keep others from its locks (R-HA5).
 
 The server ends a transaction of a scheduler's turn ``HANG_S`` after it began, whatever its client does. One that honestly has more
-to do says so while it does it, through :class:`LivingConnection`. Who waits between two statements of other transactions is covered
-by ``idle_in_transaction_session_timeout``, and who does not read what the server sends by :func:`end_deaf`.
+to do says so while it does it, through :class:`LivingConnection`. In other transactions ``idle_in_transaction_session_timeout``
+ends a client that pauses between two statements, and :func:`end_deaf` one that does not read what the server sends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Task instances that are deferred, or have resumed: read and written in columns, a statement for any number of rows. For who
+"""Task instances that are deferred, or have resumed: read and written in columns, a statement for any number of rows. The caller
 holds the locks of their runs.
 """
 

@@ -1,5 +1,5 @@
-"""Leases in the database: those of schedulers themselves, the clock of all of them, who has lost its own, and what becomes of its
-tries.
+"""Leases in the database: those of schedulers, the clock that all leases count by, services that have lost theirs, and what
+becomes of the tries of these.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def lock_clock(conn: Conn) -> ReadClock | None:
 
 
 def tick_clock(conn: Conn, clock: LeaseClock) -> None:
-    """Only for who has it locked."""
+    """The caller has the clock locked."""
     execute(conn, "leases/tick_clock", {"ticked_at": clock.ticked_at, "counted_from": clock.counted_from})
 
 

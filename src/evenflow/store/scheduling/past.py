@@ -26,7 +26,7 @@ def tell_waiters(conn: Conn, ended: Sequence[tuple[int, int]]) -> None:
 
 
 def open_gates(conn: Conn, told: Mapping[tuple[int, int], int]) -> Rows[tuple[int, int, int, str, int, int]]:
-    """By (run_key, task_index), how many of what it waits for have ended well. Answers what is held no more:
+    """By (run_key, task_index), how many of what it waits for have ended well. Answers what is not held any longer:
     (run_key, task_index, map_index, state, epoch, try_number).
     """
     run_keys, tasks = zip(*told, strict=True)

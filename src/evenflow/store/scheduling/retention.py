@@ -51,7 +51,7 @@ def delete_garbage(conn: Conn, *, limit: int) -> int:
 
 
 def delete_versions(conn: Conn, *, kept: int, limit: int) -> int:
-    """Deletes versions that no run names, but for the newest so many of each DAG; answers how many."""
+    """Deletes versions that no run names, except the newest of each DAG; answers how many."""
     row = execute(conn, "retention/delete_versions", {"kept": kept, "limit": limit}).fetchone()
     assert row is not None
     return int(row[0])
@@ -82,7 +82,7 @@ def delete_limits(conn: Conn, *, after: LimitName, limit: int) -> LimitName | No
 
 
 def trim_asset_queue(conn: Conn, *, kept: int, limit: int) -> int:
-    """Forgets that DAGs wait with so many events of one asset, but for the newest; answers how many."""
+    """Of the events of one asset that a DAG waits with, forgets all but the newest; answers how many."""
     return execute(conn, "retention/trim_asset_queue", {"kept": kept, "limit": limit}).rowcount
 
 

@@ -139,7 +139,7 @@ def lock_dags(conn: Conn, dag_ids: Collection[str]) -> None:
 
 
 def pause_failing(conn: Conn, limits: Sequence[tuple[str, int]]) -> None:
-    """Pauses those of these (dag_id, how many) of which so many runs have failed one after the other."""
+    """Pauses those of these (dag_id, how many) whose last ``how many`` runs have all failed."""
     dag_ids, most = zip(*limits, strict=True)
     lock_dags(conn, set(dag_ids))
     execute(conn, "runs/pause_failing", {"dag_ids": texts(dag_ids), "most": numbers(most)})

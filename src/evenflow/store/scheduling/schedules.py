@@ -43,7 +43,7 @@ class ScheduleUpdate(NamedTuple):
 
 
 def take_due_dags(conn: Conn, *, limit: int, waiting: int, served: Sequence[str]) -> list[DueDag]:
-    """DAGs of which fewer than ``waiting`` scheduled runs are queued, but for those that are ``served``."""
+    """DAGs of which fewer than ``waiting`` scheduled runs are queued, except those that are ``served``."""
     names = {"limit": limit, "waiting": waiting, "served": texts(served)}
     return list(map(row_of(DueDag), execute(conn, "schedules/take_due_dags", names).fetchall()))
 

@@ -99,7 +99,7 @@ def read_heads_of_bases(conn: Conn, released: Mapping[int, int], closures: Closu
 
 
 def read_exempt(conn: Conn, released: Iterable[int], closures: Closures) -> Rows[StoredLane]:
-    """The exempt lanes of closed limit classes, whatever they are parked on, but for those whose witness is full."""
+    """The exempt lanes of closed limit classes, whatever they are parked on, except those whose witness is full."""
     params = {"released": numbers(released), "limit": MOST_EXEMPT, **closed(closures)}
     return Rows(execute(conn, "states/read_exempt", params), row_of(StoredLane))
 
@@ -123,7 +123,7 @@ def read_parked(conn: Conn, limits: Iterable[int]) -> Rows[StoredLane]:
 
 
 def more_of(queue: Queue, *, by_base: bool, seen: int) -> tuple[str, dict[str, int]]:
-    """The statement that reads the next ``MOST_HEADS`` lanes of a queue of which so many have been read, and its binds."""
+    """The statement that reads the next ``MOST_HEADS`` lanes of a queue behind those that have been read, and its binds."""
     params = {"parked_on": WOKEN if queue.woken else OPEN, "queue": queue.class_id, "seen": seen, "limit": MOST_HEADS}
     return "selection/read_more_of_base" if by_base else "selection/read_more", params
 
@@ -138,7 +138,7 @@ def find_waiting(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int]]:
 
 
 def find_lanes(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[StoredLane]:
-    """Lanes of these (run_key, class_id, priority), but for those of resumes."""
+    """Lanes of these (run_key, class_id, priority), except lanes of resumes."""
     run_keys, limit_classes, priorities = zip(*keys, strict=True)
     params = {"run_keys": numbers(run_keys), "limit_classes": numbers(limit_classes), "priorities": numbers(priorities)}
     return Rows(execute(conn, "selection/find_lanes", params), row_of(StoredLane))

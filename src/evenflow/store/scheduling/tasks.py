@@ -131,7 +131,7 @@ def read_unfinished(
 
 
 def find_processes(conn: Conn, run_key: int, *, spared: Iterable[int]) -> list[int]:
-    """The epochs that workers have of a run and that nobody has had killed, but for those of ``spared`` tasks."""
+    """The epochs that workers have of a run and that nobody has had killed, except those of ``spared`` tasks."""
     params = {"run_key": run_key, "spared": numbers(spared)}
     return [epoch for (epoch,) in execute(conn, "tasks/find_processes", params).fetchall()]
 

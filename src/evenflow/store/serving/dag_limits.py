@@ -1,7 +1,7 @@
 """The limits that DAGs bring with them, as their newest versions have them: of the DAG, of its tasks, and of its runs that run.
 
-A limit that the newest version has no more stays, unbounded, for tries and runs hold it and lanes may be parked on it; it goes when
-no stored version knows the task any more (the view ``unused_limit``). One that a run did not begin with stays out of that run.
+A limit that the newest version lacks stays, unbounded, because tries and runs hold it and lanes may be parked on it. It goes when
+no stored version knows the task (the view ``unused_limit``). One that a run did not begin with stays out of that run.
 
 Limits that are there are changed under the executor's lock, which comes before those of runs and limits: so no round is met half
 way, and no two wait for each other. Nobody decides anything meanwhile, so that is a short transaction of its own, after the one

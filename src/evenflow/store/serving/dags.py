@@ -198,7 +198,7 @@ async def release(conn: Conn, dag_id: str, bundle: str) -> None:
 
 
 async def retire_unlisted(conn: Conn, *, bundle: str, file: str, dag_ids: Collection[str]) -> bool:
-    """Retires DAGs that the file had and has no more; says whether there were some."""
+    """Retires DAGs that the file had and lacks now; says whether there were some."""
     names = {"bundle": bundle, "file": file, "dag_ids": list(dag_ids)}
     return (await conn.execute(sql("dags/retire_unlisted"), names)).rowcount > 0
 
@@ -243,7 +243,7 @@ class CodeUse(NamedTuple):
 
 
 async def find_code_use(conn: Conn, code_hash: str, *, service_id: int, most: int) -> CodeUse:
-    """Who needs an archive; of the ``most`` newest versions that are of it."""
+    """What needs an archive: the service's work in hand, and the ``most`` newest versions that are of it."""
     names = {"code_hash": code_hash, "service_id": service_id, "most": most}
     use = await (await conn.cursor(row_factory=args_row(CodeUse)).execute(sql("dags/find_code_use"), names)).fetchone()
     assert use is not None

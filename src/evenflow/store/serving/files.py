@@ -1,4 +1,4 @@
-"""DAG files, as one looks at them who waits until they are read, and the DAGs that several want."""
+"""DAG files, for a caller that waits until they are read, and the DAGs that several files define."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ async def set_pool(
         "while_deferred": while_deferred,
     }
     async with conn.transaction():
-        await reparse_failed(conn)  # first: who stores a parsed file locks its row, then limits
+        await reparse_failed(conn)  # first: storing a parsed file also locks its row, and then limits
         await conn.execute(sql("pools/set_one"), names)
         await notify(conn)
 

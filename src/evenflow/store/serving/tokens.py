@@ -1,4 +1,6 @@
-"""Keys that sign tokens, sealed: who reads the database makes none. And which tokens were given out; their text is nowhere."""
+"""Keys that sign tokens, and which tokens were given out. Keys are sealed, so the database alone is not enough to make a token;
+the text of a token is stored nowhere.
+"""
 
 from __future__ import annotations
 

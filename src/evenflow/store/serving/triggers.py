@@ -120,7 +120,7 @@ async def is_claimed(conn: Conn, key: TriggerKey) -> bool:
 
 
 async def list_waiting(conn: Conn, *, dag_id: str | None, run_id: str | None, limit: int, offset: int) -> list[Row]:
-    """Who waits for what, the longest waiting first."""
+    """Which task waits for what, the longest waiting first."""
     names = {"dag_id": dag_id, "run_id": run_id, "limit": limit, "offset": offset}
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("triggers/list_waiting"), names)).fetchall()

@@ -1,4 +1,4 @@
--- What a DAG waits for no more. What its queue has of it goes too.
+-- Assets that a DAG does not wait for any longer go, and their events in its queue.
 with gone as (
     delete from asset_consumer c
     where c.dag_id = %(dag_id)s

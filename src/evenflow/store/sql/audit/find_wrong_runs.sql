@@ -1,5 +1,5 @@
 -- Runs whose count of unfinished task instances or failed leaves is wrong. A finished run has nothing unfinished; its leaves are not
--- counted again. Leaves are found as core.graph does: without teardowns, but for those that fail the run, as long as anything else is left.
+-- counted again. Leaves are found as core.graph does: without teardowns, except those that fail the run, as long as anything else is left.
 with live as materialized (
     select run_key, version_key, unfinished, failed_leaves from dag_run where state = 'running'
 ), spec as materialized (

@@ -1,4 +1,4 @@
--- The next runs of a backfill that is locked: new ones, and of dates that have one already that one again, where it is wanted. They queue in
+-- The next runs of a backfill that is locked: a new run for a date without one, and, where that is wanted, the run again that a date has already. They queue in
 -- the order of the backfill, and so begin in it.
 with b as (
     select b.*, d.version_key from backfill b join dag d using (dag_id) where b.backfill_id = %(backfill_id)s

@@ -2,9 +2,9 @@
 -- first says it all: the others are skipped in the index, and so many moments are looked at. Beside them, for the holder of the executor's
 -- lock, runs that operators want something of: looked for in an index of their own, so that a great many of these hide nothing else, and only
 -- as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and nobody waits;
--- NO KEY: rows that refer to the run may be inserted meanwhile. Who has not got the executor's lock leaves to its holder what that one can
--- take in one transaction, unless the oldest of it has waited for too long: else each notification would have all schedulers go for the
--- same runs. Each row says how many were found; when all of them were skipped, or there were none, a single row says so, whose run is 0.
+-- NO KEY: rows that refer to the run may be inserted meanwhile. A scheduler without the executor's lock leaves to the holder as much as
+-- the holder can take in one transaction, unless the oldest report has waited for too long. Without that rule each notification would
+-- send all schedulers to the same runs. Each row says how many were found; when all of them were skipped, or there were none, a single row says so, whose run is 0.
 -- Reports of transactions before "since" are not looked for: they are taken, and yet each look would pass over them while anybody's
 -- snapshot is older. Each row says from which transaction on the next look is to be.
 with recursive head as materialized (

@@ -1,5 +1,5 @@
 -- Services that went a while ago and of which nothing is left: nobody looks at them again. A claim locks its service while that is
--- active, so none comes after its end; the while is for transactions that began before. SKIP LOCKED: who has one is at the same.
+-- active, so none comes after its end; the while is for transactions that began before. SKIP LOCKED: whatever has locked one does the same.
 update service s
 set settled = true
 where service_id in (

@@ -1,4 +1,4 @@
--- Asks the schedulers for an operation on each of these runs, once: who asks again for what waits already changes nothing.
+-- Asks the schedulers for an operation on each of these runs, once. Asking again for what waits already changes nothing.
 with asked as (
     insert into report (run_key, kind, epoch, payload)
     select run_key, 'operate', 0, %(payload)s::jsonb from unnest(%(run_keys)s::bigint[]) as k (run_key)

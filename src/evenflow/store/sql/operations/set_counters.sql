@@ -1,4 +1,4 @@
--- Upstream counters of a run as its task instances have them. Each is looked for by its key, then updated by ctid: only who has the run's lock
+-- Upstream counters of a run as its task instances have them. Each is looked for by its key, then updated by ctid: only the holder of the run's lock
 -- changes them.
 with wrong as materialized (
     select u.row, c.total, c.success, c.failed, c.skipped

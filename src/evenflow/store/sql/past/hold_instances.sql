@@ -1,4 +1,4 @@
--- Task instances that are ready but for the past. Those whose gate is closed are held; answers them.
+-- Of task instances that have only the past to wait for, holds those whose gate is closed; answers them.
 with closed as (
     select c.run_key, c.task_index, c.map_index
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[]) as c (run_key, task_index, map_index)

@@ -1,5 +1,5 @@
--- The first lanes of all in the strict order, those of paused DAGs and of runs in quarantine left out: the best of each queue that lanes wait in, of which so many are
--- found by skipping through the index.
+-- The first lanes of all in the strict order, those of paused DAGs and of runs in quarantine left out: the best of each queue that
+-- lanes wait in. Queues are found by skipping through the index, up to a number of them.
 with recursive queue as (
     (select parked_on, base_id from lane order by parked_on, base_id limit 1)
     union all

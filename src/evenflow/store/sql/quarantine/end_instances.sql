@@ -1,4 +1,4 @@
--- The task instances of a run that nobody can decide about end, but for those whose process still runs.
+-- The task instances of a run that nobody can decide about end, except those whose process still runs.
 with ended as (
     update task_instance t
     set state = case when t.state = any(%(skipped)s::task_state[]) then 'skipped' else 'failed' end::task_state,

@@ -1,2 +1,2 @@
--- Locks the rows of these DAGs, in one order for all: whose runs end at the same time in two schedulers is then looked at by one after the other.
+-- Locks the rows of these DAGs, in one order for all. When runs of a DAG end in two schedulers at the same time, one looks at the DAG after the other.
 select dag_id from dag where dag_id = any(%(dag_ids)s::text[]) order by dag_id for no key update

@@ -1,2 +1,2 @@
--- For this transaction: who waits for a lock on a table makes all wait who come later, so it does not wait for long.
+-- This transaction does not wait for long for a lock on a table: while it waits, all that come later queue behind it.
 select set_config('lock_timeout', %(timeout)s, true)

@@ -1,4 +1,4 @@
--- Which of these DAGs are paused, as long as this transaction lasts. SHARE: who pauses or unpauses one waits for the lanes that are being
--- stored here, so that they are not missed when its lanes are parked or opened.
+-- Which of these DAGs are paused, as long as this transaction lasts. SHARE: a transaction that pauses or unpauses one waits until
+-- the lanes of this one are stored, so it misses none of them when it parks or opens the lanes of the DAG.
 with kept as (select dag_id, is_paused from dag where dag_id = any(%(dag_ids)s) order by dag_id for share)
 select dag_id from kept where is_paused

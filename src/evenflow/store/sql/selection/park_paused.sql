@@ -1,4 +1,4 @@
--- The lanes of DAGs that were paused are parked as such, but for those of what goes on in a paused DAG; their limits are woken for the
+-- The lanes of DAGs that were paused are parked as such, except lanes of what goes on in a paused DAG; their limits are woken for the
 -- lanes behind them.
 with parked as (
     update lane l set parked_on = -1

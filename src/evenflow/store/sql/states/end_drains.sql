@@ -1,6 +1,6 @@
 -- Ends the drains of these objects, each with whether anything of it is in flight, or those whose deadline has come: what drained is paused, and
--- an event says how. For who has had the executor's lock since before it was judged. NO KEY UPDATE: who changes the state of one waits, and finds
--- it as it is then.
+-- an event says how. The caller has had the executor's lock since before it judged them. NO KEY UPDATE: a transaction that changes the state of one
+-- waits, and finds it as it is then.
 with ended as materialized (
     select s.kind, s.name, g.in_flight, case when g.in_flight then %(gave_up)s::text else %(drained)s::text end as reason
     from service_state s

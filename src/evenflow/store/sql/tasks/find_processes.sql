@@ -1,4 +1,4 @@
--- The tries of a run that workers have, but for those of spared tasks, those that are being killed already, and for what resumes to clean up.
+-- The tries of a run that workers have, except those of spared tasks, those that are being killed already, and clean-ups.
 select d.epoch
 from task_instance t
 cross join lateral (select epoch from dispatch where epoch = t.epoch and worker_id is not null and not kill offset 0) as d
