@@ -32,7 +32,7 @@ HOSTS = {  # every host that a URL in the project may name
     "www.w3.org",
     "wfcommons.org",
 }
-ENTRY_POINTS = {"evenflow", "evenflow.__main__", "evenflow.exceptions", "evenflow.testing.plugin"} | {
+ENTRY_POINTS = {"evenflow", "evenflow.__main__", "evenflow.exceptions", "evenflow.spark.archive", "evenflow.testing.plugin"} | {
     f"evenflow.triggers.{kind}"
     for kind in ("kubernetes", "process", "spark")  # authors import them
 }

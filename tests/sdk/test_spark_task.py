@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, Connection, task
-from evenflow.sdk.secrets.lookup import hidden
+from evenflow.sdk.secrets.outside import hidden
 from evenflow.sdk.trying.runner import run_try
 
 from .recording import Recorder, context

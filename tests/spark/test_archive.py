@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark.archive import archive_path, use_archive
+from evenflow.spark.class_data import archive_path, use_archive
 from evenflow.spark.java import find_java
 from evenflow.spark.session import session_for
 

@@ -8,8 +8,7 @@ import msgspec
 
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
 from evenflow.fleet.patience import ApiSilent, Patience, Silences
-from evenflow.sdk.secrets.lookup import CONNECTION, VARIABLE
-from evenflow.sdk.secrets.masking import secrets_in
+from evenflow.sdk.secrets.masking import CONNECTION, VARIABLE, secrets_in
 from evenflow.wire.messages import Message
 from evenflow.wire.questions import QUESTIONS, AskNamed, Found
 

@@ -28,6 +28,7 @@ from evenflow.runtime.bundle_settings import NAME, BundleSettings
 from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.secrets.connections import env_name
+from evenflow.sdk.secrets.masking import CONNECTION
 from evenflow.telemetry.statsd import parse_address
 from evenflow.triggerer.limits import CAPACITY
 from evenflow.wire.tls import Tls, is_loopback
@@ -36,7 +37,7 @@ PREFIX = "EVENFLOW_"
 CONFIG_FILE = "evenflow.toml"
 DEFAULT_PORT = 8974
 _PROJECT_MARKS = (".evenflow", CONFIG_FILE, "pyproject.toml", ".git")
-CONNECTION_PREFIX = lookup.ENV_PREFIXES[lookup.CONNECTION]
+CONNECTION_PREFIX = lookup.ENV_PREFIXES[CONNECTION]
 _VALUES = tuple(lookup.ENV_PREFIXES.values())
 _NOT_SETTINGS = ("EVENFLOW_DEBUG", trust.VARIABLE)  # read where errors are shown and files trusted, before there are settings
 

@@ -1,18 +1,7 @@
-"""A class-data archive for Spark's JVM: it halves what a session costs before its first result.
-
-A fresh JVM spends most of that on reading and verifying ten thousand classes of Spark. A JVM can write down what it has loaded and
-map that file the next time (JEP 350). Measured with Java 17 on two cores, CPU seconds of the JVM, median of three:
-
-    until the session is there   9.5  ->  4.9
-    first query and Parquet     10.2  ->  5.3
-
-It costs 180 MB of disk and about half a minute, once: ``python -m evenflow.spark.archive``. A JVM checks that an archive is of
-its own build and of the same jars, and does without when it is not. So every classic session names the archive if there is one.
-"""
+"""Makes the class-data archive for Spark's JVM (:mod:`evenflow.spark.class_data`): ``python -m evenflow.spark.archive``."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Iterator
@@ -21,39 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark.java import Java, find_java
+from evenflow.spark.class_data import QUIET, archive_path
+from evenflow.spark.classic import end_jvm
+from evenflow.spark.java import find_java
 from evenflow.spark.limits import ARCHIVE_WRITTEN
+from evenflow.spark.session import session_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_QUIET = "-Xlog:disable -Xlog:all=error:stderr"  # hundreds of warnings of classes that cannot be archived
-
-
-def archive_path(java: Java) -> Path:
-    """Where the archive for this Java and this pyspark is, or would be: in the user's cache directory."""
-    import pyspark
-
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    key = hashlib.sha256(f"{java.home}\0{pyspark.__file__}".encode()).hexdigest()[:12]
-    return cache / "evenflow" / f"spark-{pyspark.__version__}-java-{java.version}-{key}.jsa"
-
-
-def use_archive(java: Java) -> dict[str, str]:
-    """The Spark configuration by which a driver's JVM uses the archive; empty when there is none."""
-    path = archive_path(java)
-    return {"spark.driver.defaultJavaOptions": f"-XX:SharedArchiveFile={path} {_QUIET}"} if path.is_file() else {}
-
 
 def make_archive() -> Path:
     """Runs a session that does a bit of everything, and has its JVM write the archive as it ends."""
-    from evenflow.spark.classic import end_jvm
-    from evenflow.spark.session import session_for
-
     path = archive_path(find_java())
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}")
-    conf = {"spark.driver.defaultJavaOptions": f"-XX:ArchiveClassesAtExit={partial} {_QUIET}"}
+    conf = {"spark.driver.defaultJavaOptions": f"-XX:ArchiveClassesAtExit={partial} {QUIET}"}
     local = Connection.parse("archive", "spark-local://?cores=2")
     try:
         with session_for(local, app_name="archive", conf=conf, progress=lambda *_: None) as spark:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evenflow.errors import SparkUnavailable
-from evenflow.spark.archive import use_archive
+from evenflow.spark.class_data import use_archive
 from evenflow.spark.java import find_java
 from evenflow.spark.limits import JVM_DEATH_SHOWS, JVM_ENDS
 from evenflow.spark.properties import SUBMIT_ARGUMENTS, submit_arguments

@@ -16,7 +16,8 @@ from evenflow.sdk.dag import DAG
 from evenflow.sdk.local.engine import Engine, Pace
 from evenflow.sdk.local.run import context_of_run
 from evenflow.sdk.local.tries import TestTries, Tried, run_for_real
-from evenflow.sdk.secrets.lookup import CONNECTION, VARIABLE, env_name
+from evenflow.sdk.secrets.lookup import env_name
+from evenflow.sdk.secrets.masking import CONNECTION, VARIABLE
 from evenflow.sdk.trying.runner import Channel, TryContext
 from evenflow.testing.outcome import Outcome
 from evenflow.testing.standing_clock import StandingClock

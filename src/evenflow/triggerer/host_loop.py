@@ -14,7 +14,7 @@ from evenflow.errors import ApiRefused, TriggerEnded
 from evenflow.forking.frames import Header, Link
 from evenflow.masker import Masker
 from evenflow.sdk import xcom
-from evenflow.sdk.secrets import lookup
+from evenflow.sdk.secrets import outside
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
 from evenflow.triggerer import limits
 from evenflow.triggerer.capture import CURRENT, TriggerOutput
@@ -136,7 +136,7 @@ class HostLoop:
 
     def _masked(self, text: bytes) -> bytes:
         """Without the secrets of connections and variables that this process has found by itself."""
-        if len(secrets := lookup.hidden()) != self._secrets:
+        if len(secrets := outside.hidden()) != self._secrets:
             self._masker.add(secrets)
             self._secrets = len(secrets)
         return self._masker.mask(text)

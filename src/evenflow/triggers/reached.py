@@ -8,8 +8,9 @@ that is changed while tasks wait is the new one in the next.
 from __future__ import annotations
 
 from evenflow.errors import ApiRefused, ApiUnavailable, ConnectionNotFound, LookRefused, LookUnanswered
-from evenflow.sdk.secrets import lookup
+from evenflow.sdk.secrets import lookup, outside
 from evenflow.sdk.secrets.connections import Connection
+from evenflow.sdk.secrets.masking import CONNECTION
 from evenflow.sdk.triggers import BaseTrigger
 
 
@@ -19,7 +20,7 @@ async def connection_of(trigger: BaseTrigger, conn_id: str) -> Connection:
     if found is None:
         raise LookRefused(
             f"Connection {conn_id!r} is not defined: not on this host, and not in the database as far as this DAG may use it."
-            f"{lookup.meant(lookup.CONNECTION, conn_id, await _similar(trigger, conn_id))} Type: evenflow connections set {conn_id}"
+            f"{lookup.meant(CONNECTION, conn_id, await _similar(trigger, conn_id))} Type: evenflow connections set {conn_id}"
         )
     return found
 
@@ -27,8 +28,8 @@ async def connection_of(trigger: BaseTrigger, conn_id: str) -> Connection:
 async def find_connection(trigger: BaseTrigger, conn_id: str) -> Connection | None:
     """None when it is defined nowhere. Raises :class:`LookRefused` for one that cannot be read or may not be used."""
     try:
-        text = lookup.find(lookup.CONNECTION, conn_id)  # within a task this asks the control plane, too
-        if text is None and lookup.outside() is None:
+        text = lookup.find(CONNECTION, conn_id)  # within a task this asks the control plane, too
+        if text is None and outside.way() is None:
             text = (await trigger.ask("connection", {"name": conn_id})).get("text")
         return None if text is None else Connection.parse(conn_id, text)
     except (ConnectionNotFound, ApiRefused) as error:
@@ -39,7 +40,7 @@ async def find_connection(trigger: BaseTrigger, conn_id: str) -> Connection | No
 
 async def _similar(trigger: BaseTrigger, conn_id: str) -> list[str]:
     """Names in the database that may have been meant, of what the DAG may use."""
-    asked, within = {"name": conn_id, "similar": True}, lookup.outside()
+    asked, within = {"name": conn_id, "similar": True}, outside.way()
     try:
         found = await trigger.ask("connection", asked) if within is None else within.ask("connection", asked)
     except ApiUnavailable as error:

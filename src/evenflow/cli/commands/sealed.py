@@ -22,9 +22,10 @@ from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
 from evenflow.errors import ParamError
 from evenflow.runtime.settings import load_settings
-from evenflow.sdk.secrets.connections import Connection, uri_of_fields
-from evenflow.sdk.secrets.lookup import CONNECTION, find_here
-from evenflow.sdk.secrets.masking import is_secret_name
+from evenflow.sdk.secrets.connections import Connection
+from evenflow.sdk.secrets.lookup import find_here
+from evenflow.sdk.secrets.masking import CONNECTION, is_secret_name
+from evenflow.sdk.secrets.uris import uri_of_fields
 
 T = TypeVar("T", bound=rest.sealed.StoredValue)
 Dags = Annotated[list[str] | None, Parameter(name="--dag", negative=(), help="Pattern of DAGs that may use it; again for more.")]

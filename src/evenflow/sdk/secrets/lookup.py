@@ -8,30 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping, Sequence
 
 from evenflow.core.likeness import did_you_mean, few
 from evenflow.core.limits import MAX_SECRET_BYTES
-
-Kind = Literal["connection", "variable"]
-CONNECTION: Kind = "connection"
-VARIABLE: Kind = "variable"
+from evenflow.sdk.secrets import outside
+from evenflow.sdk.secrets.masking import CONNECTION, VARIABLE, Kind, mask_values, secrets_in
 
 ENV_PREFIXES: dict[Kind, str] = {CONNECTION: "EVENFLOW_CONN_", VARIABLE: "EVENFLOW_VAR_"}
 DIRECTORY = "EVENFLOW_SECRETS_DIR"  # holds connections/<id> and variables/<key>, as Kubernetes mounts secrets
 FOLDERS: dict[Kind, str] = {CONNECTION: "connections", VARIABLE: "variables"}
-
-
-class Outside(Protocol):
-    """The way of a running try to its worker."""
-
-    def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]: ...
-
-
-_outside: Outside | None = None  # of the one try that this process runs; its threads use it too
-_secrets: set[str] = set()  # that the worker has been told of, or will be when there is a try
 
 
 def env_name(kind: Kind, name: str) -> str:
@@ -44,12 +30,11 @@ def find(kind: Kind, name: str) -> str | None:
     """
     text = find_here(kind, name)
     if text is not None:
-        _note(kind, name, text)
+        mask_values(secrets_in(kind, name, text))
         return text
-    if _outside is None:
+    if (way := outside.way()) is None:
         return None
-    answer = _outside.ask(kind, {"name": name})
-    found: str | None = answer.get("text")
+    found: str | None = way.ask(kind, {"name": name}).get("text")
     return found
 
 
@@ -62,7 +47,7 @@ def not_defined(kind: Kind, name: str) -> str:
     """The beginning of a message: what this host defines, and what was probably meant. The database tells of no more than the DAG
     may use.
     """
-    there = [] if _outside is None else _outside.ask(kind, {"name": name, "similar": True}).get("similar", [])
+    there = [] if (way := outside.way()) is None else way.ask(kind, {"name": name, "similar": True}).get("similar", [])
     here = _known_names(kind)
     shown = f" (this host defines: {few(here)})" if here else ""
     return f"{kind.capitalize()} {name!r} is not defined{shown}.{meant(kind, name, there)}"
@@ -85,49 +70,12 @@ def _known_names(kind: Kind) -> list[str]:
 
 def where_else(kind: Kind, name: str) -> str:
     """The end of a message about what was not found: the database, or why that was not asked."""
-    if _outside is not None:
+    if outside.way() is not None:
         return f". For all workers, type: evenflow {FOLDERS[kind]} set {name}"
     return (
         f". The database was not asked, for no task is running: use it inside a task, or in a template as "
         f"{{{{ {'conn' if kind == CONNECTION else 'var.value'}.{name} }}}}"
     )
-
-
-def outside() -> Outside | None:
-    """The running try's way to the control plane; None while a file is loaded."""
-    return _outside
-
-
-@contextmanager
-def reaching(way: Outside) -> Iterator[None]:
-    """While it lasts, what is not found here is asked for there."""
-    global _outside
-    before, _outside = _outside, way
-    try:
-        if _secrets:
-            way.ask("mask", {"values": sorted(_secrets)})
-        yield
-    finally:
-        _outside = before
-
-
-def hide(values: Iterable[str]) -> None:
-    """Tells the worker to mask these in all that the try shows; before there is a try, when it begins."""
-    new = set(values) - _secrets
-    _secrets.update(new)
-    if new and _outside is not None:
-        _outside.ask("mask", {"values": sorted(new)})
-
-
-def hidden() -> frozenset[str]:
-    """What :func:`hide` was told in this process."""
-    return frozenset(_secrets)
-
-
-def _note(kind: Kind, name: str, text: str) -> None:
-    from evenflow.sdk.secrets.masking import mask_values, secrets_in
-
-    mask_values(secrets_in(kind, name, text))
 
 
 def _folder(kind: Kind, environ: Mapping[str, str]) -> str | None:

@@ -9,11 +9,15 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from evenflow.errors import EvenflowError
-from evenflow.sdk.secrets.connections import Connection
-from evenflow.sdk.secrets.lookup import CONNECTION, Kind, hide
+from evenflow.sdk.secrets.outside import hide
+from evenflow.sdk.secrets.uris import ConnectionUri
+
+Kind = Literal["connection", "variable"]
+CONNECTION: Kind = "connection"
+VARIABLE: Kind = "variable"
 
 MASK = "***"
 MIN_LENGTH = 5  # of a value that is masked: shorter ones stand in ordinary words, and everything would be stars
@@ -53,7 +57,7 @@ def secrets_in(kind: Kind, name: str, text: str) -> list[str]:
     """What of a connection or variable must not be shown."""
     if kind == CONNECTION:
         try:
-            conn = Connection.parse(name, text)
+            conn = ConnectionUri.parse(name, text)
             extra = conn.extra_dejson
         except (EvenflowError, ValueError):
             return [text]  # what cannot be read may be secret in any part

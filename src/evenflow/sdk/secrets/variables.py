@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 from evenflow.errors import BadArgument, VariableNotFound
-from evenflow.sdk.secrets.lookup import VARIABLE, env_name, find, not_defined, outside, where_else
+from evenflow.sdk.secrets import outside
+from evenflow.sdk.secrets.lookup import env_name, find, not_defined, where_else
+from evenflow.sdk.secrets.masking import VARIABLE
 
 _NO_DEFAULT: Any = object()
 
@@ -55,7 +57,7 @@ class Variable:
 
 
 def _ask(question: str, arguments: dict[str, Any]) -> None:
-    way = outside()
+    way = outside.way()
     if way is None:
         raise VariableNotFound(
             f"Variable {arguments['name']!r} cannot be changed here, for no task is running. Do it inside a task, or type: "

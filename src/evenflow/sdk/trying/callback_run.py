@@ -12,7 +12,7 @@ from evenflow.sdk.callbacks import call, functions_of
 from evenflow.sdk.context import Context, current
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.operators.notifiers import BaseNotifier
-from evenflow.sdk.secrets import lookup
+from evenflow.sdk.secrets import outside
 from evenflow.sdk.templating.templates import Renderer
 from evenflow.sdk.trying.runner import Channel, TryContext, Values, context_of, guarded
 
@@ -26,7 +26,7 @@ def run_callback(dag: DAG, ctx: TryContext, called: CallbackOf, channel: Channel
         functions = functions_of(dag, ctx.task_id or None, called.event)
         if called.position >= len(functions):
             raise BadArgument(f"DAG {dag.dag_id!r} has no {called.event} number {called.position + 1} on this worker.")
-        with lookup.reaching(channel):
+        with outside.reaching(channel):
             _call(dag, ctx, called, channel, functions[called.position])
         return Ending(outcome="success")
 

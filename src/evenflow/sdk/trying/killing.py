@@ -16,7 +16,7 @@ from evenflow.sdk.awaiting import where_no_loop_runs
 from evenflow.sdk.callbacks import call
 from evenflow.sdk.context import current
 from evenflow.sdk.deferring import ResumedTry
-from evenflow.sdk.secrets import lookup
+from evenflow.sdk.secrets import outside
 from evenflow.sdk.triggers import BaseTrigger, load
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def stop(operator: BaseOperator, context: Context, trigger: Callable[[], BaseTri
     """
     token = current.set(context)
     try:
-        with lookup.reaching(context["ti"].control):
+        with outside.reaching(context["ti"].control):
             _tried(operator.on_kill)
             for function in operator.task_settings.on_kill_callback:
                 _tried(partial(where_no_loop_runs, partial(call, function, context)))

@@ -27,7 +27,7 @@ from evenflow.sdk.operator import BaseOperator
 from evenflow.sdk.operators.branching import task_indexes
 from evenflow.sdk.params import ParamRef, RunParams
 from evenflow.sdk.references import Reference
-from evenflow.sdk.secrets import lookup
+from evenflow.sdk.secrets import outside
 from evenflow.sdk.sequences import Combinable, Elements
 from evenflow.sdk.task import Task
 from evenflow.sdk.taskgroup import GroupArgument
@@ -122,7 +122,7 @@ def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> Ending:
     context = context_of(dag, task, ctx, values, channel, started_at=began)
     arguments = task.elements(ctx.map_index, ctx.map_length, values) if isinstance(task, MappedOperator) else {}
     operator = task.make_instance(arguments)
-    with lookup.reaching(channel):
+    with outside.reaching(channel):
         renderer = Renderer(dag, task.task_id, context, values.of, lambda: _data_of(task, arguments))
         if resumed is not None and resumed.purpose == Purpose.CLEAN_UP:
             clean_up(operator, context, resumed, renderer.render_fields)
