@@ -85,7 +85,7 @@ class Settings(BaseSettings):
     workers: int = Field(1, ge=0, le=64, description="Worker processes of `evenflow up`")
     slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
     resume_slots: int | None = Field(
-        None, ge=1, le=1000, description="Tries on top that may only return from waiting; else a tenth of its slots, rounded up"
+        None, ge=1, le=1000, description="Tries on top that may only resume from waiting; else a tenth of its slots, rounded up"
     )
     template_memory: int = Field(
         TEMPLATE_MEMORY, ge=0, le=1_048_576, description="MiB that a worker's DAG files may take that are loaded and have no try"

@@ -37,7 +37,7 @@ def list_all(conn: Conn) -> list[str]:
 
 
 def list_missing(conn: Conn, today: datetime, *, ahead: int) -> list[datetime]:
-    """Midnights (UTC) of the days without a partition, from today to so many days after."""
+    """Midnights (UTC) of the days without a partition, from today to a number of days after."""
     return [day for (day,) in execute(conn, "partitions/list_missing", {"today": today, "ahead": ahead}).fetchall()]
 
 

@@ -1,4 +1,4 @@
--- DAGs of which a queued run may begin while no wake names them, of so many DAGs that have any, after a given one: found by skipping
+-- DAGs of which a queued run may begin while no wake names them. Looks at a number of DAGs with queued runs, after a given one: found by skipping
 -- through the index. Answers the last of them too when there may be more.
 with recursive waiting as (
     (select dag_id, 1 as n from dag_run where state = 'queued' and dag_id > %(after)s order by dag_id limit 1)

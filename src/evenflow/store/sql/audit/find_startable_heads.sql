@@ -1,4 +1,4 @@
--- The best open lane of each of so many limit classes that have room for a task of it: what the next round starts or parks, so it
+-- The best open lane of each limit class, up to a number of these, that has room for a task of it: what the next round starts or parks, so it
 -- changes (its xmin does) or goes. A pool that keeps room for tasks of several slots has room only when it has that for the largest. What
 -- is closed has none.
 select n.class_id, l.lane_id, l.xmin::text as version, l.ready, r.dag_id, r.run_id, p.name as pool, p.capacity - p.used as pool_free,

@@ -1,4 +1,4 @@
--- The due timers of these runs, of each so many of the oldest, with the task instance that each is about; one whose epoch has passed is void. A
+-- The due timers of these runs, up to a limit of the oldest of each, with the task instance that each is about; one whose epoch has passed is void. A
 -- timeout of a run is about no instance; its epoch is the microsecond in which the run started, so one of before a clear is void too; a
 -- deadline is void when the run has ended. Rows are deleted by ctid: only the holder of the run's lock changes or deletes them.
 with taken as (

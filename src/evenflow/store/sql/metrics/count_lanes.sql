@@ -1,4 +1,4 @@
--- Lanes and their ready tasks: open, parked on a limit, of a paused DAG or in quarantine. No more than so many are counted: a look at the
+-- Lanes and their ready tasks: open, parked on a limit, of a paused DAG or in quarantine. Counting ends at a limit: a look at the
 -- backlog must not cost more the longer it is.
 select count(*) filter (where parked_on = 0 or parked_on = -2)::int as open, count(*) filter (where parked_on > 0)::int as parked,
        count(*) filter (where parked_on = -1)::int as paused, coalesce(sum(ready), 0)::bigint as ready

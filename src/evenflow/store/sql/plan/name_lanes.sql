@@ -1,4 +1,4 @@
--- Run and tasks of these lanes: of each so many tasks, after so many others, in the order in which they start. Only the first tasks of a
+-- Run and tasks of these lanes: of each "counts" tasks, after "skips" others, in the order in which they start. Only the first tasks of a
 -- lane are looked at.
 select c.place, r.dag_id, r.run_id, t.task_id, t.count
 from unnest(%(lanes)s::bigint[], %(counts)s::int[], %(skips)s::int[]) with ordinality as c (lane_id, count, skip, place)

@@ -1,4 +1,4 @@
--- Old events of assets that no DAG waits for and that made no run that is still there, so many. The oldest that are young end the look;
+-- Deletes old events of assets that no DAG waits for and that made no run that is still there, up to a limit. The oldest that are young end the look;
 -- those that are old and wait are bounded, see retention/trim_asset_queue.
 delete from asset_event e
 where event_id = any(array(

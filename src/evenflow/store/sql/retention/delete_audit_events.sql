@@ -1,4 +1,4 @@
--- Old records of who changed what, of the first so many.
+-- Deletes old records of who changed what, as far as they are among the very first.
 with first as (
     select event_id, at from audit_event order by event_id limit %(limit)s
 )

@@ -1,4 +1,4 @@
--- Dates of backfills that ended before an instant, so many; and such backfills whose dates have gone.
+-- Deletes dates of backfills that ended before an instant, up to a limit, and such backfills when their dates have gone.
 with old as materialized (
     select b.backfill_id
     from backfill b

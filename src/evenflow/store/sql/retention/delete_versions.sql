@@ -1,4 +1,4 @@
--- Versions that are not among the newest so many of their DAG, that it does not have now, and that no run and no callback names: some of
+-- Versions that are not among the newest few of their DAG, that it does not have now, and that no run and no callback names: some of
 -- them, with their tasks.
 with old as materialized (
     select version_key, dag_id

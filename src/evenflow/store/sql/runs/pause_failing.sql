@@ -1,4 +1,4 @@
--- Pauses DAGs, which are locked, of which so many of the newest runs that have ended failed, and says why.
+-- Pauses those of these DAGs, which are locked, whose last "most" ended runs have all failed, and says why.
 update dag d
 set is_paused = true, updated_at = now(),
     paused_reason = format('its last %%s runs failed (max_consecutive_failed_dag_runs)', c.most)

@@ -1,4 +1,4 @@
--- Task instances of a run that are in these states, those of spared tasks left out, the last tasks first and so many at most, with the worker of their dispatch, and whether
+-- Task instances of a run that are in these states, those of spared tasks left out, the last tasks first and up to a limit, with the worker of their dispatch, and whether
 -- they have deferred in their try; unless all are asked for, those left out that are being killed or cleaned up after already. For operators'
 -- intents, never in the hot path.
 -- Dispatches are locked NO KEY UPDATE, and read as locked: as in operations/find_live.
