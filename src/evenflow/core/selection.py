@@ -42,7 +42,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -131,6 +132,56 @@ class Snapshot:
     def queue_of(self, lane: Lane) -> Queue:
         """Where it stands while it is open; not of those that are exempt apart."""
         return Queue(self.limit_classes[lane.class_id].base_id if self.by_base else lane.class_id, lane.parked_on == WOKEN)
+
+    def add_heads(self, lanes: Iterable[Lane], ahead: Callable[[int], int]) -> dict[Queue, int]:
+        """The best open lanes of each queue, best first; answers how many of each. ``ahead`` says by the number of queues how many
+        were read of a queue that may have more.
+        """
+        read: dict[Queue, int] = defaultdict(int)
+        last: dict[Queue, Order] = {}
+        for lane in lanes:
+            queue = self.queue_of(lane)
+            read[queue] += 1
+            last[queue] = lane.order
+            self.open[lane.class_id].append(lane)
+        full = ahead(len(read))
+        self.horizon.update((queue, last[queue]) for queue, count in read.items() if count >= full)
+        return read
+
+    def add_exempt(self, lanes: Iterable[Lane]) -> None:
+        """Exempt lanes of closed limit classes. Lanes that are not exempt stand before them there and pass no wake on, so these are
+        looked at in each round, wherever they are parked.
+        """
+        for lane in lanes:
+            if lane.parked_on > OPEN:
+                lane.parked_on = OPEN
+            self.open[lane.class_id].append(lane)
+
+    def add_parked(self, lanes: Iterable[tuple[int, Lane]], ahead: Callable[[int], int]) -> None:
+        """All that was read of what is parked on some limits: (limit, lane), best first. Some exempt ones are open by now."""
+        found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
+        for limit, lane in lanes:
+            found[limit, self.limit_classes[lane.class_id].base_id].append(lane)
+        for key, parked in found.items():
+            self.parked[key] = [lane for lane in parked if lane.parked_on > OPEN]
+        full = ahead(len(found))
+        self.parked_more.update(key for key, parked in found.items() if len(parked) >= full)
+
+    def wakes_behind(self, lanes: Iterable[Lane]) -> set[int]:
+        """The limits behind which the woken ones of these lanes wake others: what is parked there has to be known."""
+        woken = [lane for lane in lanes if lane.parked_on == WOKEN]
+        tasks = (self.limit_classes[lane.class_id].task_limit for lane in woken)
+        return {limit for lane in woken for limit in lane.locals}.union(limit for limit in tasks if limit is not None)
+
+    def limits_of(self, lanes: Iterable[Lane]) -> set[int]:
+        """All whose room has to be known."""
+        known = {limit for limit_class in self.limit_classes.values() for limit in limit_class.limits}
+        return known.union(limit for lane in lanes for limit in lane.locals)
+
+    def add_room(self, limit: int, free: int, patience_s: float | None) -> None:
+        self.free[limit] = free
+        if patience_s is not None:
+            self.patience[limit] = patience_s
 
     def closed(self, limit_class: LimitClass) -> bool:
         """Whether nothing starts for the first time there, however much room there is."""

@@ -7,17 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from evenflow.core.limits import MOST_EXEMPT, MOST_HEADS, MOST_LIMIT_CLASSES
-from evenflow.core.selection import OPEN, WOKEN, Decision, Lane, LimitClass, Order, Queue, Selection, Snapshot
+from evenflow.core.selection import Decision, Lane, LimitClass, Queue, Selection, Snapshot
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.instant import Conn, Row, read
 from evenflow.store.scheduling.selection import OPEN_AHEAD, PARKED_AHEAD, StoredLane, as_closures, closed, heads, more_of
-
-
-def as_lane(row: StoredLane, now_s: float) -> Lane:
-    """A stored lane as the core sees it."""
-    order = (-row.run_priority, -row.priority, row.run_after_us, row.lane_id)
-    return Lane(row.lane_id, row.class_id, order, row.locals, row.ready, row.parked_on, now_s - row.since_s, row.exempt)
 
 
 async def read_limit_classes(conn: Conn, class_ids: Iterable[int]) -> dict[int, LimitClass]:
@@ -52,7 +46,6 @@ class DryRound:
     async def _load(self) -> None:
         closures = as_closures((row["limit_id"], row["queue"]) for row in await read(self.conn, "states/read_closures"))
         self.snapshot.closures = closures
-        last: dict[Queue, Order] = {}
         (open_classes,) = await read(self.conn, "selection/count_open_classes", {"most": MOST_LIMIT_CLASSES + 1})
         self.snapshot.by_base = open_classes["count"] > MOST_LIMIT_CLASSES
         if self.snapshot.by_base:
@@ -63,28 +56,15 @@ class DryRound:
             )
         found = self._adopt(rows)
         await self._know(lane.class_id for lane in found)
-        for lane in found:
-            queue = self.snapshot.queue_of(lane)
-            self._seen[queue] += 1
-            last[queue] = lane.order
-            self.snapshot.open[lane.class_id].append(lane)
-        ahead = OPEN_AHEAD.of(len(self._seen))
-        self.snapshot.horizon.update((queue, last[queue]) for queue, seen in self._seen.items() if seen >= ahead)
+        self._seen.update(self.snapshot.add_heads(found, OPEN_AHEAD.of))
         self.snapshot.released = {limit for limit in self.released if limit}
         if closures is not ALL_OPEN:
-            found += await self._open_exempt()
+            limits = {"released": numbers(self.snapshot.released), "limit": MOST_EXEMPT, **closed(closures)}
+            exempt = self._adopt(await read(self.conn, "states/read_exempt", limits))
+            self.snapshot.add_exempt(exempt)
+            found += exempt
         await self._park(self.snapshot.released)
         await self._learn(found)
-
-    async def _open_exempt(self) -> list[Lane]:
-        """As in a round: exempt lanes of closed limit classes, wherever they are parked."""
-        limits = {"released": numbers(self.snapshot.released), "limit": MOST_EXEMPT, **closed(self.snapshot.closures)}
-        lanes = self._adopt(await read(self.conn, "states/read_exempt", limits))
-        for lane in lanes:
-            if lane.parked_on > OPEN:
-                lane.parked_on = OPEN
-            self.snapshot.open[lane.class_id].append(lane)
-        return lanes
 
     async def _decide(self) -> None:
         """Selects, reading more of a queue where the round asks for it."""
@@ -101,17 +81,11 @@ class DryRound:
         """Completes the snapshot for these lanes: what is parked behind woken ones, limit classes, and the room on all limits."""
         snapshot = self.snapshot
         await self._know(lane.class_id for lane in lanes)
-        woken = [lane for lane in lanes if lane.parked_on == WOKEN]
-        behind = {limit for lane in woken for limit in lane.locals}
-        behind.update(limit for lane in woken if (limit := snapshot.limit_classes[lane.class_id].task_limit) is not None)
-        await self._park(behind)
-        limits = {limit for limit_class in snapshot.limit_classes.values() for limit in limit_class.limits}
-        limits.update(limit for lane in self.lanes.values() for limit in lane.locals)
+        await self._park(snapshot.wakes_behind(lanes))
+        limits = snapshot.limits_of(self.lanes.values())
         for room in await read(self.conn, "selection/read_limits", {"limits": numbers(limits - snapshot.free.keys())}):
             limit = room["limit_id"]
-            snapshot.free[limit] = room["free"] + self.released.get(limit, 0)
-            if room["patience_s"] is not None:
-                snapshot.patience[limit] = room["patience_s"]
+            snapshot.add_room(limit, room["free"] + self.released.get(limit, 0), room["patience_s"])
 
     async def _park(self, limits: Iterable[int]) -> None:
         """Adds what is parked on limits that were not looked at yet."""
@@ -119,15 +93,9 @@ class DryRound:
         if not limits:
             return
         self._looked_at |= limits
-        found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
         lanes = self._adopt(await read(self.conn, "selection/read_parked", {"limits": numbers(limits), **PARKED_AHEAD.params}))
         await self._know(lane.class_id for lane in lanes)
-        for lane in lanes:
-            found[self.stored[lane.key].parked_on, self.snapshot.limit_classes[lane.class_id].base_id].append(lane)
-        for key, parked in found.items():  # but for exempt ones that are open by now
-            self.snapshot.parked[key] = [lane for lane in parked if lane.parked_on > OPEN]
-        ahead = PARKED_AHEAD.of(len(found))
-        self.snapshot.parked_more.update(key for key, parked in found.items() if len(parked) >= ahead)
+        self.snapshot.add_parked(((self.stored[lane.key].parked_on, lane) for lane in lanes), PARKED_AHEAD.of)
 
     async def _know(self, class_ids: Iterable[int]) -> None:
         """Limit classes, and those that their bases are named by."""
@@ -142,5 +110,5 @@ class DryRound:
         for row in rows:
             stored = StoredLane(**row)
             self.stored.setdefault(stored.lane_id, stored)
-            lanes.append(self.lanes.setdefault(stored.lane_id, as_lane(stored, self.now_s)))
+            lanes.append(self.lanes.setdefault(stored.lane_id, stored.as_lane(self.now_s)))
         return lanes

@@ -9,7 +9,7 @@ from typing import Any
 
 from evenflow.core.selection import LimitClass, blocking, kept
 from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, FullLimit, Holder, KeptPool, Reason
-from evenflow.explaining.dry_round import DryRound, as_lane, read_limit_classes
+from evenflow.explaining.dry_round import DryRound, read_limit_classes
 from evenflow.explaining.out_of_service import holding_starts
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.instant import Conn, Row, read
@@ -25,7 +25,7 @@ async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: i
     before = found[0].pop("ahead")
     row = StoredLane(**found[0])
     dry = await DryRound.decided(conn)  # it alone knows which pools are kept
-    lane = as_lane(row, dry.now_s)
+    lane = row.as_lane(dry.now_s)
     limit_class = (await read_limit_classes(conn, [row.class_id]))[row.class_id]
     limits = {
         x["limit_id"]: x for x in await read(conn, "why/read_limits", {"limits": numbers([*limit_class.limits, *row.locals])})

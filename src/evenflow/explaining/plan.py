@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from evenflow.contracts.rest.plan import BlockedTasks, LimitUse, Plan, PlannedLane, PlannedTask, WaitingLane
 from evenflow.core.limits import LEASE_S
 from evenflow.core.selection import PAUSED, LimitClass, blocking, full, kept
-from evenflow.explaining.dry_round import DryRound, as_lane, read_limit_classes
+from evenflow.explaining.dry_round import DryRound, read_limit_classes
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.instant import Conn, Row, one_instant, read
 from evenflow.store.scheduling.selection import StoredLane
@@ -142,7 +142,7 @@ class _Unstarted:
         """Lanes with how many of their tasks are left, and what blocks them."""
         out: list[tuple[StoredLane, int, _Cause]] = []
         for row in next_:
-            lane = self.dry.lanes.get(row.lane_id) or as_lane(row, self.dry.now_s)
+            lane = self.dry.lanes.get(row.lane_id) or row.as_lane(self.dry.now_s)
             if not lane.ready:
                 continue
             limit_class = self.limit_classes[row.class_id]

@@ -87,21 +87,17 @@ class Round:
 
     def _load(self) -> bool:
         """Whether anything waits anywhere."""
-        snapshot, last = self.snapshot, {}
+        snapshot = self.snapshot
         found = [self._adopt(row) for row in self._all(self._heads)]
         if self._limit_classes and self._limit_classes.all()[0][0] > MOST_LIMIT_CLASSES:
             snapshot.by_base = True
             heads = selection.read_heads_of_bases(self.facts.conn, self.holds.released, self.facts.closures)
             found = [self._adopt(row) for row in self._all(heads)]
         self._know(lane.class_id for lane in found)
-        for lane in found:
-            queue = snapshot.queue_of(lane)
-            self.heads[queue] += 1
-            last[queue] = lane.order
-            snapshot.open[lane.class_id].append(lane)
-        ahead = OPEN_AHEAD.of(len(self.heads))
-        snapshot.horizon.update((queue, last[queue]) for queue, read in self.heads.items() if read >= ahead)
-        found += self._open_exempt(self._exempt)
+        self.heads.update(snapshot.add_heads(found, OPEN_AHEAD.of))
+        exempt = [self._adopt(row) for row in self._all(self._exempt)]
+        snapshot.add_exempt(exempt)
+        found += exempt
         self._park(self._parked)
         self._join(self._all(self._kin))
         if not self.lanes and not self.candidates:
@@ -131,21 +127,15 @@ class Round:
         """Completes the snapshot for these lanes: what is parked behind woken ones, limit classes, and the room on all limits."""
         snapshot, conn = self.snapshot, self.facts.conn
         self._know(lane.class_id for lane in lanes)
-        woken = [lane for lane in lanes if lane.parked_on == WOKEN]
-        behind = {limit for lane in woken for limit in lane.locals}
-        behind.update(limit for lane in woken if (limit := snapshot.limit_classes[lane.class_id].task_limit) is not None)
-        if behind := behind - self._looked_at:
+        if behind := snapshot.wakes_behind(lanes) - self._looked_at:
             self._looked_at |= behind
             self._park(selection.read_parked(conn, behind))
-        limits = {limit for limit_class in snapshot.limit_classes.values() for limit in limit_class.limits}
-        limits.update(limit for lane in self.lanes.values() for limit in lane.locals)
+        limits = snapshot.limits_of(self.lanes.values())
         if missing := limits - self.room.keys():
             self.room.update((room.limit_id, room) for room in selection.read_limits(conn, missing).all())
         released, fresh = self.holds.released, self.room.keys() - snapshot.free.keys()
         for limit in fresh:
-            snapshot.free[limit] = self.room[limit].free + released.get(limit, 0)
-            if (patience_s := self.room[limit].patience_s) is not None:
-                snapshot.patience[limit] = patience_s
+            snapshot.add_room(limit, self.room[limit].free + released.get(limit, 0), self.room[limit].patience_s)
         self.starts.rows_read += len(fresh)
 
     def _know(self, class_ids: Iterable[int]) -> None:
@@ -164,34 +154,15 @@ class Round:
     def _adopt(self, row: StoredLane) -> Lane:
         lane = self.lanes.get(row.lane_id)
         if lane is None:
-            order = (-row.run_priority, -row.priority, row.run_after_us, row.lane_id)
-            waited_s = self.facts.now_s - row.since_s
-            lane = Lane(row.lane_id, row.class_id, order, row.locals, row.ready, row.parked_on, waited_s, row.exempt)
+            lane = row.as_lane(self.facts.now_s)
             self.lanes[row.lane_id], self.stored[row.lane_id] = lane, row
         return lane
 
-    def _open_exempt(self, rows: Rows[StoredLane] | None) -> list[Lane]:
-        """Adds exempt lanes of closed limit classes. Lanes that are not exempt stand before them there and pass no wake on, so
-        these are looked at in each round, wherever they are parked.
-        """
-        lanes = [self._adopt(row) for row in self._all(rows)]
-        for lane in lanes:
-            if lane.parked_on > OPEN:
-                lane.parked_on = OPEN
-            self.snapshot.open[lane.class_id].append(lane)
-        return lanes
-
     def _park(self, rows: Rows[StoredLane] | None) -> None:
         """Adds what is parked on limits; the rows are all that was read of them."""
-        found: dict[tuple[int, int], list[Lane]] = defaultdict(list)
         lanes = [self._adopt(row) for row in self._all(rows)]
         self._know(lane.class_id for lane in lanes)
-        for lane in lanes:
-            found[self.stored[lane.key].parked_on, self.snapshot.limit_classes[lane.class_id].base_id].append(lane)
-        for key, parked in found.items():  # some exempt ones are open by now
-            self.snapshot.parked[key] = [lane for lane in parked if lane.parked_on > OPEN]
-        ahead = PARKED_AHEAD.of(len(found))
-        self.snapshot.parked_more.update(key for key, parked in found.items() if len(parked) >= ahead)
+        self.snapshot.add_parked(((self.stored[lane.key].parked_on, lane) for lane in lanes), PARKED_AHEAD.of)
 
     def _join(self, rows: Iterable[StoredLane]) -> None:
         """Candidates that belong to a stored lane wait there; if it is among those loaded, they may start at once with it."""

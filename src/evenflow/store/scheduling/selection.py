@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_EXEMPT, MOST_HEADS, MOST_LIMIT_CLASSES, MOST_PARKED
-from evenflow.core.selection import OPEN, WOKEN, LimitClass, Queue
+from evenflow.core.selection import OPEN, WOKEN, Lane, LimitClass, Queue
 from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.store.db.columns import arrays, floats, numbers, texts, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
@@ -31,6 +31,11 @@ class StoredLane(NamedTuple):
     since_s: float  # when the first of its tasks became ready, seconds since 1970
     tries_before: int  # of its untouched instances, when their task was cleared and expanded anew
     exempt: bool  # resumes, clean-up and callbacks: they start where first starts may not
+
+    def as_lane(self, now_s: float) -> Lane:
+        """As the core sees it; ``now_s`` in seconds since 1970."""
+        order = (-self.run_priority, -self.priority, self.run_after_us, self.lane_id)
+        return Lane(self.lane_id, self.class_id, order, self.locals, self.ready, self.parked_on, now_s - self.since_s, self.exempt)
 
 
 class LimitRoom(NamedTuple):
