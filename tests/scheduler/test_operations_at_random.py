@@ -354,7 +354,11 @@ def others(database_url: str) -> Iterator[list[tuple[Any, Catalog]]]:
 def in_slices(instances: int) -> Iterator[None]:
     """No transaction changes or judges more of a run."""
     with pytest.MonkeyPatch.context() as patch:
-        for limit in ("scheduler.cancel.CHANGED_PER_TURN", "store.inbox.CHANGED_PER_TURN", "scheduler.recount.SETTLED_PER_TURN"):
+        for limit in (
+            "scheduler.cancel.CHANGED_PER_TURN",
+            "store.scheduling.inbox.CHANGED_PER_TURN",
+            "scheduler.recount.SETTLED_PER_TURN",
+        ):
             patch.setattr(f"evenflow.{limit}", instances)
         yield
 
