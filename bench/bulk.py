@@ -21,7 +21,8 @@ from crew import Crew
 from server import fresh_database, open_connection, serve
 from stored_shape import failed_run, store_specs
 
-from evenflow.api.limits import OPERATED_COUNTED, PAGE
+from evenflow.api.limits import OPERATED_COUNTED
+from evenflow.core.limits import PAGE
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
