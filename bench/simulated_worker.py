@@ -20,8 +20,7 @@ from typing import Protocol
 
 import uvloop
 
-from evenflow.store.db.connect import connect_async
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn, connect_async
 from evenflow.store.db.notify import DISPATCH, AsyncListener
 from evenflow.store.serving import dispatch, services
 

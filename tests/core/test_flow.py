@@ -12,6 +12,7 @@ from evenflow.core.flow import questions
 from evenflow.core.flow.branches import apply_skips
 from evenflow.core.flow.cancel import Fate, Unfinished, end, end_virtual, fate_of, waiting_for_killed
 from evenflow.core.flow.indexes import begin_groups
+from evenflow.core.flow.level import summed
 from evenflow.core.flow.questions import Asking, Question, Touched
 from evenflow.core.flow.readiness import propagate, settle
 from evenflow.core.flow.state import Flow, Key, MappedTask, RunFacts
@@ -114,11 +115,11 @@ class Step:
                 return [Touched(key, tables.indexed.get(key), tables.instances.get(key)) for key in keys]
             case questions.CountUpstreams():
                 for (_, index), delta in question.deltas.items():
-                    tables.counters[index] = _added(tables.counters[index], delta)
+                    tables.counters[index] = summed(tables.counters[index], delta)
                 return [(key, tables.counters[key[1]]) for key in question.deltas]
             case questions.CountIndexed():
                 for key, within, inner in question.deltas:
-                    tables.indexed[key] = _added(tables.indexed.get(key, UpstreamCounts(within)), inner)
+                    tables.indexed[key] = summed(tables.indexed.get(key, UpstreamCounts(within)), inner)
                 return [(key, tables.indexed[key]) for key, _, _ in question.deltas]
             case questions.MeasureResults():
                 found = {index: tables.results.get(index, {}) for _, index, _, _ in question.results}
@@ -137,10 +138,6 @@ class Step:
         finished, failed = self.flow.finished.get(RUN, (0, 0))
         self.tables.unfinished -= finished
         self.tables.failed_leaves += failed
-
-
-def _added(counts: UpstreamCounts, delta: Any) -> UpstreamCounts:
-    return UpstreamCounts(*(a + b for a, b in zip(counts, delta, strict=True)))
 
 
 def unfinished(key: Key, state: TaskState) -> Unfinished:

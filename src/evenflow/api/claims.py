@@ -27,8 +27,7 @@ from evenflow.core.metrics import CLAIM_WAIT
 from evenflow.core.model import TaskSpec
 from evenflow.core.observation import Meter
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.db.notify import DISPATCH, RESUMES
 from evenflow.store.serving import callbacks, dispatch
 from evenflow.store.serving.dispatch import FIRST_START, RESUME, Place

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from evenflow.api.limits import CACHED_ELEMENTS
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.serving import xcom
 
 _Key = tuple[int, int, str, int]  # run_key, task_index, key, how often operators had changed the run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenflow.api.vault import Vault
 from evenflow.errors import SecretsError
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.serving import sealed, tokens
 from evenflow.store.serving.sealed import CANARY, Canary
 

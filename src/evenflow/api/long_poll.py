@@ -17,8 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from evenflow.api.limits import CLAIM_WAIT
 from evenflow.core.limits import SWEEP_S
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import AsyncPool, Conn
 
 log = logging.getLogger(__name__)
 

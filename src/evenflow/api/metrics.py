@@ -10,8 +10,7 @@ from evenflow.core import metrics
 from evenflow.core.limits import LEASE_S
 from evenflow.core.observation import Reading
 from evenflow.core.observation import system_readings as of
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import AsyncPool, Conn, Row
 from evenflow.store.serving import metrics as counts
 from evenflow.store.serving import quarantine, views
 

@@ -24,8 +24,7 @@ from evenflow.core.model import DagSpec, hash_of
 from evenflow.core.settings import UTC
 from evenflow.core.timetable import Past
 from evenflow.errors import DagError
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.serving import assets, callbacks, dags, settings
 from evenflow.store.serving.dag_limits import change_limits, insert_limits
 from evenflow.wire.code import check_archive

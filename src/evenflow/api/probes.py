@@ -9,8 +9,7 @@ from evenflow.api.kept import SharedReading
 from evenflow.core.limits import LEASE_S
 from evenflow.core.service import missing_kinds
 from evenflow.errors import DatabaseUnavailable
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Row
+from evenflow.store.db.connect import AsyncPool, Row
 from evenflow.store.serving import metrics, views
 
 

@@ -30,8 +30,7 @@ from evenflow.core.limits import (
 )
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, XComError, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.serving import dispatch
 from evenflow.wire.messages import Report, ReportsAnswer, StoredObject
 

@@ -14,8 +14,7 @@ from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import DatabaseSetBack
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import KeyState
 

@@ -12,8 +12,7 @@ from time import monotonic
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.serving import events, tokens
 from evenflow.store.serving.events import ORIGIN, Origin, RepeatedEvent
 

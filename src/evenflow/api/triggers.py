@@ -20,8 +20,7 @@ from evenflow.core.metrics import TRIGGER_WAIT
 from evenflow.core.observation import Meter
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.db.notify import TRIGGERS
 from evenflow.store.serving import triggers
 from evenflow.store.serving.triggers import ClaimedTrigger, TriggerKey

@@ -10,7 +10,7 @@ from evenflow.api.limits import CACHED_RUNS, CACHED_TASKS
 from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import DagNotFound
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.serving.dags import read_versions
 from evenflow.store.serving.dispatch import RunNames, read_run
 

@@ -10,7 +10,8 @@ from evenflow.core.limits import MOST_EXEMPT, MOST_HEADS, MOST_LIMIT_CLASSES
 from evenflow.core.selection import Decision, Lane, LimitClass, Queue, Selection, Snapshot
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.instant import Conn, Row, read
+from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.scheduling.selection import OPEN_AHEAD, PARKED_AHEAD, StoredLane, as_closures, closed, heads, more_of
 
 

@@ -12,7 +12,8 @@ from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, FullLimit, Holder, Ke
 from evenflow.explaining.dry_round import DryRound, read_limit_classes
 from evenflow.explaining.out_of_service import holding_starts
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.instant import Conn, Row, read
+from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.scheduling.selection import StoredLane
 
 

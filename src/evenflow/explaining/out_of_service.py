@@ -7,7 +7,7 @@ from collections.abc import Callable
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.core.why import OutOfService, Reason
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.serving.states import list_closing
 
 

@@ -16,7 +16,8 @@ from evenflow.errors import DagNotFound, ParamError
 from evenflow.explaining.line import explain_limits
 from evenflow.explaining.out_of_service import holding_runs, holding_tries
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.instant import Conn, Row, one_instant, read
+from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.instant import one_instant, read
 from evenflow.store.scheduling.operations import Key, key_columns
 from evenflow.store.serving.dispatch import RESUME
 from evenflow.store.serving.views import similar_task

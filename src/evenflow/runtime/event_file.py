@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from evenflow.core.settings import AUDIT_RETENTION_DAYS
 from evenflow.errors import BadValue
-from evenflow.store.db.instant import Row
+from evenflow.store.db.connect import Row
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling.settings import read_value
 from evenflow.store.serving import events

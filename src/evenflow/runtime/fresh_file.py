@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evenflow.errors import DagError
 from evenflow.processor.folder import DagFolder
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.serving.files import Parse, list_parsed, read_parse, request_parse
 
 SEEN_WITHIN_S = 25.0  # a processor looks through its folder every 10 s, also when the kernel tells it of no change

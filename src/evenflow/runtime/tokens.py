@@ -29,8 +29,7 @@ from evenflow.errors import EvenflowError
 from evenflow.forking.boot_clock import boot_time
 from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.settings import Settings
-from evenflow.store.db.connect import connect_async
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn, connect_async
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import GivenToken, KeyState
 

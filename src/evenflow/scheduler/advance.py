@@ -191,21 +191,9 @@ def _apply(facts: Facts, ledgers: Ledgers, locked: list[inbox.LockedRun], turn: 
     facts.catalog.load_versions(facts.conn, (row.version_key for row in locked))
     cancels = {r.run_key: r for r in reports if r.kind == "cancel"}
     for row in locked:
-        cancelled = row.cancelled_by is not None or row.run_key in cancels
-        version = facts.catalog.version(row.version_key)
-        run = Run(
-            run_key=row.run_key,
-            graph=version.graph,
-            cancelled=cancelled,
-            cancelled_by=row.cancelled_by,
-            clears=row.clears,
-            interrupted=row.interrupted,
-            dag_id=row.dag_id,
-            version=version,
-            priority=row.priority,
-            run_after_us=row.run_after_us,
-            is_paused=row.is_paused,
-        )
+        run = Run.of(row, facts.catalog.version(row.version_key))
+        run.cancelled = row.cancelled_by is not None or row.run_key in cancels
+        run.cancelled_by, run.is_paused = row.cancelled_by, row.is_paused
         facts.runs[row.run_key] = run
         if row.clears:
             facts.catalog.forget_older(row.run_key, row.clears)

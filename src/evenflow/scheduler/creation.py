@@ -6,7 +6,6 @@ from itertools import accumulate
 
 from evenflow.core.flow.indexes import begin_groups
 from evenflow.core.flow.readiness import propagate, settle
-from evenflow.core.graph import Graph
 from evenflow.core.limits import (
     DAGS_PER_NEW_RUN,
     NEW_INSTANCES_PER_TURN,
@@ -66,34 +65,24 @@ def _leave(conn: Conn, rows: list[runs.QueuedRun], taken: list[runs.QueuedRun]) 
 
 def _create(facts: Facts, ledgers: Ledgers, queued: list[runs.QueuedRun]) -> bool:
     """Whether something is to be done at once for it."""
-    taken: list[tuple[Run, Graph, int]] = []
+    taken: list[Run] = []
     for row in queued:
-        version = facts.catalog.version(row.version_key)
-        run = Run(
-            run_key=row.run_key,
-            graph=version.graph,
-            clears=row.clears,
-            interrupted=row.interrupted,
-            dag_id=row.dag_id,
-            version=version,
-            priority=row.priority,
-            run_after_us=row.run_after_us,
-            new=row.clears == 0,
-            ready_at_s=row.due_at_s,
-        )
+        run = Run.of(row, facts.catalog.version(row.version_key))
+        run.new, run.ready_at_s = row.clears == 0, row.due_at_s
         facts.runs[run.run_key] = run
-        taken.append((run, version.graph, row.slot_limit or 0))
+        taken.append(run)
         if row.slot_limit:
             ledgers.holds.take(row.slot_limit)
-    runs.start(facts.conn, [(run.run_key, graph.n, slot) for run, graph, slot in taken])
-    _insert_limits(facts, [(run, graph) for run, graph, _ in taken])
-    counters = [(run.run_key, i, total) for run, graph, _ in taken if run.new for i, total in graph.counters]
+    runs.start(facts.conn, [(run.run_key, run.graph.n, row.slot_limit or 0) for run, row in zip(taken, queued, strict=True)])
+    _insert_limits(facts, taken)
+    counters = [(run.run_key, i, total) for run in taken if run.new for i, total in run.graph.counters]
     if counters:
         runs.insert_counters(facts.conn, counters)
-    again = await_previous(facts, ledgers.messages, [run for run, _, _ in taken if run.new])
-    insert_timeouts(facts, [run for run, _, _ in taken])
+    again = await_previous(facts, ledgers.messages, [run for run in taken if run.new])
+    insert_timeouts(facts, taken)
     moves, run_moves, flow = ledgers.moves, ledgers.run_moves, ledgers.flow
-    for run, graph, _ in taken:
+    for run in taken:
+        graph = run.graph
         run_moves.apply(run.run_key, RunState.QUEUED, RunEvent.START, "scheduler")
         if not run.new:
             resume(facts, ledgers, run)
@@ -109,17 +98,18 @@ def _create(facts: Facts, ledgers: Ledgers, queued: list[runs.QueuedRun]) -> boo
     return again
 
 
-def _insert_limits(facts: Facts, taken: list[tuple[Run, Graph]]) -> None:
+def _insert_limits(facts: Facts, taken: list[Run]) -> None:
     limits: list[tuple[str, int, str, int]] = []
-    for run, graph in taken:
-        if graph.spec.max_active_tasks is not None:
-            limits.append(("run", run.run_key, "", graph.spec.max_active_tasks))
+    for run in taken:
+        spec = run.graph.spec
+        if spec.max_active_tasks is not None:
+            limits.append(("run", run.run_key, "", spec.max_active_tasks))
         limits += [
             ("run_task", run.run_key, task.task_id, task.max_active_tis_per_dagrun)
-            for task in graph.spec.tasks
+            for task in spec.tasks
             if task.max_active_tis_per_dagrun is not None
         ]
-    found: dict[int, dict[str, int]] = {run.run_key: {} for run, _ in taken}
+    found: dict[int, dict[str, int]] = {run.run_key: {} for run in taken}
     if limits:
         for row in runs.insert_limits(facts.conn, limits).all():
             found[row.run_key][row.name] = row.limit_id

@@ -12,6 +12,8 @@ from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.scheduler.catalog import Catalog, Version
 from evenflow.scheduler.scope import Scope
 from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling.inbox import LockedRun
+from evenflow.store.scheduling.runs import QueuedRun
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,6 +27,20 @@ class Run(RunFacts):
     is_paused: bool = False
     new: bool = False  # created in this transaction
     ready_at_s: float = 0.0  # when the last thing was said that makes its tasks ready here, seconds since 1970
+
+    @classmethod
+    def of(cls, row: LockedRun | QueuedRun, version: Version) -> Run:
+        """What both sorts of row say of it."""
+        return cls(
+            run_key=row.run_key,
+            graph=version.graph,
+            clears=row.clears,
+            interrupted=row.interrupted,
+            dag_id=row.dag_id,
+            version=version,
+            priority=row.priority,
+            run_after_us=row.run_after_us,
+        )
 
 
 @dataclass(slots=True, frozen=True)

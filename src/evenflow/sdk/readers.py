@@ -74,10 +74,6 @@ def flag(value: Any) -> bool:
     return value
 
 
-def as_given(value: Any) -> Any:
-    return value
-
-
 def backoff(value: Any) -> float:
     if isinstance(value, bool):
         return 2.0 if value else 0.0

@@ -13,8 +13,7 @@ from evenflow.api.tokens import ServiceToken
 from evenflow.api.versions import Versions
 from evenflow.core.bundle import OWN_BUNDLE
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.serving import dags, settings
 from evenflow.wire.code import check_archive
 from evenflow.wire.messages import FilesLease, FilesLeased, FilesSeen, ParsedAnswer, ParsedFile

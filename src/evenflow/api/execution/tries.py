@@ -19,8 +19,7 @@ from evenflow.core.limits import MAX_INLINE_XCOM, MAX_MAP_LENGTH, MAX_NAME_CHARS
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import NotAllowed, StaleEpoch, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.serving import dispatch, xcom
 from evenflow.wire.messages import (
     REFUSED_LOG,

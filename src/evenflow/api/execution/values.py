@@ -14,8 +14,7 @@ from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.errors import StaleEpoch
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import AsyncPool, Conn, Row
 from evenflow.store.serving import dispatch, events, rendered, sealed, triggers
 from evenflow.wire.questions import AskNamed, Done, Found, PreviousRun, Rendered, SetVariable
 

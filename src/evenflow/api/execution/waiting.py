@@ -25,8 +25,7 @@ from evenflow.core.limits import FIRST_YEAR, LAST_YEAR, MAX_NAME_CHARS
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import StaleEpoch
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import AsyncPool, Conn, Row
 from evenflow.store.serving import assets, events, other_runs, views
 from evenflow.wire.questions import (
     AskInletEvents,

@@ -20,7 +20,7 @@ from evenflow.core.limits import BACKFILL_RUNS
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import TICKING, TimetableRun, describe, runs_between
 from evenflow.errors import DagNotFound
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import backfills, events
 
 routes = APIRouter(tags=["Backfills"])

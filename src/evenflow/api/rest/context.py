@@ -16,8 +16,7 @@ from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.tokens import OperatorToken, Tokens, listed_id
 from evenflow.api.vault import Vault
 from evenflow.contracts.rest.queries import PageQuery
-from evenflow.store.db.connect import AsyncPool
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.serving.events import ORIGIN
 from evenflow.telemetry.vitals import Vitals
 

@@ -19,7 +19,7 @@ from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec, read_schedule
 from evenflow.core.timetable import describe
 from evenflow.errors import DagNotFound
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import dag_deletion, dags, events, views
 
 routes = APIRouter(tags=["DAGs"])

@@ -25,7 +25,7 @@ from evenflow.core.operations import Only, Operation, Target, targets, touched_s
 from evenflow.core.states import FINISHED, MARKS, RUN_FINISHED, RunState, TaskState
 from evenflow.core.states import TaskEvent as Event
 from evenflow.errors import DagNotFound
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.scheduling.operations import Key
 from evenflow.store.serving import events, operators
 

@@ -14,7 +14,7 @@ from evenflow.contracts.rest.steering import Pool, PoolChange
 from evenflow.core.deferral import parse_while_deferred
 from evenflow.core.model import DEFAULT_POOL
 from evenflow.core.pool_policy import PoolPolicy
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, pools
 
 routes = APIRouter(tags=["Pools"])

@@ -22,7 +22,7 @@ from evenflow.core.states import RUN_FINISHED
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
 from evenflow.explaining import why
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import callbacks, dags, events, views
 
 routes = APIRouter(tags=["Runs"])

@@ -29,7 +29,7 @@ from evenflow.errors import SecretsError
 from evenflow.masker import Masker
 from evenflow.sdk.secrets import connections
 from evenflow.sdk.secrets.masking import MASK, is_secret_name, secrets_in
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import events, sealed, tokens
 from evenflow.store.serving.sealed import Kind
 

@@ -15,7 +15,7 @@ from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import ObjectStanding, StandingChange, StandingObject
 from evenflow.core.limits import PAGE
 from evenflow.core.service_states import ServiceKind, ServiceState
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, states
 from evenflow.store.serving.views import similar_dag
 

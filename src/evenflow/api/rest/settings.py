@@ -11,7 +11,7 @@ from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import SettingRequest, SettingValue, SettingVersion
 from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, Setting, find_setting
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import dags, events, settings
 
 routes = APIRouter(tags=["Settings"])

@@ -16,7 +16,7 @@ from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import LEASE_S
 from evenflow.core.spec_diff import diff_specs
 from evenflow.errors import DagNotFound
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.serving import dags, views
 
 routes = APIRouter(tags=["DAGs"])

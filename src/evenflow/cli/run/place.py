@@ -25,8 +25,7 @@ from evenflow.runtime.local import LocalEvenflow, lent_processor
 from evenflow.runtime.presence import guest, withdraw
 from evenflow.runtime.service_log import Line
 from evenflow.runtime.settings import Settings, bundle_of
-from evenflow.store.db.connect import connect_async
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn, connect_async
 
 PAGE = 1000
 POLL_S = 0.2

@@ -11,8 +11,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from evenflow.core.deferral import Purpose
-from evenflow.core.flow.indexes import know_mapped
-from evenflow.core.flow.questions import Asking, FindTouched
+from evenflow.core.flow.indexes import know_mapped, virtual_instances
+from evenflow.core.flow.questions import Asking
 from evenflow.core.flow.state import Flow, RunFacts, T
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, HOLDING, TaskEvent, TaskState, move
@@ -96,18 +96,12 @@ def end_virtual(flow: Flow[T], run: RunFacts, tasks: Iterable[int], waits: set[t
     keys = [(run.run_key, index) for index in tasks]
     yield from know_mapped(flow, keys)
     found = [mapped for key in keys if (mapped := flow.mapped.known.get(key)) and mapped.virtual_state in _UNTOUCHED]
-    if not found:
-        return []
-    touched = FindTouched([(mapped.run_key, mapped.task_index) for mapped in found])
-    yield [touched]
-    begun = {row.key for row in touched.answer if row.state is not None}
-    for mapped in found:
+    for mapped, virtual in (yield from virtual_instances(found)):
         task_index, teardown = mapped.task_index, run.graph.teardown[mapped.task_index]
         if (task_index, UNMAPPED) in waits or (teardown and mapped.virtual_state is TaskState.NONE):
             continue
-        for map_index in range(mapped.length):
-            key = (run.run_key, task_index, map_index)
-            if key in begun or key[1:] in waits:
+        for key in virtual:
+            if key[1:] in waits:
                 continue
             item = flow.instances.new_item(*key)
             if teardown:

@@ -9,7 +9,7 @@ A verdict from what is outside alone holds for every instance: those of a root o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from evenflow.core.flow.expansion import NOTHING, measure, unmappable
@@ -174,7 +174,7 @@ def _decide_by_index(flow: Flow[T], inner: dict[Key, list[int]], standing: Stand
         graph = flow.runs[key[0]].graph
         within = graph.inner[key[1]]
         if within == 1 and not graph.outer[key[1]]:
-            counts[key] = summed(UpstreamCounts(1), UpstreamCounts(*delta))
+            counts[key] = summed(UpstreamCounts(1), delta)
         else:
             counted.append((key, within, delta))
     unread, count = [key for key in inner if key not in flow.instances.items], CountIndexed(counted)
@@ -225,11 +225,14 @@ def _decide_within(flow: Flow[T], within: dict[TaskKey, tuple[MappedTask, Verdic
     found = FindTouched(within)
     yield [found]
     touched = {row.key: row.counts or UpstreamCounts(flow.runs[row.key[0]].graph.inner[row.key[1]]) for row in found.answer}
+    of_task: dict[TaskKey, list[Key]] = {key: [] for key in within}
+    for instance in touched:
+        of_task[instance[:2]].append(instance)
     decided: Decided[T] = []
     for key, (mapped, shared) in within.items():
         graph = flow.runs[key[0]].graph
         untouched = UpstreamCounts(graph.inner[key[1]])
-        keys = [other for other in touched if other[:2] == key]
+        keys = of_task[key]
         if shared is not Verdict.WAIT:
             keys = [(*key, map_index) for map_index in range(mapped.length)]
         for instance in keys:
@@ -251,15 +254,20 @@ def _undecided(flow: Flow[T], key: Key) -> T | None:
 def skip_virtual(flow: Flow[T], tasks: Iterable[TaskKey]) -> Asking[list[T]]:
     """The virtual instances of these tasks that still wait, for a branch outside their group, which skips them."""
     yield from know_mapped(flow, tasks)
-    waiting = {key: mapped for key in tasks if (mapped := flow.mapped.waiting(key)) is not None}
-    if not waiting:
-        return []
-    touched = FindTouched(waiting)
-    yield [touched]
-    begun = {row.key for row in touched.answer if row.state is not None}
+    waiting = [mapped for key in tasks if (mapped := flow.mapped.waiting(key)) is not None]
     found: list[T] = []
-    for key, mapped in waiting.items():
-        keys = [(*key, map_index) for map_index in range(mapped.length)]
-        found += [flow.instances.new_item(*k) for k in keys if k not in begun and k not in flow.instances.items]
+    for mapped, keys in (yield from virtual_instances(waiting)):
+        found += [flow.instances.new_item(*key) for key in keys if key not in flow.instances.items]
         flow.mapped.move(mapped, TaskEvent.SKIP)
     return found
+
+
+def virtual_instances(tasks: Sequence[MappedTask]) -> Asking[list[tuple[MappedTask, list[Key]]]]:
+    """Which instances of these tasks are virtual."""
+    if not tasks:
+        return []
+    touched = FindTouched([(mapped.run_key, mapped.task_index) for mapped in tasks])
+    yield [touched]
+    begun = {row.key for row in touched.answer if row.state is not None}
+    keys = [[(mapped.run_key, mapped.task_index, map_index) for map_index in range(mapped.length)] for mapped in tasks]
+    return [(mapped, [key for key in each if key not in begun]) for mapped, each in zip(tasks, keys, strict=True)]

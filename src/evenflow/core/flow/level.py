@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evenflow.core.flow.questions import Deltas
@@ -54,5 +54,6 @@ class Level:
             self.add((run_key, gate), (length - 1, 0, 0, 0))
 
 
-def summed(one: UpstreamCounts, other: UpstreamCounts) -> UpstreamCounts:
-    return UpstreamCounts(*map(sum, zip(one, other, strict=True)))
+def summed(counts: UpstreamCounts, delta: Iterable[int]) -> UpstreamCounts:
+    """``delta`` has what is added to each number of ``counts``."""
+    return UpstreamCounts(*map(sum, zip(counts, delta, strict=True)))

@@ -56,7 +56,7 @@ class FindMapped(Question[Iterable[MappedTask]]):
 class FindTouched(Question[Sequence[Touched]]):
     """Of these mapped tasks: the instances that have a row, which are made known, or a counter of their own."""
 
-    tasks: Iterable[TaskKey]
+    tasks: Collection[TaskKey]
 
 
 @dataclass

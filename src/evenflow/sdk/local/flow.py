@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from evenflow.core.flow import questions
 from evenflow.core.flow.branches import apply_skips
 from evenflow.core.flow.cancel import Fate, Unfinished, end, end_virtual, fate_of, waiting_for_killed
 from evenflow.core.flow.indexes import begin_groups
+from evenflow.core.flow.level import summed
 from evenflow.core.flow.questions import Asking, Question, Touched
 from evenflow.core.flow.readiness import propagate, settle
 from evenflow.core.flow.state import Flow, Key, MappedTasks, RunFacts
@@ -156,11 +157,11 @@ class LocalFlow:
                 return [(RUN, index, key, self._length((index, key), mapped=mapped)) for _, index, key, mapped in question.results]
             case questions.CountUpstreams():
                 for (_, index), delta in question.deltas.items():
-                    self._counters[index] = _added(self._counters[index], delta)
+                    self._counters[index] = summed(self._counters[index], delta)
                 return [(key, self._counters[key[1]]) for key in question.deltas]
             case questions.CountIndexed():
                 for key, within, inner in question.deltas:
-                    self._indexed[key] = _added(self._indexed.get(key, UpstreamCounts(within)), inner)
+                    self._indexed[key] = summed(self._indexed.get(key, UpstreamCounts(within)), inner)
                 return [(key, self._indexed[key]) for key, _, _ in question.deltas]
             case questions.FindHeld():
                 return frozenset()  # there is no run before
@@ -174,10 +175,6 @@ class LocalFlow:
             return sum(at[:2] == (task_id, key) for at in self._xcoms)
         stored = self._xcoms.get((task_id, key, UNMAPPED))
         return xcom.mapped_length(json.loads(stored)) if stored is not None else None
-
-
-def _added(counts: UpstreamCounts, delta: Iterable[int]) -> UpstreamCounts:
-    return UpstreamCounts(*map(sum, zip(counts, delta, strict=True)))
 
 
 def _unfinished(instance: LocalInstance) -> Unfinished:

@@ -6,13 +6,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from psycopg import AsyncConnection, IsolationLevel
+from psycopg import IsolationLevel
 from psycopg.rows import dict_row
 
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.sql import sql
-
-Conn = AsyncConnection[Any]
-Row = dict[str, Any]
 
 
 @asynccontextmanager

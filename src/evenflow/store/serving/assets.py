@@ -11,7 +11,7 @@ from psycopg.rows import dict_row, kwargs_row
 from evenflow.contracts.rest.assets import Emitted
 from evenflow.core.assets import Leaf
 from evenflow.core.model import AssetSpec
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.sql import sql
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from evenflow.core.timetable import TimetableRun
 from evenflow.store.db.columns import instants, texts
-from evenflow.store.db.instant import Conn, Row, read
+from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from evenflow.core.limits import DELETED_AT_ONCE, INSTANCES_AT_ONCE, RUNS_AT_ONCE
 from evenflow.store.db.columns import texts
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import events, operators
 

@@ -18,7 +18,7 @@ from psycopg.rows import args_row
 from evenflow.core.limits import INT32_MAX
 from evenflow.core.model import DagSpec
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 

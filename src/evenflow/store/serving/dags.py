@@ -12,7 +12,7 @@ from evenflow.core.limits import FRUITLESS_LEASES, LEASE_S
 from evenflow.core.model import TaskSpec
 from evenflow.core.timetable import Past
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES
 from evenflow.store.db.sql import sql
 from evenflow.wire.messages import FileSeen, LeasedFile

@@ -13,8 +13,8 @@ from psycopg.rows import args_row
 
 from evenflow.core.limits import LOOK_BACK_S
 from evenflow.store.db.columns import numbers
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
-from evenflow.store.db.instant import Conn
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.db.sql import sql
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.rows import execute
 from evenflow.store.db.sql import sql
 

@@ -10,7 +10,7 @@ from psycopg.rows import args_row, kwargs_row
 
 from evenflow.contracts.rest.plan import LimitUse
 from evenflow.core.limits import MOST_COUNTED, PARTITIONS_AHEAD
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.sql import sql
 
 HOT_TABLES = (

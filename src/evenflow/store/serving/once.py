@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
-from evenflow.store.db.instant import Conn
 from evenflow.store.db.sql import sql
 
 

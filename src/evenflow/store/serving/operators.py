@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 from evenflow.core.limits import DELETED_AT_ONCE
 from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
 from evenflow.store.db.columns import numbers, words
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.operations import Key, key_columns
 

@@ -10,7 +10,7 @@ from psycopg.rows import args_row, dict_row
 
 from evenflow.core.model import instance_name
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
 

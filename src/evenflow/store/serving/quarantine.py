@@ -5,7 +5,7 @@ from __future__ import annotations
 from psycopg.rows import dict_row
 
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.sql import sql
 
 

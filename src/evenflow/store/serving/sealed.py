@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import psycopg
 from psycopg.rows import dict_row
 
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.views import SIMILAR
 

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from evenflow.core.settings import DAGS_ARE_PAUSED_AT_CREATION, DEFAULT_TIMEZONE, SETTINGS
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
 

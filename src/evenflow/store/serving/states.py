@@ -8,7 +8,7 @@ from psycopg.rows import dict_row
 
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.store.db.columns import texts
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES
 from evenflow.store.db.sql import sql
 

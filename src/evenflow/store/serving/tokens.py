@@ -15,7 +15,7 @@ import psycopg
 from psycopg.rows import args_row
 
 from evenflow.errors import SecretsError
-from evenflow.store.db.instant import Conn
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.events import recorded
 from evenflow.store.serving.sealed import Seals

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from psycopg.rows import dict_row
 
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.tasks import TryKey

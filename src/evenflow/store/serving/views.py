@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import OUTRUN_NAMED
 from evenflow.core.model import DagSpec
-from evenflow.store.db.instant import Conn, Row
+from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.sql import sql
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
-from evenflow.store.db.instant import Conn
 from evenflow.store.db.sql import sql
 
 PRIOR_RUNS = 1_000  # that are looked through for a value: a thousand lookups by primary key, some milliseconds
