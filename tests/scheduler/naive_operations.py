@@ -155,7 +155,7 @@ class Operators:
         self.conn, self.graph = conn, graph
         self.asked: dict[str, Operation] = {}
         self.going: dict[int, set[int]] = {}  # of runs that are being cancelled, the first starts of before
-        self.intents: dict[int, tuple[int, Key]] = {}  # by epoch: what is to happen to an instance when this has ended
+        self.intents: dict[int, tuple[int, Key, int]] = {}  # by epoch: an instance, and how often operators had moved it before
 
     def new(self) -> str:
         return f"ann{len(self.asked)}"
@@ -216,16 +216,18 @@ class Operators:
         """What operators wanted of tries that have ended has happened, unless the run was cancelled meanwhile, or is gone."""
         going = self.conn.execute("select epoch, run_key, task_index, map_index, intent is not null from dispatch").fetchall()
         uncancelled = {run for (run,) in self.conn.execute("select run_key from dag_run where cancelled_by is null").fetchall()}
-        for epoch, (run, key) in list(self.intents.items()):
+        for epoch, (run, key, before) in list(self.intents.items()):
             if run in uncancelled:
                 if key in self._deferred(run) or any(row[1:4] == (run, *key) for row in going):
                     continue
-                done = self.conn.execute(f"{MOVED} and task_index = %s and map_index = %s and epoch >= %s", [run, *key, epoch])
-                assert done.fetchall() != [], (run, key, epoch)
+                assert self._times_moved(run, key) > before, (run, key, epoch)
             del self.intents[epoch]
         for epoch, run, i, index, intended in going:
             if intended and run in uncancelled:
-                self.intents[epoch] = run, (i, index)
+                self.intents[epoch] = run, (i, index), self._times_moved(run, (i, index))
+
+    def _times_moved(self, run: int, key: Key) -> int:
+        return self.conn.execute(f"{MOVED} and task_index = %s and map_index = %s", [run, *key]).rowcount
 
     def _check_operated(self, run: int, before: Stood, after: Stood, operation: Operation) -> None:
         """It has changed what it is about and nothing else, or will when the process of that has ended."""
