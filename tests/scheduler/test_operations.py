@@ -13,6 +13,7 @@ from evenflow.core.operations import Only, Operation
 from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
+from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.store.db.connect import connect
 from evenflow.store.db.rows import execute
@@ -394,6 +395,26 @@ def test_an_untouched_instance_is_marked_and_nothing_else_gets_a_row(world: Any)
     assert done.count("m") == 997
     assert done.count("end") == 0
     assert world.states(run)["end"] == "skipped"
+
+
+def test_what_is_left_of_a_parted_lane_is_looked_at(world: Any, database_url: str) -> None:
+    """R-CS8: the new lane may come before the one that stands for all that wait for room: schedulers number lanes apart."""
+    world.set_limit("pool", "p", 1)
+    world.catalog.lane_ids.take(world.conn)
+    world.add_dag(DagSpec(dag_id="best", tasks=(task("x", pool="p"),)))
+    tasks = (task("one", pool="p"), task("m", pool="p", mapping=mapped(5), max_active_tis_per_dagrun=1))
+    world.add_dag(DagSpec(dag_id="d", tasks=tasks, max_active_tasks=2))
+    with connect(database_url, name="second") as conn:
+        second = Catalog()
+        world.trigger("best")
+        advance(conn, second)
+        run = world.trigger("d")
+        advance(conn, second)
+    stand = world.conn.execute("select parked_on = -2, ready from lane where run_key = %s", [run]).fetchall()
+    assert sorted(stand) == [(False, 5), (True, 1)]
+    operate(world, run, TaskEvent.MARK_SKIPPED, "m", map_indexes=(2,))
+    assert sorted(world.drain()) == ["m"] * 4 + ["one", "x"]
+    world.audit()
 
 
 def test_a_mapped_task_is_marked_as_a_whole(world: Any) -> None:

@@ -43,6 +43,7 @@ from evenflow.scheduler.deferrals import awaits_clean_up, clean_up, stop_waiting
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.dispatches import Dispatches
+from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import RunMoves
 from evenflow.scheduler.past import await_again
 from evenflow.scheduler.recount import count, judge, settle_run
@@ -219,7 +220,7 @@ def _apply(facts: Facts, ledgers: Ledgers, run: Run, found: Sequence[Target], ch
     live = [epoch for _, epoch in held]
     changed, timed = store.move_instances(conn, run_key, keys, change, live=live) if keys else (0, [])
     if virtual := [key for key in keys if key[0] in expanded]:
-        changed += _change_virtual(facts, run_key, virtual, change)
+        changed += _change_virtual(facts, ledgers.holds, run_key, virtual, change)
     if anew:
         changed += sum(m.length for m in mapped if m.task_index in anew)
         store.withdraw_ranges(conn, run_key, anew)
@@ -307,7 +308,7 @@ def _end_waiting(
     return cleaned
 
 
-def _change_virtual(facts: Facts, run_key: int, keys: Sequence[Key], change: StateChange) -> int:
+def _change_virtual(facts: Facts, holds: Holds, run_key: int, keys: Sequence[Key], change: StateChange) -> int:
     """Virtual instances of mapped tasks. What is to run is in a lane already; what is named gets a row, exactly that."""
     conn = facts.conn
     wanted = change._replace(states=set(change.states) - ({TaskState.SCHEDULED, TaskState.REMOVED} if change.cleared else set()))
@@ -320,11 +321,11 @@ def _change_virtual(facts: Facts, run_key: int, keys: Sequence[Key], change: Sta
         changed = 0
     rows = store.insert_virtual(conn, run_key, keys, wanted) if keys else []
     if rows and not change.cleared:
-        _take_from_lanes(facts, run_key, rows)
+        _take_from_lanes(facts, holds, run_key, rows)
     return changed + len(rows)
 
 
-def _take_from_lanes(facts: Facts, run_key: int, rows: Iterable[tuple[int, int]]) -> None:
+def _take_from_lanes(facts: Facts, holds: Holds, run_key: int, rows: Iterable[tuple[int, int]]) -> None:
     """These instances have rows now, so no lane stands for them any more: a range that loses one in its middle is parted."""
     taken: dict[int, list[int]] = defaultdict(list)
     for task_index, map_index in rows:
@@ -337,7 +338,7 @@ def _take_from_lanes(facts: Facts, run_key: int, rows: Iterable[tuple[int, int]]
             changed.append((lane.lane_id, *first))
         parts += [(lane.lane_id, facts.catalog.lane_ids.take(facts.conn), *other) for other in others]
     if parts:
-        store.split_lanes(facts.conn, parts)
+        holds.wake(store.split_lanes(facts.conn, parts))
     if changed:
         store.change_ranges(facts.conn, changed)
 

@@ -164,11 +164,11 @@ def change_ranges(conn: Conn, ranges: Sequence[tuple[int, int, int]]) -> None:
     execute(conn, "operations/change_ranges", {"lanes": numbers(lanes), "first": numbers(first), "past": numbers(past)})
 
 
-def split_lanes(conn: Conn, parts: Sequence[tuple[int, int, int, int]]) -> None:
-    """New lanes as (lane that they are like, their own id, first, past)."""
+def split_lanes(conn: Conn, parts: Sequence[tuple[int, int, int, int]]) -> set[int]:
+    """New lanes as (lane that they are like, their own id, first, past). Answers the limits to wake."""
     lanes, fresh, first, past = zip(*parts, strict=True)
     params = {"lanes": numbers(lanes), "fresh": numbers(fresh), "first": numbers(first), "past": numbers(past)}
-    execute(conn, "operations/split_lanes", params)
+    return {limit for (limit,) in execute(conn, "operations/split_lanes", params).fetchall() if limit > 0}
 
 
 def delete_empty_lanes(conn: Conn, run_key: int) -> list[int]:
