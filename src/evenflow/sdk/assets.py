@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenflow.core.limits import MAX_ASSET_NAME
 from evenflow.errors import BadArgument, BadSetting
-
-if TYPE_CHECKING:
-    from evenflow.sdk.dag import DAG
 
 
 class AssetCondition:
@@ -128,13 +125,6 @@ def condition_of(schedule: Any) -> AssetCondition | None:
     if isinstance(schedule, (list, tuple, set, frozenset)) and schedule and all(isinstance(x, AssetCondition) for x in schedule):
         return AssetAll(*schedule)
     return None
-
-
-def declared(dag: DAG) -> Iterator[Asset | AssetAlias]:
-    """Everything that the tasks of a DAG name."""
-    for task in dag.task_dict.values():
-        yield from task.task_settings.outlets
-        yield from task.task_settings.inlets
 
 
 def checked_assets(value: Any) -> tuple[Asset | AssetAlias, ...] | None:

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evenflow.core.callbacks import OF_TASKS, Callback
 from evenflow.core.limits import MAX_CALLBACKS
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.task import Task
 
 Function = Callable[..., Any]
 Functions = Function | Sequence[Function] | None
@@ -32,7 +26,7 @@ class _WithArguments:
     def __init__(self, callback_callable: Callable[..., Any], kwargs: Mapping[str, Any] | None = None) -> None:
         self.callback_callable, self.kwargs = callback_callable, dict(kwargs or {})
 
-    def __call__(self, context: Context) -> Any:
+    def __call__(self, context: dict[str, Any]) -> Any:
         if inspect.isclass(self.callback_callable):
             notifier: Any = self.callback_callable(**self.kwargs)
             return notifier(context)
@@ -49,24 +43,7 @@ class AsyncCallback(_WithArguments):
     """The same for an ``async def``, as in Airflow. Both run on a worker, in a process of their own."""
 
 
-def declared_by_task(task: Task) -> tuple[str, ...]:
-    """What the spec says of the callbacks of a task: names, one for each function that a worker is to call."""
-    settings = task.task_settings
-    return tuple(event for event in OF_TASKS if event is not Callback.EXECUTE for _ in getattr(settings, event))
-
-
-def functions_of(dag: DAG, task_id: str | None, event: str) -> tuple[Function, ...]:
-    """In the order of their positions; ``task_id`` None: those of the DAG."""
-    if task_id is not None:
-        found: tuple[Function, ...] = getattr(dag.get_task(task_id).task_settings, event)
-        return found
-    if event == Callback.DEADLINE:
-        return tuple(function for alert in dag.header.deadlines for function in alert.functions)
-    of_runs: tuple[Function, ...] = getattr(dag.header, event)
-    return of_runs
-
-
-def call(function: Function, context: Context) -> None:
+def call(function: Function, context: dict[str, Any]) -> None:
     """Calls it to its end, also when it is an ``async def``."""
     result = function(context)
     if inspect.isawaitable(result):
@@ -76,14 +53,3 @@ def call(function: Function, context: Context) -> None:
             await result
 
         asyncio.run(awaited())
-
-
-def before_execution(task: Task, context: Context) -> None:
-    """``on_execute_callback``, in the process of the try. An error is shown in its log and changes nothing, as in Airflow."""
-    for function in task.task_settings.on_execute_callback:
-        try:
-            call(function, context)
-        except Exception:
-            import traceback
-
-            traceback.print_exc()

@@ -11,7 +11,7 @@ from typing import Any, get_origin
 
 from evenflow.core.likeness import meant_or
 from evenflow.errors import BadArgument
-from evenflow.sdk.context import CONTEXT_KEYS, MISSING_ENTRIES
+from evenflow.sdk.context_entries import CONTEXT_KEYS, MISSING_ENTRIES
 
 _CACHED_FUNCTIONS = 1024  # a DAG calls few functions many times, and reading a signature is a third of the cost of defining a task
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -7,15 +7,14 @@ from dataclasses import fields, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from evenflow.core.callbacks import OF_DAGS
+from evenflow.core.callbacks import OF_DAGS, OF_TASKS, Callback
 from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, RunParamSpec, Schedule, TaskSpec, TaskTerms
 from evenflow.core.spec_size import check_size
 from evenflow.core.timetable import TICKING
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import effective_weights
 from evenflow.errors import BadSchedule, BadSetting
-from evenflow.sdk import callbacks
-from evenflow.sdk.assets import Asset, AssetAlias, AssetOrTimeSchedule, condition_of, declared
+from evenflow.sdk.assets import Asset, AssetAlias, AssetOrTimeSchedule, condition_of
 from evenflow.sdk.default_timezone import default_timezone, default_zone
 from evenflow.sdk.expansion import check_partials
 from evenflow.sdk.graph import check_flow, topological_order, upstream_indexes
@@ -88,7 +87,8 @@ def _assets_of(dag: DAG) -> tuple[AssetSpec, ...]:
     """Every asset that it makes, reads or waits for, by name."""
     schedule = dag.options.get("schedule")
     condition = schedule.assets if isinstance(schedule, AssetOrTimeSchedule) else condition_of(schedule)
-    named = [*(condition.leaves() if condition else ()), *declared(dag)]
+    said = (task.task_settings for task in dag.task_dict.values())
+    named = [*(condition.leaves() if condition else ()), *(each for task in said for each in (*task.outlets, *task.inlets))]
     found = {each.name: each for each in named if isinstance(each, Asset)}
     return tuple(
         AssetSpec(name=asset.name, uri=asset.uri, group=asset.group, extra=asset.extra) for _, asset in sorted(found.items())
@@ -176,7 +176,13 @@ def _task_spec(
         outlets=tuple(outlet.name for outlet in settings.outlets if isinstance(outlet, Asset)),
         outlet_aliases=tuple(outlet.name for outlet in settings.outlets if isinstance(outlet, AssetAlias)),
         inlets=tuple(inlet.name for inlet in settings.inlets),
-        callbacks=callbacks.declared_by_task(task),
+        callbacks=_callbacks_of(task),
         cleans_up=task.cleans_up(),
         **shared,
     )
+
+
+def _callbacks_of(task: Task) -> tuple[str, ...]:
+    """Names of events, one for each function that a worker is to call."""
+    settings = task.task_settings
+    return tuple(event for event in OF_TASKS if event is not Callback.EXECUTE for _ in getattr(settings, event))

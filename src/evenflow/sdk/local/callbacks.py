@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from evenflow.core.callbacks import Callback, CallbackOf, of_run
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import RunState, TaskState
-from evenflow.sdk.callbacks import Function, functions_of
+from evenflow.sdk.callbacks import Function
 from evenflow.sdk.dag import DAG
-from evenflow.sdk.trying.callback_run import run_callback
+from evenflow.sdk.trying.callback_run import functions_of, run_callback
 from evenflow.sdk.trying.runner import Channel, TryContext
 
 

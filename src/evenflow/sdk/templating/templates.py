@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.core.limits import MAX_FIELD_CHARS, MAX_LINE_SHOWN, MAX_RENDERED_CHARS, MAX_TEMPLATE_BYTES
 from evenflow.errors import ConnectionNotFound, TemplateError, VariableNotFound, XComError
-from evenflow.sdk.context import meant_entry
+from evenflow.sdk.context_entries import meant_entry
 from evenflow.sdk.references import Reference
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from evenflow.core.callbacks import Callback, CallbackOf
 from evenflow.core.ending import Ending
 from evenflow.errors import BadArgument
-from evenflow.sdk.callbacks import call, functions_of
+from evenflow.sdk.callbacks import Function, call
 from evenflow.sdk.context import Context, current
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.operators.notifiers import BaseNotifier
@@ -17,6 +17,17 @@ from evenflow.sdk.templating.templates import Renderer
 from evenflow.sdk.trying.runner import Channel, TryContext, Values, context_of, guarded
 
 OF_A_TASK = ("expanded_ti_count", "task", "task_instance", "task_instance_key_str", "templates_dict", "ti")
+
+
+def functions_of(dag: DAG, task_id: str | None, event: str) -> tuple[Function, ...]:
+    """In the order of their positions; ``task_id`` None: those of the DAG."""
+    if task_id is not None:
+        found: tuple[Function, ...] = getattr(dag.get_task(task_id).task_settings, event)
+        return found
+    if event == Callback.DEADLINE:
+        return tuple(function for alert in dag.header.deadlines for function in alert.functions)
+    of_runs: tuple[Function, ...] = getattr(dag.header, event)
+    return of_runs
 
 
 def run_callback(dag: DAG, ctx: TryContext, called: CallbackOf, channel: Channel) -> Ending:

@@ -16,7 +16,7 @@ from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import BadArgument, EvenflowError, TaskDeferred, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
 from evenflow.sdk import xcom
-from evenflow.sdk.callbacks import before_execution
+from evenflow.sdk.callbacks import call
 from evenflow.sdk.clock import clock
 from evenflow.sdk.context import Context, DagRun, TaskInstance, current, make_context
 from evenflow.sdk.dag import DAG
@@ -149,11 +149,20 @@ def _result(task: Task, operator: BaseOperator, context: Context, resumed: Resum
     try:
         if resumed is not None:
             return operator.resume_execution(context, resumed)
-        before_execution(task, context)
+        _call_before(task, context)
         return operator.execute(context)
     except TaskDeferred as error:
         deferred = error
     raise _Deferred(deferred.trigger, deferral_of(operator, deferred))
+
+
+def _call_before(task: Task, context: Context) -> None:
+    """``on_execute_callback``, in the process of the try. An error is shown in its log and changes nothing, as in Airflow."""
+    for function in task.task_settings.on_execute_callback:
+        try:
+            call(function, context)
+        except Exception:
+            traceback.print_exc()
 
 
 class _Deferred(TaskDeferred):
