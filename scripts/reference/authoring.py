@@ -6,16 +6,22 @@ import ast
 import dataclasses
 import enum
 import inspect
+import re
 from types import ModuleType
 from typing import Any, get_args, get_type_hints
 
 import evenflow
 from evenflow.core.model import DagSpec
 from evenflow.sdk import options
+from evenflow.sdk.nodes import NodesOfDag
+from evenflow.sdk.setup_teardown import Markable
 from scripts.reference.markdown import fields_of, prose, signature_of, split_arguments, table
 from scripts.reference.spec import bounds_in_words
 
 WIDTH = 100  # of a signature on one line
+
+_WITHOUT_A_PAGE = (NodesOfDag, Markable)  # what authors inherit from these stands with those who inherit it
+_SEEN_AS = {"AnyDag": "DAG", "TaskNode": "Task", "TaskT": "Task"}  # what an author has in the place of a base
 
 
 def page() -> str:
@@ -63,19 +69,24 @@ def _describe(name: str, value: Any) -> str:
         return "\n\n".join([*parts, prose(inspect.getdoc(value) or ""), "It has " + ", ".join(functions) + "."])
     if not (isinstance(value, type) and issubclass(value, (dict, Exception))):
         parts.append(
-            f"```text\n{_broken(name, signature_of(vars(value).get('__init__', value) if isinstance(value, type) else value))}\n```"
+            f"```text\n{_broken(name, _signature(vars(value).get('__init__', value) if isinstance(value, type) else value))}\n```"
         )
     parts.append(prose(inspect.getdoc(value) or ""))
     if isinstance(value, type):
-        methods = [
-            (method, member) for method, member in vars(value).items() if not method.startswith("_") and inspect.isfunction(member)
-        ]
+        told = {each for base in value.__mro__[1:] if base.__name__ in evenflow.__all__ for each in base.__mro__}
+        shown = [value, *(each for each in _WITHOUT_A_PAGE if issubclass(value, each) and each not in told)]
+        members = {name: member for each in shown for name, member in vars(each).items()}
+        methods = [(name, member) for name, member in members.items() if not name.startswith("_") and inspect.isfunction(member)]
         parts += [
-            f"`.{method}{signature_of(member)}`\n: {prose(inspect.getdoc(member) or '')}"
+            f"`.{method}{_signature(member)}`\n: {prose(inspect.getdoc(member) or '')}"
             for method, member in methods
             if member.__doc__
         ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _signature(value: Any) -> str:
+    return re.sub(r"\b\w+\b", lambda name: _SEEN_AS.get(name[0], name[0]), signature_of(value))
 
 
 def _one_line(described: Any) -> str:

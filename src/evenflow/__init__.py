@@ -1,6 +1,6 @@
 """Evenflow: a workflow scheduler on PostgreSQL. These are the names that authors of DAGs need."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenflow.core.states import RunState as DagRunState
 from evenflow.core.states import TaskState as TaskInstanceState
@@ -23,7 +23,7 @@ from evenflow.sdk.assets import Asset, AssetAlias, AssetAll, AssetAny, AssetOrTi
 from evenflow.sdk.awaiting import wait_for
 from evenflow.sdk.callbacks import AsyncCallback, SyncCallback
 from evenflow.sdk.context import Context, TaskInstance, get_current_context
-from evenflow.sdk.dag import DAG, dag
+from evenflow.sdk.dag import DAG, dag, runs_in_memory
 from evenflow.sdk.deadlines import DeadlineAlert, DeadlineReference
 from evenflow.sdk.edges import Label, chain, chain_linear, cross_downstream
 from evenflow.sdk.operator import BaseOperator, EmptyOperator, PythonOperator
@@ -68,6 +68,17 @@ from evenflow.sdk.timetables import (
 )
 from evenflow.sdk.triggers import BaseTrigger, DateTimeTrigger, TimeDeltaTrigger, TriggerEvent
 from evenflow.sdk.xcomarg import XComArg
+
+if TYPE_CHECKING:
+    from evenflow.sdk.local.outcome import RunOutcome
+
+
+@runs_in_memory
+def _run(dag: DAG, **how: Any) -> "RunOutcome":
+    from evenflow.sdk.local.run import run_dag  # with all that runs tasks: only who tests a DAG waits for that
+
+    return run_dag(dag, **how)
+
 
 if not TYPE_CHECKING:  # a type checker would take every name for one of ours
 

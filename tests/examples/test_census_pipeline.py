@@ -12,7 +12,7 @@ from census import bronze, charts, gold, listing, quality, tables
 from evenflow import Connection
 from evenflow.core.states import RunState
 from evenflow.sdk.loading.loader import load_file
-from evenflow.sdk.local.run import RunOutcome
+from evenflow.sdk.local.outcome import RunOutcome
 from evenflow.spark.session import session_for
 from tests.examples.conftest import EXAMPLES
 

@@ -135,10 +135,10 @@ def test_asset_function() -> None:
         return 1
 
     assert orders == Asset("orders")
-    from evenflow.sdk import scope
+    from evenflow.sdk.dag import observed
 
     made: list[DAG] = []
-    with scope.observed(made.append):
+    with observed(made.append):
 
         @asset
         def report(self: Asset) -> None: ...

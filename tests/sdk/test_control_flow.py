@@ -33,7 +33,7 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskState
 from evenflow.errors import BadArgument, BadSetting
 from evenflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
-from evenflow.sdk.local.run import RunOutcome
+from evenflow.sdk.local.outcome import RunOutcome
 from tests.core.naive_run import NaiveRun
 from tests.core.random_runs import OUTCOMES, random_dag, random_skips
 

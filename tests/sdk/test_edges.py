@@ -124,7 +124,7 @@ def test_what_cannot_be_connected_is_shown(dag: DAG) -> None:
 
 
 def test_there_are_at_most_so_many_edges(dag: DAG, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenflow.sdk.graph.MAX_SPEC_EDGES", 3)
+    monkeypatch.setattr("evenflow.sdk.nodes.MAX_SPEC_EDGES", 3)
     with pytest.raises(DagTooLarge, match=r"more than 3 dependencies.*put one in between"):
         cross_downstream(tasks("abcd"), tasks("efgh"))
     with DAG("groups") as other:

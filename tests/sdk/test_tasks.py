@@ -151,7 +151,7 @@ def test_a_task_can_be_given_its_dag() -> None:
 
 def test_there_is_a_largest_dag(dag: DAG, monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits.MAX_TASKS == 10_000
-    monkeypatch.setattr("evenflow.sdk.dag.MAX_TASKS", 2)
+    monkeypatch.setattr("evenflow.sdk.nodes.MAX_TASKS", 2)
     EmptyOperator(task_id="a")
     EmptyOperator(task_id="b")
     with pytest.raises(DagTooLarge, match=r"more than 2 tasks. Map one task over a list with .expand\(\), or split the DAG."):

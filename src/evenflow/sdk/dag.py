@@ -6,18 +6,18 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack, overload
 
-from evenflow.core.limits import MAX_TASKS
-from evenflow.errors import BadArgument, DagTooLarge, DuplicateId
+from evenflow.errors import BadArgument
 from evenflow.sdk import scope
 from evenflow.sdk.airflow_settings import DAG_OPTIONS, is_harmless
 from evenflow.sdk.assignments import is_own_affair, refuse, refuse_fixed
-from evenflow.sdk.edges import Dependency
-from evenflow.sdk.graph import check_edge_count
-from evenflow.sdk.options import DAG_OPTION_NAMES, DagOptions, Header, option_of_dag
+from evenflow.sdk.nodes import NodesOfDag
+from evenflow.sdk.options import DAG_OPTION_NAMES, DagOptions, option_of_dag
 from evenflow.sdk.params import Param, ParamRef
 from evenflow.sdk.readers import check_id
 from evenflow.sdk.spec import compile_spec, spec_of_header
@@ -30,32 +30,28 @@ if TYPE_CHECKING:
     from typing import Self
 
     from evenflow.core.model import DagSpec
-    from evenflow.sdk.expansion import Begun
-    from evenflow.sdk.local.run import RunOutcome
+    from evenflow.sdk.local.outcome import RunOutcome
 
 P = ParamSpec("P")
 
+_run_in_memory: Callable[..., RunOutcome]
 
-class DAG:
+
+_observer: ContextVar[Callable[[DAG], None] | None] = ContextVar("evenflow_dag_observer", default=None)
+
+
+class DAG(NodesOfDag[Task, TaskGroup]):
     """A workflow. Tasks that are defined inside ``with DAG("name", ...):`` belong to it. Its options can be read and assigned by
     name, as in ``dag.doc_md = __doc__``, as long as the file is being loaded.
     """
-
-    options: dict[str, Any]
-    header: Header
-    default_args: dict[str, Any]
 
     def __init__(self, dag_id: str, **options: Unpack[DagOptions]) -> None:
         self.dag_id = check_id("DAG", dag_id)
         self._take(options)
         self.file: Path | None = None  # that it was loaded from
-        self.task_dict: dict[str, Task] = {}
-        self.groups: dict[str, TaskGroup] = {}
-        self.partials: list[Begun[Any]] = []
-        self.group_edges: list[tuple[Dependency, Dependency]] = []
-        self._task_edges = 0
-        self._next_suffix: dict[str, int] = {}
-        scope.announce(self)
+        super().__init__()
+        if (observer := _observer.get()) is not None:
+            observer(self)
 
     def _take(self, options: Mapping[str, Any]) -> None:
         """Raises :class:`DagError` and leaves everything as it was when they make no sense."""
@@ -87,11 +83,6 @@ class DAG:
             refuse(where, name, DAG_OPTION_NAMES)
 
     @property
-    def tasks(self) -> list[Task]:
-        """All of them, in the order in which they were made."""
-        return list(self.task_dict.values())
-
-    @property
     def folder(self) -> Path | None:
         """Of the file that defines it: where it was loaded from, else the program that runs. None when that is no file."""
         from pathlib import Path
@@ -105,64 +96,11 @@ class DAG:
             return list(self.header.template_searchpath)
         return [os.fspath(self.folder / each) for each in (*self.header.template_searchpath, "")]
 
-    @property
-    def task_ids(self) -> list[str]:
-        return list(self.task_dict)
-
-    def get_task(self, task_id: str) -> Task:
-        """Raises :class:`BadArgument` naming the tasks that there are."""
-        try:
-            return self.task_dict[task_id]
-        except KeyError:
-            raise BadArgument(f"DAG {self.dag_id!r} has no task {task_id!r}. It has: {_few(self.task_dict)}.") from None
-
     def param(self, name: str) -> Any:
         """A reference to the value that a parameter has in the run, to be given to tasks as an argument."""
         if name not in self.header.params:
             raise BadArgument(f"DAG {self.dag_id!r} has no parameter {name!r}. Declare it: params={{{name!r}: ...}}")
         return ParamRef(name)
-
-    def add_task(self, task: Task) -> None:
-        self._refuse_taken(task.task_id, "Give one of them another task_id.")
-        if len(self.task_dict) >= MAX_TASKS:
-            raise DagTooLarge(
-                f"DAG {self.dag_id!r} has more than {MAX_TASKS:,} tasks. Map one task over a list with .expand(), or split the DAG."
-            )
-        check_id("task", task.task_id, f"DAG {self.dag_id!r}")
-        self.task_dict[task.task_id] = task
-        if task.task_group is not None:
-            for group in task.task_group.ancestry():
-                group.tasks.append(task)
-
-    def add_group(self, group: TaskGroup) -> None:
-        self._refuse_taken(group.group_id, "Give one of them another id.")
-        self.groups[group.group_id] = group
-
-    def add_edge(self, upstream: Dependency, downstream: Dependency) -> None:
-        for end in (upstream, downstream):
-            if not isinstance(end, (Task, TaskGroup)):
-                raise BadArgument(f"{end!r} cannot be part of a dependency.")
-        if upstream is downstream or _is_inside(upstream, downstream) or _is_inside(downstream, upstream):
-            raise BadArgument(
-                f"DAG {self.dag_id!r}: {upstream!r} >> {downstream!r} makes a task wait for itself. Remove this dependency."
-            )
-        if isinstance(upstream, Task) and isinstance(downstream, Task):
-            self._task_edges += upstream.task_id not in downstream.upstream_tasks
-            check_edge_count(self.dag_id, self._task_edges)
-            upstream.downstream_tasks[downstream.task_id] = downstream
-            downstream.upstream_tasks[upstream.task_id] = upstream
-        else:
-            self.group_edges.append((upstream, downstream))
-
-    def free_id(self, wanted: str) -> str:
-        """``wanted``, or with ``__1``, ``__2``, ... behind it when it is taken, as for a function that is called more than once."""
-        if wanted not in self.task_dict and wanted not in self.groups:
-            return wanted
-        number = self._next_suffix.get(wanted, 1)
-        while f"{wanted}__{number}" in self.task_dict or f"{wanted}__{number}" in self.groups:
-            number += 1
-        self._next_suffix[wanted] = number + 1
-        return f"{wanted}__{number}"
 
     def to_spec(self) -> DagSpec:
         """The DAG as the scheduler knows it. Raises :class:`DagError` for what is wrong with it as a whole, such as a cycle."""
@@ -182,9 +120,7 @@ class DAG:
         Trigger rules, mapping, retries and XComs are as in production; limits, timeouts and schedules do not apply. Retries
         follow at once unless ``wait_for_retries``. Raises :class:`ParamError` for params that do not fit.
         """
-        from evenflow.sdk.local.run import run_dag
-
-        return run_dag(
+        return _run_in_memory(
             self,
             params=params or {},
             run_id=run_id,
@@ -192,11 +128,6 @@ class DAG:
             print_logs=print_logs,
             wait_for_retries=wait_for_retries,
         )
-
-    def _refuse_taken(self, wanted: str, cure: str) -> None:
-        if wanted in self.task_dict or wanted in self.groups:
-            kind = "task" if wanted in self.task_dict else "task group"
-            raise DuplicateId(f"DAG {self.dag_id!r} already has a {kind} {wanted!r}. {cure}")
 
     def __enter__(self) -> Self:
         scope.enter_dag(self)
@@ -207,6 +138,22 @@ class DAG:
 
     def __repr__(self) -> str:
         return f"<DAG {self.dag_id!r}>"
+
+
+@contextmanager
+def observed(observer: Callable[[DAG], None]) -> Iterator[None]:
+    """``observer`` is told of every DAG that is made inside."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+def runs_in_memory(run: Callable[..., RunOutcome]) -> None:
+    """``run`` does what :meth:`DAG.test` says, with its arguments: it knows what DAGs are, so these know nothing of it."""
+    global _run_in_memory
+    _run_in_memory = run
 
 
 class DagFunction(Generic[P]):
@@ -261,15 +208,3 @@ def dag(dag_id: Any = None, /, **options: Any) -> Any:
 
 class _DagOptionsWithId(DagOptions, total=False):
     dag_id: str
-
-
-def _is_inside(inner: Dependency, outer: Dependency) -> bool:
-    if not isinstance(outer, TaskGroup):
-        return False
-    group = inner.task_group if isinstance(inner, Task) else inner.parent if isinstance(inner, TaskGroup) else None
-    return group is not None and any(around is outer for around in group.ancestry())
-
-
-def _few(names: Mapping[str, Any]) -> str:
-    shown = list(names)[:20]
-    return ", ".join(shown) + (", ..." if len(names) > len(shown) else "") if shown else "none"

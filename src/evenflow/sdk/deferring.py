@@ -15,7 +15,7 @@ from evenflow.sdk.triggers import BaseTrigger, load
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
-    from evenflow.sdk.operator import BaseOperator
+    from evenflow.sdk.task import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class ResumedTry(Resumed):
             raise TriggerFailed(f"{waited}, which failed: {self.reason or 'no reason was given'}")
 
 
-def go_on(operator: BaseOperator, context: Context, resumed: ResumedTry) -> Any:
+def go_on(operator: Task, context: Context, resumed: ResumedTry) -> Any:
     """The result of the method that was named when it deferred."""
     resumed.raise_without_event(operator.task_id)
     method = getattr(operator, resumed.method, None)
@@ -56,7 +56,7 @@ def go_on(operator: BaseOperator, context: Context, resumed: ResumedTry) -> Any:
     return method(context, event=resumed.event, **resumed.kwargs)
 
 
-def deferral_of(operator: BaseOperator, deferred: TaskDeferred) -> Defer:
+def deferral_of(operator: Task, deferred: TaskDeferred) -> Defer:
     """Raises :class:`BadDeferral` for what could not be brought back."""
     where = f"Task {operator.task_id!r} defers"
     if not isinstance(deferred.trigger, BaseTrigger):

@@ -6,23 +6,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 from evenflow.errors import BadArgument, WrongDag
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from evenflow.sdk.dag import DAG
-
 Connectable: TypeAlias = "Dependency | Sequence[Connectable]"
 T = TypeVar("T", bound="Connectable")
+
+
+class KeepsEdges(Protocol):
+    """The DAG of both ends."""
+
+    dag_id: str
+
+    def add_edge(self, upstream: Dependency, downstream: Dependency) -> None: ...
 
 
 class Dependency:
     """What can stand on a side of ``>>``: a task, a task group, or the result of a task."""
 
-    dag: DAG
+    dag: KeepsEdges
 
     def endpoint(self) -> Dependency:
         """The task or group whose edges these are."""

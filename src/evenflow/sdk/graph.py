@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from evenflow.core.limits import MAX_SPEC_EDGES
 from evenflow.core.trigger_rules import TriggerRule
-from evenflow.errors import BadArgument, BadSetting, DagCycle, DagTooLarge
-from evenflow.sdk.edges import Dependency
-from evenflow.sdk.task import Task
-from evenflow.sdk.taskgroup import TaskGroup
-
-if TYPE_CHECKING:
-    from evenflow.sdk.dag import DAG
+from evenflow.errors import BadArgument, BadSetting, DagCycle
+from evenflow.sdk.nodes import AnyDag, GroupNode, Node, TaskNode, check_edge_count
 
 _BEFORE_A_FAILURE = (TriggerRule.ALL_SUCCESS, TriggerRule.ALL_DONE_SETUP_SUCCESS)
 
 
-def upstream_indexes(dag: DAG) -> list[list[int]]:
+def upstream_indexes(dag: AnyDag) -> list[list[int]]:
     """For each task, by task index, the indexes of the tasks that it waits for, ascending.
 
     An edge between groups is resolved after all edges inside them: the roots and leaves of a group depend on edges between two of
@@ -44,16 +37,16 @@ class _GroupEnds:
         self.upstream = upstream
         self.found: dict[str, tuple[list[str], list[str]]] = {}
 
-    def roots(self, end: Dependency) -> list[str]:
+    def roots(self, end: Node) -> list[str]:
         return self._of(end)[0]
 
-    def leaves(self, end: Dependency) -> list[str]:
+    def leaves(self, end: Node) -> list[str]:
         return self._of(end)[1]
 
-    def _of(self, end: Dependency) -> tuple[list[str], list[str]]:
-        if isinstance(end, Task):
+    def _of(self, end: Node) -> tuple[list[str], list[str]]:
+        if isinstance(end, TaskNode):
             return [end.task_id], [end.task_id]
-        assert isinstance(end, TaskGroup)
+        assert isinstance(end, GroupNode)
         if end.group_id not in self.found:
             members = {task.task_id: None for task in end.tasks}
             if not members:
@@ -73,23 +66,10 @@ class _GroupEnds:
         return self.found[end.group_id]
 
 
-def check_edge_count(dag_id: str, edges: int) -> None:
-    if edges > MAX_SPEC_EDGES:
-        raise DagTooLarge(
-            f"DAG {dag_id!r} has more than {MAX_SPEC_EDGES:,} dependencies. Where many tasks wait for many, put one in between: "
-            "first >> EmptyOperator(task_id='all_done') >> second"
-        )
-
-
-def _common_depth(first: Dependency, second: Dependency) -> int:
+def _common_depth(first: Node, second: Node) -> int:
     """How deep the innermost group around both ends is; 0 is the DAG itself."""
-    around = set(map(id, _around(first)))
-    return next((group.depth for group in _around(second) if id(group) in around), 0)
-
-
-def _around(end: Dependency) -> Iterable[TaskGroup]:
-    group = end.task_group if isinstance(end, Task) else end.parent if isinstance(end, TaskGroup) else None
-    return group.ancestry() if group is not None else ()
+    around = set(map(id, first.around()))
+    return next((group.depth for group in second.around() if id(group) in around), 0)
 
 
 def topological_order(dag_id: str, task_ids: Sequence[str], upstream: Sequence[Sequence[int]]) -> list[int]:
@@ -122,7 +102,7 @@ def _cycle(upstream: Sequence[Sequence[int]], missing: Sequence[int]) -> list[in
     return path[seen[task] :][::-1]
 
 
-def check_flow(dag: DAG, upstream: Sequence[Sequence[int]]) -> None:
+def check_flow(dag: AnyDag, upstream: Sequence[Sequence[int]]) -> None:
     """Raises :class:`BadSetting` for trigger rules that may not be combined with what they follow."""
     tasks = list(dag.task_dict.values())
     for task, sources in zip(tasks, upstream, strict=True):
@@ -139,4 +119,14 @@ def check_flow(dag: DAG, upstream: Sequence[Sequence[int]]) -> None:
             raise BadSetting(
                 f"{task.qualified_name}: a task that follows a setup ({setups[0].task_id!r}) must have the trigger_rule "
                 f"'all_success', not {rule.value!r}: it needs what the setup makes. If it is to clean up, mark it as_teardown()."
+            )
+
+
+def check_partials(dag: AnyDag) -> None:
+    """Raises :class:`BadArgument` for one that nothing came of: the task that its author means would be missing."""
+    for partial in dag.partials:
+        if not partial.is_expanded:
+            raise BadArgument(
+                f"DAG {dag.dag_id!r}: {partial!r} makes no task by itself. Go on with .expand(...) or .expand_kwargs(...), or take "
+                "it out."
             )

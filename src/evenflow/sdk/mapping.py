@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenflow.core import model
 from evenflow.errors import BadMapping
 from evenflow.sdk import scope
 from evenflow.sdk.expansion import ExpandedInputs
+from evenflow.sdk.nodes import AnyDag, GroupNode
 from evenflow.sdk.sequences import Results
-from evenflow.sdk.task import FOR_ASYNC, Task
-from evenflow.sdk.taskgroup import TaskGroup
+from evenflow.sdk.task import Task
 from evenflow.sdk.xcomarg import RETURN_VALUE, XComArg
-
-if TYPE_CHECKING:
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.operator import BaseOperator
 
 
 class MappedOperator(Task):
@@ -30,15 +26,15 @@ class MappedOperator(Task):
         *,
         task_id: str,
         operator: str,
-        dag: DAG | None,
-        group: TaskGroup | None,
+        dag: AnyDag | None,
+        group: GroupNode | None,
         options: Mapping[str, Any],
         shared: Mapping[str, Any],
         inputs: Mapping[str, Any],
-        build: Callable[[Mapping[str, Any]], BaseOperator],
+        build: Callable[[Mapping[str, Any]], Task],
         unpack: bool = False,
         template_ext: Sequence[str] = (),
-        kind: type[BaseOperator],
+        kind: type[Task],
         is_async: bool = False,
     ) -> None:
         super().__init__(task_id=task_id, operator=operator, dag=dag, group=group, options=options)
@@ -63,15 +59,16 @@ class MappedOperator(Task):
         """Of the operator that each instance makes anew nothing is here to be assigned."""
         return hasattr(Task, name)
 
-    def stops_work(self) -> bool:
-        return super().stops_work() or self._kind.overrides_on_kill()
+    @property
+    def operator_class(self) -> type[Task]:
+        return self._kind
 
-    def cleans_up(self) -> bool:
-        return super().cleans_up() or self._is_async
+    @property
+    def may_defer(self) -> bool:
+        return bool(self.shared.get("deferrable"))
 
-    def preloads(self) -> tuple[str, ...]:
-        modules = self._kind.modules_of_tries(bool(self.shared.get("deferrable")))
-        return (*modules, *(FOR_ASYNC if self._is_async else ()))
+    def runs_async(self) -> bool:
+        return self._is_async
 
     def templates(self) -> tuple[Any, tuple[str, ...]]:
         return (self.shared, self.inputs), tuple(self.template_ext)
@@ -79,9 +76,6 @@ class MappedOperator(Task):
     def templates_by_field(self) -> Iterable[tuple[str, Any]]:
         """Arguments of the operator that have the name of a field; those of a function are in its fields by another way."""
         return [(name, value) for name, value in {**self.shared, **self.inputs}.items() if name in self._kind.template_fields]
-
-    def held_while_deferred(self) -> dict[str, str] | None:
-        return super().held_while_deferred() or self._kind.released_by_default(bool(self.shared.get("deferrable")))
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -107,7 +101,7 @@ class MappedOperator(Task):
         """Whether an edge to this end, the task or a group, makes the task wait for more than ``source``."""
         if end is self:
             return True
-        return isinstance(end, TaskGroup) and self in end.tasks and source not in end.tasks
+        return isinstance(end, GroupNode) and self in end.tasks and source not in end.tasks
 
     def elements(self, map_index: int, map_length: int | None, results: Results) -> dict[str, Any]:
         """The arguments of this instance. Raises :class:`XComError` when the inputs have changed since it was expanded."""
@@ -115,7 +109,7 @@ class MappedOperator(Task):
             return {name: results.of_index(value, map_index) for name, value in self.inputs.items()}
         return self.expansion.arguments(map_index, map_length, results)
 
-    def make_instance(self, arguments: Mapping[str, Any]) -> BaseOperator:
+    def make_instance(self, arguments: Mapping[str, Any]) -> Task:
         with scope.detached():
             operator = self._build(arguments)
         operator.task_id, operator.task_settings = self.task_id, self.task_settings

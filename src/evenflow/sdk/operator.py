@@ -14,13 +14,13 @@ from evenflow.sdk import scope
 from evenflow.sdk.awaiting import run_async, waiting
 from evenflow.sdk.deferring import ResumedTry, go_on
 from evenflow.sdk.edges import connect
-from evenflow.sdk.expansion import Begun, begun
 from evenflow.sdk.logged import Logged
 from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
+from evenflow.sdk.partials import Begun
 from evenflow.sdk.references import references
 from evenflow.sdk.signature import Signature, keywords_of
-from evenflow.sdk.task import FOR_ASYNC, Task
+from evenflow.sdk.task import Task
 
 if TYPE_CHECKING:
     from evenflow.sdk.context import Context
@@ -55,8 +55,8 @@ class BaseOperator(Logged, Task, metaclass=_Registering):
     file, whose text is the template. A subclass passes its ``**options`` on to ``super().__init__``.
     """
 
+    dag: DAG
     operator_name: ClassVar[str] = ""  # what people see as the kind of the task; the class name if empty
-    template_fields: ClassVar[Sequence[str]] = ()
     template_ext: ClassVar[Sequence[str]] = ()  # of files, e.g. (".sql",)
     template_ext_in_dicts: ClassVar[bool] = False  # whether values of dicts may be such names, too
     preloaded: ClassVar[tuple[str, ...]] = ()  # modules that its tries import
@@ -105,15 +105,9 @@ class BaseOperator(Logged, Task, metaclass=_Registering):
     def overrides_on_kill(cls) -> bool:
         return cls.on_kill is not BaseOperator.on_kill
 
-    def stops_work(self) -> bool:
-        return super().stops_work() or self.overrides_on_kill()
-
     @classmethod
     def modules_of_tries(cls, deferrable: bool) -> tuple[str, ...]:
         return cls.preloaded + (cls.preloaded_to_defer if deferrable else ())
-
-    def preloads(self) -> tuple[str, ...]:
-        return self.modules_of_tries(getattr(self, "deferrable", False))
 
     def templates(self) -> tuple[Any, tuple[str, ...]]:
         return [getattr(self, field, None) for field in self.template_fields], tuple(self.template_ext)
@@ -121,12 +115,8 @@ class BaseOperator(Logged, Task, metaclass=_Registering):
     def templates_by_field(self) -> Iterable[tuple[str, Any]]:
         return [(field, getattr(self, field, None)) for field in self.template_fields]
 
-    def held_while_deferred(self) -> dict[str, str] | None:
-        return super().held_while_deferred() or self.released_by_default(getattr(self, "deferrable", False))
-
     @classmethod
     def released_by_default(cls, deferrable: bool) -> dict[str, str] | None:
-        """What the kind of operator says of its holds; None of one that is not to be deferred."""
         return dict(cls.releases_while_deferred) if deferrable and cls.releases_while_deferred else None
 
     def make_instance(self, arguments: Mapping[str, Any]) -> BaseOperator:
@@ -145,7 +135,7 @@ class BaseOperator(Logged, Task, metaclass=_Registering):
     def partial(cls, *, task_id: str, **arguments: Any) -> Partial:
         """The arguments that all instances of a mapped task share; go on with ``.expand(...)``."""
         _check_class(cls, f"Task {task_id!r}")
-        return begun(Partial(cls, task_id, arguments), arguments.get("dag") or scope.current_dag())
+        return scope.begun(Partial(cls, task_id, arguments), arguments.get("dag"))
 
 
 class Partial(Begun[MappedOperator]):
@@ -302,11 +292,8 @@ class PythonOperator(BaseOperator):
         with waiting(resumed):
             return self.execute(context)
 
-    def cleans_up(self) -> bool:
-        return super().cleans_up() or is_async(self.python_callable)
-
-    def preloads(self) -> tuple[str, ...]:
-        return (*super().preloads(), *(FOR_ASYNC if is_async(self.python_callable) else ()))
+    def runs_async(self) -> bool:
+        return is_async(self.python_callable)
 
 
 def is_async(function: Callable[..., Any]) -> bool:

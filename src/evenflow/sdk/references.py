@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from evenflow.errors import BadArgument
 
 if TYPE_CHECKING:
-    from evenflow.sdk.xcomarg import XComArg
+    from evenflow.sdk.edges import Dependency
 
     # To a type checker a reference fits wherever the value itself would: ``transform(extract())`` is checked against the
     # names and the number of arguments, and ``extract() >> load()`` against this class.
@@ -23,7 +23,7 @@ T = TypeVar("T")
 class Reference(_Anything):  # type: ignore[misc]
     """Stands for a value that is known when the task runs."""
 
-    def sources(self) -> Iterator[XComArg]:
+    def sources(self) -> Iterator[Dependency]:
         """The results of tasks that it is made of: whoever uses it waits for them."""
         return iter(())
 

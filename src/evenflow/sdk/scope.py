@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.taskgroup import TaskGroup
+    from evenflow.sdk.nodes import AnyDag, GroupNode
+    from evenflow.sdk.partials import Begun
 
-_dags: ContextVar[tuple[DAG, ...]] = ContextVar("evenflow_dags", default=())
-_groups: ContextVar[tuple[TaskGroup, ...]] = ContextVar("evenflow_groups", default=())
+_dags: ContextVar[tuple[AnyDag, ...]] = ContextVar("evenflow_dags", default=())
+_groups: ContextVar[tuple[GroupNode, ...]] = ContextVar("evenflow_groups", default=())
 _detached: ContextVar[bool] = ContextVar("evenflow_detached", default=False)
-_observer: ContextVar[Callable[[DAG], None] | None] = ContextVar("evenflow_dag_observer", default=None)
+
+B = TypeVar("B", bound="Begun[Any]")
 
 
-def current_dag() -> DAG | None:
+def current_dag() -> AnyDag | None:
     dags = _dags.get()
     return dags[-1] if dags else None
 
 
-def current_group(dag: DAG) -> TaskGroup | None:
+def current_group(dag: AnyDag) -> GroupNode | None:
     """The innermost open group that belongs to ``dag``."""
     groups = _groups.get()
     return groups[-1] if groups and groups[-1].dag is dag else None
 
 
-def enter_dag(dag: DAG) -> None:
+def enter_dag(dag: AnyDag) -> None:
     _dags.set((*_dags.get(), dag))
 
 
@@ -36,7 +37,7 @@ def leave_dag() -> None:
     _dags.set(_dags.get()[:-1])
 
 
-def enter_group(group: TaskGroup) -> None:
+def enter_group(group: GroupNode) -> None:
     _groups.set((*_groups.get(), group))
 
 
@@ -58,17 +59,9 @@ def detached() -> Iterator[None]:
         _detached.reset(token)
 
 
-@contextmanager
-def observed(observer: Callable[[DAG], None]) -> Iterator[None]:
-    """``observer`` is told of every DAG that is made inside."""
-    token = _observer.set(observer)
-    try:
-        yield
-    finally:
-        _observer.reset(token)
-
-
-def announce(dag: DAG) -> None:
-    observer = _observer.get()
-    if observer is not None:
-        observer(dag)
+def begun(partial: B, dag: AnyDag | None = None) -> B:
+    """``partial``, which ``dag``, else the one that is open, waits for."""
+    dag = dag or current_dag()
+    if dag is not None:
+        dag.partials.append(partial)
+    return partial

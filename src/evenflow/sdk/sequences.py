@@ -1,4 +1,4 @@
-"""Sequences that exist only at run time: results of tasks mapped by functions, zipped and concatenated, to be expanded over.
+"""What tasks are expanded over: lists, results of tasks, and what is made of these by ``map``, ``zip`` and ``concat``.
 
 The scheduler learns only how long they will be (:func:`length_of`); elements are made where a task runs (:class:`Elements`), and
 only those that it needs.
@@ -6,91 +6,14 @@ only those that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from evenflow.core.mapping import combined_length
 from evenflow.core.model import MapInput
-from evenflow.errors import BadMapping, XComError
+from evenflow.errors import XComError
 from evenflow.sdk.references import Reference
-
-if TYPE_CHECKING:
-    from evenflow.sdk.xcomarg import XComArg
-
-_MISSING: Any = object()
-
-
-class Combinable(Reference):
-    """What ``.map()``, ``.zip()`` and ``.concat()`` can be called on. They cost nothing until a task runs."""
-
-    def has_instances(self) -> bool:
-        """Whether it is the list of what the instances of a mapped task made."""
-        return False
-
-    def to_input(self, name: str, index_of: Mapping[str, int]) -> MapInput:
-        """How the scheduler will know the length of a result of a task; ``index_of`` gives the task index of a task id."""
-        raise NotImplementedError
-
-    def map(self, function: Callable[[Any], Any]) -> MapResult:
-        """Each element as ``function`` returns it. Where it raises ``TaskSkipped``, the instance of that element is skipped."""
-        if not callable(function) or hasattr(function, "override"):
-            raise BadMapping(f"{self!r}.map() needs a plain function, not {function!r}. To run a task over it, .expand() the task.")
-        return MapResult(self, function)
-
-    def zip(self, *others: Any, fillvalue: Any = _MISSING) -> ZipResult:
-        """Tuples of elements, as many as the shortest has; with ``fillvalue`` for what is missing as many as the longest."""
-        return ZipResult((self, *map(_checked_part, others)), fillvalue)
-
-    def concat(self, *others: Any) -> ConcatResult:
-        """The elements of one after the other."""
-        return ConcatResult((self, *map(_checked_part, others)))
-
-
-class MapResult(Combinable):
-    def __init__(self, source: Combinable, function: Callable[[Any], Any]) -> None:
-        self.source, self.function = source, function
-
-    def sources(self) -> Iterator[XComArg]:
-        return self.source.sources()
-
-    def __repr__(self) -> str:
-        return f"{self.source!r}.map({getattr(self.function, '__name__', '...')})"
-
-
-class _Parts(Combinable):
-    parts: tuple[Any, ...]
-
-    def sources(self) -> Iterator[XComArg]:
-        for part in self.parts:
-            if isinstance(part, Reference):
-                yield from part.sources()
-
-
-class ZipResult(_Parts):
-    def __init__(self, parts: tuple[Any, ...], fillvalue: Any) -> None:
-        self.parts, self.fillvalue = parts, fillvalue
-        self.combine = "zip" if fillvalue is _MISSING else "zip_longest"
-
-    def __repr__(self) -> str:
-        return f"{self.parts[0]!r}.zip({', '.join(map(repr, self.parts[1:]))})"
-
-
-class ConcatResult(_Parts):
-    combine = "concat"
-
-    def __init__(self, parts: tuple[Any, ...]) -> None:
-        self.parts = parts
-
-    def __repr__(self) -> str:
-        return f"{self.parts[0]!r}.concat({', '.join(map(repr, self.parts[1:]))})"
-
-
-def _checked_part(part: Any) -> Any:
-    if isinstance(part, Combinable):
-        return part
-    if isinstance(part, (list, tuple, range)):
-        return list(part)
-    raise BadMapping(f".zip() and .concat() take results of tasks and lists, not {part!r:.80} of type {type(part).__name__}.")
+from evenflow.sdk.xcomarg import Combinable, ConcatResult, MapResult, XComArg, ZipResult
 
 
 def length_of(name: str, value: Any, index_of: Mapping[str, int]) -> MapInput:

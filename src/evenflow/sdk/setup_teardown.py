@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import BadArgument
 from evenflow.sdk.edges import Dependency
+from evenflow.sdk.nodes import TaskNode
 
 if TYPE_CHECKING:
-    from evenflow.sdk.task import Task
-
+    from types import TracebackType
+    from typing import Self
 
 Role = Literal["setup", "teardown", "decisive_teardown"]  # the last fails the run when it fails
 
@@ -22,7 +23,7 @@ class SetupScope:
     what has no upstream, or no downstream, inside.
     """
 
-    def __init__(self, task: Task, around: SetupScope | None) -> None:
+    def __init__(self, task: TaskNode, around: SetupScope | None) -> None:
         if not task.is_setup and not task.is_teardown:
             raise BadArgument(
                 f"{task.qualified_name} is no setup and no teardown, so `with` has no meaning for it. Mark it: .as_setup() or "
@@ -31,11 +32,11 @@ class SetupScope:
         self.around = around
         self.setups = [task] if task.is_setup else [t for t in task.upstream_tasks.values() if t.is_setup]
         self.teardowns = [task] if task.is_teardown else [t for t in task.downstream_tasks.values() if t.is_teardown]
-        self.tasks: list[Task] = []
+        self.tasks: list[TaskNode] = []
 
     def add_task(self, *tasks: Dependency) -> None:
         """Counts tasks that were made outside as ones of this scope."""
-        self.tasks += [task.endpoint() for task in tasks]  # type: ignore[misc]
+        self.tasks += _tasks(tasks)
 
     def close(self) -> None:
         work = [task for task in dict.fromkeys(self.tasks) if not task.is_setup and not task.is_teardown]
@@ -60,33 +61,52 @@ def _nest(inner: SetupScope, outer: SetupScope) -> None:
 _open: ContextVar[SetupScope | None] = ContextVar("evenflow_setup_scope", default=None)
 
 
-def enter(task: Task) -> SetupScope:
-    scope = SetupScope(task, _open.get())
-    _open.set(scope)
-    return scope
-
-
-def leave() -> None:
-    scope = _open.get()
-    assert scope is not None
-    _open.set(scope.around)
-    scope.close()
-
-
-def defined(task: Task) -> None:
+def defined(task: TaskNode) -> None:
     """A task that has just joined its DAG is in the innermost scope."""
     scope = _open.get()
     if scope is not None:
         scope.tasks.append(task)
 
 
-def mark_setup(task: Task) -> None:
+class Markable(Dependency):
+    """A task, or the result of one, that can be made a setup or a teardown."""
+
+    def as_setup(self) -> Self:
+        """Marks the task as a setup: teardowns of it run if it has succeeded, whatever became of the tasks between."""
+        for task in _tasks(self):
+            _mark_setup(task)
+        return self
+
+    def as_teardown(self, *, setups: Any = None, on_failure_fail_dagrun: bool | None = None) -> Self:
+        """Marks the task as a teardown of ``setups`` (one task or several), which become setups and upstream of it.
+
+        It runs once all upstream has ended, if one of the setups succeeded. Its own failure fails the run only with
+        ``on_failure_fail_dagrun``.
+        """
+        for task in _tasks(self):
+            _mark_teardown(task, _tasks(setups), on_failure_fail_dagrun)
+        return self
+
+    def __enter__(self) -> SetupScope:
+        (task,) = _tasks(self)
+        scope = SetupScope(task, _open.get())
+        _open.set(scope)
+        return scope
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        scope = _open.get()
+        assert scope is not None
+        _open.set(scope.around)
+        scope.close()
+
+
+def _mark_setup(task: TaskNode) -> None:
     if task.is_teardown:
         raise BadArgument(f"{task.qualified_name} is a teardown and cannot be a setup too. Make two tasks.")
     task.is_setup = True
 
 
-def mark_teardown(task: Task, setups: Iterable[Task], on_failure_fail_dagrun: bool | None) -> None:
+def _mark_teardown(task: TaskNode, setups: Iterable[TaskNode], on_failure_fail_dagrun: bool | None) -> None:
     if task.is_setup:
         raise BadArgument(f"{task.qualified_name} is a setup and cannot be a teardown too. Make two tasks.")
     if task.task_settings.trigger_rule not in (TriggerRule.ALL_SUCCESS, TriggerRule.ALL_DONE_SETUP_SUCCESS):
@@ -98,5 +118,18 @@ def mark_teardown(task: Task, setups: Iterable[Task], on_failure_fail_dagrun: bo
     if on_failure_fail_dagrun is not None:
         task.on_failure_fail_dagrun = on_failure_fail_dagrun
     for found in setups:
-        mark_setup(found)
+        _mark_setup(found)
         found.set_downstream(task)
+
+
+def _tasks(given: Any) -> Iterator[TaskNode]:
+    if given is None:
+        return
+    if isinstance(given, Dependency):
+        end = given.endpoint()
+        if not isinstance(end, TaskNode):
+            raise BadArgument(f"{end!r} is a task group: only tasks can be setups. Mark those inside.")
+        yield end
+        return
+    for each in given:
+        yield from _tasks(each)

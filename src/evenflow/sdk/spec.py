@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenflow.core.callbacks import OF_DAGS, OF_TASKS, Callback
 from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, RunParamSpec, Schedule, TaskSpec, TaskTerms
@@ -16,16 +16,13 @@ from evenflow.core.weights import effective_weights
 from evenflow.errors import BadSchedule, BadSetting
 from evenflow.sdk.assets import Asset, AssetAlias, AssetOrTimeSchedule, condition_of
 from evenflow.sdk.default_timezone import default_timezone, default_zone
-from evenflow.sdk.expansion import check_partials
-from evenflow.sdk.graph import check_flow, topological_order, upstream_indexes
+from evenflow.sdk.graph import check_flow, check_partials, topological_order, upstream_indexes
+from evenflow.sdk.nodes import NodesOfDag
 from evenflow.sdk.options import SCHEDULE, Header, check_dag_options, check_options
 from evenflow.sdk.params import params_to_spec
+from evenflow.sdk.task import Task
+from evenflow.sdk.taskgroup import TaskGroup
 from evenflow.sdk.timetables import schedule_of
-
-if TYPE_CHECKING:
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.task import Task
-
 
 _SHARED = tuple(each.name for each in fields(TaskTerms))
 _IN_HEADER = {each.name for each in fields(Header)}
@@ -83,12 +80,12 @@ def _with_assets(schedule: Any, start_date: datetime | None, where: str) -> Sche
     return _schedule(schedule, start_date, where)
 
 
-def _assets_of(dag: DAG) -> tuple[AssetSpec, ...]:
+def _assets_of(dag: NodesOfDag[Task, TaskGroup]) -> tuple[AssetSpec, ...]:
     """Every asset that it makes, reads or waits for, by name."""
     schedule = dag.options.get("schedule")
     condition = schedule.assets if isinstance(schedule, AssetOrTimeSchedule) else condition_of(schedule)
-    said = (task.task_settings for task in dag.task_dict.values())
-    named = [*(condition.leaves() if condition else ()), *(each for task in said for each in (*task.outlets, *task.inlets))]
+    settings = [task.task_settings for task in dag.tasks]
+    named = [*(condition.leaves() if condition else ()), *(asset for each in settings for asset in (*each.outlets, *each.inlets))]
     found = {each.name: each for each in named if isinstance(each, Asset)}
     return tuple(
         AssetSpec(name=asset.name, uri=asset.uri, group=asset.group, extra=asset.extra) for _, asset in sorted(found.items())
@@ -120,7 +117,7 @@ def _check_runnable(schedule: Schedule, params: Mapping[str, RunParamSpec], wher
         )
 
 
-def compile_spec(dag: DAG) -> DagSpec:
+def compile_spec(dag: NodesOfDag[Task, TaskGroup]) -> DagSpec:
     """Raises a :class:`DagError` for a cycle, an empty group with edges, or more than the limits allow."""
     check_partials(dag)
     upstream = upstream_indexes(dag)

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from evenflow.core.model import UNMAPPED
-from evenflow.errors import BadArgument, WrongDag
-from evenflow.sdk import scope, setup_teardown
+from evenflow.errors import WrongDag
+from evenflow.sdk import scope
 from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless
 from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
-from evenflow.sdk.edges import Dependency, Uncalled, connect
-from evenflow.sdk.options import OPTION_NAMES, OWN_OPTIONS, TaskSettings, changed, check_options, option_of
+from evenflow.sdk.edges import Uncalled, connect
+from evenflow.sdk.nodes import AnyDag, GroupNode, NodesOfDag, TaskNode
+from evenflow.sdk.options import OPTION_NAMES, OWN_OPTIONS, changed, check_options, option_of
 from evenflow.sdk.readers import check_id
 from evenflow.sdk.references import found_in, references
+from evenflow.sdk.setup_teardown import Markable, defined
 from evenflow.sdk.xcomarg import XComArg
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
     from evenflow.core import model
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.operator import BaseOperator
-    from evenflow.sdk.taskgroup import TaskGroup
 
-FOR_ASYNC = ("asyncio", "concurrent.futures.thread", "hashlib", "evenflow.sdk.awaiting")  # what running an async function imports
+_FOR_ASYNC = ("asyncio", "concurrent.futures.thread", "hashlib", "evenflow.sdk.awaiting")  # what running an async function imports
 
 
-class Task(Dependency):
+class Task(TaskNode, Markable):
     """A task of a DAG. Its ``task_id`` has the prefixes of the groups that it is in.
 
     It belongs to the DAG and the group whose ``with`` (or decorated function) is open, unless they are given. Its settings can be
@@ -36,20 +31,19 @@ class Task(Dependency):
     """
 
     is_empty: ClassVar[bool] = False  # no code to run
-    is_setup = False
-    is_teardown = False
-    on_failure_fail_dagrun = False  # of a teardown: when it fails, the run does
+    template_fields: ClassVar[Sequence[str]] = ()
     returns_dict = False  # as its function says, so that items of the result can be pulled by key
     is_made = False  # it has joined its DAG; a try's own copy is free again
-    task_settings: TaskSettings
+    dag: NodesOfDag[Task, Any]
+    upstream_tasks: dict[str, Task]
+    downstream_tasks: dict[str, Task]
 
     def __init__(
-        self, *, task_id: str, operator: str, dag: DAG | None, group: TaskGroup | None, options: Mapping[str, Any]
+        self, *, task_id: str, operator: str, dag: AnyDag | None, group: GroupNode | None, options: Mapping[str, Any]
     ) -> None:
         self.task_type = operator
-        self.mapped_items: set[str] = set()  # items of its result that other tasks map over
-        self.upstream_tasks: dict[str, Task] = {}
-        self.downstream_tasks: dict[str, Task] = {}
+        self.mapped_items = set()
+        self.upstream_tasks, self.downstream_tasks = {}, {}
         early = {name: self.__dict__.pop(name) for name in list(self.__dict__) if name in OWN_OPTIONS}  # assigned before this call
         options = {**early, **options}
         if scope.is_detached():
@@ -104,39 +98,48 @@ class Task(Dependency):
         return name in self.__dict__ or hasattr(type(self), name)
 
     @property
-    def mapped_group(self) -> TaskGroup | None:
-        """The mapped group that it is in: then it has an instance for each index of that."""
-        around = self.task_group.ancestry() if self.task_group is not None else ()
-        return next((group for group in around if group.expansion is not None), None)
+    def operator_class(self) -> type[Task]:
+        """What its instances are made of."""
+        return type(self)
 
     @property
-    def is_mapped(self) -> bool:
-        """Whether it has instances."""
-        return self.mapped_group is not None
+    def may_defer(self) -> bool:
+        """Whether its operator is told to be deferrable."""
+        return bool(getattr(self, "deferrable", False))
 
-    def index_seen(self, source: Task, map_index: int) -> int | None:
-        """The instance of ``source`` whose results the instance ``map_index`` of this task sees: the same one inside a mapped
-        group, elsewhere None for all of a task that has instances.
-        """
-        if not source.is_mapped:
-            return UNMAPPED
-        return map_index if source.mapped_group is not None and source.mapped_group is self.mapped_group else None
+    def runs_async(self) -> bool:
+        """Whether it calls an ``async def``: what that waits for, and what of it is to be stopped, is known only when it runs."""
+        return False
+
+    @classmethod
+    def overrides_on_kill(cls) -> bool:
+        return False
+
+    @classmethod
+    def modules_of_tries(cls, deferrable: bool) -> tuple[str, ...]:
+        """Modules that tries of this class would import each for itself."""
+        return ()
+
+    @classmethod
+    def released_by_default(cls, deferrable: bool) -> dict[str, str] | None:
+        """What the class says of its holds; None of one that is not to be deferred."""
+        return None
 
     def stops_work(self) -> bool:
         """Whether there may be something to do when a try of it is ended early: ``on_kill`` of its operator, or callbacks."""
-        return bool(self.task_settings.on_kill_callback)
+        return bool(self.task_settings.on_kill_callback) or self.operator_class.overrides_on_kill()
 
     def cleans_up(self) -> bool:
         """Whether that may be so while it is deferred, too."""
-        return self.stops_work()
+        return self.stops_work() or self.runs_async()
 
     def held_while_deferred(self) -> dict[str, str] | None:
-        """What it holds or releases while it is deferred, where it says so."""
-        return self.task_settings.while_deferred
+        """What it holds or releases while it is deferred, where it or its operator says so."""
+        return self.task_settings.while_deferred or self.operator_class.released_by_default(self.may_defer)
 
     def preloads(self) -> tuple[str, ...]:
-        """Modules that its tries would import each for itself: loaded once, by the process that they are forked from."""
-        return ()
+        """Modules that its tries would import: loaded once, by the process that they are forked from."""
+        return (*self.operator_class.modules_of_tries(self.may_defer), *(_FOR_ASYNC if self.runs_async() else ()))
 
     def templates(self) -> tuple[Any, tuple[str, ...]]:
         """What may hold templates, however deep, and the endings of names of files that are some."""
@@ -157,50 +160,12 @@ class Task(Dependency):
         """The result of the task, for others to use as an argument."""
         return XComArg(self)
 
-    @property
-    def dag_id(self) -> str:
-        return self.dag.dag_id
-
-    @property
-    def qualified_name(self) -> str:
-        """How messages name the task."""
-        return f"DAG {self.dag.dag_id!r}, task {self.task_id!r}"
-
-    @property
-    def upstream_task_ids(self) -> frozenset[str]:
-        """The tasks that it waits for directly; edges of groups are added when the DAG is complete."""
-        return frozenset(self.upstream_tasks)
-
-    @property
-    def downstream_task_ids(self) -> frozenset[str]:
-        return frozenset(self.downstream_tasks)
-
-    def as_setup(self) -> Self:
-        """Marks it as a setup: teardowns of it run if it has succeeded, whatever became of the tasks between."""
-        setup_teardown.mark_setup(self)
-        return self
-
-    def as_teardown(self, *, setups: Any = None, on_failure_fail_dagrun: bool | None = None) -> Self:
-        """Marks it as a teardown of ``setups`` (one task or several), which become setups and upstream of it.
-
-        It runs once all upstream has ended, if one of the setups succeeded. Its own failure fails the run only with
-        ``on_failure_fail_dagrun``.
-        """
-        setup_teardown.mark_teardown(self, _tasks(setups), on_failure_fail_dagrun)
-        return self
-
-    def __enter__(self) -> setup_teardown.SetupScope:
-        return setup_teardown.enter(self)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        setup_teardown.leave()
-
     def join_dag(self, *arguments: Any) -> None:
         """Adds the task to its DAG, downstream of every task that ``arguments`` refer to."""
         for function in found_in(arguments, Uncalled):
             function.refuse(f"{self.qualified_name}: ")
         self.dag.add_task(self)
-        setup_teardown.defined(self)
+        defined(self)
         for reference in references(arguments):
             for source in reference.sources():
                 connect(source, self)
@@ -210,12 +175,9 @@ class Task(Dependency):
         """How it is expanded, ``index_of`` giving the task index of a task id; None when it is not."""
         return None
 
-    def make_instance(self, arguments: Mapping[str, Any]) -> BaseOperator:
+    def make_instance(self, arguments: Mapping[str, Any]) -> Task:
         """The operator to run, references not resolved yet; ``arguments`` are those of this map index."""
         raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"<task {self.task_id!r}>"
 
 
 _FIXED = frozenset(
@@ -226,16 +188,3 @@ _FIXED = frozenset(
 def named(task: Task) -> str:
     """As :attr:`Task.qualified_name`, also of an instance that is in no DAG."""
     return task.qualified_name if "dag" in task.__dict__ else f"Task {task.task_id!r}"
-
-
-def _tasks(given: Any) -> Iterable[Task]:
-    if given is None:
-        return
-    if isinstance(given, Dependency):
-        end = given.endpoint()
-        if not isinstance(end, Task):
-            raise BadArgument(f"{end!r} is a task group: only tasks can be setups. Mark those inside.")
-        yield end
-        return
-    for each in given:
-        yield from _tasks(each)

@@ -10,30 +10,33 @@ from typing import TYPE_CHECKING, Any, Generic, Never, NoReturn, ParamSpec, Type
 from evenflow.errors import BadArgument, BadMapping, BadSetting, WrongDag
 from evenflow.sdk import scope
 from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
-from evenflow.sdk.edges import Dependency, connect
-from evenflow.sdk.expansion import UNPACKED, ExpandedInputs, check_named
+from evenflow.sdk.edges import connect
+from evenflow.sdk.expansion import ExpandedInputs
+from evenflow.sdk.nodes import AnyDag, GroupNode
 from evenflow.sdk.options import check_options
+from evenflow.sdk.partials import UNPACKED, check_named
 from evenflow.sdk.readers import check_id
 from evenflow.sdk.references import Reference, references
 from evenflow.sdk.signature import Signature
+from evenflow.sdk.task import Task
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.task import Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class TaskGroup(Dependency):
+class TaskGroup(GroupNode):
     """Tasks defined inside ``with TaskGroup("load"):`` have ids such as ``load.copy``.
 
     An edge from a group begins at its leaves, the tasks that none of the group waits for; one to a group ends at its roots. Both
     are found when the DAG is complete, so tasks may still be added after the edge.
     """
+
+    tasks: list[Task]
 
     def __init__(
         self,
@@ -43,7 +46,7 @@ class TaskGroup(Dependency):
         tooltip: str = "",
         default_args: dict[str, Any] | None = None,
         parent_group: TaskGroup | None = None,
-        dag: DAG | None = None,
+        dag: AnyDag | None = None,
         add_suffix_on_collision: bool = False,
         expansion: ExpandedInputs | None = None,
     ) -> None:
@@ -60,11 +63,12 @@ class TaskGroup(Dependency):
         self.group_id = dag.free_id(full_id) if add_suffix_on_collision else full_id
         self.prefix_group_id = prefix_group_id
         self.tooltip = tooltip
-        self.default_args: dict[str, Any] = {**(self.parent.default_args if self.parent else {}), **(default_args or {})}
+        self.default_args = {**(self.parent.default_args if self.parent else {}), **(default_args or {})}
         self.expansion = expansion  # what a mapped group is expanded over
+        self.is_mapped = expansion is not None
         self._refuse_nesting()
-        self.tasks: list[Task] = []  # also those of the groups inside
-        self.depth: int = self.parent.depth + 1 if self.parent else 1
+        self.tasks = []
+        self.depth = self.parent.depth + 1 if self.parent else 1
         dag.add_group(self)
         for source in references_of(expansion):
             connect(source, self)
@@ -100,25 +104,12 @@ class TaskGroup(Dependency):
         return {**tasks, **{name: group for name, group in self.dag.groups.items() if group.parent is self}}
 
     def _refuse_nesting(self) -> None:
-        outer = next((group for group in self.ancestry() if group is not self and group.expansion is not None), None)
-        if self.expansion is not None and outer is not None:
+        outer = next((group for group in self.around() if group.is_mapped), None)
+        if self.is_mapped and outer is not None:
             raise BadMapping(
                 f"Mapped group {self.group_id!r} is inside the mapped group {outer.group_id!r}: mapped groups cannot be nested. "
                 "Expand one group over the combinations: outer.expand(a=..., b=...)."
             )
-
-    def child_id(self, label: str) -> str:
-        """The id of a task or group with this label inside the group."""
-        if self.prefix_group_id:
-            return f"{self.group_id}.{label}"
-        return self.parent.child_id(label) if self.parent else label
-
-    def ancestry(self) -> Iterator[TaskGroup]:
-        """This group and all around it, innermost first."""
-        group: TaskGroup | None = self
-        while group is not None:
-            yield group
-            group = group.parent
 
     def __enter__(self) -> Self:
         scope.enter_dag(self.dag)
@@ -128,9 +119,6 @@ class TaskGroup(Dependency):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         scope.leave_group()
         scope.leave_dag()
-
-    def __repr__(self) -> str:
-        return f"<task group {self.group_id!r}>"
 
 
 class GroupFunction(Generic[P, R]):
@@ -221,7 +209,7 @@ def task_group(
     tooltip: str = "",
     default_args: dict[str, Any] | None = None,
     parent_group: TaskGroup | None = None,
-    dag: DAG | None = None,
+    dag: AnyDag | None = None,
 ) -> Callable[[Callable[P, R]], GroupFunction[P, R]]: ...
 def task_group(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Makes a function define a task group: ``@task_group`` or ``@task_group(group_id=..., tooltip=...)``."""

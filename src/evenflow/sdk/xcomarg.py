@@ -1,33 +1,108 @@
-"""References to values that exist only at run time: what a task passes on to another while the DAG is being defined."""
+"""References to values that exist only at run time: what a task passes on to another while the DAG is being defined, as it is or
+mapped by a function, zipped and concatenated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenflow.core.model import MapInput
-from evenflow.errors import BadArgument
+from evenflow.errors import BadArgument, BadMapping
 from evenflow.sdk.assignments import is_own_affair, refuse
-from evenflow.sdk.edges import Dependency
-from evenflow.sdk.sequences import Combinable
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from evenflow.sdk.setup_teardown import SetupScope
-    from evenflow.sdk.task import Task
+from evenflow.sdk.nodes import TaskNode
+from evenflow.sdk.references import Reference
+from evenflow.sdk.setup_teardown import Markable
 
 RETURN_VALUE = "return_value"
 
+_MISSING: Any = object()
 
-class XComArg(Dependency, Combinable):
+
+class Combinable(Reference):
+    """What ``.map()``, ``.zip()`` and ``.concat()`` can be called on. They cost nothing until a task runs."""
+
+    def sources(self) -> Iterator[XComArg]:
+        raise NotImplementedError
+
+    def has_instances(self) -> bool:
+        """Whether it is the list of what the instances of a mapped task made."""
+        return False
+
+    def to_input(self, name: str, index_of: Mapping[str, int]) -> MapInput:
+        """How the scheduler will know the length of a result of a task; ``index_of`` gives the task index of a task id."""
+        raise NotImplementedError
+
+    def map(self, function: Callable[[Any], Any]) -> MapResult:
+        """Each element as ``function`` returns it. Where it raises ``TaskSkipped``, the instance of that element is skipped."""
+        if not callable(function) or hasattr(function, "override"):
+            raise BadMapping(f"{self!r}.map() needs a plain function, not {function!r}. To run a task over it, .expand() the task.")
+        return MapResult(self, function)
+
+    def zip(self, *others: Any, fillvalue: Any = _MISSING) -> ZipResult:
+        """Tuples of elements, as many as the shortest has; with ``fillvalue`` for what is missing as many as the longest."""
+        return ZipResult((self, *map(_checked_part, others)), fillvalue)
+
+    def concat(self, *others: Any) -> ConcatResult:
+        """The elements of one after the other."""
+        return ConcatResult((self, *map(_checked_part, others)))
+
+
+class MapResult(Combinable):
+    def __init__(self, source: Combinable, function: Callable[[Any], Any]) -> None:
+        self.source, self.function = source, function
+
+    def sources(self) -> Iterator[XComArg]:
+        return self.source.sources()
+
+    def __repr__(self) -> str:
+        return f"{self.source!r}.map({getattr(self.function, '__name__', '...')})"
+
+
+class _Parts(Combinable):
+    parts: tuple[Any, ...]
+
+    def sources(self) -> Iterator[XComArg]:
+        for part in self.parts:
+            if isinstance(part, Combinable):
+                yield from part.sources()
+
+
+class ZipResult(_Parts):
+    def __init__(self, parts: tuple[Any, ...], fillvalue: Any) -> None:
+        self.parts, self.fillvalue = parts, fillvalue
+        self.combine = "zip" if fillvalue is _MISSING else "zip_longest"
+
+    def __repr__(self) -> str:
+        return f"{self.parts[0]!r}.zip({', '.join(map(repr, self.parts[1:]))})"
+
+
+class ConcatResult(_Parts):
+    combine = "concat"
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts = parts
+
+    def __repr__(self) -> str:
+        return f"{self.parts[0]!r}.concat({', '.join(map(repr, self.parts[1:]))})"
+
+
+def _checked_part(part: Any) -> Any:
+    if isinstance(part, Combinable):
+        return part
+    if isinstance(part, (list, tuple, range)):
+        return list(part)
+    raise BadMapping(f".zip() and .concat() take results of tasks and lists, not {part!r:.80} of type {type(part).__name__}.")
+
+
+class XComArg(Markable, Combinable):
     """The result of a task, or what it pushed under ``key``. ``arg["name"]`` is an item of that value.
 
     Of a mapped task it is the list of the values of all instances that pushed one, in map order, and ``arg["name"]`` the list of
     their items.
     """
 
-    def __init__(self, task: Task, key: str = RETURN_VALUE, path: tuple[str | int, ...] = ()) -> None:
+    def __init__(self, task: TaskNode, key: str = RETURN_VALUE, path: tuple[str | int, ...] = ()) -> None:
         self.task = task
         self.dag = task.dag
         self.key = key
@@ -41,30 +116,14 @@ class XComArg(Dependency, Combinable):
             object.__setattr__(self, name, value)
 
     @property
-    def operator(self) -> Task:
+    def operator(self) -> TaskNode:
         """The task that makes the value."""
         return self.task
 
     def sources(self) -> Iterator[XComArg]:
         yield self
 
-    def as_setup(self) -> XComArg:
-        """Marks the task as a setup, see ``Task.as_setup``."""
-        self.task.as_setup()
-        return self
-
-    def as_teardown(self, *, setups: Any = None, on_failure_fail_dagrun: bool | None = None) -> XComArg:
-        """Marks the task as a teardown, see ``Task.as_teardown``."""
-        self.task.as_teardown(setups=setups, on_failure_fail_dagrun=on_failure_fail_dagrun)
-        return self
-
-    def __enter__(self) -> SetupScope:
-        return self.task.__enter__()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self.task.__exit__(kind, error, traceback)
-
-    def endpoint(self) -> Dependency:
+    def endpoint(self) -> TaskNode:
         return self.task
 
     def has_instances(self) -> bool:

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from evenflow.core.states import TaskState
 from evenflow.errors import BadArgument
 from evenflow.sdk.local.callbacks import Called
-from evenflow.sdk.local.engine import Moment, TaskOutcome
-from evenflow.sdk.local.run import RunOutcome
+from evenflow.sdk.local.engine import Moment
+from evenflow.sdk.local.outcome import RunOutcome, TaskOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

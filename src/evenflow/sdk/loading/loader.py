@@ -19,8 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from evenflow.errors import DagError, DagFileError, DuplicateId
-from evenflow.sdk import scope
-from evenflow.sdk.dag import DAG, DagFunction
+from evenflow.sdk.dag import DAG, DagFunction, observed
 from evenflow.sdk.loading.hidden_modules import hidden_files
 from evenflow.sdk.loading.imports import local_imports
 
@@ -76,7 +75,7 @@ def load_file(path: Path, root: Path) -> LoadedFile:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with scope.observed(collect):
+        with observed(collect):
             # Not by the import system, whose bytecode cache misses an edit in the same second that leaves the size as it was.
             exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     except BaseException as error:

@@ -24,20 +24,10 @@ from evenflow.core.retry import next_delay
 from evenflow.core.states import FINISHED, RunState, TaskEvent, TaskState
 from evenflow.sdk.graph import topological_order
 from evenflow.sdk.local.flow import LocalFlow, LocalInstance
+from evenflow.sdk.local.outcome import TaskOutcome
 from evenflow.sdk.local.tries import TestTries, Tried
 from evenflow.sdk.local.triggers import TestTriggers
 from evenflow.sdk.triggers import BaseTrigger, load
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskOutcome:
-    """How an instance ended; ``map_index`` is -1 when its task is not mapped, or has no instances."""
-
-    task_id: str
-    map_index: int
-    state: TaskState
-    tries: int = 0
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

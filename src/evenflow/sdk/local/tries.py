@@ -19,10 +19,9 @@ from evenflow.sdk.dag import DAG
 from evenflow.sdk.local.alone import answer_alone
 from evenflow.sdk.local.callbacks import Called, TestCallbacks
 from evenflow.sdk.local.flow import LocalInstance
+from evenflow.sdk.local.outcome import XComs, pulled
 from evenflow.sdk.trying.runner import Channel, TryContext, run_try
 from evenflow.sdk.xcomarg import RETURN_VALUE
-
-XComs = dict[tuple[str, str, int], bytes]  # JSON by task id, key and map index
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +56,7 @@ class MemoryChannel:
     def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
         if run_id is not None:  # there is no other run
             return False, None
-        if map_index is None:
-            found = sorted((at[2], text) for at, text in self.xcoms.items() if at[:2] == (task_id, key))
-            return bool(found), [json.loads(text) for _, text in found]
-        stored = self.xcoms.get((task_id, key, map_index))
-        return stored is not None, json.loads(stored) if stored is not None else None
+        return pulled(self.xcoms, task_id, key, map_index)
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.xcoms[self.task_id, key, self.map_index] = xcom.to_json(value, f"The XCom {key!r} of task {self.task_id!r}")

@@ -15,7 +15,6 @@ from evenflow.sdk import scope
 from evenflow.sdk.airflow_names import MISSING_DECORATORS
 from evenflow.sdk.assignments import is_own_affair, refuse
 from evenflow.sdk.edges import Uncalled
-from evenflow.sdk.expansion import Begun, begun
 from evenflow.sdk.mapping import MappedOperator
 from evenflow.sdk.operator import BaseOperator, PythonOperator, is_async
 from evenflow.sdk.operators.bash import SKIP_EXIT_CODE, BashFunctionOperator
@@ -30,6 +29,7 @@ from evenflow.sdk.operators.isolated_tasks import (
 from evenflow.sdk.operators.sensors import POKE_INTERVAL_S, TIMEOUT_S, PythonSensor
 from evenflow.sdk.operators.spark_task import DEFAULT_CONNECTION, SparkOperator
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
+from evenflow.sdk.partials import Begun
 from evenflow.sdk.setup_teardown import Role
 from evenflow.sdk.signature import Signature, returns_mapping
 from evenflow.sdk.xcomarg import XComArg
@@ -135,7 +135,7 @@ class TaskFunction(Uncalled, Generic[P, R]):
 
     def partial(self, **arguments: Any) -> PartialFunction:
         """The arguments that all instances share; go on with ``.expand(...)``."""
-        return begun(PartialFunction(self, arguments), scope.current_dag())
+        return scope.begun(PartialFunction(self, arguments))
 
     def expand(self, *unnamed: Never, **inputs: Any) -> XComArg:
         """Adds a task with one instance for each combination of the ``inputs``, the last of them varying fastest.

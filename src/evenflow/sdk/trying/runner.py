@@ -28,13 +28,13 @@ from evenflow.sdk.operators.branching import task_indexes
 from evenflow.sdk.params import ParamRef, RunParams
 from evenflow.sdk.references import Reference
 from evenflow.sdk.secrets import outside
-from evenflow.sdk.sequences import Combinable, Elements
+from evenflow.sdk.sequences import Elements
 from evenflow.sdk.task import Task
 from evenflow.sdk.taskgroup import GroupArgument
 from evenflow.sdk.templating.templates import Renderer, shown_fields
 from evenflow.sdk.triggers import BaseTrigger
 from evenflow.sdk.trying.killing import clean_up, executing
-from evenflow.sdk.xcomarg import RETURN_VALUE, XComArg, item_key
+from evenflow.sdk.xcomarg import RETURN_VALUE, Combinable, XComArg, item_key
 
 
 class Channel(Protocol):
@@ -122,6 +122,7 @@ def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> Ending:
     context = context_of(dag, task, ctx, values, channel, started_at=began)
     arguments = task.elements(ctx.map_index, ctx.map_length, values) if isinstance(task, MappedOperator) else {}
     operator = task.make_instance(arguments)
+    assert isinstance(operator, BaseOperator)
     with outside.reaching(channel):
         renderer = Renderer(dag, task.task_id, context, values.of, lambda: _data_of(task, arguments))
         if resumed is not None and resumed.purpose == Purpose.CLEAN_UP:
