@@ -21,10 +21,9 @@ from evenflow.sdk import timezone
 from evenflow.sdk.asset_events import AssetEvent
 from evenflow.sdk.assets import Asset, AssetAlias, AssetAll, AssetAny, AssetOrTimeSchedule
 from evenflow.sdk.awaiting import wait_for
-from evenflow.sdk.callbacks import AsyncCallback, SyncCallback
+from evenflow.sdk.callbacks import AsyncCallback, DeadlineAlert, DeadlineReference, SyncCallback
 from evenflow.sdk.context import Context, TaskInstance, get_current_context
 from evenflow.sdk.dag import DAG, dag, runs_in_memory
-from evenflow.sdk.deadlines import DeadlineAlert, DeadlineReference
 from evenflow.sdk.edges import Label, chain, chain_linear, cross_downstream
 from evenflow.sdk.operator import BaseOperator, EmptyOperator, PythonOperator
 from evenflow.sdk.operators.asset_function import asset

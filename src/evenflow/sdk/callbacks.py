@@ -1,12 +1,19 @@
-"""Callbacks as authors give them: a function that gets the context, or several; a notifier is one too."""
+"""Callbacks as authors give them: a function that gets the context, or several; a notifier is one too. Deadlines, as in Airflow 3,
+are times at which one is called unless the run has ended.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import Any, ClassVar
 
-from evenflow.core.limits import MAX_CALLBACKS
+from evenflow.core.limits import MAX_CALLBACKS, MAX_DEADLINES, MAX_NAME_CHARS, MAX_RUN_SECONDS
+from evenflow.core.model import DeadlineSpec
+from evenflow.errors import BadSetting
+from evenflow.sdk.default_timezone import default_timezone
 
 Function = Callable[..., Any]
 Functions = Function | Sequence[Function] | None
@@ -53,3 +60,102 @@ def call(function: Function, context: dict[str, Any]) -> None:
             await result
 
         asyncio.run(awaited())
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineStart:
+    """The moment from which the interval of a deadline counts."""
+
+    kind: str
+    at: str | None = None
+    timezone: str = "UTC"
+
+
+class DeadlineReference:
+    """The references that there are. A run without a logical date has no deadline by it."""
+
+    DAGRUN_QUEUED_AT: ClassVar[DeadlineStart] = DeadlineStart("queued_at")
+    DAGRUN_LOGICAL_DATE: ClassVar[DeadlineStart] = DeadlineStart("logical_date")
+
+    @staticmethod
+    def FIXED_DATETIME(moment: datetime) -> DeadlineStart:
+        if not isinstance(moment, datetime) or moment.tzinfo is None:
+            raise BadSetting(f"DeadlineReference.FIXED_DATETIME needs a datetime with a time zone, not {moment!r}.")
+        return DeadlineStart("fixed_datetime", moment.isoformat())
+
+    @staticmethod
+    def TIME_OF_DAY(at: str | time, timezone: str | None = None) -> DeadlineStart:
+        """The first such time after the run was due, in the default time zone unless another is given."""
+        from zoneinfo import ZoneInfo
+
+        timezone = timezone or default_timezone()
+
+        try:
+            moment = time.fromisoformat(at) if isinstance(at, str) else at
+            ZoneInfo(timezone)
+        except (ValueError, KeyError, OSError) as error:
+            raise BadSetting(f"A deadline at {at!r} in {timezone!r}: {error}. Give a time such as '07:00' and a zone.") from None
+        if moment.tzinfo is not None:
+            raise BadSetting(f"A deadline at {at!r}: give the time zone by itself, e.g. timezone='Europe/Berlin'.")
+        return DeadlineStart("time_of_day", moment.isoformat(timespec="seconds"), timezone)
+
+
+class DeadlineAlert:
+    """A run is to have ended ``interval`` (a timedelta) after ``reference``; ``callback``, one function or several, is called when
+    it has not. A missed deadline shows with the run either way. The run goes on.
+    """
+
+    def __init__(
+        self,
+        reference: DeadlineStart,
+        interval: timedelta = timedelta(0),
+        callback: Functions = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(reference, DeadlineStart):
+            raise BadSetting(f"DeadlineAlert: reference must be one of DeadlineReference, not {reference!r}.")
+        if not isinstance(interval, timedelta) or abs(interval.total_seconds()) > MAX_RUN_SECONDS:
+            raise BadSetting(
+                f"DeadlineAlert: interval must be a timedelta of at most {MAX_RUN_SECONDS:,} seconds, not {interval!r}."
+            )
+        functions = checked_functions(callback)
+        if functions is None:
+            raise BadSetting(f"DeadlineAlert: callback must be {WANTED}, not {callback!r}.")
+        self.reference, self.interval, self.functions = reference, interval, functions
+        self.name = name or self._described()
+        if not isinstance(self.name, str) or len(self.name) > MAX_NAME_CHARS:
+            raise BadSetting(f"DeadlineAlert: name must be a string of at most {MAX_NAME_CHARS} characters.")
+
+    @classmethod
+    def done_by(
+        cls, at: str | time, timezone: str | None = None, callback: Functions = None, *, name: str | None = None
+    ) -> DeadlineAlert:
+        """Done by a time of day, e.g. ``DeadlineAlert.done_by("07:00", "Europe/Berlin")``: the first one after the run was due."""
+        return cls(DeadlineReference.TIME_OF_DAY(at, timezone), callback=callback, name=name)
+
+    def to_spec(self) -> DeadlineSpec:
+        return DeadlineSpec(
+            name=self.name,
+            reference=self.reference.kind,
+            interval=self.interval.total_seconds(),
+            at=self.reference.at,
+            timezone=self.reference.timezone,
+            callbacks=len(self.functions),
+        )
+
+    def _described(self) -> str:
+        match self.reference.kind:
+            case "time_of_day":
+                where = f"{(self.reference.at or '').removesuffix(':00')} {self.reference.timezone}"
+            case "fixed_datetime":
+                where = self.reference.at or ""
+            case kind:
+                where = kind
+        return f"{self.interval} after {where}" if self.interval else f"by {where}"
+
+
+def checked_deadlines(value: Any) -> tuple[DeadlineAlert, ...] | None:
+    """``deadline=`` as a tuple; None when it is neither an alert nor a list of some."""
+    given = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    return given if len(given) <= MAX_DEADLINES and all(isinstance(alert, DeadlineAlert) for alert in given) else None

@@ -19,7 +19,7 @@ from evenflow.errors import BadSetting
 from evenflow.sdk import callbacks
 from evenflow.sdk.airflow_settings import DAG_OPTIONS, TASK_SETTINGS, is_harmless, sends_no_mail
 from evenflow.sdk.assets import Asset, AssetAlias, AssetCondition, AssetOrTimeSchedule, checked_assets
-from evenflow.sdk.deadlines import DeadlineAlert, checked_deadlines
+from evenflow.sdk.callbacks import DeadlineAlert, checked_deadlines
 from evenflow.sdk.readers import (
     Reader,
     Unfit,
