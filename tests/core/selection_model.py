@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from evenflow.core.selection import OPEN, PAUSED, WOKEN, Decision, Lane, LimitClass, Queue, Snapshot, line_up, select
+from evenflow.core.selection.lanes import OPEN, PAUSED, WOKEN, Lane, LimitClass, Queue, Snapshot, line_up
+from evenflow.core.selection.rules import Decision, select
 from evenflow.core.service_states import ALL_OPEN, Closures
 
 Kind = tuple[int, int, int, tuple[int, ...]]  # run, limit class, priority, local limits: what makes tasks interchangeable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenflow.core.selection import Lane, LimitClass
+from evenflow.core.selection.lanes import Lane, LimitClass
 from tests.core.selection_model import ALL, Model, happen, small_model
 from tests.core.test_selection import events
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evenflow.core.selection import WOKEN, Lane, LimitClass, saturated
+from evenflow.core.selection.lanes import WOKEN, Lane, LimitClass, saturated
 from tests.core.selection_model import ALL, MAPPED, Model, happen, small_model
 
 Steps = list[tuple[list[tuple[str, int]], tuple[int, int]]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.core import selection as core
+from evenflow.core.selection import rules
 from evenflow.errors import EvenflowError
 from evenflow.scheduler import deferrals, reports
 from evenflow.scheduler.facts import Facts
@@ -41,7 +41,7 @@ def without_fence(patch: Patch) -> None:
 
 def without_wakes(patch: Patch) -> None:
     """Room that somebody leaves opens nobody's lane."""
-    patch.setattr(core.Selection, "_wake", lambda *_: None)
+    patch.setattr(rules.Selection, "_wake", lambda *_: None)
 
 
 def without_losses(patch: Patch) -> None:

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.explaining import dry_round
-from evenflow.scheduler import round
-from evenflow.store.scheduling import selection
+from evenflow.core.selection import loading
+from evenflow.store.scheduling import lanes
 from tests.scheduler.closing import CLOSED, set_state
 from tests.scheduler.workloads import random_dag
 
@@ -207,7 +206,7 @@ def test_the_scheduler_agrees_with_a_naive_scan(world: Any, seed: int, monkeypat
     """
     r = random.Random(seed)
     if seed % 2:  # open lanes are looked at by base, as where thousands of limit classes have some
-        for module in (round, dry_round, selection):
+        for module in (loading, lanes):
             monkeypatch.setattr(module, "MOST_LIMIT_CLASSES", 0)
     pools = {"p1": r.randint(2, 4), "p2": r.randint(2, 6)}
     naive = Naive({("pool", name): slots for name, slots in pools.items()})

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from evenflow.core import selection as core
 from evenflow.core.deferral import Split
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.selection import rules
+from evenflow.core.selection.lanes import Lane
+from evenflow.core.selection.loading import FindRoom, Loading
 from evenflow.errors import IllegalMove
 from evenflow.explaining.audit import audit
 from evenflow.scheduler import deferrals
@@ -20,6 +22,7 @@ from evenflow.store.db import rows
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling import deferrals as stored_deferrals
 from evenflow.store.scheduling import selection
+from evenflow.store.scheduling.lanes import Read
 
 TURNS = 12
 Patch = pytest.MonkeyPatch
@@ -94,15 +97,13 @@ def test_wakes_that_are_forgotten(world: Any, monkeypatch: Patch) -> None:
 
 
 def test_releases_that_open_nobody(world: Any, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(core.Selection, "_wake", lambda *_: None)
+    monkeypatch.setattr(rules.Selection, "_wake", lambda *_: None)
     assert noticed(world) & {"stranded", "oracle"}
 
 
 def test_parked_lanes_that_are_not_read(world: Any, monkeypatch: Patch) -> None:
-    def nothing(conn: rows.Conn, limits: Any) -> rows.Rows[Any]:
-        return rows.Rows(conn.execute("select 1 where false"), tuple)
-
-    monkeypatch.setattr(selection, "read_parked", nothing)
+    add = Loading._add_parked
+    monkeypatch.setattr(Loading, "_add_parked", lambda self, lanes: add(self, []))
     assert noticed(world) & {"stranded", "oracle"}
 
 
@@ -143,17 +144,15 @@ def test_a_report_of_a_past_epoch_that_is_applied(world: Any, monkeypatch: Patch
 
 @pytest.mark.parametrize("kind", ["pool", "dag_task", "run", "run_task"])
 def test_a_limit_that_is_not_checked(world: Any, monkeypatch: Patch, kind: str) -> None:
-    read = selection.read_limits
+    answer = Read.answer
 
-    class Blind:
-        def __init__(self, conn: rows.Conn, limits: Any) -> None:
-            self.unchecked = world_limits(conn, kind)
-            self.found = read(conn, limits)
+    def blind(self: Read, question: Any, rows: Any) -> None:
+        if isinstance(question, FindRoom):
+            unchecked = world_limits(world.conn, kind)
+            rows = [room._replace(free=10**6) if room.limit_id in unchecked else room for room in rows]
+        answer(self, question, rows)
 
-        def all(self) -> list[Any]:
-            return [room._replace(free=10**6) if room.limit_id in self.unchecked else room for room in self.found.all()]
-
-    monkeypatch.setattr(selection, "read_limits", Blind)
+    monkeypatch.setattr(Read, "answer", blind)
     assert "overdrawn" in noticed(world)
 
 
@@ -165,7 +164,7 @@ def test_a_hold_that_is_not_taken(world: Any, monkeypatch: Patch) -> None:
     """Neither counted nor written: both sides agree, and both are wrong."""
     add = Starts.add
 
-    def forget(self: Starts, place: Any, lane: core.Lane, *args: Any) -> None:
+    def forget(self: Starts, place: Any, lane: Lane, *args: Any) -> None:
         all_of_them, lane.locals = lane.locals, lane.locals[:-1]
         add(self, place, lane, *args)
         lane.locals = all_of_them

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenflow.core.selection import LimitClass, blocking, kept
+from evenflow.core.selection.lanes import LimitClass, blocking, kept
 from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, FullLimit, Holder, KeptPool, Reason
 from evenflow.explaining.dry_round import DryRound, read_limit_classes
 from evenflow.explaining.out_of_service import holding_starts
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.instant import read
-from evenflow.store.scheduling.selection import StoredLane
+from evenflow.store.scheduling.lanes import StoredLane
 
 
 async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: int) -> list[Reason]:

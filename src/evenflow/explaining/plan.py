@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from evenflow.contracts.rest.plan import BlockedTasks, LimitUse, Plan, PlannedLane, PlannedTask, WaitingLane
 from evenflow.core.limits import LEASE_S
-from evenflow.core.selection import PAUSED, LimitClass, blocking, full, kept
+from evenflow.core.selection.lanes import PAUSED, LimitClass, blocking, full, kept
 from evenflow.explaining.dry_round import DryRound, read_limit_classes
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.instant import one_instant, read
-from evenflow.store.scheduling.selection import StoredLane
+from evenflow.store.scheduling.lanes import StoredLane
 
 LANES_COUNTED = 100_000  # waiting lanes that a plan counts; about 50 ms
 GROUPS_COUNTED = 10_000  # (limit, limit class) that lanes wait for

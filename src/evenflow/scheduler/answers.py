@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
+from evenflow.core.asking import Asked, Asking, Question, drive
 from evenflow.core.flow import questions
-from evenflow.core.flow.questions import Asking, Question, Touched
+from evenflow.core.flow.questions import Touched
 from evenflow.core.flow.state import Key
 from evenflow.core.model import UNMAPPED
 from evenflow.core.trigger_rules import UpstreamCounts
@@ -24,15 +25,13 @@ A = TypeVar("A")
 
 def decide(facts: Facts, moves: Moves, rule: Asking[A]) -> A:
     """Drives a rule of the flow to its end; answers what it returns. Instances that are found join ``moves``."""
-    while True:
-        try:
-            asked = next(rule)
-        except StopIteration as end:
-            answer: A = end.value
-            return answer
+
+    def answer(asked: Asked) -> None:
         sent = [(question, *_send(facts.conn, moves, question)) for question in asked]
         for question, rows, read in sent:
             question.answer = read(rows.all())
+
+    return drive(rule, answer)
 
 
 def _send(conn: Conn, moves: Moves, question: Question[Any]) -> tuple[Rows[Any], Callable[[list[Any]], Any]]:

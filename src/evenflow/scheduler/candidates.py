@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from evenflow.core.flow.state import MappedTasks
 from evenflow.core.model import UNMAPPED
-from evenflow.core.selection import OPEN, PAUSED, Lane, line_up
+from evenflow.core.selection.lanes import OPEN, PAUSED, Lane, line_up
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers.moves import Item, Moves, Offers
 from evenflow.store.scheduling import selection
-from evenflow.store.scheduling.selection import StoredLane
+from evenflow.store.scheduling.lanes import StoredLane
 
 NEVER = 1 << 62  # in the place of the lane id in the order: after every lane that is stored
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec
-from evenflow.core.selection import LimitClass
+from evenflow.core.selection.lanes import LimitClass
 from evenflow.core.service_states import is_exempt
 from evenflow.errors import DagError, EvenflowError
 from evenflow.store.db.rows import Conn

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from evenflow.core.flow.state import RunFacts
-from evenflow.core.selection import LimitClass
+from evenflow.core.selection.lanes import LimitClass
 from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.scheduler.catalog import Catalog, Version
 from evenflow.scheduler.scope import Scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from evenflow.core.selection import Lane
+from evenflow.core.selection.lanes import Lane
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.candidates import is_of_resumes
 from evenflow.scheduler.catalog import TaskPlace

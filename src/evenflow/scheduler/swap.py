@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from evenflow.core.selection import OPEN, PAUSED, Lane, Snapshot, select
+from evenflow.core.selection.lanes import OPEN, PAUSED, Lane, Snapshot
+from evenflow.core.selection.rules import select
 from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.candidates import Candidates
 from evenflow.scheduler.facts import Facts

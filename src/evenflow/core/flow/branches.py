@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evenflow.core.asking import Asking
 from evenflow.core.flow.indexes import know_mapped, skip_virtual
-from evenflow.core.flow.questions import Asking, FindInstances
+from evenflow.core.flow.questions import FindInstances
 from evenflow.core.flow.state import Flow, FlowInstance, Key, T
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskEvent

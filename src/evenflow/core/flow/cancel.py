@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
+from evenflow.core.asking import Asking
 from evenflow.core.deferral import Purpose
 from evenflow.core.flow.indexes import know_mapped, virtual_instances
-from evenflow.core.flow.questions import Asking
 from evenflow.core.flow.state import Flow, RunFacts, T
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, HOLDING, TaskEvent, TaskState, move

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from evenflow.core.asking import Asking
 from evenflow.core.flow.level import Level
-from evenflow.core.flow.questions import Asking, MeasureResults
+from evenflow.core.flow.questions import MeasureResults
 from evenflow.core.flow.state import Flow, T
 from evenflow.core.graph import Graph
 from evenflow.core.mapping import Source, product_length, sources

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from evenflow.core.asking import Asking, Question
 from evenflow.core.flow.expansion import NOTHING, measure, unmappable
 from evenflow.core.flow.level import NOTHING_YET, Level, Standing, summed
-from evenflow.core.flow.questions import Asking, CountIndexed, FindInstances, FindMapped, FindTouched, Question
+from evenflow.core.flow.questions import CountIndexed, FindInstances, FindMapped, FindTouched
 from evenflow.core.flow.state import Flow, FlowInstance, Key, MappedTask, Opening, T, TaskKey, VirtualEnd
 from evenflow.core.graph import NO_REGION, Graph
 from evenflow.core.mapping import product_length

@@ -1,23 +1,15 @@
-"""What the flow asks for. A question has its answer when the generator that has yielded it goes on."""
+"""What the flow asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
+from evenflow.core.asking import Question
 from evenflow.core.flow.state import Key, MappedTask, TaskKey
 from evenflow.core.trigger_rules import UpstreamCounts
 
-Answer = TypeVar("Answer")
-Answered = TypeVar("Answered", covariant=True)
-
-
-class Question(Generic[Answer]):
-    answer: Answer
-
-
-Asking = Generator[Sequence[Question[Any]], None, Answered]  # a rule that asks, and what it returns at its end
 Deltas = dict[TaskKey, list[int]]  # total, success, failed, skipped: to be added
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from evenflow.core.asking import Asking, Question
 from evenflow.core.flow.expansion import expand_ready
 from evenflow.core.flow.indexes import count_inside, decide_indexes, open_groups
 from evenflow.core.flow.level import Level
-from evenflow.core.flow.questions import Asking, CountUpstreams, FindCleared, FindHeld, FindInstances, Question
+from evenflow.core.flow.questions import CountUpstreams, FindCleared, FindHeld, FindInstances
 from evenflow.core.flow.state import Flow, FlowInstance, Key, T, TaskKey
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskEvent, TaskState

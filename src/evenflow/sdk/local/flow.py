@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from evenflow.core.asking import Asking, Question
 from evenflow.core.callbacks import Callback, of_move
 from evenflow.core.flow import questions
 from evenflow.core.flow.branches import apply_skips
 from evenflow.core.flow.cancel import Fate, Unfinished, end, end_virtual, fate_of, waiting_for_killed
 from evenflow.core.flow.indexes import begin_groups
 from evenflow.core.flow.level import summed
-from evenflow.core.flow.questions import Asking, Question, Touched
+from evenflow.core.flow.questions import Touched
 from evenflow.core.flow.readiness import propagate, settle
 from evenflow.core.flow.state import Flow, Key, MappedTasks, RunFacts
 from evenflow.core.graph import Graph

@@ -5,60 +5,15 @@ lock.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any
 
-from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_EXEMPT, MOST_HEADS, MOST_LIMIT_CLASSES, MOST_PARKED
-from evenflow.core.selection import OPEN, WOKEN, Lane, LimitClass, Queue
+from evenflow.core.asking import Question
+from evenflow.core.selection.lanes import LimitClass
 from evenflow.core.service_states import ALL_OPEN, Closures
-from evenflow.store.db.columns import arrays, floats, numbers, texts, words
+from evenflow.store.db.columns import arrays, floats, numbers, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
+from evenflow.store.scheduling.lanes import StoredLane, statement_of
 from evenflow.store.scheduling.runs import RunLimit
-
-
-class StoredLane(NamedTuple):
-    lane_id: int
-    class_id: int
-    run_key: int
-    run_priority: int
-    priority: int
-    run_after_us: int  # of resumes a time before all dates
-    locals: list[int]
-    ready: int
-    task_index: int | None  # the mapped task whose untouched instances it stands for
-    next_map_index: int
-    end_map_index: int
-    parked_on: int
-    since_s: float  # when the first of its tasks became ready, seconds since 1970
-    tries_before: int  # of its untouched instances, when their task was cleared and expanded anew
-    exempt: bool  # resumes, clean-up and callbacks: they start where first starts may not
-
-    def as_lane(self, now_s: float) -> Lane:
-        """As the core sees it; ``now_s`` in seconds since 1970."""
-        order = (-self.run_priority, -self.priority, self.run_after_us, self.lane_id)
-        return Lane(self.lane_id, self.class_id, order, self.locals, self.ready, self.parked_on, now_s - self.since_s, self.exempt)
-
-
-class LimitRoom(NamedTuple):
-    limit_id: int
-    free: int  # capacity minus use
-    patience_s: float | None  # of a pool that does not backfill
-    released_at_s: float  # when it last had more room than before, seconds since 1970
-
-
-class Ahead(NamedTuple):
-    """How many lanes of each queue a statement reads: fewer when there are many queues."""
-
-    most: int
-
-    @property
-    def params(self) -> dict[str, int]:
-        return {"least": LEAST_HEADS, "most": self.most, "lanes": LANES_PER_ROUND}
-
-    def of(self, queues: int) -> int:
-        return max(LEAST_HEADS, min(self.most, LANES_PER_ROUND // max(1, queues)))
-
-
-OPEN_AHEAD, PARKED_AHEAD = Ahead(MOST_HEADS), Ahead(MOST_PARKED)
 
 
 def fold_wakes(conn: Conn) -> Rows[tuple[int, int, float, bool]]:
@@ -73,40 +28,10 @@ def insert_wakes(conn: Conn, released: Mapping[int, int], at: Mapping[int, float
     execute(conn, "selection/insert_wakes", params)
 
 
-def closed(closures: Closures) -> dict[str, str]:
-    """Binds that say what is closed."""
-    return {"closed": numbers(closures.limits), "closed_queues": texts(closures.queues)}
-
-
-def heads(released: Mapping[int, int], closures: Closures) -> dict[str, object]:
-    """Binds of the statements that read open lanes."""
-    return {"limits": numbers(released), "released": numbers(released.values()), **OPEN_AHEAD.params, **closed(closures)}
-
-
-def count_open_classes(conn: Conn) -> Rows[tuple[int]]:
-    """In how many limit classes lanes are open or woken; above ``MOST_LIMIT_CLASSES``: in more than can be looked through."""
-    return Rows(execute(conn, "selection/count_open_classes", {"most": MOST_LIMIT_CLASSES + 1}), tuple)
-
-
-def read_heads(conn: Conn, released: Mapping[int, int], closures: Closures) -> Rows[StoredLane]:
-    """The best open lanes of each limit class that can start one, or whose pool may be kept for one; of ``MOST_LIMIT_CLASSES``
-    limit classes.
-    """
-    return Rows(
-        execute(conn, "selection/read_heads", {**heads(released, closures), "limit_classes": MOST_LIMIT_CLASSES}),
-        row_of(StoredLane),
-    )
-
-
-def read_heads_of_bases(conn: Conn, released: Mapping[int, int], closures: Closures) -> Rows[StoredLane]:
-    """The same of each base, whichever task's limit they have."""
-    return Rows(execute(conn, "selection/read_heads_of_bases", heads(released, closures)), row_of(StoredLane))
-
-
-def read_exempt(conn: Conn, released: Iterable[int], closures: Closures) -> Rows[StoredLane]:
-    """The exempt lanes of closed limit classes, whatever they are parked on, except those whose witness is full."""
-    params = {"released": numbers(released), "limit": MOST_EXEMPT, **closed(closures)}
-    return Rows(execute(conn, "states/read_exempt", params), row_of(StoredLane))
+def ask(conn: Conn, question: Question[Any]) -> Rows[Any]:
+    """Sends what a round asks for."""
+    statement = statement_of(question)
+    return Rows(execute(conn, statement.name, statement.params), row_of(statement.kind))
 
 
 def read_closures(conn: Conn) -> Rows[tuple[int | None, str | None]]:
@@ -122,21 +47,6 @@ def as_closures(rows: Iterable[tuple[int | None, str | None]]) -> Closures:
     return Closures(frozenset(limit for limit, _ in found if limit is not None), frozenset(q for _, q in found if q is not None))
 
 
-def read_parked(conn: Conn, limits: Iterable[int]) -> Rows[StoredLane]:
-    """The best lanes parked on each of these limits, per limit class, best first."""
-    return Rows(execute(conn, "selection/read_parked", {"limits": numbers(limits), **PARKED_AHEAD.params}), row_of(StoredLane))
-
-
-def more_of(queue: Queue, *, by_base: bool, seen: int) -> tuple[str, dict[str, int]]:
-    """The statement that reads the next ``MOST_HEADS`` lanes of a queue behind those that have been read, and its binds."""
-    params = {"parked_on": WOKEN if queue.woken else OPEN, "queue": queue.class_id, "seen": seen, "limit": MOST_HEADS}
-    return "selection/read_more_of_base" if by_base else "selection/read_more", params
-
-
-def read_more(conn: Conn, queue: Queue, *, by_base: bool, seen: int) -> Rows[StoredLane]:
-    return Rows(execute(conn, *more_of(queue, by_base=by_base, seen=seen)), row_of(StoredLane))
-
-
 def find_waiting(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int]]:
     """Which of these limits are not free to take: somebody waits for them, or a pool may have to be kept for somebody."""
     return Rows(execute(conn, "selection/find_waiting", {"limits": numbers(limits)}), tuple)
@@ -147,10 +57,6 @@ def find_lanes(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[StoredL
     run_keys, limit_classes, priorities = zip(*keys, strict=True)
     params = {"run_keys": numbers(run_keys), "limit_classes": numbers(limit_classes), "priorities": numbers(priorities)}
     return Rows(execute(conn, "selection/find_lanes", params), row_of(StoredLane))
-
-
-def read_limits(conn: Conn, limits: Iterable[int]) -> Rows[LimitRoom]:
-    return Rows(execute(conn, "selection/read_limits", {"limits": numbers(limits)}), row_of(LimitRoom))
 
 
 def read_run_limits(conn: Conn, run_keys: Iterable[int]) -> Rows[RunLimit]:

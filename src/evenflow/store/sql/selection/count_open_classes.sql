@@ -1,2 +1,2 @@
 -- In how many limit classes lanes are open or woken, counted no further than asked for.
-select count(*)::int from (select from occupied_class limit %(most)s) as o
+select count(*)::int as classes from (select from occupied_class limit %(most)s) as o

@@ -1,0 +1,158 @@
+"""The round itself: who starts, who parks, who opens. Pure, as :mod:`evenflow.core.selection` explains."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from evenflow.core.limits import LANES_PER_ROUND, STARTS_PER_ROUND
+from evenflow.core.selection.lanes import WOKEN, Lane, LimitClass, Order, Queue, Snapshot, full, saturated
+from evenflow.core.service_states import ALL_OPEN
+
+
+@dataclass(slots=True)
+class Decision:
+    """``grants`` in the order in which they were made: (lane, how many of its tasks start). ``moved``: lanes by key whose
+    ``parked_on`` was changed. ``again``: the round ended on a bound, or where its prefix ends; ``rewake``: limits to report
+    as released by 0 to the next one. ``reserved``: pools that a task which does not fit keeps for itself, and its lane.
+    """
+
+    grants: list[tuple[Lane, int]] = field(default_factory=list)
+    moved: dict[int, Lane] = field(default_factory=dict)
+    rewake: set[int] = field(default_factory=set)
+    again: bool = False
+    touched: int = 0
+    reserved: dict[int, Lane] = field(default_factory=dict)
+
+
+def select(snapshot: Snapshot, *, budget: int = LANES_PER_ROUND, starts: int = STARTS_PER_ROUND) -> Decision:
+    """One round that ends where its prefix ends; bounds as in :class:`Selection`."""
+    selection = Selection(snapshot, budget=budget, starts=starts)
+    if selection.run() is not None:
+        selection.decision.again = True
+    return selection.decision
+
+
+class _Kind(IntEnum):
+    LANE = 0
+    END = 1  # what is known of the queue ends here
+
+
+class Selection:
+    """One round. ``budget`` bounds the lanes touched, ``starts`` the tasks started. Mutates the snapshot."""
+
+    def __init__(self, snapshot: Snapshot, *, budget: int = LANES_PER_ROUND, starts: int = STARTS_PER_ROUND) -> None:
+        self.snapshot, self.budget, self.starts = snapshot, budget, starts
+        self.free, self.decision = snapshot.free, Decision()
+        self._closes = snapshot.closures is not ALL_OPEN
+        self._passed: set[int] = set()  # bases whose best lane does not fit
+        self._sequence = itertools.count()
+        self._queues: dict[Queue, list[tuple[Order, int, Lane]]] = {}
+        # Of each queue its best lane, and where what is known of it ends. An entry whose lane is not the best any more is void.
+        self._heads: list[tuple[Order, _Kind, Queue]] = []
+        for lanes in snapshot.open.values():
+            for lane in lanes:
+                self._push(lane)
+        for queue, end in snapshot.horizon.items():
+            heapq.heappush(self._heads, (end, _Kind.END, queue))
+        for limit, base_id in snapshot.parked:
+            if limit in snapshot.released:
+                self._wake(limit, base_id)
+
+    def run(self) -> Queue | None:
+        """Decide until the round is over (None), or until more must be known of a queue: :meth:`feed` that, and run again."""
+        decision, heads, patience = self.decision, self._heads, self.snapshot.patience
+        while heads:
+            order, kind, queue = heapq.heappop(heads)
+            limit_class = self.snapshot.limit_classes[queue.class_id]
+            if (
+                limit_class.pool_limit in decision.reserved
+                or limit_class.base_id in self._passed
+                or full(limit_class, self.free, patience) is not None
+            ):
+                continue  # the whole limit class is out for this round; none of its lanes moves
+            if self._closes and not queue.exempt and self.snapshot.closed(limit_class):
+                continue  # likewise, but for lanes that are exempt
+            if not queue.woken and limit_class.task_limit is not None and self.free[limit_class.task_limit] < 1:
+                continue  # likewise, but its woken lanes are looked at
+            if kind is _Kind.END:
+                return queue
+            lanes = self._queues[queue]
+            if not lanes or lanes[0][0] != order:
+                continue
+            if decision.touched >= self.budget or not self.starts:
+                decision.again = True
+                return None
+            lane = lanes[0][2]
+            limit_class = self.snapshot.limit_classes[lane.class_id]
+            witness = saturated(lane, limit_class, self.free)
+            if witness is None and self.free[limit_class.pool_limit] < limit_class.weight:
+                if lane.waited_s >= patience[limit_class.pool_limit]:
+                    decision.reserved[limit_class.pool_limit] = lane
+                self._passed.add(limit_class.base_id)
+                continue  # it does not fit, and speaks for its base
+            decision.touched += 1
+            heapq.heappop(lanes)
+            if witness is None:
+                self._start(limit_class, lane)
+            else:
+                lane.parked_on = witness
+                decision.moved[lane.key] = lane
+            if limit_class.task_limit is not None:
+                self._wake(limit_class.task_limit, limit_class.base_id)
+            for limit in lane.locals:
+                self._wake(limit, limit_class.base_id)
+            if lanes:
+                heapq.heappush(heads, (lanes[0][0], _Kind.LANE, queue))
+        # Who keeps a pool may have been blocked by its own run or its executor meanwhile: then the pool is not kept any more.
+        for lane in decision.reserved.values():
+            limit_class = self.snapshot.limit_classes[lane.class_id]
+            decision.again |= self.free[limit_class.executor_limit] < 1 or saturated(lane, limit_class, self.free) is not None
+        return None
+
+    def feed(self, queue: Queue, lanes: Sequence[Lane], end: Order | None) -> None:
+        """The next lanes of a queue, complete up to ``end``, or None when there are no more. What the snapshot must have of them
+        it has by now.
+        """
+        for lane in lanes:
+            self._push(lane)
+        if end is not None:
+            heapq.heappush(self._heads, (end, _Kind.END, queue))
+
+    def _push(self, lane: Lane) -> None:
+        queue = self.snapshot.queue_of(lane)._replace(exempt=lane.exempt)
+        lanes = self._queues.setdefault(queue, [])
+        heapq.heappush(lanes, (lane.order, next(self._sequence), lane))
+        if lanes[0][2] is lane:
+            heapq.heappush(self._heads, (lane.order, _Kind.LANE, queue))
+
+    def _start(self, limit_class: LimitClass, lane: Lane) -> None:
+        """Start what there is room for. What is left of the lane is seen again: it parks itself or finds its limit class full."""
+        free = self.free
+        ones = (*limit_class.limits[1:], *lane.locals)  # a task takes one of each
+        count = min(self.starts, lane.ready, free[limit_class.pool_limit] // limit_class.weight, *(free[limit] for limit in ones))
+        self.starts -= count
+        free[limit_class.pool_limit] -= count * limit_class.weight
+        for limit in ones:
+            free[limit] -= count
+        lane.ready -= count
+        self.decision.grants.append((lane, count))
+        if lane.ready:
+            self._push(lane)
+
+    def _wake(self, limit: int, base_id: int) -> None:
+        """Open the best lane parked on this limit in this base, if the limit has room."""
+        lanes = self.snapshot.parked.get((limit, base_id))
+        if lanes is None or self.free[limit] < 1:
+            return
+        if lanes:
+            lane = lanes.pop(0)
+            lane.parked_on = WOKEN
+            self.decision.moved[lane.key] = lane
+            self._push(lane)
+        elif (limit, base_id) in self.snapshot.parked_more:
+            self.decision.rewake.add(limit)
+            self.decision.again = True
