@@ -14,7 +14,7 @@ SHAPE ?= b_i      # what `make bench` runs; bench/README.md lists the shapes
 LONGEST ?= 2      # seconds that a test of `make test` may take where nothing else wants the processors; tests/README.md
 ARGS ?=           # further arguments for evenflow, pytest or bench/run.py
 
-.PHONY: help setup demo up test test-system test-slow chaos check format bench docs lock sbom clean
+.PHONY: help setup demo up test test-system test-slow chaos check format bench bench-check docs lock sbom clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-11s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ format: setup  ## Format the code and mend what ruff can mend
 
 bench: setup  ## Run a benchmark: make bench SHAPE=b_ii
 	@$(BIN)/python bench/run.py $(SHAPE) $(ARGS)
+
+bench-check: setup  ## Compare with the figures that are kept, in ratios to a reference: make bench-check ARGS="a_i b_ii"
+	@$(BIN)/python bench/check.py $(ARGS)
 
 docs: setup  ## Write the generated reference pages anew, then check links and examples
 	@$(BIN)/python -m scripts.reference
