@@ -17,7 +17,7 @@ from evenflow.errors import (
     TriggerFailed,
     XComError,
 )
-from evenflow.sdk import timezone
+from evenflow.sdk import airflow_names, timezone
 from evenflow.sdk.asset_events import AssetEvent
 from evenflow.sdk.assets import Asset, AssetAlias, AssetAll, AssetAny, AssetOrTimeSchedule
 from evenflow.sdk.awaiting import wait_for
@@ -83,9 +83,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one of ours
 
     def __getattr__(name: str) -> object:
         """Only for what is not here: a name of Airflow's says what to write instead."""
-        from evenflow.sdk.airflow_names import missing
-
-        raise missing(name) or AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise airflow_names.missing(name) or AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [

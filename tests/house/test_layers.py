@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 import grimp
 import pytest
 
-from tests.house.project import ROOT
+from tests.house.project import ROOT, source_modules, tree
 
 
 def test_no_contract_has_exceptions() -> None:
@@ -27,3 +29,47 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         order.prepare()
     except CycleError as error:
         pytest.fail(f"{' -> '.join(reversed(error.args[1]))}")
+
+
+def test_an_import_that_is_put_off_spares_something() -> None:
+    """One that stands in a function, or is for type checkers, is of a module that is not loaded anyway."""
+    at_once = {module: set(_imported(module, put_off=False)) for module in source_modules()}
+    needless = {
+        module: found
+        for module in source_modules()
+        if (found := set(_imported(module, put_off=True)) & (_loaded(module, at_once) | _loaded("evenflow", at_once)))
+    }
+    assert needless == {}
+
+
+def _loaded(module: str, at_once: dict[str, set[str]]) -> set[str]:
+    """What is imported with it, itself included."""
+    found, left = {module}, [module]
+    while left:
+        new = at_once[left.pop()] - found
+        found |= new
+        left += new
+    return found
+
+
+def _imported(module: str, *, put_off: bool) -> Iterator[str]:
+    """Modules of ours that it imports: where it begins, or ``put_off`` to where they are used."""
+    modules, path = source_modules(), source_modules()[module]
+    later = {
+        id(inner)
+        for node in ast.walk(tree(path))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or (isinstance(node, ast.If) and _is_for_checkers(node.test))
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree(path)):
+        if (id(node) in later) is not put_off:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module in modules:
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in modules else str(node.module) for name in inside)
+
+
+def _is_for_checkers(test: ast.expr) -> bool:
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"

@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from evenflow.cli.commands import COMMANDS
 from evenflow.cli.input.questions import Declined
+from evenflow.cli.output.terminal import errors
 from evenflow.errors import EvenflowError
 from evenflow.runtime.exits import ExitCode, debugging, exit_code, unusable_home
 
@@ -66,8 +67,6 @@ def run(arguments: Sequence[str]) -> int:
 def _explain(error: EvenflowError) -> int:
     from rich.text import Text
 
-    from evenflow.cli.output.terminal import errors
-
     if debugging():
         traceback.print_exc()
     errors.print(Text.assemble(("Error: ", "bold red"), str(error)), soft_wrap=True)
@@ -75,7 +74,6 @@ def _explain(error: EvenflowError) -> int:
 
 
 def _confess() -> int:
-    from evenflow.cli.output.terminal import errors
 
     traceback.print_exc()
     errors.print("[bold red]This is a defect of Evenflow.[/] Please report it with the lines above.")

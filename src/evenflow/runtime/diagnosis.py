@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 
+from evenflow.api.keys import key_problem
 from evenflow.core.limits import PARTITIONS_AHEAD, PARTITIONS_LEAST
 from evenflow.core.quantities import counted
 from evenflow.core.why import OUTRUN_CURE
@@ -27,9 +28,12 @@ from evenflow.runtime.home import open_paths
 from evenflow.runtime.local import choose_port
 from evenflow.runtime.service_settings import RUNS_AS_ROOT, SECRETS_FILE
 from evenflow.runtime.settings import Settings, unknown_variables
+from evenflow.runtime.tokens import vault_of
 from evenflow.store.db.connect import connect, redacted
 from evenflow.store.db.migrate import check
 from evenflow.store.db.notify import CHANNELS
+from evenflow.store.serving.sealed import find_canary
+from evenflow.store.serving.tokens import list_neglected
 from evenflow.wire.tls import TRUST_CURE
 
 DISK_WARN_GB, DISK_FAIL_GB = 5.0, 1.0  # a busy day's logs and WAL fit into the first; PostgreSQL stops when the disk is full
@@ -167,9 +171,6 @@ def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
     file = settings.home / SECRETS_FILE
     if not settings.secret_keys and not file.exists():
         return Diagnosis("Keys", Severity.OK, "none here; an API makes or needs them")
-    from evenflow.api.keys import key_problem
-    from evenflow.runtime.tokens import vault_of
-    from evenflow.store.serving.sealed import find_canary
 
     canary = find_canary(conn)
     problem = None if canary is None else key_problem(canary, vault_of(settings))
@@ -180,7 +181,6 @@ def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
 
 @_once_there("Tokens", psycopg.errors.UndefinedColumn)
 def _tokens(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.serving.tokens import list_neglected
 
     found = list_neglected(conn, long_days=LONG_DAYS, unused_days=UNUSED_DAYS, limit=NEGLECTED_SHOWN)
     if not found:

@@ -12,20 +12,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from evenflow.core.limits import MAX_NAME_CHARS, MAX_ONCE_BYTES
 from evenflow.errors import BadArgument, ConnectionNotFound, NoContext, VariableNotFound, XComError
 from evenflow.sdk.asset_events import Control, InletEvents, OutletEvents, TriggeringAssetEvents
 from evenflow.sdk.context_entries import MISSING_ENTRIES, PREVIOUS_KEYS
+from evenflow.sdk.dag import DAG
 from evenflow.sdk.params import RunParams
 from evenflow.sdk.secrets.connections import get_connection
 from evenflow.sdk.secrets.variables import Variable
+from evenflow.sdk.task import Task
 from evenflow.sdk.xcomarg import RETURN_VALUE
-
-if TYPE_CHECKING:
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.task import Task
 
 T = TypeVar("T")
 

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Unpack, overload
 
+from evenflow.core.model import DagSpec
 from evenflow.errors import BadArgument
 from evenflow.sdk import scope
 from evenflow.sdk.airflow_settings import DAG_OPTIONS, is_harmless
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from evenflow.core.model import DagSpec
     from evenflow.sdk.local.outcome import RunOutcome
 
 P = ParamSpec("P")

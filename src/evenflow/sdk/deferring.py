@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenflow.core.deferral import Purpose, Resumed
 from evenflow.core.ending import Defer
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_NAME_CHARS
 from evenflow.errors import BadDeferral, TaskDeferralTimeout, TaskDeferred, TriggerFailed, XComError
+from evenflow.sdk.context import Context
 from evenflow.sdk.readers import Unfit, wait_in_seconds
+from evenflow.sdk.task import Task
 from evenflow.sdk.triggers import BaseTrigger, load
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
-    from evenflow.sdk.task import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

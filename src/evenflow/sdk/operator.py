@@ -12,6 +12,8 @@ from evenflow.core.likeness import did_you_mean
 from evenflow.errors import BadArgument, TaskDeferred
 from evenflow.sdk import scope
 from evenflow.sdk.awaiting import run_async, waiting
+from evenflow.sdk.context import Context
+from evenflow.sdk.dag import DAG
 from evenflow.sdk.deferring import ResumedTry, go_on
 from evenflow.sdk.edges import connect
 from evenflow.sdk.logged import Logged
@@ -21,13 +23,10 @@ from evenflow.sdk.partials import Begun
 from evenflow.sdk.references import references
 from evenflow.sdk.signature import Signature, keywords_of
 from evenflow.sdk.task import Task
+from evenflow.sdk.taskgroup import TaskGroup
+from evenflow.sdk.triggers import BaseTrigger
 
 if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.taskgroup import TaskGroup
-    from evenflow.sdk.triggers import BaseTrigger
-
     _Registering = type
 else:
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from evenflow.errors import BadArgument
+from evenflow.sdk.edges import Dependency
 
 if TYPE_CHECKING:
-    from evenflow.sdk.edges import Dependency
-
     # To a type checker a reference fits wherever the value itself would: ``transform(extract())`` is checked against the
     # names and the number of arguments, and ``extract() >> load()`` against this class.
     _Anything = Any

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from evenflow.sdk.nodes import AnyDag, GroupNode
-    from evenflow.sdk.partials import Begun
+from evenflow.sdk.nodes import AnyDag, GroupNode
+from evenflow.sdk.partials import Begun
 
 _dags: ContextVar[tuple[AnyDag, ...]] = ContextVar("evenflow_dags", default=())
 _groups: ContextVar[tuple[GroupNode, ...]] = ContextVar("evenflow_groups", default=())

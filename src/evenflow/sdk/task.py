@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from evenflow.core import model
 from evenflow.errors import WrongDag
 from evenflow.sdk import scope
 from evenflow.sdk.airflow_settings import TASK_SETTINGS, is_harmless
@@ -16,9 +17,6 @@ from evenflow.sdk.readers import check_id
 from evenflow.sdk.references import found_in, references
 from evenflow.sdk.setup_teardown import Markable, defined
 from evenflow.sdk.xcomarg import XComArg
-
-if TYPE_CHECKING:
-    from evenflow.core import model
 
 _FOR_ASYNC = ("asyncio", "concurrent.futures.thread", "hashlib", "evenflow.sdk.awaiting")  # what running an async function imports
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evenflow.errors import DagError, DagFileError, DagNotFound
+from evenflow.sdk.dag import DAG
+
 if TYPE_CHECKING:
     from evenflow.processor.checking import Checked
-    from evenflow.sdk.dag import DAG
     from evenflow.testing.dag_runner import DagRunner
 
 FOLDER = "evenflow_dags"  # the setting of pytest's configuration
@@ -39,7 +41,6 @@ def load_dags(pytestconfig: pytest.Config) -> Callable[..., dict[str, DAG]]:
     """``load_dags()`` gives the DAGs of the folder by id, ``load_dags("etl.py")`` those of a file of it; a mistake in a file is
     raised with file and line.
     """
-    from evenflow.errors import DagError, DagFileError
     from evenflow.testing import dag_files
 
     given = pytestconfig.getoption(OPTION)
@@ -75,7 +76,6 @@ class DagFolderChecks(pytest.Collector):
         self._checked: Checked | None = None
 
     def collect(self) -> Iterator[pytest.Item]:
-        from evenflow.errors import DagNotFound
         from evenflow.testing.dag_files import find_files
 
         try:

@@ -18,6 +18,7 @@ from evenflow.contracts import rest
 from evenflow.core.quantities import counted
 from evenflow.errors import BadValue
 from evenflow.runtime.exits import ExitCode
+from evenflow.runtime.settings import load_settings
 
 if TYPE_CHECKING:
     from evenflow.store.db.rows import Conn
@@ -93,7 +94,6 @@ def _database(file: Path) -> Iterator[Conn]:
     from psycopg.errors import InsufficientPrivilege
 
     from evenflow.runtime.database import reach_database
-    from evenflow.runtime.settings import load_settings
     from evenflow.store.db.connect import connect
 
     settings = load_settings()

@@ -9,14 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evenflow.core.limits import MAX_DATA_BYTES, MAX_DATA_FILES
 from evenflow.errors import DagError
+from evenflow.sdk.dag import DAG
 from evenflow.sdk.templating.templates import is_template, texts
-
-if TYPE_CHECKING:
-    from evenflow.sdk.dag import DAG
 
 
 def watched_paths(dags: Iterable[DAG], root: Path) -> list[str]:

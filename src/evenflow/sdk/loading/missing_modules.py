@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import evenflow
 from evenflow.sdk.airflow_names import CURES
 from evenflow.sdk.loading.hidden_modules import hiding
 from evenflow.sdk.loading.installed_modules import cure_of_module, misspelt_name
@@ -60,7 +61,6 @@ def _is_airflow(module: str) -> bool:
 
 def replacement(module: str, names: list[str]) -> str:
     """What to write instead of ``from module import names``: a line for the names that there are, a sentence for each other."""
-    import evenflow
     from evenflow import exceptions
 
     if module in ("airflow.sdk.timezone", "airflow.utils.timezone"):

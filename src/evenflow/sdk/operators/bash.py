@@ -6,18 +6,16 @@ import codecs
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.errors import BadArgument, CommandFailed, TaskSkipped, XComTooLarge
+from evenflow.sdk.context import Context
+from evenflow.sdk.dag import DAG
 from evenflow.sdk.operator import BaseOperator, PythonOperator
 from evenflow.sdk.options import TaskOptions
 from evenflow.sdk.references import Reference
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.taskgroup import TaskGroup
+from evenflow.sdk.taskgroup import TaskGroup
 
 SKIP_EXIT_CODE = 99  # as in Airflow
 _CHUNK = 64 * 1024  # a pipe holds no more at once

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenflow.core.timetable import Past, next_of
 from evenflow.errors import BadBranch
 from evenflow.sdk.clock import clock
+from evenflow.sdk.context import Context, TaskInstance
+from evenflow.sdk.dag import DAG
 from evenflow.sdk.graph import upstream_indexes
 from evenflow.sdk.operator import BaseOperator, PythonOperator
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context, TaskInstance
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.task import Task
+from evenflow.sdk.task import Task
 
 Chosen = str | Iterable[str] | None
 

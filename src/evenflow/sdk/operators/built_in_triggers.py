@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenflow.errors import LookRefused, TaskSkipped
 from evenflow.sdk.awaiting import where_no_loop_runs
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
-    from evenflow.sdk.triggers import BaseTrigger
+from evenflow.sdk.context import Context
+from evenflow.sdk.triggers import BaseTrigger
 
 EXTERNAL_TASK = "evenflow.triggers.external:ExternalTaskTrigger"
 FILE = "evenflow.triggers.file:FileTrigger"

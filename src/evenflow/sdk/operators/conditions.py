@@ -5,14 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenflow.errors import BadArgument, TaskSkipped
 from evenflow.sdk.awaiting import has_waited
-from evenflow.sdk.context import get_current_context
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
+from evenflow.sdk.context import Context, get_current_context
 
 Condition = Callable[["Context"], Any]
 

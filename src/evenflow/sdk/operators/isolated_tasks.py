@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenflow.errors import BadArgument, IsolatedTaskFailed, XComError
+from evenflow.sdk.context import Context
 from evenflow.sdk.operator import PythonOperator
 from evenflow.sdk.operators.branching import BranchByResult
 from evenflow.sdk.secrets.connections import get_connection
 
 if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
     from evenflow.sdk.operators.venvs import Needs
 
 

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import NotificationFailed
-from evenflow.sdk.secrets.connections import get_connection
+from evenflow.sdk.secrets.connections import Connection, get_connection
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
     from smtplib import SMTP
 
-    from evenflow.sdk.secrets.connections import Connection
 
 DEFAULT_CONNECTION = "smtp_default"
 TIMEOUT_S = 30.0  # of each answer of the server; greylisting ones take long

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evenflow.errors import BadArgument, NotificationFailed
+from evenflow.sdk.context import Context
 from evenflow.sdk.logged import Logged
 from evenflow.sdk.operators.mail import DEFAULT_CONNECTION, send_email
 from evenflow.sdk.secrets.connections import get_connection
 
 if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
     from evenflow.sdk.templating.templates import Renderer
 
 ATTEMPTS = 3  # of a webhook: a server that restarts is back; then the callback has tries of its own

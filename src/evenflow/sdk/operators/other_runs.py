@@ -6,18 +6,16 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from evenflow.core.states import RUN_FINISHED, RunState, TaskState
 from evenflow.errors import BadArgument, BadSetting, TaskFailedForGood, TaskRescheduled, TaskSkipped
+from evenflow.sdk.context import Context
 from evenflow.sdk.operator import BaseOperator
 from evenflow.sdk.operators.built_in_triggers import EXTERNAL_TASK, SHORTEST_PAUSE_S, built_in, checked
 from evenflow.sdk.operators.sensors import POKE_INTERVAL_S, BaseSensorOperator
 from evenflow.sdk.references import Reference
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
-    from evenflow.sdk.triggers import BaseTrigger
+from evenflow.sdk.triggers import BaseTrigger
 
 RUN_ID_KEY = "trigger_run_id"  # the XCom under which the name of the triggered run is, as in Airflow
 CURE = " Once that is mended, clear this task: it triggers another."

@@ -6,16 +6,14 @@ How they look is said in ``evenflow.triggers``, once for the process of a task a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from evenflow.errors import BadSetting, LookRefused
+from evenflow.sdk.context import Context
 from evenflow.sdk.operators.built_in_triggers import HTTP, SHORTEST_PAUSE_S, SQL, built_in, checked, look
 from evenflow.sdk.operators.sensors import BaseSensorOperator
 from evenflow.sdk.signature import Signature
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
-    from evenflow.sdk.triggers import BaseTrigger
+from evenflow.sdk.triggers import BaseTrigger
 
 
 class HttpSensor(BaseSensorOperator):

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from evenflow.core.deferral import Purpose
 from evenflow.errors import BadSetting, SensorTimeout, TaskDeferralTimeout, TaskFailedForGood, TaskRescheduled, TaskSkipped
 from evenflow.sdk.clock import clock
+from evenflow.sdk.context import Context
 from evenflow.sdk.deferring import ResumedTry
 from evenflow.sdk.operator import BaseOperator, PythonOperator
 from evenflow.sdk.readers import Unfit, wait_in_seconds
 from evenflow.sdk.triggers import BaseTrigger, TimeDeltaTrigger
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
 
 POKE_INTERVAL_S = 60.0  # the defaults are Airflow's
 TIMEOUT_S = 7 * 86_400.0

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from evenflow.errors import ConnectionNotFound
+from evenflow.sdk.context import Context
 from evenflow.sdk.operator import PythonOperator
 from evenflow.sdk.secrets.connections import Connection, get_connection
 from evenflow.sdk.secrets.masking import mask_secret
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
 
 DEFAULT_CONNECTION = "spark_default"
 LOCAL = "local[*]"

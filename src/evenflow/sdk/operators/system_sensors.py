@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from glob import iglob
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from evenflow.errors import CommandFailed
+from evenflow.sdk.context import Context
 from evenflow.sdk.operators.bash import run_command
 from evenflow.sdk.operators.built_in_triggers import FILE, SHORTEST_PAUSE_S, built_in, checked
 from evenflow.sdk.operators.sensors import BaseSensorOperator
 from evenflow.sdk.secrets.connections import get_connection
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
-    from evenflow.sdk.triggers import BaseTrigger
+from evenflow.sdk.triggers import BaseTrigger
 
 
 class FileSensor(BaseSensorOperator):

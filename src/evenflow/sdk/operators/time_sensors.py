@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from evenflow.errors import BadSetting
 from evenflow.sdk.clock import clock
+from evenflow.sdk.context import Context
 from evenflow.sdk.operators.sensors import BaseSensorOperator
+from evenflow.sdk.secrets.named_values import WeekDay
 from evenflow.sdk.triggers import BaseTrigger, DateTimeTrigger
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
-
-WEEK_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 class DateTimeSensor(BaseSensorOperator):
@@ -114,7 +111,7 @@ class DayOfWeekSensor(BaseSensorOperator):
 
 
 def _day_number(task_id: str, day: str | int) -> int:
-    number = WEEK_DAYS.index(day.lower()) + 1 if isinstance(day, str) and day.lower() in WEEK_DAYS else day
-    if not isinstance(number, int) or not 1 <= number <= len(WEEK_DAYS):
+    number = WeekDay.__members__.get(day.upper(), 0) if isinstance(day, str) else day
+    if number not in tuple(WeekDay):
         raise BadSetting(f"Task {task_id!r}: {day!r} is no day of the week. Type for example: week_day='monday'")
     return number

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.nativetypes import NativeEnvironment
 from jinja2.sandbox import SandboxedEnvironment, is_internal_attribute
 
+from evenflow.sdk.dag import DAG
 from evenflow.sdk.templating.macros import FILTERS
-
-if TYPE_CHECKING:
-    from evenflow.sdk.dag import DAG
 
 
 class _Sandbox(SandboxedEnvironment):

@@ -7,13 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from evenflow.sdk.dag import DAG
+from evenflow.sdk.task import Task
 from evenflow.sdk.templating.templates import is_template, syntax_fault, texts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.task import Task
 
 
 def template_faults(dag: DAG) -> list[str]:

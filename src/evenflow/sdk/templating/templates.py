@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.core.limits import MAX_FIELD_CHARS, MAX_LINE_SHOWN, MAX_RENDERED_CHARS, MAX_TEMPLATE_BYTES
 from evenflow.errors import ConnectionNotFound, TemplateError, VariableNotFound, XComError
+from evenflow.sdk.context import Context
 from evenflow.sdk.context_entries import meant_entry
+from evenflow.sdk.dag import DAG
+from evenflow.sdk.operator import BaseOperator
 from evenflow.sdk.references import Reference
 
 if TYPE_CHECKING:
     from jinja2 import Environment, TemplateSyntaxError
     from jinja2 import TemplateError as JinjaError
-
-    from evenflow.sdk.context import Context
-    from evenflow.sdk.dag import DAG
-    from evenflow.sdk.operator import BaseOperator
 
 
 def is_template(text: str) -> bool:

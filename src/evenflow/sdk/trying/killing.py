@@ -9,19 +9,15 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from evenflow.errors import TaskDeferred
 from evenflow.sdk.awaiting import where_no_loop_runs
 from evenflow.sdk.callbacks import call
-from evenflow.sdk.context import current
+from evenflow.sdk.context import Context, current
 from evenflow.sdk.deferring import ResumedTry
+from evenflow.sdk.operator import BaseOperator
 from evenflow.sdk.secrets import outside
 from evenflow.sdk.triggers import BaseTrigger, load
-
-if TYPE_CHECKING:
-    from evenflow.sdk.context import Context
-    from evenflow.sdk.operator import BaseOperator
 
 
 def _nobody_listens(armed: bool) -> None:
