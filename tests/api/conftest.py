@@ -34,30 +34,30 @@ def no_dag(db: psycopg.Connection[Any]) -> None:
 @pytest.fixture
 def worker_token(world: World) -> str:
     """Of the fleet."""
-    return tokens.fleet_token(world.db, "worker")
+    return tokens.fleet_token(world.conn, "worker")
 
 
 @pytest.fixture
 def processor_token(world: World) -> str:
     """Of the fleet."""
-    return tokens.fleet_token(world.db, "processor")
+    return tokens.fleet_token(world.conn, "processor")
 
 
 @pytest.fixture
 def operator_token(world: World) -> str:
-    return tokens.operator_token(world.db)
+    return tokens.operator_token(world.conn)
 
 
 @pytest.fixture
 async def client(api_url: str, world: World) -> AsyncIterator[ExecutionClient]:
-    client = ClientOfAll(api_url, world.db, "worker")
+    client = ClientOfAll(api_url, world.conn, "worker")
     yield client
     await client.close()
 
 
 @pytest.fixture
 async def processor(api_url: str, world: World) -> AsyncIterator[ExecutionClient]:
-    client = ClientOfAll(api_url, world.db, "processor")
+    client = ClientOfAll(api_url, world.conn, "processor")
     yield client
     await client.close()
 

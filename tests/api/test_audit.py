@@ -17,7 +17,7 @@ from evenflow.client.rest import RestClient
 async def test_an_audit_answers_what_is_wrong(api_url: str, operator_token: str, world: Any) -> None:
     async with RestClient(api_url, operator_token) as client:
         assert (await client.get_audit()).findings == []
-        world.db.execute("update concurrency_limit set used = 3 where kind = 'pool' and name = 'default_pool'")
+        world.conn.execute("update concurrency_limit set used = 3 where kind = 'pool' and name = 'default_pool'")
         (finding,) = (await client.get_audit()).findings
         assert (finding.kind, finding.object, finding.found, finding.expected) == ("limit", "pool default_pool", "3 used", "0 used")
         assert (await client.get_status()).version  # the connection went back as it was
@@ -33,7 +33,7 @@ async def test_the_command_says_what_is_wrong_and_exits_with_1(api_url: str, ope
 
     fine = await audit()
     assert (fine.returncode, fine.stdout) == (0, "Every counter is what it counts, and every lane where it should be\n")
-    world.db.execute("update concurrency_limit set used = 3 where kind = 'pool' and name = 'default_pool'")
+    world.conn.execute("update concurrency_limit set used = 3 where kind = 'pool' and name = 'default_pool'")
     wrong = await audit()
     assert wrong.returncode == 1
     assert "pool default_pool" in wrong.stdout

@@ -33,10 +33,10 @@ def asked(days: int, **more: Any) -> dict[str, Any]:
 
 
 async def test_a_dry_run_makes_nothing(rest: RestClient, world: World) -> None:
-    key = world.version(DAILY)
+    key = world.add_dag(DAILY)
     for day, state in enumerate(("success", "failed")):
         run = world.run(key, f"old{day}", state=state)
-        world.db.execute("update dag_run set logical_date = %s where run_key = %s", [FIRST + timedelta(days=day), run])
+        world.conn.execute("update dag_run set logical_date = %s where run_key = %s", [FIRST + timedelta(days=day), run])
     for reprocess, wanted in (("none", [3]), ("failed", [2, 3]), ("completed", [1, 2, 3])):
         plan = await rest.create_backfill("daily", **asked(3, dry_run=True, reprocess=reprocess))
         assert [run.logical_date.day for run in plan.runs if run.passed_over is None] == wanted
@@ -50,7 +50,7 @@ async def test_a_dry_run_makes_nothing(rest: RestClient, world: World) -> None:
 
 
 async def test_the_life_of_a_backfill(rest: RestClient, world: World) -> None:
-    world.version(DAILY)
+    world.add_dag(DAILY)
     plan = await rest.create_backfill("daily", **asked(3, params={"n": 5}, max_active_runs=2))
     assert plan.backfill_id is not None
     with pytest.raises(ApiRefused, match="is not over yet"):
@@ -69,10 +69,10 @@ async def test_the_life_of_a_backfill(rest: RestClient, world: World) -> None:
 
 
 async def test_what_makes_no_sense_is_said(rest: RestClient, world: World) -> None:
-    world.version(DAILY)
-    world.version(DagSpec(dag_id="manual", tasks=()))
+    world.add_dag(DAILY)
+    world.add_dag(DagSpec(dag_id="manual", tasks=()))
     past = TaskSpec(task_id="a", operator="python", depends_on_past=True)
-    world.version(DagSpec(dag_id="past", tasks=(past,), schedule=DAILY.schedule))
+    world.add_dag(DagSpec(dag_id="past", tasks=(past,), schedule=DAILY.schedule))
     for dag_id, request, message in (
         ("manual", asked(1), "by hand"),
         ("daily", asked(0), "to_date is before from_date"),
@@ -87,7 +87,7 @@ async def test_what_makes_no_sense_is_said(rest: RestClient, world: World) -> No
 
 
 async def test_a_logical_date_is_given_once(rest: RestClient, world: World) -> None:
-    world.version(DAILY)
+    world.add_dag(DAILY)
     run = await rest.trigger_run("daily", logical_date=FIRST, note="for Bob")
     assert (run.run_type, run.data_interval_start, run.data_interval_end, run.note) == ("manual", FIRST, FIRST, "for Bob")
     with pytest.raises(ApiRefused, match=f"already: '{run.run_id}'"):
@@ -98,21 +98,21 @@ async def test_a_logical_date_is_given_once(rest: RestClient, world: World) -> N
 
 
 async def test_notes(rest: RestClient, world: World) -> None:
-    world.run(world.version(DAILY))
+    world.run(world.add_dag(DAILY))
     assert (await rest.set_note("daily", "r1", note="looked at it")).note == "looked at it"
     assert (await rest.get_run("daily", "r1")).note == "looked at it"
     assert (await rest.set_note("daily", "r1", note=None)).note is None
 
 
 async def test_params_that_do_not_fit_name_what_to_type(rest: RestClient, world: World) -> None:
-    world.version(DAILY)
+    world.add_dag(DAILY)
     with pytest.raises(ApiRefused) as refused:
         await rest.trigger_run("daily", params={"n": 0})
     assert str(refused.value) == "The parameter 'n' must be at least 1, not 0. Type for example: --param n=3"
 
 
 async def test_unpausing_forgets_why(rest: RestClient, world: World) -> None:
-    world.version(DAILY)
-    world.db.execute("update dag set is_paused = true, paused_reason = 'its last 2 runs failed'")
+    world.add_dag(DAILY)
+    world.conn.execute("update dag set is_paused = true, paused_reason = 'its last 2 runs failed'")
     assert (await rest.get_dag("daily")).paused_reason == "its last 2 runs failed"
     assert (await rest.set_paused("daily", is_paused=False)).paused_reason is None

@@ -12,8 +12,9 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused
 from evenflow.store.db.notify import DISPATCH
 from evenflow.wire import messages as m
-from tests.api.world import CODE_HASH, World, new_worker
+from tests.api.world import World, new_worker
 from tests.waiting import until
+from tests.world import CODE_HASH
 
 
 def claim(
@@ -40,7 +41,7 @@ async def until_waiting(world: World, api, number: int) -> None:
 
 
 async def test_an_assignment_has_all_that_a_try_needs(client: ExecutionClient, worker: int, world: World) -> None:
-    run = world.run(world.version(), params={"day": "2026-03-01"})
+    run = world.run(world.add_dag(), params={"day": "2026-03-01"})
     world.dispatch(run, 7)
     (got,) = (await client.claim(claim(worker))).assignments
     assert (got.epoch, got.dag_id, got.run_id, got.task_id, got.map_index) == (7, "sales", "r1", "extract", -1)
@@ -54,19 +55,19 @@ async def test_an_assignment_has_all_that_a_try_needs(client: ExecutionClient, w
 
 
 async def test_a_mapped_try_knows_the_length(client: ExecutionClient, worker: int, world: World) -> None:
-    run = world.run(world.version())
-    world.db.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 12)", [run])
+    run = world.run(world.add_dag())
+    world.conn.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 12)", [run])
     world.dispatch(run, 7, task=1, map_index=3)
     (got,) = (await client.claim(claim(worker))).assignments
     assert (got.task_id, got.map_index, got.map_length) == ("clean", 3, 12)
 
 
 async def test_resumes_first_then_priority_then_age(client: ExecutionClient, worker: int, world: World) -> None:
-    run = world.run(world.version())
-    world.db.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 12)", [run])
+    run = world.run(world.add_dag())
+    world.conn.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 12)", [run])
     world.dispatch(run, 11, task=1, map_index=0, priority=1)
     world.dispatch(run, 12, task=1, map_index=1, priority=5)
-    world.dispatch(run, 13, task=1, map_index=2, priority=1, resume=True)
+    world.resume(run, 13, task=1, map_index=2, priority=1)
     world.dispatch(run, 14, task=1, map_index=3, priority=5, queue="big")
     world.dispatch(run, 15, task=1, map_index=4, priority=9, queue="other")
     first = await client.claim(claim(worker, "k1", slots=3, queues=["default", "big"]))
@@ -76,7 +77,7 @@ async def test_resumes_first_then_priority_then_age(client: ExecutionClient, wor
 
 
 async def test_the_same_request_key_gives_the_same_tries(client: ExecutionClient, worker: int, world: World) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for epoch in range(1, 6):
         world.dispatch(run, epoch, task=1, map_index=epoch)
     answers = await asyncio.gather(*(client.claim(claim(worker, "same", slots=2)) for _ in range(6)))
@@ -85,7 +86,7 @@ async def test_the_same_request_key_gives_the_same_tries(client: ExecutionClient
 
 
 async def test_no_try_goes_to_two_workers(client: ExecutionClient, world: World) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for epoch in range(1, 101):
         world.dispatch(run, epoch, task=1, map_index=epoch, notify=False)
     workers = [await new_worker(client) for _ in range(8)]
@@ -99,23 +100,23 @@ async def test_no_try_goes_to_two_workers(client: ExecutionClient, world: World)
 
 @pytest.mark.parametrize(("state", "answer"), [("draining", "draining"), ("lost", "lost"), ("stopped", "lost")])
 async def test_only_an_active_worker_gets_work(client, worker: int, world: World, state: str, answer: str) -> None:
-    world.dispatch(world.run(world.version()), 1)
-    world.db.execute("update service set state = %s where service_id = %s", [state, worker])
+    world.dispatch(world.run(world.add_dag()), 1)
+    world.conn.execute("update service set state = %s where service_id = %s", [state, worker])
     got = await client.claim(claim(worker, wait_s=30))
     assert (got.assignments, got.state) == ([], answer)
     assert world.one("select worker_id from dispatch") is None
 
 
 async def test_a_service_that_is_no_worker_gets_no_work(client: ExecutionClient, world: World, api) -> None:
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     assert (await client.claim(claim(api._service_id))).state == "lost"
     assert (await client.claim(claim(999_999))).state == "lost"
 
 
 async def test_a_worker_whose_lease_has_lapsed_gets_work_after_its_next_beat(client, worker: int, world: World) -> None:
     """R-CS7: until someone declares it lost, it is only late."""
-    world.dispatch(world.run(world.version()), 1)
-    world.db.execute("update service set beat_at = now() - interval '16 seconds' where service_id = %s", [worker])
+    world.dispatch(world.run(world.add_dag()), 1)
+    world.conn.execute("update service set beat_at = now() - interval '16 seconds' where service_id = %s", [worker])
     assert await client.claim(claim(worker, "k1")) == m.ClaimAnswer()
     assert (await client.beat(worker, m.Beat())).known
     assert len((await client.claim(claim(worker, "k2"))).assignments) == 1
@@ -124,14 +125,14 @@ async def test_a_worker_whose_lease_has_lapsed_gets_work_after_its_next_beat(cli
 async def test_a_try_avoids_the_worker_that_could_not_start_it(client: ExecutionClient, world: World, api) -> None:
     """R-CS5"""
     first, second = await new_worker(client), await new_worker(client)
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     waits = [asyncio.create_task(client.claim(claim(first, "a", wait_s=20)))]
     await until_waiting(world, api, 1)
     waits.append(asyncio.create_task(client.claim(claim(second, "b", wait_s=20))))
     await until_waiting(world, api, 2)
     world.dispatch(run, 1, notify=False)
-    world.db.execute("update dispatch set avoid = %s", [first])
-    world.db.execute("notify dispatch")
+    world.conn.execute("update dispatch set avoid = %s", [first])
+    world.conn.execute("notify dispatch")
     done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED, timeout=4)
     assert done == {waits[1]}
     waits[0].cancel()
@@ -139,15 +140,15 @@ async def test_a_try_avoids_the_worker_that_could_not_start_it(client: Execution
 
 
 async def test_a_lone_worker_gets_a_try_that_avoids_it_after_a_while(client: ExecutionClient, worker: int, world: World) -> None:
-    world.dispatch(world.run(world.version()), 1)
-    world.db.execute("update dispatch set avoid = %s", [worker])
+    world.dispatch(world.run(world.add_dag()), 1)
+    world.conn.execute("update dispatch set avoid = %s", [worker])
     assert not (await client.claim(claim(worker, "k1"))).assignments
-    world.db.execute("update dispatch set created_at = now() - interval '6 seconds'")
+    world.conn.execute("update dispatch set created_at = now() - interval '6 seconds'")
     assert (await client.claim(claim(worker, "k2"))).assignments
 
 
 async def test_a_waiting_worker_is_woken(client: ExecutionClient, worker: int, world: World, api) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     waiting = asyncio.create_task(client.claim(claim(worker, wait_s=30)))
     await until_waiting(world, api, 1)
     begun = time.monotonic()
@@ -157,7 +158,7 @@ async def test_a_waiting_worker_is_woken(client: ExecutionClient, worker: int, w
 
 
 async def test_the_sweep_finds_what_no_notification_announced(client: ExecutionClient, worker: int, world: World, api) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     waiting = asyncio.create_task(client.claim(claim(worker, wait_s=30)))
     await until_waiting(world, api, 1)
     world.dispatch(run, 1, notify=False)
@@ -169,7 +170,7 @@ async def test_waiting_ends(client: ExecutionClient, worker: int) -> None:
 
 
 async def test_many_waiting_workers_are_served_in_order_and_without_a_stampede(client, world: World, api) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     workers = [await new_worker(client) for _ in range(12)]
     waits = []
     for number, worker in enumerate(workers, 1):
@@ -184,7 +185,7 @@ async def test_many_waiting_workers_are_served_in_order_and_without_a_stampede(c
         return await attempt(conn, message)
 
     api._claims._attempt = counted
-    with world.db.transaction():
+    with world.conn.transaction():
         for epoch in (1, 2, 3):
             world.dispatch(run, epoch, task=1, map_index=epoch)
     served = await asyncio.gather(*waits[:3])
@@ -198,7 +199,7 @@ async def test_many_waiting_workers_are_served_in_order_and_without_a_stampede(c
 
 
 async def test_one_who_hangs_up_leaves_the_line(client: ExecutionClient, worker: int, world: World, api) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     waiting = asyncio.create_task(client.claim(claim(worker, "gone", wait_s=30)))
     await until_waiting(world, api, 1)
     waiting.cancel()
@@ -210,13 +211,13 @@ async def test_one_who_hangs_up_leaves_the_line(client: ExecutionClient, worker:
 
 async def test_a_kill_ends_the_wait_of_its_worker_only(client: ExecutionClient, world: World, api) -> None:
     first, second = await new_worker(client), await new_worker(client)
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1)
     await client.claim(claim(second, "k0"))
     waits = {w: asyncio.create_task(client.claim(claim(w, "k1", wait_s=30))) for w in (first, second)}
     await until_waiting(world, api, 2)
-    world.db.execute("update dispatch set kill_at = now()")
-    world.db.execute("notify dispatch")
+    world.conn.execute("update dispatch set kill_at = now()")
+    world.conn.execute("notify dispatch")
     assert (await asyncio.wait_for(waits[second], 5)).kill == [1]
     assert not waits[first].done()
     waits[first].cancel()
@@ -246,11 +247,11 @@ async def test_a_claim_that_makes_no_sense_is_refused(client: ExecutionClient, w
 
 def fill(world: World, *, resumes: int, starts: int) -> None:
     """Resumes of epochs from 101 on, first starts from 1 on."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for number in range(starts):
         world.dispatch(run, 1 + number, task=1, map_index=number, notify=False)
     for number in range(resumes):
-        world.dispatch(run, 101 + number, task=1, map_index=100 + number, resume=True, priority=-5, notify=False)
+        world.resume(run, 101 + number, task=1, map_index=100 + number, priority=-5, notify=False)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +299,7 @@ async def test_who_waits_for_resumes_only_is_woken_by_resumes_only(without_sweep
     other = await new_worker(client)
     waiting = asyncio.create_task(client.claim(claim(worker, "resumes", slots=0, resume_slots=1, wait_s=30)))
     await until_waiting(world, api, 1)
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     ordinary = asyncio.create_task(client.claim(claim(other, "starts", wait_s=30)))
     await until_waiting(world, api, 2)
     attempts.clear()
@@ -306,24 +307,24 @@ async def test_who_waits_for_resumes_only_is_woken_by_resumes_only(without_sweep
     assert [a.epoch for a in (await ordinary).assignments] == [1]
     assert attempts == ["starts"]
     begun = time.monotonic()
-    with world.db.transaction():
-        world.dispatch(run, 2, task=1, map_index=0, resume=True)
-        world.db.execute("notify resumes")
+    with world.conn.transaction():
+        world.resume(run, 2, task=1, map_index=0)
+        world.conn.execute("notify resumes")
     assert [a.epoch for a in (await waiting).assignments] == [2]
     assert time.monotonic() - begun < 0.9, "by the notification, not by the sweep"
 
 
 async def test_a_resume_that_comes_while_a_worker_joins_the_line_is_found(without_sweeps, client, worker, world, api) -> None:
     """R-DQ1: its own attempt is too old to see it, and the line was served before it stood there."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     served = asyncio.Event()
     attempt, serve_line = api._claims._attempt, api._claims._serve_line
 
     async def late(conn: object, message: m.Claim) -> m.ClaimAnswer:
         api._claims._attempt = attempt
         answer = await attempt(conn, message)
-        world.dispatch(run, 1, resume=True, notify=False)
-        world.db.execute("notify resumes")
+        world.resume(run, 1, notify=False)
+        world.conn.execute("notify resumes")
         await served.wait()
         return answer
 
@@ -347,15 +348,15 @@ async def test_a_look_that_fails_forgets_no_resume(without_sweeps, client, worke
         raise OSError("no connection")
 
     api._claims._serve_line = broken
-    world.dispatch(world.run(world.version()), 1, resume=True, notify=False)
-    world.db.execute("notify resumes")
+    world.resume(world.run(world.add_dag()), 1, notify=False)
+    world.conn.execute("notify resumes")
     assert [a.epoch for a in (await asyncio.wait_for(waiting, 5)).assignments] == [1]
 
 
 async def test_the_sweep_finds_resumes_however_much_else_is_announced(client, worker: int, world: World, api) -> None:
     waiting = asyncio.create_task(client.claim(claim(worker, slots=0, resume_slots=1, wait_s=30)))
     await until_waiting(world, api, 1)
-    world.dispatch(world.run(world.version()), 1, resume=True, notify=False)
+    world.resume(world.run(world.add_dag()), 1, notify=False)
     deadline = time.monotonic() + 5
     while not waiting.done():
         assert time.monotonic() < deadline
@@ -371,10 +372,10 @@ async def test_a_claim_for_resumes_says_nothing_of_first_starts(client, world: W
     await until_waiting(world, api, 4)
     waits.append(asyncio.create_task(client.claim(claim(workers[4], wait_s=30))))
     await until_waiting(world, api, 5)
-    run = world.run(world.version())
-    with world.db.transaction():
+    run = world.run(world.add_dag())
+    with world.conn.transaction():
         world.dispatch(run, 1)
-        world.db.execute("notify resumes")
+        world.conn.execute("notify resumes")
     assert [a.epoch for a in (await asyncio.wait_for(waits[4], 0.9)).assignments] == [1]
     for wait in waits:
         wait.cancel()
@@ -383,5 +384,5 @@ async def test_a_claim_for_resumes_says_nothing_of_first_starts(client, world: W
 
 async def test_a_resume_that_is_over_by_now_does_not_begin_anew(client: ExecutionClient, worker: int, world: World) -> None:
     fill(world, resumes=2, starts=0)
-    world.db.execute("delete from deferral where map_index = 100")
+    world.conn.execute("delete from deferral where map_index = 100")
     assert [a.epoch for a in (await client.claim(claim(worker))).assignments] == [102]

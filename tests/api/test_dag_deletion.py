@@ -29,11 +29,11 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 @pytest.fixture
 def retired(world: World) -> int:
     """The version of a DAG whose file is gone, with 25 runs that have ended."""
-    version = world.version()
+    version = world.add_dag()
     for number in range(25):
         run = world.run(version, f"r{number}", state="success")
         world.instance(run, 0, -1, state="success")
-    world.db.execute("update dag set is_active = false where dag_id = 'sales'")
+    world.conn.execute("update dag set is_active = false where dag_id = 'sales'")
     return version
 
 
@@ -70,7 +70,7 @@ async def test_a_deletion_that_is_interrupted_is_told(
 
 
 async def test_not_while_its_file_is_there(rest: RestClient, world: World) -> None:
-    world.version()
+    world.add_dag()
     with pytest.raises(ApiRefused, match=r"is defined in pipeline\.py"):
         await rest.delete_dag("sales")
 
@@ -83,12 +83,12 @@ async def test_not_while_a_run_is_live(rest: RestClient, world: World, retired: 
 
 
 async def test_logs_of_what_is_gone_are_deleted(database_url: str, world: World, tmp_path: Path) -> None:
-    world.run(world.version(), "again")
+    world.run(world.add_dag(), "again")
     root = tmp_path / "deleted"
     folders = {name: root / name for name in ("sales/gone", "sales/again", "other/r1")}
     for folder in folders.values():
         os.makedirs(folder)
-    world.db.execute("insert into log_garbage values ('sales', 'gone'), ('sales', 'again'), ('other', ''), ('sales', '')")
+    world.conn.execute("insert into log_garbage values ('sales', 'gone'), ('sales', 'again'), ('other', ''), ('sales', '')")
     logs = LogDirectory(root)
     async with await open_pool(database_url, name="test", min_size=1, max_size=1) as pool:
         assert not await delete_some_logs(pool, logs)
@@ -98,7 +98,7 @@ async def test_logs_of_what_is_gone_are_deleted(database_url: str, world: World,
 
 async def test_servers_share_the_logs_that_are_to_be_deleted(database_url: str, world: World) -> None:
     """R-HA20: what one has taken no other takes, until it has had time enough."""
-    world.db.execute("insert into log_garbage select 'd', n::text from generate_series(1, 5) n")
+    world.conn.execute("insert into log_garbage select 'd', n::text from generate_series(1, 5) n")
     async with (
         await open_pool(database_url, name="test", min_size=2, max_size=2) as pool,
         pool.connection() as one,
@@ -109,5 +109,5 @@ async def test_servers_share_the_logs_that_are_to_be_deleted(database_url: str, 
             second = await dag_deletion.take_log_garbage(other, limit=3)
         assert (len(first), len(second), len({*first, *second})) == (3, 2, 5)
         assert await dag_deletion.take_log_garbage(one, limit=3) == []
-        world.db.execute("update log_garbage set at = now()")
+        world.conn.execute("update log_garbage set at = now()")
         assert len(await dag_deletion.take_log_garbage(one, limit=9)) == 5

@@ -58,7 +58,7 @@ async def test_each_change_is_an_event(rest: RestClient, world: World) -> None:
 
 
 async def test_what_happens_to_a_dag(rest: RestClient, world: World) -> None:
-    world.run(world.version(), "r1", state="success")
+    world.run(world.add_dag(), "r1", state="success")
     await rest.set_paused("sales", is_paused=True)
     await rest.set_paused("sales", is_paused=False)
     await rest.trigger_run("sales", run_id="mine")
@@ -89,7 +89,7 @@ async def test_what_is_refused_is_no_event(rest: RestClient) -> None:
 
 
 async def test_a_task_that_sets_a_variable_is_named(rest: RestClient, client: ExecutionClient, world: World) -> None:
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     await client.ask(world.try_token(1), "set_variable", q.SetVariable(name="seen", text=SECRET))
     (event,) = (await rest.list_changes(actor="task sales.extract")).items
     assert (event.action, event.object, event.detail) == ("variable.set", "seen", None)

@@ -21,7 +21,7 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 
 async def test_why(rest: RestClient, world: World) -> None:
     """R-ST10."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 7, 0)
     world.instance(run, 1, state="none", tries=0)
     world.instance(run, 2, state="none", tries=0)
@@ -38,7 +38,7 @@ async def test_why(rest: RestClient, world: World) -> None:
 
 
 async def test_why_is_refused_with_words(rest: RestClient, world: World) -> None:
-    world.run(world.version())
+    world.run(world.add_dag())
     for run_id, task_id, map_index, status, said in (
         ("nope", "load", -1, 404, r"no task 'load' in a run 'nope' of DAG 'sales'\. See: evenflow runs list sales"),
         ("r1", "nope", -1, 404, r"The run 'r1' of DAG 'sales' has no task 'nope'\. To see its tasks: evenflow tasks list sales/r1"),
@@ -51,8 +51,8 @@ async def test_why_is_refused_with_words(rest: RestClient, world: World) -> None
 
 
 async def test_runs_by_name_alone(rest: RestClient, world: World) -> None:
-    world.run(world.version(), "nightly")
-    world.run(world.version(dataclasses.replace(SPEC, dag_id="billing")), "nightly", state="success")
+    world.run(world.add_dag(), "nightly")
+    world.run(world.add_dag(dataclasses.replace(SPEC, dag_id="billing")), "nightly", state="success")
     found = (await rest.find_run("nightly")).items
     assert [(run.dag_id, run.run_id, run.state) for run in found] == [
         ("billing", "nightly", "success"),
@@ -64,7 +64,7 @@ async def test_runs_by_name_alone(rest: RestClient, world: World) -> None:
 async def test_plan_of_an_idle_system(rest: RestClient, world: World) -> None:
     found = await rest.get_plan(limit=5)
     assert (found.starting, found.starts, found.waiting, found.blocked, found.complete) == (0, [], [], [], True)
-    world.run(world.version(), state="queued")
+    world.run(world.add_dag(), state="queued")
     assert (await rest.get_plan()).unapplied["runs"] == 1
     with pytest.raises(ApiRefused, match=r"^limit is at most 1,000, not 100000$"):
         await rest.get_plan(limit=100_000)

@@ -22,8 +22,9 @@ from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 from evenflow.store.serving.files import list_wanted
 from evenflow.wire import messages as m
 from evenflow.wire.code import pack
-from tests.api.world import CODE, CODE_HASH, SPEC, World
+from tests.api.world import SPEC, World
 from tests.waiting import until
+from tests.world import CODE, CODE_HASH
 
 pytestmark = pytest.mark.usefixtures("no_dag")
 
@@ -63,13 +64,13 @@ async def _code(processor: ExecutionClient) -> None:
 async def test_files_are_leased_once_least_recently_parsed_first(processor: ExecutionClient, world: World) -> None:
     """R-HA8"""
     await see(processor, a="1", b="1", c="1", d="1")
-    world.db.execute("update dag_file set parsed = '1', parsed_at = now() where file = 'd.py'")
-    world.db.execute("update dag_file set parsed = '0', parsed_at = now() - interval '1 hour' where file = 'a.py'")
-    world.db.execute("update dag_file set parsed = '0', parsed_at = now() - interval '2 hours' where file = 'b.py'")
+    world.conn.execute("update dag_file set parsed = '1', parsed_at = now() where file = 'd.py'")
+    world.conn.execute("update dag_file set parsed = '0', parsed_at = now() - interval '1 hour' where file = 'a.py'")
+    world.conn.execute("update dag_file set parsed = '0', parsed_at = now() - interval '2 hours' where file = 'b.py'")
     assert await lease(processor, limit=2) == ["c.py", "b.py"]
     assert await lease(processor) == ["a.py"], "leased ones are skipped, and d.py has not changed"
     assert await lease(processor) == []
-    world.db.execute("update dag_file set lease_until = now() - interval '1 second' where file = 'b.py'")
+    world.conn.execute("update dag_file set lease_until = now() - interval '1 second' where file = 'b.py'")
     assert await lease(processor) == ["b.py"]
 
 
@@ -97,14 +98,14 @@ async def test_a_file_that_ends_whoever_loads_it_is_broken(processor: ExecutionC
     for _ in range(3):
         assert await lease(processor) == ["a.py", "b.py"]
         await parsed(processor, "b", "1")
-        world.db.execute("update dag_file set parsed = null where file = 'b.py'")
-        world.db.execute(over)
+        world.conn.execute("update dag_file set parsed = null where file = 'b.py'")
+        world.conn.execute(over)
     assert await lease(processor) == ["b.py"]
     (error,) = world.all("select error from dag_file where file = 'a.py'")
     assert error == (
         "a.py was given to processors 3 times, and no result came of it: loading it may end whoever does. Change the file."
     )
-    world.db.execute(over)
+    world.conn.execute(over)
     assert await lease(processor) == ["b.py"]
     await see(processor, a="2", b="1")
     assert await lease(processor) == ["a.py"]
@@ -117,13 +118,13 @@ async def test_ids_that_two_files_want_are_listed(processor: ExecutionClient, wo
     await see(processor, a="1", b="1")
     await parsed(processor, "a", "1", ONE)
     await parsed(processor, "b", "1", ONE, TWO)
-    assert list_wanted(world.db, limit=10) == [("one", "main", "b.py", "main", "a.py")]
-    found = _wanted(world.db, None)
+    assert list_wanted(world.conn, limit=10) == [("one", "main", "b.py", "main", "a.py")]
+    found = _wanted(world.conn, None)
     assert (found.verdict, found.found) == (Severity.WARN, "one is a.py (bundle main)'s, and b.py (bundle main) wants it")
     await see(processor, a="1", b="2")
     await parsed(processor, "b", "2", TWO)
-    assert list_wanted(world.db, limit=10) == []
-    assert _wanted(world.db, None).verdict is Severity.OK
+    assert list_wanted(world.conn, limit=10) == []
+    assert _wanted(world.conn, None).verdict is Severity.OK
 
 
 # -- parsing -----------------------------------------------------------------------------------------------------------
@@ -131,10 +132,10 @@ async def test_ids_that_two_files_want_are_listed(processor: ExecutionClient, wo
 
 async def test_a_file_becomes_dags_and_versions(processor: ExecutionClient, world: World) -> None:
     await see(processor, a="1")
-    world.db.execute("listen dag")
-    world.db.execute("listen inbox")
+    world.conn.execute("listen dag")
+    world.conn.execute("listen inbox")
     assert await parsed(processor, "a", "1", ONE, TWO) == m.ParsedAnswer()
-    assert {n.channel for n in world.db.notifies(timeout=5, stop_after=2)} == {"dag", "inbox"}
+    assert {n.channel for n in world.conn.notifies(timeout=5, stop_after=2)} == {"dag", "inbox"}
     rows = world.all("select dag_id, version_number, spec_hash, code_hash, v.file from dag_version v order by dag_id")
     assert rows == [("one", 1, ONE.hash(), CODE_HASH, "a.py"), ("two", 1, TWO.hash(), CODE_HASH, "a.py")]
     assert world.all("select dag_id, task_index, task_id, operator from task join dag_version using (version_key) order by 1") == [
@@ -406,7 +407,7 @@ async def test_pausing_is_the_operators_after_the_first_time(processor: Executio
     await see(processor, a="1")
     await parsed(processor, "a", "1", dataclasses.replace(ONE, is_paused_upon_creation=True))
     assert world.one("select is_paused from dag where dag_id = 'one'") is True
-    world.db.execute("update dag set is_paused = false")
+    world.conn.execute("update dag set is_paused = false")
     await see(processor, a="2")
     await parsed(processor, "a", "2", dataclasses.replace(ONE, is_paused_upon_creation=True, description="x"))
     assert world.one("select is_paused from dag where dag_id = 'one'") is False
@@ -443,8 +444,8 @@ async def test_a_schedule_says_when_the_next_run_is_due(processor: ExecutionClie
     due, logical = world.one("select next_run_at, next_logical from dag where dag_id = 'one'")
     assert due - logical == timedelta(hours=1)
     assert timedelta(0) <= datetime.now(UTC) - due < timedelta(hours=1), "the newest interval that has ended"
-    create_scheduled(world.db)
-    world.db.execute("delete from dag_run")  # as retention and people do
+    create_scheduled(world.conn)
+    world.conn.execute("delete from dag_run")  # as retention and people do
     await see(processor, a="2")
     await parsed(processor, "a", "2", dataclasses.replace(hourly, description="x"))
     goes_on = logical + timedelta(hours=1)
@@ -461,10 +462,10 @@ async def test_a_dag_that_comes_back_goes_on_where_it_was(
     hourly = dataclasses.replace(ONE, schedule=Schedule(kind="cron", cron="0 * * * *", trigger=True))
     await see(processor, a="1")
     await parsed(processor, "a", "1", hourly)
-    world.db.execute("update dag set next_run_at = now() - interval '1 hour', first_seen_at = now() - interval '1 day'")
-    create_scheduled(world.db)
+    world.conn.execute("update dag set next_run_at = now() - interval '1 hour', first_seen_at = now() - interval '1 day'")
+    create_scheduled(world.conn)
     made = world.one("select logical_date from dag_run where dag_id = 'one'")
-    world.db.execute("delete from dag_run")
+    world.conn.execute("delete from dag_run")
     query = "select last_logical, next_logical - last_logical from dag where dag_id = 'one'"
     await see(processor)
     await see(processor, a="2")
@@ -479,7 +480,7 @@ async def test_a_dag_that_comes_back_goes_on_where_it_was(
     indian = dataclasses.replace(indian, schedule=dataclasses.replace(hourly.schedule, timezone="Asia/Kolkata"))
     assert (await parsed(processor, "a", "2", indian)).errors == []
     assert world.all(query) == [(made, timedelta(minutes=30))], "the ticks of that zone are half an hour apart from the others"
-    create_scheduled(world.db)
+    create_scheduled(world.conn)
     assert world.one("select count(*) from dag_run where dag_id = 'one' and logical_date <= %s", made) == 0
 
 
@@ -495,7 +496,7 @@ async def test_limits_follow_the_newest_version(processor: ExecutionClient, worl
     await see(processor, a="1")
     await parsed(processor, "a", "1", ONE, TWO, SPEC)
     assert limits() == [("dag_runs", "one", 16), ("dag_runs", "sales", 16), ("dag_task", "one/a", 3)]
-    world.db.execute("update concurrency_limit set used = 2 where name = 'one/a'")
+    world.conn.execute("update concurrency_limit set used = 2 where name = 'one/a'")
     world.run(world.one("select version_key from dag where dag_id = 'two'"))
     await see(processor, a="2")
     await parsed(
@@ -513,7 +514,7 @@ async def test_limits_follow_the_newest_version(processor: ExecutionClient, worl
     ]
     assert world.one("select used from concurrency_limit where name = 'two'") == 1, "a new limit counts the runs that run"
     assert world.all("select name, released from wake join concurrency_limit using (limit_id)") == [("one", 0)]
-    world.db.execute("delete from wake")
+    world.conn.execute("delete from wake")
     await see(processor, a="3")
     await parsed(processor, "a", "3", dataclasses.replace(ONE, tasks=task(None)))
     assert world.one("select capacity, used from concurrency_limit where name = 'one/a'") == (2**31 - 1, 2)
@@ -534,7 +535,7 @@ async def begin_runs(processor: ExecutionClient, world: World, number: int) -> N
     await parsed(processor, "a", "1", *many(number, max_active_tasks=4))
     for version_key in world.all("select version_key from dag where dag_id ~ '^d[0-9]'"):
         run_key = world.run(version_key)
-        world.db.execute("insert into concurrency_limit (kind, run_key, name, capacity) values ('run', %s, '', 4)", [run_key])
+        world.conn.execute("insert into concurrency_limit (kind, run_key, name, capacity) values ('run', %s, '', 4)", [run_key])
     await see(processor, a="2")
 
 
@@ -592,7 +593,7 @@ async def test_a_file_whose_limits_could_not_change_is_delivered_again(
         with pytest.raises(ApiRefused, match="failed at this request"):
             await parsed(processor, "a", "2", *many(3, max_active_tasks=2))
     assert (run_limits(world), world.one("select parsed from dag_file")) == ([4], "1")
-    world.db.execute("update dag_file set lease_until = now() - interval '1 second'")
+    world.conn.execute("update dag_file set lease_until = now() - interval '1 second'")
     assert await lease(processor) == ["a.py"]
     await parsed(processor, "a", "2", *many(3, max_active_tasks=2))
     assert (run_limits(world), world.one("select parsed from dag_file")) == ([2], "2")

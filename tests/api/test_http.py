@@ -82,7 +82,7 @@ async def test_errors_have_one_form(
     code: str,
     said: str,
 ) -> None:
-    world.version()
+    world.add_dag()
     headers = {"Content-Type": "application/json"} if body else {}
     async with session.request(method, f"{api_url}{path}", data=body, headers=headers) as answer:
         assert answer.status == status
@@ -118,9 +118,9 @@ async def test_a_body_above_the_limit_is_refused_before_it_is_read(session: aioh
 
 
 async def test_every_execution_route_limits_its_body(api_url: str, world: World) -> None:
-    tokens = {kind: service_token(world.db, kind, 1) for kind in SERVICE_KINDS}
-    tokens |= {f"{kind} fleet": fleet_token(world.db, kind) for kind in SERVICE_KINDS}
-    world.dispatch(world.run(world.version()), 1)
+    tokens = {kind: service_token(world.conn, kind, 1) for kind in SERVICE_KINDS}
+    tokens |= {f"{kind} fleet": fleet_token(world.conn, kind) for kind in SERVICE_KINDS}
+    world.dispatch(world.run(world.add_dag()), 1)
     tokens["try"] = world.try_token(1)
     async with aiohttp.ClientSession() as session:
         for route in execution_routes(
@@ -139,7 +139,7 @@ async def test_a_streamed_body_is_limited_too(api_url: str, world: World) -> Non
         while True:
             yield b"x" * 65_536
 
-    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {service_token(world.db, 'worker', 1)}"}) as session:
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {service_token(world.conn, 'worker', 1)}"}) as session:
         try:
             async with session.post(f"{api_url}/execution/v1/claim", data=endless()) as answer:
                 assert answer.status == 413
@@ -149,7 +149,7 @@ async def test_a_streamed_body_is_limited_too(api_url: str, world: World) -> Non
 
 @pytest.mark.parametrize("body", [b"", b"\xc1", b"\x80", msgspec.msgpack.encode({"service_id": "one"})])
 async def test_messages_that_cannot_be_read(api_url: str, world: World, body: bytes) -> None:
-    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {service_token(world.db, 'worker', 1)}"}) as session:
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {service_token(world.conn, 'worker', 1)}"}) as session:
         async with session.post(f"{api_url}/execution/v1/claim", data=body) as answer:
             assert answer.status == 400
             assert answer.headers["Content-Type"] == m.CONTENT_TYPE
@@ -161,7 +161,7 @@ async def test_messages_that_cannot_be_read(api_url: str, world: World, body: by
 async def test_unknown_fields_are_ignored(api_url: str, world: World) -> None:
     """Both sides can be upgraded in any order."""
     body = msgspec.msgpack.encode({"service_id": 1, "request_key": "k", "slots": 1, "queues": ["q"], "invented_later": 5})
-    headers = {"Authorization": f"Bearer {service_token(world.db, 'worker', 1)}"}
+    headers = {"Authorization": f"Bearer {service_token(world.conn, 'worker', 1)}"}
     async with (
         aiohttp.ClientSession(headers=headers) as session,
         session.post(f"{api_url}/execution/v1/claim", data=body) as answer,

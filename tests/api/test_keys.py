@@ -73,7 +73,7 @@ async def test_the_database_alone_makes_no_token_and_opens_nothing(
     installation = world.one("select id from installation")
     forged = mint(replace(state, installation=installation), OperatorToken("eve"), ttl=60)
     with pytest.raises(NotAllowed, match="not one of this Evenflow's"):
-        verify(key_state(world.db), forged)
+        verify(key_state(world.conn), forged)
     other = Vault(tmp_path / "other.key", new_key())
     for attempt in (
         create_token(database_url, other, "operator", name="eve", by="eve"),

@@ -147,7 +147,7 @@ async def test_waiting_for_a_log_ends(logs: LogDirectory) -> None:
 
 
 async def test_a_log_is_followed_while_the_try_runs(client: ExecutionClient, world: World, rest: RestClient) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1)
     world.instance(run, 0, state="running", epoch=1)
     token = world.try_token(1)
@@ -171,7 +171,7 @@ async def test_a_log_is_followed_while_the_try_runs(client: ExecutionClient, wor
 
 
 async def test_chunks_after_the_exit_still_arrive(client: ExecutionClient, world: World, rest: RestClient) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1)
     token = world.try_token(1)
     world.instance(run, 0, state="success", epoch=1)
@@ -181,7 +181,7 @@ async def test_chunks_after_the_exit_still_arrive(client: ExecutionClient, world
 
 
 async def test_chunks_of_many_tries_in_one_request(client: ExecutionClient, world: World, rest: RestClient) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for index in range(4):
         world.dispatch(run, index + 1, task=1, map_index=index)
     tokens = [world.try_token(index + 1) for index in range(4)]
@@ -194,7 +194,7 @@ async def test_chunks_of_many_tries_in_one_request(client: ExecutionClient, worl
 
 
 async def test_logs_of_each_try(client: ExecutionClient, world: World, rest: RestClient) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for number in (1, 2):
         world.dispatch(run, number, tries=number)
         chunk = m.LogChunk(token=world.try_token(number), offset=0, data=f"try {number}".encode())
@@ -206,7 +206,7 @@ async def test_logs_of_each_try(client: ExecutionClient, world: World, rest: Res
 
 
 async def test_logs_of_what_does_not_exist(rest: RestClient, world: World) -> None:
-    world.run(world.version())
+    world.run(world.add_dag())
     for run_id, task_id in (("r9", "extract"), ("r1", "nope")):
         with pytest.raises(ApiRefused, match="There is no task") as refused:
             await rest.read_log("sales", run_id, task_id)

@@ -239,7 +239,7 @@ async def test_the_api_answers_that_it_cannot_store(
     client: ExecutionClient, world: World, operator_token: str, api_url: str, tmp_path: Path
 ) -> None:
     """With 507 and the offsets, in the order of the chunks; what can be stored is."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for epoch in (1, 2):
         world.dispatch(run, epoch, task=1, map_index=epoch)
     folder = tmp_path / "logs" / "sales" / "r1" / "clean"

@@ -26,7 +26,7 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 
 async def test_json_that_is_too_deep_for_the_database(client: ExecutionClient, world: World) -> None:
     """It is refused for good, like any that is not JSON; taken for an outage, it would be sent again and again."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1)
     with pytest.raises(ApiRefused) as refused:
         await client.push_xcom(world.try_token(1), m.XComPush(key="deep", value=DEEP))
@@ -34,7 +34,7 @@ async def test_json_that_is_too_deep_for_the_database(client: ExecutionClient, w
 
 
 async def test_a_deep_result_does_not_hold_up_the_reports_of_others(client: ExecutionClient, world: World) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1)
     world.dispatch(run, 2, task=1)
     reports = [
@@ -47,7 +47,7 @@ async def test_a_deep_result_does_not_hold_up_the_reports_of_others(client: Exec
 
 @pytest.mark.parametrize("run_id", ["../../etc", "a/b", "scheduled__2026-01-01", "x\0y", "", " x", "x" * 300])
 async def test_names_that_people_may_not_give_either(client: ExecutionClient, world: World, run_id: str) -> None:
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     with pytest.raises(ApiRefused) as refused:
         await client.ask(world.try_token(1), "trigger", q.AskTrigger(dag_id="sales", run_id=run_id))
     assert refused.value.status == 422
@@ -55,7 +55,7 @@ async def test_names_that_people_may_not_give_either(client: ExecutionClient, wo
 
 async def test_nobody_triggers_the_dag_of_callbacks(client: ExecutionClient, rest: RestClient, world: World) -> None:
     """Its runs are made by schedulers alone, each with what it calls."""
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     with pytest.raises(ApiRefused):
         await client.ask(world.try_token(1), "trigger", q.AskTrigger(dag_id="evenflow_callbacks"))
     with pytest.raises(ApiRefused):
@@ -68,7 +68,7 @@ async def test_nobody_triggers_the_dag_of_callbacks(client: ExecutionClient, res
 )
 async def test_dates_that_are_none_in_utc(client: ExecutionClient, rest: RestClient, world: World, logical_date: datetime) -> None:
     """In the database they would be rows that nobody can read any more."""
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     with pytest.raises(ApiRefused):
         await rest.trigger_run("sales", logical_date=logical_date)
     for question in (
@@ -83,7 +83,7 @@ async def test_dates_that_are_none_in_utc(client: ExecutionClient, rest: RestCli
 
 async def test_a_try_that_is_over_is_told_nothing(client: ExecutionClient, world: World) -> None:
     """Its token is signed for days; a copy of it is good for nothing once the try has ended."""
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     token = world.try_token(1)
     await client.push_xcom(token, m.XComPush(key="k", value=b"1"))
     world.end(1)

@@ -53,9 +53,9 @@ def of(samples: Samples, name: str, /, **labels: str) -> float:
 
 def test_a_scheduler_shows_its_own_share(world: World) -> None:
     """R-HA1, R-ST9: what it did, and for how long tasks could have started before they did."""
-    world.run(world.version(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python", pool_slots=3),))), state="queued")
+    world.run(world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python", pool_slots=3),))), state="queued")
     vitals = Vitals(Teller.SCHEDULER, "s1")
-    Tally(vitals.meter).add(advance(world.db, Catalog()), 0.003)
+    Tally(vitals.meter).add(advance(world.conn, Catalog()), 0.003)
     samples = parse(exposition(vitals.meter.read()).decode())
     own = {"kind": "scheduler", "name": "s1"}
     for name in ("turns", "rounds", "starts", "moves"):
@@ -74,18 +74,18 @@ async def test_a_service_that_misses_its_beats_is_unhealthy_everywhere(api: ApiS
     """R-HA4: in the metrics, and in ``/health``; and the same name again, alive, counts."""
     api._probes._kept._kept_s = 0.0  # each look is a fresh one
     presence = SchedulerPresence(Vitals(Teller.SCHEDULER, "s1"))
-    presence.beat(world.db)
+    presence.beat(world.conn)
     key = {"kind": "scheduler", "name": "s1"}
     assert of(await scrape(api_url), "evenflow_service_healthy", **key) == 1
-    world.db.execute("update service set beat_at = now() - interval '16 s' where kind = 'scheduler'")
+    world.conn.execute("update service set beat_at = now() - interval '16 s' where kind = 'scheduler'")
     status, health = await get(f"{api_url}/health")
     assert (status, health["status"]) == (503, "unhealthy")
     assert health["missing"] == ["scheduler", "processor", "worker"]
     (silent,) = [service for service in health["services"] if service["kind"] == "scheduler"]
     assert not silent["healthy"]
     assert silent["beat_age_s"] > 15
-    world.db.execute("update service set state = 'lost' where kind = 'scheduler'")
-    presence.beat(world.db)
+    world.conn.execute("update service set state = 'lost' where kind = 'scheduler'")
+    presence.beat(world.conn)
     _, health = await get(f"{api_url}/health")
     assert health["missing"] == ["processor", "worker"]
     assert [service["healthy"] for service in health["services"] if service["kind"] == "scheduler"] == [True]
@@ -93,13 +93,12 @@ async def test_a_service_that_misses_its_beats_is_unhealthy_everywhere(api: ApiS
 
 async def test_a_service_that_was_lost_is_listed_until_one_of_its_name_replaces_it(api_url: str, world: World) -> None:
     """R-HA4: and by doctor."""
-    worker = "insert into service (kind, name, host, pid, version, state) values ('worker', %s, 'h', 1, '0', %s)"
     for name, state in (("w", "lost"), ("v", "lost"), ("v", "active"), ("u", "stopped")):
-        world.db.execute(worker, [name, state])
+        world.service("worker", name, state=state)
     _, health = await get(f"{api_url}/health")
     listed = [(s["name"], s["state"]) for s in health["services"] if s["kind"] == "worker"]
     assert listed == [("v", "active"), ("w", "lost")]
-    assert list_lost(world.db) == [("worker", "w", "h")]
+    assert list_lost(world.conn) == [("worker", "w", "h")]
 
 
 async def test_an_api_server_knows_whether_it_is_live_and_ready(api_url: str) -> None:
@@ -116,8 +115,8 @@ async def test_where_services_tell_their_metrics(api_url: str, world: World) -> 
     for name, address in (("s1", "127.0.0.1:1"), ("s2", "127.0.0.1:2"), ("s3", "")):
         vitals = Vitals(Teller.SCHEDULER, name)
         vitals.address = address
-        SchedulerPresence(vitals).beat(world.db)
-    world.db.execute("update service set state = 'lost' where name = 's2'")
+        SchedulerPresence(vitals).beat(world.conn)
+    world.conn.execute("update service set state = 'lost' where name = 's2'")
     status, targets = await get(f"{api_url}/metrics/targets")
     assert status == 200
     addresses = [address for group in targets for address in group["targets"]]
@@ -129,10 +128,10 @@ async def test_how_full_and_how_busy_the_system_is(api_url: str, world: World) -
     spec = DagSpec(
         dag_id="d", tasks=tuple(TaskSpec(task_id=f"t{i}", operator="python", pool_slots=3) for i in range(3)), max_active_tasks=2
     )
-    world.run(world.version(spec), state="queued")
-    advance(world.db, Catalog())
-    world.db.execute("insert into dag_file (bundle, file, fingerprint, error) values ('b', 'f', '', 'x')")
-    world.db.execute("insert into quarantine (kind, object, reason) values ('dag', 'd', 'x')")
+    world.run(world.add_dag(spec), state="queued")
+    advance(world.conn, Catalog())
+    world.conn.execute("insert into dag_file (bundle, file, fingerprint, error) values ('b', 'f', '', 'x')")
+    world.conn.execute("insert into quarantine (kind, object, reason) values ('dag', 'd', 'x')")
     samples = await scrape(api_url)
     assert of(samples, "evenflow_limit_capacity", kind="pool", name="default_pool") == 128
     assert of(samples, "evenflow_limit_used", kind="pool", name="default_pool") == 6
@@ -176,8 +175,8 @@ async def test_without_the_database_an_api_server_tells_of_itself_alone(api: Api
 
 
 async def test_a_claim_says_how_long_tries_waited(api_url: str, world: World, client: ExecutionClient, worker: int) -> None:
-    world.dispatch(world.run(world.version()), 7)
-    world.db.execute("update dispatch set created_at = now() - interval '3 s'")
+    world.dispatch(world.run(world.add_dag()), 7)
+    world.conn.execute("update dispatch set created_at = now() - interval '3 s'")
     claim = Claim(service_id=worker, request_key="k", slots=1, queues=["default"])
     assert [assignment.epoch for assignment in (await client.claim(claim)).assignments] == [7]
     samples = await scrape(api_url)
@@ -202,12 +201,12 @@ COUNTED = {"lane", "dag_run", "report", "dag_file"}
 
 async def test_a_backlog_is_counted_no_further_than_ten_thousand(api_url: str, world: World) -> None:
     """Neither a scrape nor a look at the status costs more the longer the backlog is."""
-    world.version()
+    world.add_dag()
     for statement in FILL:
-        world.db.execute(statement, {"rows": 3 * MOST_COUNTED})
-    world.db.execute("analyze")
+        world.conn.execute(statement, {"rows": 3 * MOST_COUNTED})
+    world.conn.execute("analyze")
     for name in STATEMENTS:
-        with psycopg.ClientCursor(world.db) as cursor:
+        with psycopg.ClientCursor(world.conn) as cursor:
             names = {"most": MOST_COUNTED} if name.startswith("metrics/") else None
             cursor.execute(b"explain (analyze, format json) " + sql(name), names)
             (((plan,),),) = cursor.fetchall()

@@ -16,6 +16,7 @@ from evenflow.store.db.connect import UNBOUNDED, connect, connect_async
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import dispatch
 from tests.snapshots import await_others, old_snapshot
+from tests.world import World
 
 Conn = psycopg.Connection[Any]
 QUEUES = ["default", "big"]
@@ -27,11 +28,7 @@ INSERT = (
 
 @pytest.fixture
 def worker(db: Conn) -> int:
-    row = db.execute(
-        "insert into service (kind, name, host, pid, version) values ('worker', 'w', 'h', 1, '0') returning service_id"
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    return World(db).service()
 
 
 @pytest.fixture

@@ -26,13 +26,13 @@ async def put(client: ExecutionClient, token: str, value: object, name: str = "j
 
 @pytest.fixture
 def token(world: World) -> str:
-    world.dispatch(world.run(world.version()), 7)
+    world.dispatch(world.run(world.add_dag()), 7)
     return world.try_token(7)
 
 
 def next_try(world: World, epoch: int = 8) -> str:
     run = world.one("select run_key from task_instance")
-    world.db.execute("delete from dispatch")
+    world.conn.execute("delete from dispatch")
     world.dispatch(run, epoch, tries=2)
     return world.try_token(epoch)
 

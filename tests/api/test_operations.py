@@ -21,10 +21,10 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 @pytest.fixture
 def run_key(world: World) -> int:
     """extract and load have ended; of the three instances of clean only the first has a row."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for task, map_index, state in ((0, -1, "success"), (1, 0, "failed"), (2, -1, "upstream_failed")):
         world.instance(run, task, map_index, state=state)
-    world.db.execute("insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 3, 'skipped')", [run])
+    world.conn.execute("insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 3, 'skipped')", [run])
     return run
 
 
@@ -61,10 +61,10 @@ async def test_it_leaves_word_for_the_schedulers(rest: RestClient, world: World,
 
 
 async def test_other_runs_of_the_dag(rest: RestClient, world: World) -> None:
-    version = world.version()
+    version = world.add_dag()
     for day in (1, 2, 3):
         key = world.run(version, f"r{day}", state="success")
-        world.db.execute("update dag_run set logical_date = %s, clears = 1 where run_key = %s", [f"2026-04-0{day} 00:00+00", key])
+        world.conn.execute("update dag_run set logical_date = %s, clears = 1 where run_key = %s", [f"2026-04-0{day} 00:00+00", key])
         world.instance(key, 0, state="success")
     assert (await rest.clear("sales", "r2", future=True, dry_run=True)).runs == ["r2", "r3"]
     assert (await rest.clear("sales", "r2", past=True, future=True)).runs == ["r2", "r1", "r3"]
@@ -87,10 +87,10 @@ async def test_refusals(rest: RestClient, run_key: int, scope: dict[str, object]
 
 
 async def test_runs_that_cannot_be_touched(rest: RestClient, world: World) -> None:
-    version = world.version()
+    version = world.add_dag()
     world.run(version, "new", state="queued")
     ending = world.run(version, "ending")
-    world.db.execute("update dag_run set cancelled_by = 'bob' where run_key = %s", [ending])
+    world.conn.execute("update dag_run set cancelled_by = 'bob' where run_key = %s", [ending])
     with pytest.raises(ApiRefused, match="has not begun"):
         await rest.clear("sales", "new")
     with pytest.raises(ApiRefused, match="is being cancelled"):
@@ -98,9 +98,11 @@ async def test_runs_that_cannot_be_touched(rest: RestClient, world: World) -> No
 
 
 async def test_history(rest: RestClient, world: World, run_key: int) -> None:
-    world.db.execute("insert into run_event (run_key, event, state, actor) values (%s, 'start', 'running', 'scheduler')", [run_key])
+    world.conn.execute(
+        "insert into run_event (run_key, event, state, actor) values (%s, 'start', 'running', 'scheduler')", [run_key]
+    )
     for event, detail in (("grant", None), ("clear", '{"actor": "ada"}')):
-        world.db.execute(
+        world.conn.execute(
             "insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state, detail)"
             " values (%s, 1, 0, 7, 1, %s, 'none', %s)",
             [run_key, event, detail],
@@ -115,8 +117,10 @@ async def test_history(rest: RestClient, world: World, run_key: int) -> None:
 async def test_a_run_is_deleted_with_all_that_there_is_of_it(rest: RestClient, world: World, run_key: int) -> None:
     with pytest.raises(ApiRefused, match="has not ended"):
         await rest.delete_run("sales", "r1")
-    world.db.execute("insert into run_event (run_key, event, state, actor) values (%s, 'start', 'running', 'scheduler')", [run_key])
-    world.db.execute("update dag_run set state = 'failed' where run_key = %s", [run_key])
+    world.conn.execute(
+        "insert into run_event (run_key, event, state, actor) values (%s, 'start', 'running', 'scheduler')", [run_key]
+    )
+    world.conn.execute("update dag_run set state = 'failed' where run_key = %s", [run_key])
     assert (await rest.delete_run("sales", "r1")).run_id == "r1"
     tables = world.all(
         "select table_name from information_schema.columns join information_schema.tables using (table_schema, table_name)"
@@ -129,8 +133,8 @@ async def test_a_run_is_deleted_with_all_that_there_is_of_it(rest: RestClient, w
 
 
 async def test_a_run_that_ended_before_it_began_is_cleared_as_a_whole(rest: RestClient, world: World) -> None:
-    run = world.run(world.version(), state="failed")
-    world.db.execute("update dag_run set cancelled_by = 'bob', started_at = null where run_key = %s", [run])
+    run = world.run(world.add_dag(), state="failed")
+    world.conn.execute("update dag_run set cancelled_by = 'bob', started_at = null where run_key = %s", [run])
     would = await rest.clear("sales", "r1", only="failed", dry_run=True)
     assert [(i.task_id, i.state) for i in would.instances] == [("extract", "none"), ("clean", "none"), ("load", "none")]
     assert (await rest.clear("sales", "r1", only="running", dry_run=True)).instances == []
@@ -139,15 +143,15 @@ async def test_a_run_that_ended_before_it_began_is_cleared_as_a_whole(rest: Rest
 
 
 async def test_a_rerun_of_a_cancelled_run_touches_what_never_ran(rest: RestClient, world: World) -> None:
-    run = world.run(world.version(), state="failed")
-    world.db.execute("update dag_run set cancelled_by = 'bob', started_at = now() where run_key = %s", [run])
+    run = world.run(world.add_dag(), state="failed")
+    world.conn.execute("update dag_run set cancelled_by = 'bob', started_at = now() where run_key = %s", [run])
     world.instance(run, 0, state="failed")
     world.instance(run, 2, state="skipped")
-    world.db.execute("update task_instance set try_number = 0, tries_before = 0 where task_index = 2")
-    world.db.execute("insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 2, 'skipped')", [run])
+    world.conn.execute("update task_instance set try_number = 0, tries_before = 0 where task_index = 2")
+    world.conn.execute("insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 2, 'skipped')", [run])
     would = await rest.clear("sales", "r1", only="failed", dry_run=True)
     assert [(i.task_id, i.map_index) for i in would.instances] == [("extract", -1), ("clean", 0), ("clean", 1), ("load", -1)]
-    world.db.execute("update task_instance set reason = 'marked skipped by ada' where task_index = 2")
+    world.conn.execute("update task_instance set reason = 'marked skipped by ada' where task_index = 2")
     would = await rest.clear("sales", "r1", only="failed", tasks=["extract", "load"], dry_run=True)
     assert [i.task_id for i in would.instances] == ["extract"]
 
@@ -156,9 +160,9 @@ async def test_what_a_run_that_is_marked_failed_would_touch(rest: RestClient, wo
     world.instance(run_key, 2, 0, state="running")
     would = await rest.mark("sales", "r1", state="failed", dry_run=True)
     assert [(i.task_id, i.state) for i in would.instances] == [("load", "running")]
-    world.db.execute("update dag_run set state = 'success' where run_key = %s", [run_key])
+    world.conn.execute("update dag_run set state = 'success' where run_key = %s", [run_key])
     assert (await rest.mark("sales", "r1", state="failed", dry_run=True)).instances == []
-    world.db.execute("update dag_run set state = 'failed', started_at = now() where run_key = %s", [run_key])
+    world.conn.execute("update dag_run set state = 'failed', started_at = now() where run_key = %s", [run_key])
     with pytest.raises(ApiRefused, match="has ended already: failed"):
         await rest.mark("sales", "r1", state="failed")
 
@@ -171,13 +175,13 @@ async def test_a_mark_that_changes_nothing_says_so(rest: RestClient, world: Worl
     with pytest.raises(ApiRefused, match="To see those that it has: evenflow tasks list sales/r1"):
         await rest.mark("sales", "r1", state="success", tasks=["clean"], map_indexes=[9])
     world.instance(run_key, 2, state="skipped")
-    world.db.execute("delete from report")
-    world.db.execute("update dag_run set state = 'failed', started_at = now(), reason = 'marked failed by ada'")
+    world.conn.execute("delete from report")
+    world.conn.execute("update dag_run set state = 'failed', started_at = now(), reason = 'marked failed by ada'")
     done = await rest.mark("sales", "r1", state="success")
     assert (done.already, done.instances, world.one("select count(*) from report")) == (False, [], 1)
-    world.db.execute("update task_instance set state = 'success'")
-    world.db.execute("update mapped_task set virtual_state = 'success'")
-    world.db.execute("update dag_run set state = 'success', reason = null")
+    world.conn.execute("update task_instance set state = 'success'")
+    world.conn.execute("update mapped_task set virtual_state = 'success'")
+    world.conn.execute("update dag_run set state = 'success', reason = null")
     assert (await rest.mark("sales", "r1", state="success")).already
 
 
@@ -193,12 +197,12 @@ async def test_what_is_asked_for_twice_waits_once(rest: RestClient, world: World
 async def test_what_many_runs_would_lose_is_one_question(rest: RestClient, world: World, run_key: int) -> None:
     """R-HA19: of a year of runs the first page is shown, in the order of the runs, and all are asked for in one statement."""
     version = world.one("select version_key from dag_run")
-    world.db.execute(
+    world.conn.execute(
         "insert into dag_run (dag_id, run_id, version_key, run_type, state, run_after)"
         " select 'sales', 'y' || n, %s, 'manual', 'success', now() + n * interval '1 h' from generate_series(1, 3000) n",
         [version],
     )
-    world.db.execute(
+    world.conn.execute(
         "insert into task_instance (run_key, task_index, state) select run_key, 0, 'success' from dag_run where run_id <> 'r1'"
     )
     answer = await rest.clear("sales", "r1", future=True)
@@ -210,9 +214,9 @@ async def test_what_many_runs_would_lose_is_one_question(rest: RestClient, world
 
 async def test_how_many_is_told_up_to_a_bound(rest: RestClient, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-UX1: exactly where counting is cheap, else at least how many; of runs of several versions, too."""
-    for dag_version in (world.version(), world.version(dataclasses.replace(SPEC, description="newer"))):
+    for dag_version in (world.add_dag(), world.add_dag(dataclasses.replace(SPEC, description="newer"))):
         key = world.run(dag_version, f"v{dag_version}", state="success")
-        world.db.execute(
+        world.conn.execute(
             "insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 60000, 'success')", [key]
         )
     first = world.one("select run_id from dag_run order by run_key limit 1")

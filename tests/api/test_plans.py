@@ -31,7 +31,7 @@ def busy(db: psycopg.Connection[Any]) -> World:
 
 def fill(db: psycopg.Connection[Any], *, waiting: int) -> World:
     world = World(db)
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     db.execute(
         "insert into service (kind, name, host, pid, version) select 'worker', 'w' || n, 'h', 1, '0' from generate_series(1, 20) n"
     )
@@ -121,16 +121,16 @@ def execution(name: str, names: Collection[str]) -> bytes:
 def test_looking_for_runs_reads_those_that_show(busy: World) -> None:
     """Among many runs of another DAG."""
     version = busy.one("select version_key from dag_version")
-    busy.db.execute(
+    busy.conn.execute(
         "insert into dag_run (dag_id, run_id, version_key, run_type)"
         " select 'other', n::text, %s, 'manual' from generate_series(1, 20000) n",
         [version],
     )
-    busy.db.execute("analyze dag_run")
-    busy.db.execute("set plan_cache_mode = auto")
+    busy.conn.execute("analyze dag_run")
+    busy.conn.execute("set plan_cache_mode = auto")
     every = {"dag_id": None, "run_id": None, "state": None, "limit": 10, "offset": 0}
     for asked, most in (({"dag_id": "sales"}, 1), ({"dag_id": "other", "run_id": "777"}, 1), ({}, 10), ({"state": "queued"}, 10)):
-        with psycopg.ClientCursor(busy.db) as cursor:
+        with psycopg.ClientCursor(busy.conn) as cursor:
             cursor.execute(b"explain (analyze, format json) " + sql("views/list_runs"), {**every, **asked})
             ((plan,),) = cursor.fetchall()
         assert sum(_seen(plan[0]["Plan"], {"dag_run"})) <= most, (asked, plan)
@@ -138,12 +138,12 @@ def test_looking_for_runs_reads_those_that_show(busy: World) -> None:
 
 def rows_read(world: World, name: str, tables: Collection[str] = TRIES, **names: object) -> tuple[int, str]:
     """How many rows of these tables the statement's scans saw, and its plan; nothing is kept."""
-    with world.db.transaction(force_rollback=True):
-        prepare(world.db, name, names)
-        with psycopg.ClientCursor(world.db) as cursor:
+    with world.conn.transaction(force_rollback=True):
+        prepare(world.conn, name, names)
+        with psycopg.ClientCursor(world.conn) as cursor:
             cursor.execute(b"explain (analyze, format json) " + execution(name, names), list(names.values()))
             ((plan,),) = cursor.fetchall()
-        world.db.execute(f'deallocate "{name}"'.encode())
+        world.conn.execute(f'deallocate "{name}"'.encode())
     return sum(_seen(plan[0]["Plan"], tables)), json.dumps(plan)
 
 
@@ -162,8 +162,8 @@ def test_a_claim_reads_what_it_takes(busy: World) -> None:
 
 def test_a_claim_of_resumes_reads_no_first_starts(busy: World) -> None:
     """R-DQ3: one scan of the index for each class and queue, and none of a class for which there is no slot."""
-    busy.db.execute("update dispatch set class = 0 where epoch % 1000 = 0")
-    busy.db.execute("analyze dispatch")
+    busy.conn.execute("update dispatch set class = 0 where epoch % 1000 = 0")
+    busy.conn.execute("analyze dispatch")
     read, plan = rows_read(busy, "dispatch/claim", **claim("default", "big", slots=0, resumes=5))
     assert read <= 4 * (5 + OWN), plan
 
@@ -190,10 +190,10 @@ def test_a_beat_reads_its_own_tries(busy: World) -> None:
 def test_a_beat_marks_its_own_tries(busy: World) -> None:
     """The start of half of them is in the inbox, among that of all others."""
     (run,) = busy.all("select run_key from dag_run")
-    busy.db.execute(
+    busy.conn.execute(
         "insert into report (run_key, kind, epoch) select %s, 'started', 2 * n from generate_series(1, %s) n", [run, WAITING // 2]
     )
-    busy.db.execute("analyze report")
+    busy.conn.execute("analyze report")
     epochs = list(range(20, RUNNING, 20))
     for tables, most in ((TRIES, 3 * OWN), ({"report"}, OWN)):
         read, plan = rows_read(busy, "dispatch/mark_started", tables=tables, service_id=1, epochs=epochs)

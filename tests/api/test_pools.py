@@ -28,7 +28,7 @@ def patience(world: World) -> float | None:
 async def test_pools_are_made_and_changed(rest: RestClient, world: World) -> None:
     pools = [(p.name, p.slots, p.policy) for p in (await rest.list_pools()).items]
     assert pools == [("callback_pool", 16, "backfill"), ("default_pool", 128, "backfill")]
-    world.db.execute(
+    world.conn.execute(
         "insert into dag_file (bundle, file, fingerprint, parsed, error) values ('main', 'a.py', 'x', 'x', 'no pool gpu')"
     )
     made = await rest.set_pool("gpu", slots=2, description="Two cards")
@@ -44,11 +44,11 @@ async def test_more_room_wakes_the_schedulers(rest: RestClient, world: World) ->
     await rest.set_pool("gpu", slots=2)
     await rest.set_pool("gpu", slots=1)
     assert world.all(WAKES) == []
-    world.db.execute("update concurrency_limit set released_at = now() - interval '1 hour'")
-    world.db.execute("listen inbox")
+    world.conn.execute("update concurrency_limit set released_at = now() - interval '1 hour'")
+    world.conn.execute("listen inbox")
     await rest.set_pool("gpu", slots=5)
     assert world.all(WAKES) == [("gpu", 0)]
-    assert len(list(world.db.notifies(timeout=5, stop_after=1))) == 1
+    assert len(list(world.conn.notifies(timeout=5, stop_after=1))) == 1
     assert world.one("select released_at > now() - interval '1 minute' from concurrency_limit where name = 'gpu'")
 
 
@@ -61,7 +61,7 @@ async def test_the_policy_stays_until_another_is_given(rest: RestClient, world: 
     assert patience(world) == 0
     assert world.all(WAKES) == [], "it has become stricter"
     for permissive in ("reserve-after=1m", "backfill"):
-        world.db.execute("delete from wake")
+        world.conn.execute("delete from wake")
         assert (await rest.set_pool("gpu", slots=2, policy=permissive)).policy == permissive
         assert world.all(WAKES) == [("gpu", 0)]
     assert patience(world) is None
@@ -89,15 +89,15 @@ async def test_what_deferred_tasks_do_with_their_slots(rest: RestClient) -> None
 
 async def test_a_pool_that_is_in_use_is_not_deleted(rest: RestClient, world: World) -> None:
     await rest.set_pool("gpu", slots=2, policy="strict")
-    old = world.version(GPU)
+    old = world.add_dag(GPU)
     with pytest.raises(ApiRefused, match=r"in use: by task fit of DAG train. Give these tasks another pool") as no:
         await rest.delete_pool("gpu")
     assert no.value.status == 409
-    world.version(DagSpec(dag_id="train", tasks=(TaskSpec(task_id="fit", operator="python"),)))
+    world.add_dag(DagSpec(dag_id="train", tasks=(TaskSpec(task_id="fit", operator="python"),)))
     run = world.run(old, "r7")
     with pytest.raises(ApiRefused, match="task fit of DAG train in its run r7"):
         await rest.delete_pool("gpu")
-    world.db.execute("update dag_run set state = 'success' where run_key = %s", [run])
+    world.conn.execute("update dag_run set state = 'success' where run_key = %s", [run])
     assert (await rest.delete_pool("gpu")).slots == 2
     assert [pool.name for pool in (await rest.list_pools()).items] == ["callback_pool", "default_pool"]
     with pytest.raises(ApiRefused, match=r"There is no pool 'gpu'. To see all, type: evenflow pools list") as no:

@@ -105,9 +105,8 @@ async def test_deferred_tasks_without_a_triggerer_are_no_good_health(
     api: ApiService, api_url: str, operator_token: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-HA4: in ``/health`` and ``evenflow status`` alike."""
-    service = "insert into service (kind, name, host, pid, version, state) values (%s, %s, 'h', 1, '0', 'active')"
     for kind in ALL[1:]:
-        world.db.execute(service, [kind, kind])
+        world.service(kind, kind)
 
     async def told() -> tuple[int, list[str], int]:
         api._probes._kept._until = 0.0  # what was read a moment ago is no longer kept
@@ -123,13 +122,13 @@ async def test_deferred_tasks_without_a_triggerer_are_no_good_health(
         return await command.status(json=True)
 
     assert await told() == (200, [], ExitCode.OK)
-    world.dispatch(world.run(world.version()), 5, resume=True)
-    world.db.execute("update deferral set purpose = null, due_at = now()")
+    world.resume(world.run(world.add_dag()), 5)
+    world.conn.execute("update deferral set purpose = null, due_at = now()")
     assert await told() == (503, ["triggerer"], ExitCode.UNREACHABLE)
-    world.db.execute(service, ["triggerer", "t"])
-    world.db.execute("update deferral set triggerer_id = (select service_id from service where kind = 'triggerer')")
+    world.service("triggerer", "t")
+    world.conn.execute("update deferral set triggerer_id = (select service_id from service where kind = 'triggerer')")
     assert await told() == (200, [], ExitCode.OK)
-    world.db.execute("update service set beat_at = now() - interval '1 minute' where kind = 'triggerer'")
+    world.conn.execute("update service set beat_at = now() - interval '1 minute' where kind = 'triggerer'")
     assert await told() == (503, ["triggerer"], ExitCode.UNREACHABLE), "those of one that is silent run nowhere"
 
 
@@ -180,7 +179,7 @@ async def test_who_has_no_good_token_is_refused_before_their_body_is_read(
     shown = {"none": "", "bad": "authorization: bearer abc\r\n"}.get(token) or ""
     if token == "foreign":
         kind = "triggerer" if path.startswith("/execution") else "worker"
-        shown = f"authorization: bearer {fleet_token(world.db, kind)}\r\n"
+        shown = f"authorization: bearer {fleet_token(world.conn, kind)}\r\n"
     host, port = api_url.removeprefix("http://").split(":")
     async with asyncio.timeout(60):
         reader, writer = await asyncio.open_connection(host, int(port))

@@ -22,11 +22,11 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 
 @pytest.fixture
 def run_key(world: World) -> int:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.instance(run, 0, -1, state="none")
-    world.db.execute("update dag_run set quarantined_at = now() where run_key = %s", [run])
-    world.db.execute("insert into quarantine (kind, object, run_key, reason) values ('run', 'sales/r1', %s, %s)", [run, REASON])
-    world.db.execute("insert into report (run_key, kind, epoch, held) values (%s, 'started', 7, true)", [run])
+    world.conn.execute("update dag_run set quarantined_at = now() where run_key = %s", [run])
+    world.conn.execute("insert into quarantine (kind, object, run_key, reason) values ('run', 'sales/r1', %s, %s)", [run, REASON])
+    world.conn.execute("insert into report (run_key, kind, epoch, held) values (%s, 'started', 7, true)", [run])
     return run
 
 
@@ -56,14 +56,14 @@ async def test_a_release_lets_wait_nothing_any_more_and_is_recorded(rest: RestCl
 
 
 async def test_a_schedule_is_looked_at_again(rest: RestClient, world: World) -> None:
-    world.version()
-    world.db.execute("insert into quarantine (kind, object, reason) values ('schedule', 'sales', 'x'), ('backfill', '7', 'x')")
+    world.add_dag()
+    world.conn.execute("insert into quarantine (kind, object, reason) values ('schedule', 'sales', 'x'), ('backfill', '7', 'x')")
     await rest.release_quarantined(kind="schedule", object="sales")
     assert world.one("select next_run_at is not null from dag where dag_id = 'sales'") is True
     assert [found.kind for found in (await rest.list_quarantine()).items] == ["backfill"]
 
 
 async def test_a_run_in_quarantine_is_deleted_with_its_place_there(rest: RestClient, world: World, run_key: int) -> None:
-    world.db.execute("update dag_run set state = 'failed'")
+    world.conn.execute("update dag_run set state = 'failed'")
     await rest.delete_run("sales", "r1")
     assert (await rest.list_quarantine()).items == []

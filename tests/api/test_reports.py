@@ -31,7 +31,7 @@ def success(token: str, result: object = None, **other: Any) -> m.Report:
 
 
 async def test_an_exit_is_stored_as_the_scheduler_reads_it(client: ExecutionClient, world: World) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 5)
     report = m.Report(
         token=world.try_token(5),
@@ -55,7 +55,7 @@ async def test_an_exit_is_stored_as_the_scheduler_reads_it(client: ExecutionClie
 
 async def test_what_no_database_could_apply_is_bounded_or_refused(client: ExecutionClient, world: World) -> None:
     """The scheduler applies reports of many runs in one transaction: none may fail there for what it says."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 5)
     change = AssetChange(asset="\u4e2d" * 501, uri="x")
     reports = [success(world.try_token(5), ran_s=1e300), success(world.try_token(5), produced=[change])]
@@ -74,13 +74,13 @@ async def test_what_no_database_could_apply_is_bounded_or_refused(client: Execut
 )
 async def test_an_event_is_one_of_a_thousand(client: ExecutionClient, world: World, change: AssetChange, words: str) -> None:
     """R-SE2: who looks at the events of an asset reads as many at once, and a task's process says what it likes."""
-    world.dispatch(world.run(world.version()), 5)
+    world.dispatch(world.run(world.add_dag()), 5)
     answer = await client.report(m.Reports(reports=[success(world.try_token(5), produced=[change])]))
     assert words in answer.refused[0]
 
 
 async def test_absent_facts_are_absent(client: ExecutionClient, world: World) -> None:
-    world.dispatch(world.run(world.version()), 5)
+    world.dispatch(world.run(world.add_dag()), 5)
     token = world.try_token(5)
     await client.report(m.Reports(reports=[m.Report(token=token), success(token)]))
     assert world.all("select kind::text, payload from report order by report_id") == [
@@ -90,7 +90,7 @@ async def test_absent_facts_are_absent(client: ExecutionClient, world: World) ->
 
 
 async def test_schedulers_are_woken_once_a_batch(client: ExecutionClient, world: World, database_url: str) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for epoch in range(1, 51):
         world.dispatch(run, epoch, task=1, map_index=epoch)
     with psycopg.connect(database_url, autocommit=True) as listening:
@@ -105,7 +105,7 @@ async def test_schedulers_are_woken_once_a_batch(client: ExecutionClient, world:
     [([1, 2, 3], 3), ({"a": 1, "b": None}, 2), ("text", None), (7, None), (False, None), ([], 0), ("5" * 200_000, None)],
 )
 async def test_a_result_becomes_the_return_value(client: ExecutionClient, world: World, value: object, length: int | None) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 5)
     await client.report(m.Reports(reports=[success(world.try_token(5), value)]))
     assert world.one("select run_key, task_index, map_index, key, value, length, epoch from xcom") == (
@@ -120,7 +120,7 @@ async def test_a_result_becomes_the_return_value(client: ExecutionClient, world:
 
 
 async def test_a_result_of_null_is_not_stored(client: ExecutionClient, world: World) -> None:
-    world.dispatch(world.run(world.version()), 5)
+    world.dispatch(world.run(world.add_dag()), 5)
     report = m.Report(token=world.try_token(5), ending=Ending(outcome="success", result=b"null"))
     assert (await client.report(m.Reports(reports=[report]))).accepted == 1
     assert world.one("select count(*) from xcom") == 0
@@ -128,7 +128,7 @@ async def test_a_result_of_null_is_not_stored(client: ExecutionClient, world: Wo
 
 async def test_the_result_of_a_past_epoch_is_not_stored(client: ExecutionClient, world: World) -> None:
     """R-CS3: the report is recorded, what it brings is not."""
-    world.dispatch(world.run(world.version()), 5)
+    world.dispatch(world.run(world.add_dag()), 5)
     token = world.try_token(5)
     world.end(5)
     assert (await client.report(m.Reports(reports=[success(token, [1])]))).accepted == 1
@@ -138,16 +138,16 @@ async def test_the_result_of_a_past_epoch_is_not_stored(client: ExecutionClient,
 
 async def test_a_result_waits_for_nobody_who_ends_the_try(client: ExecutionClient, world: World) -> None:
     """A dispatch that a scheduler is deleting at this moment is over; the report neither blocks nor brings its result."""
-    world.dispatch(world.run(world.version()), 5)
+    world.dispatch(world.run(world.add_dag()), 5)
     token = world.try_token(5)
-    with world.db.transaction():
+    with world.conn.transaction():
         world.end(5)
         await asyncio.wait_for(client.report(m.Reports(reports=[success(token, [1])])), 5)
     assert world.one("select count(*) from xcom") == 0
 
 
 async def test_a_batch_that_comes_again_changes_nothing_that_counts(client: ExecutionClient, world: World) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for epoch in range(1, 31):
         world.dispatch(run, epoch, task=1, map_index=epoch)
     batch = m.Reports(reports=[success(world.try_token(e), {"n": e}) for e in range(1, 31)])
@@ -166,11 +166,11 @@ async def test_a_forged_or_expired_token_refuses_only_its_report(
     fleet = ExecutionClient(api_url, worker_token)
     await new_worker(fleet)  # so it is listed, and known
     await fleet.close()
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for epoch in (1, 2):
         world.dispatch(run, epoch, task=1, map_index=epoch)
     good = world.try_token(1)
-    foreign = replace(key_state(world.db), keys={1: b"x" * 32})
+    foreign = replace(key_state(world.conn), keys={1: b"x" * 32})
     other_key = mint(foreign, TryToken(epoch=2, run_key=run, task_index=1, map_index=2, try_number=1), ttl=60)
     tampered = good[:-6] + ("AAAAAA" if good[-6:] != "AAAAAA" else "BBBBBB")
     batch = [success(other_key), success(good), success(tampered), success(worker_token), success(world.try_token(2))]
@@ -182,7 +182,7 @@ async def test_a_forged_or_expired_token_refuses_only_its_report(
 
 
 async def test_what_cannot_be_stored_is_refused_with_the_reason(client: ExecutionClient, world: World) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for epoch in range(1, 8):
         world.dispatch(run, epoch, task=1, map_index=epoch)
 
@@ -212,7 +212,7 @@ async def test_what_cannot_be_stored_is_refused_with_the_reason(client: Executio
 
 
 async def test_what_a_deferred_try_waits_for_is_sealed(client: ExecutionClient, world: World, tmp_path: Path) -> None:
-    world.dispatch(world.run(world.version()), 5)
+    world.dispatch(world.run(world.add_dag()), 5)
     defer = Defer(
         trigger="x.Waits", trigger_kwargs={"key": "open-sesame"}, method="go", kwargs={"n": 1}, timeout_s=9.5, queue="far"
     )
@@ -246,7 +246,7 @@ async def test_what_a_deferred_try_waits_for_is_sealed(client: ExecutionClient, 
 async def test_what_cannot_be_waited_for_is_refused(
     client: ExecutionClient, world: World, change: dict[str, object], why: str
 ) -> None:
-    world.dispatch(world.run(world.version()), 5)
+    world.dispatch(world.run(world.add_dag()), 5)
     defer = Defer(**{"trigger": "x.Waits", "method": "go", **change})  # type: ignore[arg-type]
     answer = await client.report(
         m.Reports(reports=[m.Report(token=world.try_token(5), ending=Ending(outcome="deferred", defer=defer))])
@@ -256,7 +256,7 @@ async def test_what_cannot_be_waited_for_is_refused(
 
 
 async def test_an_outcome_and_what_it_says_belong_together(client: ExecutionClient, world: World) -> None:
-    world.dispatch(world.run(world.version()), 5)
+    world.dispatch(world.run(world.add_dag()), 5)
     token = world.try_token(5)
     defer = Defer(trigger="x.Waits", method="go")
     reports = [

@@ -58,7 +58,7 @@ async def test_what_could_not_be_shown_is_not_stored(
     api_url: str, operator_token: str, world: World, path: str, body: str, flaw: str
 ) -> None:
     """R-SE2: one such run would keep the list of all from being shown."""
-    world.version()
+    world.add_dag()
     header = {"Authorization": f"Bearer {operator_token}", "Content-Type": "application/json"}
     method = "PUT" if path.startswith("variables") else "POST"
     async with aiohttp.request(method, f"{api_url}/api/v1/{path}", data=body, headers=header) as answer:
@@ -71,8 +71,8 @@ async def test_what_could_not_be_shown_is_not_stored(
 
 
 async def test_dags_by_name_with_their_newest_run(rest: RestClient, world: World) -> None:
-    world.version(SCHEDULED)
-    version = world.version()
+    world.add_dag(SCHEDULED)
+    version = world.add_dag()
     world.run(version, "old", state="success")
     world.run(version, "new", state="failed")
     page = await rest.list_dags()
@@ -90,8 +90,8 @@ async def test_dags_by_name_with_their_newest_run(rest: RestClient, world: World
 
 
 async def test_retired_dags_show_only_when_asked_for(rest: RestClient, world: World) -> None:
-    world.version()
-    world.db.execute("update dag set is_active = false")
+    world.add_dag()
+    world.conn.execute("update dag set is_active = false")
     assert (await rest.list_dags()).items == []
     assert [dag.is_active for dag in (await rest.list_dags(retired=True)).items] == [False]
     with pytest.raises(ApiRefused, match="does not define it any more") as refused:
@@ -101,7 +101,7 @@ async def test_retired_dags_show_only_when_asked_for(rest: RestClient, world: Wo
 
 async def test_pages(rest: RestClient, world: World) -> None:
     for number in range(5):
-        world.version(DagSpec(dag_id=f"dag{number}", tasks=SPEC.tasks[:1]))
+        world.add_dag(DagSpec(dag_id=f"dag{number}", tasks=SPEC.tasks[:1]))
     first = await rest.list_dags(limit=2)
     assert ([dag.dag_id for dag in first.items], first.more) == (["dag0", "dag1"], True)
     last = await rest.list_dags(limit=2, offset=4)
@@ -111,8 +111,8 @@ async def test_pages(rest: RestClient, world: World) -> None:
 
 
 async def test_a_dag_in_detail(rest: RestClient, world: World) -> None:
-    world.version(SCHEDULED)
-    world.version()
+    world.add_dag(SCHEDULED)
+    world.add_dag()
     nightly = await rest.get_dag("nightly")
     assert (nightly.doc, nightly.max_active_runs, nightly.max_active_tasks) == ("# Long text", 16, None)
     assert (nightly.display_name, nightly.tasks[0].display_name) == ("Every night's news", "The only one")
@@ -132,10 +132,10 @@ async def test_a_dag_in_detail(rest: RestClient, world: World) -> None:
 
 
 async def test_pausing_and_unpausing(rest: RestClient, world: World) -> None:
-    world.version(SCHEDULED)
+    world.add_dag(SCHEDULED)
     assert (await rest.set_paused("nightly", is_paused=True)).is_paused
     assert world.one("select is_paused from dag where dag_id = 'nightly'") is True
-    world.db.execute("update dag set next_run_at = now() - interval '40 days', next_logical = now() - interval '41 days'")
+    world.conn.execute("update dag set next_run_at = now() - interval '40 days', next_logical = now() - interval '41 days'")
     dag = await rest.set_paused("nightly", is_paused=False)
     assert not dag.is_paused
     assert dag.next_run_at is not None
@@ -148,9 +148,9 @@ async def test_pausing_and_unpausing(rest: RestClient, world: World) -> None:
 
 
 async def test_a_run_is_left_for_the_schedulers(rest: RestClient, world: World) -> None:
-    world.version(SCHEDULED)
-    version = world.version(SCHEDULED.__class__.from_json(SCHEDULED.to_json().replace("Every night", "Every  night")))
-    world.db.execute("listen inbox")
+    world.add_dag(SCHEDULED)
+    version = world.add_dag(SCHEDULED.__class__.from_json(SCHEDULED.to_json().replace("Every night", "Every  night")))
+    world.conn.execute("listen inbox")
     run = await rest.trigger_run(
         "nightly", run_id="my run:1", params={"day": "mon"}, logical_date=datetime(2026, 1, 1, tzinfo=UTC), priority=7
     )
@@ -159,12 +159,12 @@ async def test_a_run_is_left_for_the_schedulers(rest: RestClient, world: World) 
     assert run.logical_date == datetime(2026, 1, 1, tzinfo=UTC)
     assert world.one("select state::text, version_key, params from dag_run") == ("queued", version, {"day": "mon", "n": 3})
     assert world.one("select count(*) from task_instance") == 0
-    assert len(list(world.db.notifies(timeout=5, stop_after=1))) == 1
+    assert len(list(world.conn.notifies(timeout=5, stop_after=1))) == 1
     assert (await rest.get_run("nightly", "my run:1")).tasks_by_state == {"none": 1}
 
 
 async def test_a_run_has_a_name_of_its_own(rest: RestClient, world: World) -> None:
-    world.version()
+    world.add_dag()
     names = {(await rest.trigger_run("sales")).run_id for _ in range(5)}
     assert len(names) == 5
     assert all(name.startswith("manual__20") for name in names)
@@ -176,7 +176,7 @@ async def test_a_run_has_a_name_of_its_own(rest: RestClient, world: World) -> No
 
 @pytest.mark.parametrize("params", [{}, {"day": 7}, {"day": "mon", "other": 1}])
 async def test_params_are_checked(rest: RestClient, world: World, params: dict[str, object]) -> None:
-    world.version(SCHEDULED)
+    world.add_dag(SCHEDULED)
     with pytest.raises(ApiRefused) as refused:
         await rest.trigger_run("nightly", params=params)
     assert refused.value.status == 422
@@ -185,17 +185,17 @@ async def test_params_are_checked(rest: RestClient, world: World, params: dict[s
 
 @pytest.mark.parametrize("run_id", ["", "a/b", "x" * 251, " lead", "new\nline"])
 async def test_run_ids_are_checked(rest: RestClient, world: World, run_id: str) -> None:
-    world.version()
+    world.add_dag()
     with pytest.raises(ApiRefused, match=r"^run_id has 1 to 250 characters, no slash, and no space but single ones inside, not "):
         await rest.trigger_run("sales", run_id=run_id)
 
 
 async def test_cancelling_leaves_word_for_the_schedulers(rest: RestClient, world: World) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     assert (await rest.cancel_run("sales", "r1")).state == "running"
     assert world.one("select run_key, kind::text, epoch, payload from report") == (run, "cancel", 0, {"actor": "ada"})
     assert world.one("select state::text from dag_run") == "running", "the API changes no state"
-    world.db.execute("update dag_run set state = 'success'")
+    world.conn.execute("update dag_run set state = 'success'")
     with pytest.raises(ApiRefused, match="has ended already: success") as refused:
         await rest.cancel_run("sales", "r1")
     assert refused.value.status == 409
@@ -205,7 +205,7 @@ async def test_cancelling_leaves_word_for_the_schedulers(rest: RestClient, world
 
 async def test_all_runs_of_a_dag_are_cancelled_at_once(rest: RestClient, world: World) -> None:
     """R-HA19: one request, and what is asked twice is done once."""
-    version, other = world.version(), world.version(SCHEDULED)
+    version, other = world.add_dag(), world.add_dag(SCHEDULED)
     world.run(other, "b")
     for run_id, state in (("q1", "queued"), ("q2", "queued"), ("r", "running"), ("s", "success")):
         world.run(version, run_id, state=state)
@@ -225,7 +225,7 @@ async def test_all_runs_of_a_dag_are_cancelled_at_once(rest: RestClient, world: 
 
 
 async def test_runs_newest_first_and_filtered(rest: RestClient, world: World) -> None:
-    sales, other = world.version(), world.version(SCHEDULED)
+    sales, other = world.add_dag(), world.add_dag(SCHEDULED)
     world.run(sales, "a", state="success")
     world.run(other, "b")
     world.run(sales, "c")
@@ -240,14 +240,14 @@ async def test_runs_newest_first_and_filtered(rest: RestClient, world: World) ->
 
 async def test_a_run_in_detail(rest: RestClient, world: World) -> None:
     """R-ST6: people see every instance, also those that have no row."""
-    run = world.run(world.version())
-    world.db.execute("update dag_run set started_at = now() - interval '9 seconds'")
+    run = world.run(world.add_dag())
+    world.conn.execute("update dag_run set started_at = now() - interval '9 seconds'")
     world.instance(run, 0, state="success")
-    world.db.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 1000)", [run])
+    world.conn.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 1000)", [run])
     world.dispatch(run, 7, task=1, map_index=4)
     world.instance(run, 1, 5, state="success")
     world.instance(run, 2, state="none")
-    world.db.execute(
+    world.conn.execute(
         "insert into task_progress (run_key, task_index, map_index, epoch, payload) values (%s, 1, 4, 7, %s), (%s, 1, 5, 6, '{}')",
         [run, '{"label": "stage 1", "done": 3, "total": 9}', run],
     )
@@ -257,15 +257,15 @@ async def test_a_run_in_detail(rest: RestClient, world: World) -> None:
     assert 9 <= detail.elapsed_s < 15
     (progress,) = detail.progress
     assert (progress.task_id, progress.map_index, progress.label, progress.done, progress.total) == ("clean", 4, "stage 1", 3, 9)
-    world.db.execute("update mapped_task set virtual_state = 'skipped'")
+    world.conn.execute("update mapped_task set virtual_state = 'skipped'")
     assert (await rest.get_run("sales", "r1")).tasks_by_state["skipped"] == 998
 
 
 async def test_tasks_of_a_run_untouched_ones_included(rest: RestClient, world: World) -> None:
     """R-ST6"""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.instance(run, 0, state="success")
-    world.db.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 5)", [run])
+    world.conn.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 5)", [run])
     world.dispatch(run, 7, task=1, map_index=2, tries=1)
     world.instance(run, 2, state="none", tries=0)
     page = await rest.list_tasks("sales", "r1")
@@ -286,7 +286,7 @@ async def test_tasks_of_a_run_untouched_ones_included(rest: RestClient, world: W
 
 
 async def test_tasks_of_a_run_that_has_not_begun(rest: RestClient, world: World) -> None:
-    world.run(world.version(), state="queued")
+    world.run(world.add_dag(), state="queued")
     tasks = (await rest.list_tasks("sales", "r1")).items
     assert [(t.task_id, t.map_index, t.state) for t in tasks] == [
         ("extract", -1, "none"),
@@ -300,12 +300,12 @@ async def test_tasks_of_a_run_that_has_not_begun(rest: RestClient, world: World)
 
 
 async def test_status(rest: RestClient, world: World, worker: int, api: ApiService) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1)
     world.dispatch(run, 2, task=1, map_index=0, queue="big")
-    world.db.execute("update dispatch set worker_id = %s where epoch = 2", [worker])
-    world.db.execute("insert into report (run_key, kind, epoch, at) values (%s, 'exit', 1, now() - interval '4 seconds')", [run])
-    world.db.execute("update service set beat_at = now() - interval '20 seconds' where service_id = %s", [worker])
+    world.conn.execute("update dispatch set worker_id = %s where epoch = 2", [worker])
+    world.conn.execute("insert into report (run_key, kind, epoch, at) values (%s, 'exit', 1, now() - interval '4 seconds')", [run])
+    world.conn.execute("update service set beat_at = now() - interval '20 seconds' where service_id = %s", [worker])
     status = await rest.get_status()
     assert [(s.kind, s.healthy, s.state) for s in status.services] == [("api", True, "active"), ("worker", False, "active")]
     assert status.services[1].beat_age_s > 19
@@ -326,15 +326,15 @@ async def test_health_needs_no_token(api_url: str) -> None:
 
 
 async def test_the_name_in_the_token_stands_in_the_history(api_url: str, world: World) -> None:
-    world.run(world.version())
-    async with RestClient(api_url, operator_token(world.db, name="bob")) as bob:
+    world.run(world.add_dag())
+    async with RestClient(api_url, operator_token(world.conn, name="bob")) as bob:
         await bob.cancel_run("sales", "r1")
     assert world.one("select payload ->> 'actor' from report") == "bob"
 
 
 async def test_runs_by_their_date(rest: RestClient, world: World) -> None:
     """R-UX1: a name goes before a date; a day is one of UTC; a moment has its offset."""
-    world.version()
+    world.add_dag()
     for hour in (0, 18):
         await rest.trigger_run("sales", run_id=f"at {hour}", logical_date=datetime(2026, 3, 1, hour, tzinfo=UTC))
     await rest.trigger_run("sales", run_id="next", logical_date=datetime(2026, 3, 2, tzinfo=UTC))
@@ -354,8 +354,8 @@ async def test_runs_by_their_date(rest: RestClient, world: World) -> None:
 async def test_a_refused_file_may_define_what_is_asked_for(rest: RestClient, world: World) -> None:
     """R-UX1"""
     insert = "insert into dag_file (bundle, file, fingerprint, error) values ('main', %s, '1', %s)"
-    world.db.execute(insert, ["etl/attrok.py", "SyntaxError: invalid syntax"])
-    world.db.execute(insert, ["two.py", "The DAG 'second' has no task."])
+    world.conn.execute(insert, ["etl/attrok.py", "SyntaxError: invalid syntax"])
+    world.conn.execute(insert, ["two.py", "The DAG 'second' has no task."])
     for dag_id, file in (("attrok", "etl/attrok.py"), ("second", "two.py")):
         with pytest.raises(
             ApiRefused,
@@ -370,7 +370,7 @@ async def test_a_refused_file_may_define_what_is_asked_for(rest: RestClient, wor
 
 async def test_a_date_in_place_of_a_run_is_answered_with_the_run_of_that_date(rest: RestClient, world: World) -> None:
     """R-UX1"""
-    world.version()
+    world.add_dag()
     for hour in (6, 18):
         await rest.trigger_run("sales", run_id=f"at {hour}", logical_date=datetime(2026, 3, 1, hour, tzinfo=UTC))
     with pytest.raises(ApiRefused, match=r"has no run '2026-03-01'\. Of that date it has 'at 6', 'at 18'\. To see its runs"):

@@ -17,8 +17,9 @@ from evenflow.fleet.presence import identity
 from evenflow.wire import messages as m
 from evenflow.wire.code import archive_hash, pack
 from evenflow.wire.triggers import ClaimTriggers
-from tests.api.world import CODE_HASH, World
+from tests.api.world import World
 from tests.tokens import JTI, LISTED, key_state, listed
+from tests.world import CODE_HASH
 
 Joined = tuple[ExecutionClient, int]
 
@@ -34,7 +35,7 @@ async def join(api_url: str, world: World) -> AsyncIterator[Fleet]:
     async with AsyncExitStack() as clients:
 
         async def joined(kind: t.ServiceKind, *scope: str) -> Joined:
-            client = ExecutionClient(api_url, listed(world.db, t.FleetToken(kind, 0, scope)))
+            client = ExecutionClient(api_url, listed(world.conn, t.FleetToken(kind, 0, scope)))
             clients.push_async_callback(client.close)
             return client, (await client.register(identity(kind, f"a {kind}", {}))).service_id
 
@@ -47,7 +48,7 @@ def claim(service_id: int, *queues: str) -> m.Claim:
 
 async def test_a_worker_claims_from_the_queues_of_its_fleet_only(join: Fleet, world: World) -> None:
     """R-SE1: the token of the cheapest worker is not good for the tries of all others."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1, queue="mine")
     world.dispatch(run, 2, 2, queue="foreign")
     client, me = await join("worker", "mine", "also mine")
@@ -61,7 +62,7 @@ async def test_a_worker_claims_from_the_queues_of_its_fleet_only(join: Fleet, wo
 
 async def test_the_scope_outlives_renewals(world: World) -> None:
     """R-SE1"""
-    state = replace(key_state(world.db), listed=LISTED)
+    state = replace(key_state(world.conn), listed=LISTED)
     tokens = t.Tokens(state)
     own = tokens.for_service(t.FleetToken("worker", 3, ("mine",), JTI), 12)
     assert tokens.verify(own) == t.ServiceToken("worker", 12, 3, ("mine",))
@@ -83,7 +84,7 @@ async def test_a_service_that_would_be_refused_later_does_not_register(
     api_url: str, world: World, kind: t.ServiceKind, detail: dict[str, Any]
 ) -> None:
     """R-SE1, R-UX1: it is told before it says that it is ready."""
-    client = ExecutionClient(api_url, listed(world.db, t.FleetToken(kind, 0, ("mine",))))
+    client = ExecutionClient(api_url, listed(world.conn, t.FleetToken(kind, 0, ("mine",))))
     try:
         with pytest.raises(ApiRefused, match=r"cannot serve foreign\. Make one that can: evenflow tokens create"):
             await client.register(identity(kind, f"a {kind}", detail))
@@ -96,9 +97,9 @@ async def test_a_service_that_would_be_refused_later_does_not_register(
 
 async def test_a_triggerer_claims_from_the_queues_of_its_fleet_only(join: Fleet, world: World) -> None:
     """R-SE1: one that names no queue serves those of its token, not all."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for index, queue in enumerate(("mine", "foreign")):
-        world.db.execute(
+        world.conn.execute(
             "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake,"
             " retake_slots, began_at, ran_s, ready_at)"
             " values (%s, %s, -1, %s, %s, 'x.Waits', '', '{}', 0, '{}', 0, now(), 0, now())",
@@ -131,7 +132,7 @@ async def test_a_processor_delivers_the_bundles_of_its_fleet_only(join: Fleet, w
 
 async def test_code_is_read_by_those_whose_queues_run_it(join: Fleet, world: World) -> None:
     """R-SE1: tasks of the DAG are in the queues "default" and "big"."""
-    world.version()
+    world.add_dag()
     for queue, may in (("big", True), ("default", True), ("foreign", False)):
         client, _ = await join("worker", queue)
         assert await _reads(client) == may, queue
@@ -139,7 +140,7 @@ async def test_code_is_read_by_those_whose_queues_run_it(join: Fleet, world: Wor
 
 async def test_code_that_an_assignment_names_is_read_whatever_its_queue(join: Fleet, world: World) -> None:
     """R-SE1: as of a callback, which runs in another queue than the task that it is about; when the try is over it is not."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1, queue="elsewhere")
     client, me = await join("worker", "elsewhere")
     with pytest.raises(ApiRefused, match=r"no code .* that this service may read"):
@@ -153,8 +154,8 @@ async def test_code_that_an_assignment_names_is_read_whatever_its_queue(join: Fl
 
 async def test_a_processor_reads_the_code_of_its_bundles(join: Fleet, world: World) -> None:
     """R-SE1"""
-    key = world.version(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python"),)))
-    world.db.execute("update dag_version set bundle = 'etl' where version_key = %s", [key])
+    key = world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python"),)))
+    world.conn.execute("update dag_version set bundle = 'etl' where version_key = %s", [key])
     mine, _ = await join("processor", "etl")
     other, _ = await join("processor", "finance")
     assert await mine.get_code(CODE_HASH)

@@ -106,15 +106,15 @@ async def test_rotation_seals_everything_anew(rest: RestClient, world: World, tm
 async def test_rotation_strands_nothing_that_waits(rest: RestClient, world: World, tmp_path: Path) -> None:
     """Only two keys are kept, and a task may wait for longer than until the second rotation."""
     vault = Vault(tmp_path / "secrets.key")
-    run = world.run(world.version())
-    world.db.execute(
+    run = world.run(world.add_dag())
+    world.conn.execute(
         "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake,"
         " retake_slots, began_at, ran_s, ready_at, event)"
         " select %s, 0, n, n, 'default', 't', %s, '{}', 0, '{}', 0, now(), 0, now(), e"
         " from unnest(array[1, 2], array[%s, null]::bytea[]) as x (n, e)",
         [run, vault.seal(WAITING, str(run), "said"), vault.seal(WAITING, str(run), "event")],
     )
-    world.db.execute(
+    world.conn.execute(
         "insert into once_value (run_key, task_index, map_index, name, sealed, epoch) values (%s, 0, -1, 'a', %s, 1)",
         [run, vault.seal(ONCE, f"{run}/a", "kept")],
     )
@@ -123,12 +123,12 @@ async def test_rotation_strands_nothing_that_waits(rest: RestClient, world: Worl
         ("event", '{"what": "event", "event": %s}'),
     ):
         text = json.dumps(base64.b64encode(vault.seal(WAITING, str(run), f"{kind} in quarantine")).decode())
-        world.db.execute(
+        world.conn.execute(
             "insert into report (run_key, kind, epoch, payload, held) values (%s, %s, 9, %s, true)", [run, kind, path % text]
         )
     for _ in range(3):
         await rest.rotate_secrets()
-    reports = world.db.execute(
+    reports = world.conn.execute(
         "select payload #>> '{defer,sealed}', payload ->> 'event', payload from report order by report_id"
     ).fetchall()
     assert [vault.open(WAITING, str(run), base64.b64decode(seal or event)) for seal, event, _ in reports] == [
@@ -136,7 +136,7 @@ async def test_rotation_strands_nothing_that_waits(rest: RestClient, world: Worl
         "event in quarantine",
     ]
     assert reports[0][2]["defer"]["queue"] == "q"
-    rows = world.db.execute("select sealed, event from deferral order by map_index").fetchall()
+    rows = world.conn.execute("select sealed, event from deferral order by map_index").fetchall()
     assert [[vault.open(WAITING, str(run), seal) for seal in row if seal] for row in rows] == [["said", "event"], ["said"]]
     assert vault.open(ONCE, f"{run}/a", world.one("select sealed from once_value")) == "kept"
 
@@ -145,7 +145,7 @@ async def test_a_secret_that_was_moved_to_another_name_does_not_open(rest: RestC
     """R-SE1: a writer of the database puts another's password into a connection that his DAG may use."""
     await rest.set_connection("prod", uri=URI)
     await rest.set_connection("mine", uri="http://host")
-    world.db.execute("update sealed_value set sealed = (select sealed from sealed_value where name = 'prod') where name = 'mine'")
+    world.conn.execute("update sealed_value set sealed = (select sealed from sealed_value where name = 'prod') where name = 'mine'")
     mine = await rest.get_connection("mine", reveal=True)
     assert "or under another name" in (mine.problem or "")
     assert not mine.host
@@ -162,7 +162,7 @@ async def test_another_key_is_told_and_hides_nothing_else(rest: RestClient, tmp_
 async def test_a_try_gets_what_its_dag_may_use_while_it_runs(rest: RestClient, client: ExecutionClient, world: World) -> None:
     await rest.set_connection("warehouse", uri=URI, dags=["sal?s"])
     await rest.set_variable("other", value="x", dags=["finance"])
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     token = world.try_token(1)
     assert await client.ask(token, "connection", q.AskNamed(name="warehouse")) == q.Found(text=URI)
     assert await client.ask(token, "connection", q.AskNamed(name="none")) == q.Found()
@@ -184,7 +184,7 @@ async def test_a_try_is_told_similar_names_of_what_its_dag_may_use(rest: RestCli
     await rest.set_connection("warehosen", uri=URI, dags=["finance"])
     await rest.set_connection("shop", uri=URI)
     await rest.set_variable("warehoses", value="x")
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     token = world.try_token(1)
     asked = q.AskNamed(name="warehose", similar=True)
     assert await client.ask(token, "connection", asked) == q.Found(similar=["warehouse"])
@@ -208,9 +208,9 @@ async def test_only_tries_and_operators_may_ask(
 
 
 async def test_the_run_before(client: ExecutionClient, world: World) -> None:
-    version = world.version()
+    version = world.add_dag()
     before, run = world.run(version, state="success"), world.run(version, "r2")
-    world.db.execute("update dag_run set data_interval_start = '2026-02-28 00:00+00' where run_key = %s", [before])
+    world.conn.execute("update dag_run set data_interval_start = '2026-02-28 00:00+00' where run_key = %s", [before])
     world.dispatch(run, 1)
     answer = await client.ask(world.try_token(1), "previous_run", q.AskPreviousRun())
     assert answer.data_interval_start == "2026-02-28T00:00:00+00:00"
@@ -219,7 +219,7 @@ async def test_the_run_before(client: ExecutionClient, world: World) -> None:
 
 async def test_values_and_rendered_fields_for_people(rest: RestClient, client: ExecutionClient, world: World) -> None:
     """What is secret is told to be there, and not shown."""
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     token = world.try_token(1)
     await client.push_xcom(token, m.XComPush(key="open", value=b"[1, 2]"))
     await client.push_xcom(token, m.XComPush(key="closed", value=b'"hush"', secret=True))
@@ -245,7 +245,7 @@ async def test_values_and_rendered_fields_for_people(rest: RestClient, client: E
 
 @pytest.mark.parametrize("name", ["../secrets.key", "2-0000000000000000.json", "1-0000000000000000.json/../x", "s3://x/1-0.json"])
 async def test_a_try_refers_to_its_own_objects_only(client: ExecutionClient, world: World, name: str) -> None:
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     token, stored = world.try_token(1), m.StoredObject(name=name, size=1)
     with pytest.raises(ApiRefused, match="is not one of this try"):
         await client.push_xcom(token, m.XComPush(key="k", value=b"null", stored=stored))

@@ -105,8 +105,8 @@ async def test_it_registers_anew_when_it_was_declared_lost(
 async def test_several_share_everything(client: ExecutionClient, worker: int, world: World, make_api: MakeApi) -> None:
     other = make_api()
     await other.start()
-    second = ClientOfAll(f"http://127.0.0.1:{other.port}", world.db, "worker")
-    run = world.run(world.version())
+    second = ClientOfAll(f"http://127.0.0.1:{other.port}", world.conn, "worker")
+    run = world.run(world.add_dag())
     waiting = asyncio.create_task(second.claim(m.Claim(service_id=worker, request_key="k", slots=1, queues=["default"], wait_s=20)))
     await until(lambda: other._claims is not None and other._claims.waiting == 1, within_s=10)
     world.dispatch(run, 1)
@@ -140,7 +140,7 @@ def outage(database_url: str, postgres, request: pytest.FixtureRequest) -> Async
 async def test_while_the_database_is_away_it_says_so_and_comes_back(
     api: ApiService, api_url: str, operator_token: str, world: World, worker: int, outage: Callable[[bool], None]
 ) -> None:
-    client = ExecutionClient(api_url, service_token(world.db, "worker", worker))
+    client = ExecutionClient(api_url, service_token(world.conn, "worker", worker))
     assert api._pool is not None
     api._pool.timeout = 0.3  # the default is longer than a test should take
     outage(True)
@@ -163,13 +163,13 @@ async def test_while_the_database_is_away_it_says_so_and_comes_back(
 async def test_a_listener_that_lost_its_connection_misses_nothing(
     api: ApiService, client: ExecutionClient, worker: int, world: World
 ) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for epoch in range(1, 4):
         waiting = asyncio.create_task(
             client.claim(m.Claim(service_id=worker, request_key=str(epoch), slots=1, queues=["default"], wait_s=20))
         )
         await until(lambda: api._claims is not None and api._claims.waiting == 1, within_s=10)
-        world.db.execute(
+        world.conn.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%listener'"
             " and datname = current_database()"
         )

@@ -27,13 +27,13 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 @pytest.fixture
 def sales(world: World) -> int:
     """A run of ``sales``, and a worker ``w1``."""
-    world.db.execute("insert into service (kind, name, host, pid, version) values ('worker', 'w1', 'h', 1, '0')")
-    world.db.execute(
+    world.service(name="w1")
+    world.conn.execute(
         "insert into limit_class (class_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
         " select 1, 1, p.limit_id, e.limit_id, 'default', 1 from concurrency_limit p, concurrency_limit e"
         " where p.name = 'default_pool' and e.name = 'worker'"
     )
-    return world.run(world.version())
+    return world.run(world.add_dag())
 
 
 @pytest.mark.parametrize(("kind", "name"), OBJECTS)
@@ -59,14 +59,14 @@ async def test_what_is_in_flight_by_task(rest: RestClient, world: World, sales: 
     worker = world.one("select service_id from service where name = 'w1'")
     pool = world.one("select limit_id from concurrency_limit where name = 'default_pool'")
     world.dispatch(sales, 7)
-    world.db.execute("update dispatch set worker_id = %s, holds = array[%s::bigint]", [worker, pool])
+    world.conn.execute("update dispatch set worker_id = %s, holds = array[%s::bigint]", [worker, pool])
     for kind, name in OBJECTS:
         standing = await rest.get_service_state(kind, name)
         assert [(t.dag_id, t.task_id, t.running, t.queued, t.deferred) for t in standing.tasks] == [("sales", "extract", 1, 0, 0)]
         assert standing.tries == 1
         assert standing.runs == (1 if kind in ("dag", "system") else None)
     assert (await rest.get_service_state("dag", "sales")).state == "active"
-    world.db.execute("update dispatch set worker_id = null")
+    world.conn.execute("update dispatch set worker_id = null")
     assert (await rest.get_service_state("worker", "w1")).tries == 0
     assert (await rest.get_service_state("pool", "default_pool")).tasks[0].queued == 1
 
@@ -101,9 +101,9 @@ async def test_a_plain_pause_ends_a_drain_and_unpausing_ends_all(rest: RestClien
 
 async def test_schedulers_and_workers_are_told(rest: RestClient, world: World, sales: int) -> None:
     for channel in ("inbox", "dispatch", "resumes"):
-        world.db.execute(f"listen {channel}")
+        world.conn.execute(f"listen {channel}")
     await rest.set_service_state("queue", "default", state="active")
-    assert {note.channel for note in world.db.notifies(timeout=5, stop_after=3)} == {"inbox", "dispatch", "resumes"}
+    assert {note.channel for note in world.conn.notifies(timeout=5, stop_after=3)} == {"inbox", "dispatch", "resumes"}
 
 
 @pytest.mark.parametrize("is_paused", [True, False])
@@ -113,20 +113,20 @@ async def test_workers_are_told_when_a_plain_pause_or_its_end_thaws_a_dag(
     """R-DQ7: resumes of a frozen DAG wait for them."""
     await rest.set_service_state("dag", "sales", state="frozen")
     for channel in ("dispatch", "resumes"):
-        world.db.execute(f"listen {channel}")
+        world.conn.execute(f"listen {channel}")
     await rest.set_paused("sales", is_paused=is_paused)
-    assert {note.channel for note in world.db.notifies(timeout=5, stop_after=2)} == {"dispatch", "resumes"}
+    assert {note.channel for note in world.conn.notifies(timeout=5, stop_after=2)} == {"dispatch", "resumes"}
 
 
 async def test_workers_that_drain_hide_no_work_from_others(
     client: ExecutionClient, rest: RestClient, world: World, api: object
 ) -> None:
     """R-DQ7, R-ST2: their empty claims prove nothing about what waits, however many stand before others in the line."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     drained = [await new_worker(client) for _ in range(3)]
     other = await new_worker(client)
-    world.db.execute("update service set name = 'drained' where service_id = any(%s)", [drained])
-    world.db.execute("update service set name = 'other' where service_id = %s", [other])
+    world.conn.execute("update service set name = 'drained' where service_id = any(%s)", [drained])
+    world.conn.execute("update service set name = 'other' where service_id = %s", [other])
     await rest.set_service_state("worker", "drained", state="draining")
     asked = []
     for number, worker in enumerate([*drained, other], 1):
@@ -134,7 +134,7 @@ async def test_workers_that_drain_hide_no_work_from_others(
         asked.append(asyncio.create_task(client.claim(claim)))
         await until_waiting(world, api, number)
     world.dispatch(run, 7)
-    world.db.execute("notify dispatch")
+    world.conn.execute("notify dispatch")
     async with asyncio.timeout(5):
         assert [a.epoch for a in (await asked[-1]).assignments] == [7]
     assert not any(task.done() for task in asked[:-1])

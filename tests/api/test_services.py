@@ -46,16 +46,16 @@ async def test_what_people_are_shown_of_a_service_can_be_shown(
 
 async def test_services_that_ended_long_ago_are_forgotten(client: ExecutionClient, world: World) -> None:
     old, holding, other = [await new_worker(client) for _ in range(3)]
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     assert await claimed(client, holding) == [1]
-    world.db.execute("update service set beat_at = now() - interval '8 days' where service_id = any(%s)", [[old, holding]])
+    world.conn.execute("update service set beat_at = now() - interval '8 days' where service_id = any(%s)", [[old, holding]])
     await new_worker(client)
     assert set(world.all("select service_id from service where kind = 'worker'")) >= {holding, other}
     assert world.one("select count(*) from service where service_id = %s", old) == 0
 
 
 async def test_a_beat_keeps_the_lease_and_the_detail(client: ExecutionClient, worker: int, world: World) -> None:
-    world.db.execute("update service set beat_at = now() - interval '10 seconds'")
+    world.conn.execute("update service set beat_at = now() - interval '10 seconds'")
     assert await client.beat(worker, m.Beat(detail={"running": 3})) == m.BeatAnswer()
     assert world.one("select now() - beat_at < interval '5 seconds' from service where service_id = %s", worker)
     await client.beat(worker, m.Beat())
@@ -64,7 +64,7 @@ async def test_a_beat_keeps_the_lease_and_the_detail(client: ExecutionClient, wo
 
 @pytest.mark.parametrize("state", ["lost", "stopped"])
 async def test_a_beat_does_not_raise_the_dead(client: ExecutionClient, worker: int, world: World, state: str) -> None:
-    world.db.execute("update service set state = %s", [state])
+    world.conn.execute("update service set state = %s", [state])
     assert not (await client.beat(worker, m.Beat())).known
     assert world.one("select state from service where service_id = %s", worker) == state
     assert not (await client.beat(424_242, m.Beat())).known
@@ -74,7 +74,7 @@ async def test_draining_can_be_asked_for_by_both_sides(client: ExecutionClient, 
     assert (await client.beat(worker, m.Beat(state="draining"))).state == "draining"
     assert (await client.beat(worker, m.Beat(state="active"))).state == "draining"
     other = await new_worker(client)
-    world.db.execute("update service set state = 'draining' where service_id = %s", [other])
+    world.conn.execute("update service set state = 'draining' where service_id = %s", [other])
     assert (await client.beat(other, m.Beat())).state == "draining"
     await client.beat(other, m.Beat(state="stopped"))
     assert world.one("select state from service where service_id = %s", other) == "stopped"
@@ -87,14 +87,14 @@ async def test_a_processor_cannot_beat_for_a_worker(client: ExecutionClient, wor
 
 async def test_a_beat_names_the_tries_to_kill(client: ExecutionClient, worker: int, world: World) -> None:
     """R-CS7: what is not this worker's any more, and what an operator wants ended."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for epoch in range(1, 6):
         world.dispatch(run, epoch, task=1, map_index=epoch)
     assert await claimed(client, worker, slots=4) == [1, 2, 3, 4]
     other = await new_worker(client)
     world.end(1)
-    world.db.execute("update dispatch set worker_id = %s where epoch = 2", [other])
-    world.db.execute("update dispatch set kill_at = now() where epoch = 3")
+    world.conn.execute("update dispatch set worker_id = %s where epoch = 2", [other])
+    world.conn.execute("update dispatch set kill_at = now() where epoch = 3")
     answer = await client.beat(worker, m.Beat(epochs=[1, 2, 3, 4, 77]))
     assert sorted(answer.kill) == [1, 2, 3, 77]
     assert sorted(answer.revoked) == [1, 2, 77], "not the one that an operator wants ended: that is still its own"
@@ -102,12 +102,12 @@ async def test_a_beat_names_the_tries_to_kill(client: ExecutionClient, worker: i
 
 
 async def test_claimed_but_unlisted_tries_are_sent_again(client: ExecutionClient, worker: int, world: World) -> None:
-    run = world.run(world.version(), params={"a": 1})
+    run = world.run(world.add_dag(), params={"a": 1})
     for epoch in range(1, 5):
         world.dispatch(run, epoch, task=1, map_index=epoch)
     assert await claimed(client, worker) == [1, 2, 3, 4]
     assert (await client.beat(worker, m.Beat(epochs=[1]))).resend == [], "its answer may still be on its way"
-    world.db.execute("update dispatch set claimed_at = now() - interval '3 seconds' where epoch < 4")
+    world.conn.execute("update dispatch set claimed_at = now() - interval '3 seconds' where epoch < 4")
     await client.report(m.Reports(reports=[m.Report(token=world.try_token(2), ending=Ending(outcome="success"))]))
     (again,) = (await client.beat(worker, m.Beat(epochs=[1]))).resend
     assert (again.epoch, again.task_id, again.map_index, again.params) == (3, "clean", 3, {"a": 1})

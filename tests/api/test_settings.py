@@ -33,11 +33,11 @@ async def test_a_setting_has_its_default_until_somebody_sets_it(rest: RestClient
         None,
         None,
     )
-    world.db.execute("listen inbox")
+    world.conn.execute("listen inbox")
     after = await rest.set_setting("fast_follow", value=False)
     assert (after.value, after.changed_by) == (False, "ada")
     assert after.changed_at is not None
-    assert len(list(world.db.notifies(timeout=5, stop_after=1))) == 1, "schedulers look at once"
+    assert len(list(world.conn.notifies(timeout=5, stop_after=1))) == 1, "schedulers look at once"
     assert world.one("select value = 'false' from setting where name = 'fast_follow'")
     assert (await rest.list_settings()).items == [after, *others]
 
@@ -52,10 +52,10 @@ async def test_every_value_that_a_setting_had_is_kept(rest: RestClient, world: W
     assert second.version is not None
     assert second.version > first.version + 1
     assert await rest.get_setting("retention_days") == second
-    world.db.execute("listen inbox")
+    world.conn.execute("listen inbox")
     unset = await rest.unset_setting("retention_days")
     assert (unset.value, unset.version, unset.changed_by) == (0, None, None)
-    assert len(list(world.db.notifies(timeout=5, stop_after=1))) == 1, "schedulers look at once"
+    assert len(list(world.conn.notifies(timeout=5, stop_after=1))) == 1, "schedulers look at once"
     assert await rest.unset_setting("retention_days") == unset
     history = (await rest.list_setting_history("retention_days")).items
     assert [(change.value, change.unset, change.changed_by) for change in history] == [

@@ -79,11 +79,11 @@ async def test_a_token_that_the_list_does_not_know_is_refused_and_told(
 
     monkeypatch.setattr(stored, "read_keys", counted)
     monkeypatch.setattr(token_watch, "KEYS_CHECK", 3600.0)
-    world.db.execute("notify tokens")
+    world.conn.execute("notify tokens")
     await until(lambda: reads, "the API's last look by itself")
     given = await create_token(database_url, api._vault, "operator", name="bob", by="ada")
     fleet = await create_token(database_url, api._vault, "worker", name="fleet", by="ada")
-    state = key_state(world.db)
+    state = key_state(world.conn)
     numbers = (given.token_id, fleet.token_id, 999)
     forged = [mint(state, OperatorToken("eve", number), ttl=60) for number in numbers]
     stolen = [mint(state, FleetToken("worker", number), ttl=60) for number in numbers]
@@ -128,9 +128,9 @@ async def test_a_service_stays_while_it_beats_when_the_token_that_it_came_with_i
     client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).text)
     service = await new_worker(client)
     await api._trail.flush()
-    world.db.execute("update token set created_at = now() - interval '9 days', expires_at = now() - interval '3 days'")
+    world.conn.execute("update token set created_at = now() - interval '9 days', expires_at = now() - interval '3 days'")
     for used, there in (("now()", True), ("now() - interval '3 days'", False)):
-        world.db.execute(f"update token set used_at = {used} where name = 'fleet'")
+        world.conn.execute(f"update token set used_at = {used} where name = 'fleet'")
         await create_token(database_url, api._vault, "worker", name="other", by="ada")
         await look()
         assert (
@@ -195,7 +195,7 @@ async def test_what_nobody_renews_is_good_for_nothing(
     worker, operator = ExecutionClient(api_url, given["worker"]), RestClient(api_url, given["operator"])
     service = await new_worker(worker)
     await operator.list_runs()
-    world.db.execute("update token set good_until = now() - interval '1 second' where created_by = 'up here'")
+    world.conn.execute("update token set good_until = now() - interval '1 second' where created_by = 'up here'")
     await until(lambda: len(lapsed_in_use(api)) == 4, "the API's knowledge")
     assert sorted(token.state for token in await list_tokens(database_url)) == ["expired"] * 4 + ["good"] * 4
     for refused in (operator.list_runs(), new_worker(worker)):
@@ -212,7 +212,7 @@ async def test_what_nobody_renews_is_good_for_nothing(
     assert await new_worker(worker)
     keeping.cancel()
     await revoke_tokens(database_url, by="up here")
-    world.db.execute("update token set revoked_at = now() where created_by = 'up here'")
+    world.conn.execute("update token set revoked_at = now() where created_by = 'up here'")
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as conn:
         await stored.renew_made_by(conn, "up here", lease=60.0, every=0.0)
     assert sorted(token.state for token in await list_tokens(database_url)) == ["good"] * 4 + ["revoked"] * 4
@@ -228,7 +228,7 @@ async def test_a_step_of_the_databases_clock_voids_nothing_for_long(
     await create_tokens(database_url, api._vault, name="up", by="up here")
     monkeypatch.setattr(tokens, "LOOK_S", 0.01)
     keeping = asyncio.create_task(keep_tokens(database_url, by="up here", say=pytest.fail))
-    world.db.execute(f"update token set good_until = good_until + interval '{step}'")
+    world.conn.execute(f"update token set good_until = good_until + interval '{step}'")
     wrong = "good_until not between now() + interval '59 minutes' and now() + interval '1 hour'"
     await until(lambda: world.one(f"select count(*) from token where {wrong}") == 0, "their renewal")
     written = world.one("select array_agg(xmin::text order by token_id) from token")
@@ -270,7 +270,7 @@ async def test_it_is_known_when_a_token_was_used(api: ApiService, api_url: str, 
     service = await new_worker(client)
     await api._trail.flush()
     assert {token.name: token.used_at is not None for token in await list_tokens(database_url)} == {"fleet": True, "idle": False}
-    world.db.execute("update token set used_at = now() - interval '2 hours'")
+    world.conn.execute("update token set used_at = now() - interval '2 hours'")
     monday = world.one("select used_at from token where name = 'fleet'")
     await client.beat(service, m.Beat())
     await api._trail.flush()
@@ -304,7 +304,7 @@ async def test_keys_are_rotated_while_a_worker_beats(api: ApiService, api_url: s
 
 async def test_an_api_ends_when_the_database_was_set_back(api: ApiService, world: World) -> None:
     """What it remembers of versions and runs may be wrong; whoever watches it starts it again."""
-    begin_incarnation(world.db, reason="fenced", by="ada")
+    begin_incarnation(world.conn, reason="fenced", by="ada")
     with pytest.raises(DatabaseSetBack):
         raise await asyncio.wait_for(api.failed(), DEADLINE_S)
 
@@ -320,7 +320,7 @@ async def test_no_try_is_given_out_before_the_leases_of_before_are_over(
     client = ClientOfAll(f"http://127.0.0.1:{api.port}", db, "worker")
     try:
         claim = m.Claim(service_id=await new_worker(client), request_key="k", slots=1, queues=["default"])
-        world.dispatch(world.run(world.version()), 1)
+        world.dispatch(world.run(world.add_dag()), 1)
         assert (await client.claim(claim)).assignments == []
         claims = api._claims
         assert claims is not None
@@ -335,12 +335,12 @@ async def test_no_try_is_given_out_before_the_leases_of_before_are_over(
 async def test_tokens_of_before_a_restore_are_refused(api: ApiService, client: ExecutionClient, world: World, api_url: str) -> None:
     """A service must register anew, and a try is void, whatever its epoch."""
     service = await new_worker(client)
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     token, own = world.try_token(1), client._credential.own
-    begin_incarnation(world.db, reason="fenced", by="ada")
+    begin_incarnation(world.conn, reason="fenced", by="ada")
     claims = api._claims
     assert claims is not None
-    claims._tokens.use(key_state(world.db))
+    claims._tokens.use(key_state(world.conn))
     lost = ExecutionClient(api_url, "no fleet")
     lost._credential.take(own)
     assert not (await lost.beat(service, m.Beat())).known

@@ -239,16 +239,16 @@ def test_there_are_routes() -> None:
 @pytest.fixture
 def tokens(world: World, operator_token: str) -> dict[str, str]:
     """A good one of each kind."""
-    world.dispatch(world.run(world.version()), 1)
-    services = {kind: service_token(world.db, kind, 1) for kind in SERVICE_KINDS}
-    fleets = {f"{kind} fleet": fleet_token(world.db, kind) for kind in SERVICE_KINDS}
-    trigger = mint(key_state(world.db), TRIGGER, ttl=60)
+    world.dispatch(world.run(world.add_dag()), 1)
+    services = {kind: service_token(world.conn, kind, 1) for kind in SERVICE_KINDS}
+    fleets = {f"{kind} fleet": fleet_token(world.conn, kind) for kind in SERVICE_KINDS}
+    trigger = mint(key_state(world.conn), TRIGGER, ttl=60)
     return {**services, **fleets, "operator": operator_token, "try": world.try_token(1), "trigger": trigger}
 
 
 def void_tokens(world: World) -> dict[str, str]:
     """Of each kind that there is, some that were good once or never."""
-    state, later = key_state(world.db), time.time() + 600
+    state, later = key_state(world.conn), time.time() + 600
     stolen = {"k": "operator", "sub": "eve", "exp": later, "iss": state.installation, "aud": "rest", "iat": 1, "jti": "x"}
     kinds: dict[str, Token] = {
         "service": ServiceToken("worker", 1),
@@ -311,7 +311,7 @@ async def test_a_refusal_says_what_is_wrong(api_url: str, tokens: dict[str, str]
 
 async def test_one_try_cannot_act_for_another(client: ExecutionClient, world: World) -> None:
     """R-CS1, R-CS3: all that a try can name is signed into its token; another try's data stays as it is."""
-    version = world.version()
+    version = world.add_dag()
     first, second = world.run(version), world.run(version, "r2")
     world.dispatch(first, 1)
     world.dispatch(second, 2)
@@ -331,8 +331,8 @@ async def test_one_try_cannot_act_for_another(client: ExecutionClient, world: Wo
 async def test_one_service_cannot_speak_for_another(api_url: str, worker_token: str, processor_token: str, world: World) -> None:
     """R-CS1"""
     worker, processor = ExecutionClient(api_url, worker_token), ExecutionClient(api_url, processor_token)
-    worker._credential.take(service_token(world.db, "worker", 7))
-    processor._credential.take(service_token(world.db, "processor", 7))
+    worker._credential.take(service_token(world.conn, "worker", 7))
+    processor._credential.take(service_token(world.conn, "processor", 7))
     for call in (
         worker.claim(m.Claim(service_id=8, request_key="k", slots=1, queues=["default"])),
         worker.beat(8, m.Beat(state="stopped")),
@@ -346,7 +346,7 @@ async def test_one_service_cannot_speak_for_another(api_url: str, worker_token: 
 
 async def test_what_a_worker_says_changes_no_state(client: ExecutionClient, worker: int, world: World) -> None:
     """R-CS1: all that its tokens let it send are reports, logs and values; the state is a scheduler's."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1)
     states = "select t.state, t.epoch, t.try_number, r.state from task_instance t join dag_run r using (run_key)"
     before = world.all(states)
@@ -361,7 +361,7 @@ async def test_what_a_worker_says_changes_no_state(client: ExecutionClient, work
 
 async def test_a_try_that_is_over_writes_nothing(client: ExecutionClient, world: World) -> None:
     """R-CS3"""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1)
     token = world.try_token(1)
     world.end(1)

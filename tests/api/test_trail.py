@@ -31,7 +31,7 @@ async def test_refused_logins_are_told_once_a_minute_for_each_address_and_reason
     api: ApiService, api_url: str, world: World, operator_token: str
 ) -> None:
     """R-SE5: with a count, however many there are; the token itself is nowhere."""
-    expired = mint(key_state(world.db), OperatorToken("eve", 9), ttl=-5)
+    expired = mint(key_state(world.conn), OperatorToken("eve", 9), ttl=-5)
     async with aiohttp.ClientSession() as session:
         for token in ("guess", "guess", "guess", expired):
             headers = {"Authorization": f"Bearer {token}"}
@@ -68,7 +68,7 @@ async def test_which_dag_asked_for_which_secret_is_one_row_a_day(
     """R-SE5: with a count and the last try, and never a value."""
     async with RestClient(api_url, operator_token) as rest:
         await rest.set_connection("c", uri="http://me:open-sesame@host")
-        run = world.run(world.version())
+        run = world.run(world.add_dag())
         world.dispatch(run, 1)
         for _ in range(3):
             await client.ask(world.try_token(1), "connection", q.AskNamed(name="c"))
@@ -90,11 +90,11 @@ async def test_no_secret_is_answered_before_it_is_told(
     """R-SE5: an API that is killed, or cannot write, has told nobody a secret that events do not know of."""
     async with RestClient(api_url, operator_token) as rest:
         await rest.set_connection("c", uri="http://host")
-    world.dispatch(world.run(world.version()), 1)
-    world.db.execute("alter table audit_event add constraint refuse check (action <> 'connection.ask') not valid")
+    world.dispatch(world.run(world.add_dag()), 1)
+    world.conn.execute("alter table audit_event add constraint refuse check (action <> 'connection.ask') not valid")
     with pytest.raises(ApiRefused):
         await client.ask(world.try_token(1), "connection", q.AskNamed(name="c"))
-    world.db.execute("alter table audit_event drop constraint refuse")
+    world.conn.execute("alter table audit_event drop constraint refuse")
     await client.ask(world.try_token(1), "connection", q.AskNamed(name="c"))
     asked = "select times from audit_event where action = 'connection.ask'"
     assert world.all(asked) == [1], "without any flush"

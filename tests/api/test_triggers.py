@@ -64,7 +64,7 @@ async def new_triggerer(api_url: str, waiting: World) -> AsyncIterator[NewTrigge
     clients = []
 
     async def new() -> Triggerer:
-        client = ExecutionClient(api_url, fleet_token(waiting.db, "triggerer"))
+        client = ExecutionClient(api_url, fleet_token(waiting.conn, "triggerer"))
         clients.append(client)
         known = await client.register(m.Register(kind="triggerer", name="t", host="h", pid=1, version="0"))
         return Triggerer(client, known.service_id)
@@ -156,7 +156,7 @@ async def test_what_was_claimed_again_since_a_list_was_compared_stays(waiting: W
     await triggerer.report(TriggerReport(token=first.token, given_back=True))
     await triggerer.claim("b")
     lost = {"service_id": triggerer.service_id, "epochs": [epoch], "claims": [first.claim]}
-    waiting.db.execute(sql("triggers/release_lost"), lost)
+    waiting.conn.execute(sql("triggers/release_lost"), lost)
     assert waiting.claim_of(epoch) == (triggerer.service_id, 2, 0)
 
 
@@ -183,7 +183,7 @@ async def test_an_event_is_sealed_and_a_copy_of_it_is_stored_too(waiting: World,
     event = TriggerReport(token=given.token, event=b'{"secret": "sesame"}')
     assert await triggerer.report(event, event) == []
     assert [e["event"] for e in waiting.events(epoch)] == [{"secret": "sesame"}] * 2
-    stored = waiting.db.execute("select string_agg(payload::text, '') from report").fetchone()
+    stored = waiting.conn.execute("select string_agg(payload::text, '') from report").fetchone()
     assert stored is not None
     assert "sesame" not in stored[0]
 
@@ -212,7 +212,7 @@ async def test_a_trigger_that_worked_for_long_begins_a_new_count_of_failures(wai
     triggerer = await new_triggerer()
     epoch = waiting.waits(PATH, moment=1)
     (given,) = (await triggerer.claim("a")).assignments
-    waiting.db.execute("update deferral set failures = 4, claimed_at = now() - interval '1 hour'")
+    waiting.conn.execute("update deferral set failures = 4, claimed_at = now() - interval '1 hour'")
     await triggerer.report(TriggerReport(token=given.token, error="x"))
     assert waiting.claim_of(epoch) == (None, 1, 1)
     assert waiting.events(epoch) == []
@@ -221,7 +221,7 @@ async def test_a_trigger_that_worked_for_long_begins_a_new_count_of_failures(wai
 async def test_a_trigger_whose_seal_no_key_opens_makes_its_task_resume(waiting: World, new_triggerer: NewTriggerer) -> None:
     triggerer = await new_triggerer()
     epoch = waiting.waits(PATH, moment=1)
-    waiting.db.execute("update deferral set sealed = 'rubbish'")
+    waiting.conn.execute("update deferral set sealed = 'rubbish'")
     assert (await triggerer.claim("a")).assignments == []
     (event,) = waiting.events(epoch)
     assert event["purpose"] == "failed"
@@ -235,7 +235,7 @@ async def test_a_trigger_token_reports_no_exit_and_a_try_no_event(
     triggerer = await new_triggerer()
     waiting.waits(PATH, moment=1)
     (given,) = (await triggerer.claim("a")).assignments
-    worker = ExecutionClient(api_url, fleet_token(waiting.db, "worker"))
+    worker = ExecutionClient(api_url, fleet_token(waiting.conn, "worker"))
     try:
         await worker.register(m.Register(kind="worker", name="w", host="h", pid=1, version="0"))
         answer = await worker.report(m.Reports(reports=[m.Report(token=given.token, ending=Ending(outcome="success"))]))
@@ -251,7 +251,7 @@ async def test_people_see_who_waits_for_what(waiting: World, new_triggerer: NewT
     waiting.waits(PATH, number=3, moment=1)
     (given,) = (await triggerer.claim("a", capacity=1)).assignments
     waiting.waits(PATH, queue="edge", moment=1)
-    client = RestClient(api_url, operator_token(waiting.db))
+    client = RestClient(api_url, operator_token(waiting.conn))
     try:
         page = await client.list_triggers(dag_id="d", limit=3)
         assert page.more

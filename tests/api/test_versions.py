@@ -130,7 +130,7 @@ async def test_files_of_a_processor_that_died_are_free(processor: ExecutionClien
     first, files = await lease()
     assert files == ["d.py"]
     assert (await lease())[1] == []
-    world.db.execute("update service set beat_at = now() - interval '1 hour' where service_id = %s", [first])
+    world.conn.execute("update service set beat_at = now() - interval '1 hour' where service_id = %s", [first])
     second, files = await lease()
     assert files == ["d.py"]
     lacking = [m.LeasedFile(bundle="main", file="d.py", fingerprint="1")]

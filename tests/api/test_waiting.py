@@ -17,8 +17,9 @@ from evenflow.errors import ApiRefused, StaleEpoch
 from evenflow.wire import messages as m
 from evenflow.wire import questions as q
 from evenflow.wire.code import pack
-from tests.api.world import CODE, CODE_HASH, World
+from tests.api.world import World
 from tests.nesting import nested
+from tests.world import CODE, CODE_HASH
 
 DAY = "2026-03-01T00:00:00+00:00"
 
@@ -49,12 +50,12 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 @pytest.fixture
 def token(world: World) -> str:
     """Of a try of the task ``ask``."""
-    run = world.run(world.version(ASKING), "mine")
+    run = world.run(world.add_dag(ASKING), "mine")
     return world.try_token(world.dispatch(run, 7, notify=False))
 
 
 def on_day(world: World, run_key: int) -> int:
-    world.db.execute("update dag_run set logical_date = %s where run_key = %s", [DAY, run_key])
+    world.conn.execute("update dag_run set logical_date = %s where run_key = %s", [DAY, run_key])
     return run_key
 
 
@@ -63,7 +64,7 @@ def on_day(world: World, run_key: int) -> int:
 
 async def test_waited(client: ExecutionClient, world: World, token: str) -> None:
     assert await client.ask(token, "waited", q.AskWaited()) == q.Waited(waited_s=0.0)
-    world.db.execute("update task_instance set poking_since = now() - interval '1 minute'")
+    world.conn.execute("update task_instance set poking_since = now() - interval '1 minute'")
     answer = await client.ask(token, "waited", q.AskWaited())
     assert isinstance(answer, q.Waited)
     assert 60 <= answer.waited_s < 90
@@ -82,21 +83,21 @@ async def states(client: ExecutionClient, token: str, **question: Any) -> q.Stat
 
 
 async def test_states_of_runs_and_tasks(client: ExecutionClient, world: World, token: str) -> None:
-    run = on_day(world, world.run(world.version(OTHER), "r1"))
+    run = on_day(world, world.run(world.add_dag(OTHER), "r1"))
     world.instance(run, 0, state="success")
-    world.db.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 3)", [run])
+    world.conn.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 3)", [run])
     world.instance(run, 1, 0, state="failed")
     found = await states(client, token)
     assert [(r.run_id, r.logical_date, r.state, r.tasks) for r in found.runs] == [("r1", DAY, "running", {})]
     assert found.missing == []
     (one,) = (await states(client, token, task_ids=["a", "g.h.c"])).runs
     assert one.tasks == {"a": {"success": 1}, "g.h.c": {}}
-    version = world.db.execute("select version_key from dag_run where run_key = %s", [run]).fetchone()
+    version = world.conn.execute("select version_key from dag_run where run_key = %s", [run]).fetchone()
     assert version is not None
     world.run(version[0], "by_name")
     (named,) = (await states(client, token, logical_dates=[], run_ids=["by_name", "nobody"])).runs
     assert (named.run_id, named.state) == ("by_name", "running")
-    world.db.execute("update dag_run set logical_date = null where run_id = 'by_name'")
+    world.conn.execute("update dag_run set logical_date = null where run_id = 'by_name'")
     assert [run.logical_date for run in (await states(client, token, logical_dates=[], run_ids=["by_name"])).runs] == [None]
     (group,) = (await states(client, token, group_id="g")).runs
     assert group.tasks == {"g.b": {"failed": 1, "scheduled": 2}, "g.h.c": {}}
@@ -118,7 +119,7 @@ async def trigger(client: ExecutionClient, token: str, **question: Any) -> q.Tri
 
 
 async def test_triggers_once_however_often_it_asks(client: ExecutionClient, world: World, token: str) -> None:
-    world.version(OTHER)
+    world.add_dag(OTHER)
     first = await trigger(client, token, conf={"n": 5})
     assert (first.state, first.is_own) == ("queued", True)
     assert await trigger(client, token) == first
@@ -127,7 +128,7 @@ async def test_triggers_once_however_often_it_asks(client: ExecutionClient, worl
     assert await trigger(client, later_try) == first
     assert world.all("select run_type, params from dag_run where dag_id = 'other'") == [("triggered", {"n": 5})]
     assert world.all("select event, actor from run_event") == [("triggered", "task asking/mine/ask #0")]
-    world.db.execute("update task_instance set tries_before = 2")  # as an operator's clear leaves it
+    world.conn.execute("update task_instance set tries_before = 2")  # as an operator's clear leaves it
     assert (await trigger(client, later_try)).run_id != first.run_id
 
 
@@ -143,14 +144,14 @@ async def test_a_run_that_nobody_could_be_shown_is_not_made(
     client: ExecutionClient, world: World, token: str, conf: dict[str, Any], flaw: str
 ) -> None:
     """R-SE2: the list of all runs has its params, and workers are told them."""
-    world.version(OTHER)
+    world.add_dag(OTHER)
     with pytest.raises(ApiRefused, match=f"The parameter 'n' .*{flaw}"):
         await trigger(client, token, conf=conf)
     assert world.one("select count(*) from dag_run where dag_id = 'other'") == 0
 
 
 async def test_a_run_of_somebody_else(client: ExecutionClient, world: World, token: str) -> None:
-    on_day(world, world.run(world.version(dataclasses.replace(OTHER, reset_by=("ask*",))), "theirs", state="success"))
+    on_day(world, world.run(world.add_dag(dataclasses.replace(OTHER, reset_by=("ask*",))), "theirs", state="success"))
     found = await trigger(client, token, run_id="theirs")
     assert (found.run_id, found.state, found.is_own) == ("theirs", "success", False)
     same_date = await trigger(client, token, run_id="new", logical_date=DAY)
@@ -166,7 +167,7 @@ async def test_a_task_resets_no_run_that_it_did_not_make(
     client: ExecutionClient, world: World, token: str, reset_by: tuple[str, ...]
 ) -> None:
     """R-SE2. Unless its DAG is named by the one that is to be reset."""
-    world.run(world.version(dataclasses.replace(OTHER, reset_by=reset_by)), "theirs", state="success")
+    world.run(world.add_dag(dataclasses.replace(OTHER, reset_by=reset_by)), "theirs", state="success")
     with pytest.raises(ApiRefused, match=r"write into that DAG: reset_by=\['asking'\]") as refused:
         await trigger(client, token, run_id="theirs", reset=True)
     assert refused.value.status == 403
@@ -175,9 +176,9 @@ async def test_a_task_resets_no_run_that_it_did_not_make(
 
 async def test_a_task_resets_the_run_that_it_made_before_it_was_cleared(client: ExecutionClient, world: World, token: str) -> None:
     """R-SE5: and that stands in the audit."""
-    world.version(OTHER)
+    world.add_dag(OTHER)
     made = await trigger(client, token, run_id="child")
-    world.db.execute("update task_instance set tries_before = 2")
+    world.conn.execute("update task_instance set tries_before = 2")
     again = await trigger(client, token, run_id="child", reset=True)
     assert (again.run_id, again.is_own) == (made.run_id, True)
     assert world.all("select payload from report") == [{"event": "clear", "actor": "task asking/mine/ask #2"}]
@@ -187,10 +188,10 @@ async def test_a_task_resets_the_run_that_it_made_before_it_was_cleared(client: 
 async def test_refusals(client: ExecutionClient, world: World, token: str) -> None:
     with pytest.raises(ApiRefused, match="no DAG 'other' to trigger"):
         await trigger(client, token)
-    world.version(OTHER)
+    world.add_dag(OTHER)
     with pytest.raises(ApiRefused, match="no parameter 'm'"):
         await trigger(client, token, conf={"m": 1})
-    world.db.execute("update dag set is_paused = true")
+    world.conn.execute("update dag set is_paused = true")
     with pytest.raises(ApiRefused, match="is paused"):
         await trigger(client, token, fail_when_paused=True)
     world.end(7)
@@ -244,14 +245,16 @@ async def test_an_event_by_hand(processor: ExecutionClient, rest: RestClient, wo
 
 
 async def test_events_for_tasks(client: ExecutionClient, world: World, token: str) -> None:
-    world.db.execute("insert into asset (name, uri) values ('orders', 's3://shop/orders')")
+    world.conn.execute("insert into asset (name, uri) values ('orders', 's3://shop/orders')")
     for day in (1, 2):
-        world.db.execute(
+        world.conn.execute(
             "insert into asset_event (asset, alias, extra, dag_id, run_id, task_id, map_index, actor)"
             " values ('orders', 'daily', %s, 'd', 'r', 't', -1, 'scheduler')",
             [json.dumps({"day": day})],
         )
-    world.db.execute("insert into run_asset_event select run_key, event_id from dag_run, asset_event where extra = '{\"day\": 2}'")
+    world.conn.execute(
+        "insert into run_asset_event select run_key, event_id from dag_run, asset_event where extra = '{\"day\": 2}'"
+    )
     answers = {
         "inlet": await client.ask(token, "inlet_events", q.AskInletEvents(name="orders")),
         "alias": await client.ask(token, "inlet_events", q.AskInletEvents(name="daily", is_alias=True)),

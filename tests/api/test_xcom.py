@@ -30,7 +30,7 @@ async def finish(client: ExecutionClient, world: World, epoch: int, result: obje
 
 
 async def test_a_value_of_the_run_is_pulled(client: ExecutionClient, world: World) -> None:
-    version = world.version()
+    version = world.add_dag()
     run, other = world.run(version), world.run(version, "r2")
     for epoch, key in ((1, run), (2, other)):
         world.dispatch(key, epoch)
@@ -41,7 +41,7 @@ async def test_a_value_of_the_run_is_pulled(client: ExecutionClient, world: Worl
 
 
 async def test_values_of_a_mapped_task_come_in_map_order(client: ExecutionClient, world: World) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for index in (2, 0, 10, 1):
         world.dispatch(run, 100 + index, task=1, map_index=index)
         await finish(client, world, 100 + index, {"index": index})
@@ -54,7 +54,7 @@ async def test_values_of_a_mapped_task_come_in_map_order(client: ExecutionClient
 
 
 async def test_pushing_again_replaces(client: ExecutionClient, world: World) -> None:
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     token = world.try_token(1)
     for value in (b"[1, 2]", b"null", b'{"a": 1}'):
         await client.push_xcom(token, m.XComPush(key="k", value=value))
@@ -63,7 +63,7 @@ async def test_pushing_again_replaces(client: ExecutionClient, world: World) -> 
 
 
 async def test_what_an_earlier_try_pushed_is_gone(client: ExecutionClient, world: World) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 5)
     await client.push_xcom(world.try_token(5), m.XComPush(key="k", value=b"1"))
     world.end(5)
@@ -74,7 +74,7 @@ async def test_what_an_earlier_try_pushed_is_gone(client: ExecutionClient, world
 
 
 async def test_pulling_from_a_task_that_does_not_exist(client: ExecutionClient, world: World) -> None:
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     with pytest.raises(ApiRefused, match="DAG 'sales' has no task 'exract' to pull from"):
         await pull(client, world.try_token(1), "exract")
 
@@ -92,14 +92,14 @@ async def test_pulling_from_a_task_that_does_not_exist(client: ExecutionClient, 
     ],
 )
 async def test_what_cannot_be_pushed(client: ExecutionClient, world: World, key: str, value: bytes, said: str) -> None:
-    world.dispatch(world.run(world.version()), 1)
+    world.dispatch(world.run(world.add_dag()), 1)
     with pytest.raises(ApiRefused, match=said):
         await client.push_xcom(world.try_token(1), m.XComPush(key=key, value=value))
     assert world.one("select count(*) from xcom") == 0
 
 
 async def test_a_list_of_values_has_a_limit(client: ExecutionClient, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for index in range(3):
         world.dispatch(run, index + 1, task=1, map_index=index)
         await finish(client, world, index + 1, "x" * 100)
@@ -112,7 +112,7 @@ async def test_a_list_of_values_has_a_limit(client: ExecutionClient, world: Worl
 
 
 async def test_the_newest_progress_replaces_the_one_before(client: ExecutionClient, world: World) -> None:
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     world.dispatch(run, 1)
     token = world.try_token(1)
     await client.send_progress(token, m.Progress(label="reading", done=1, total=10))
@@ -126,7 +126,7 @@ async def test_the_newest_progress_replaces_the_one_before(client: ExecutionClie
 
 async def test_an_instance_asks_which_element_is_its_own(client: ExecutionClient, world: World) -> None:
     """Without the list: instances that pushed nothing are passed over, as they are counted."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for index in (4, 0, 2):
         world.dispatch(run, 100 + index, task=1, map_index=index)
         await finish(client, world, 100 + index, index)
@@ -144,7 +144,7 @@ async def test_an_instance_asks_which_element_is_its_own(client: ExecutionClient
 
 async def test_the_elements_are_counted_once_for_all_who_ask(client: ExecutionClient, world: World) -> None:
     """Until an operator changes the run: what a thousand instances ask for costs one list."""
-    run = world.run(world.version())
+    run = world.run(world.add_dag())
     for index in (0, 2):
         world.dispatch(run, 100 + index, task=1, map_index=index)
         await finish(client, world, 100 + index, index)
@@ -158,22 +158,22 @@ async def test_the_elements_are_counted_once_for_all_who_ask(client: ExecutionCl
         return answer.map_index
 
     assert await second() == 2
-    world.db.execute("update xcom set map_index = 5 where map_index = 2")
+    world.conn.execute("update xcom set map_index = 5 where map_index = 2")
     assert await second() == 5  # the instances are still running, so that nothing is kept
-    world.db.execute("update task_instance set state = 'success' where task_index = 1")
+    world.conn.execute("update task_instance set state = 'success' where task_index = 1")
     assert await second() == 5
-    world.db.execute("update xcom set map_index = 7 where map_index = 5")
+    world.conn.execute("update xcom set map_index = 7 where map_index = 5")
     assert await second() == 5
-    world.db.execute("update dag_run set clears = 1")
+    world.conn.execute("update dag_run set clears = 1")
     assert await second() == 7
-    world.db.execute("delete from dispatch where epoch = 3")
+    world.conn.execute("delete from dispatch where epoch = 3")
     with pytest.raises(StaleEpoch):
         await second()
 
 
 async def test_values_of_other_runs_of_the_dag(client: ExecutionClient, world: World) -> None:
     """By name, or the newest of those with earlier logical dates: never of another DAG, and never of a later date."""
-    version = world.version()
+    version = world.add_dag()
     first, second, own, later = (world.run(version, name) for name in ("first", "second", "own", "later"))
     for epoch, run in ((10, first), (20, second), (40, later)):
         world.dispatch(run, epoch)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -12,11 +10,8 @@ from evenflow.api.tokens import ServiceKind, TryToken
 from evenflow.client.execution import ExecutionClient
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.wire import messages as m
-from evenflow.wire.code import archive_hash, pack
 from tests.tokens import fleet_token, service_token, try_token
-
-CODE = {"pipeline.py": b"from evenflow import dag\n"}
-CODE_HASH = archive_hash(CODE)
+from tests.world import CODE, Unscheduled
 
 SPEC = DagSpec(
     dag_id="sales",
@@ -28,100 +23,25 @@ SPEC = DagSpec(
 )
 
 
-@dataclass
-class World:
-    """What a scheduler would have done, written straight into the tables."""
+class World(Unscheduled):
+    """What a scheduler would have done."""
 
-    db: psycopg.Connection[Any]
+    def add_dag(self, spec: DagSpec = SPEC, files: dict[str, bytes] = CODE, *, file: str | None = None) -> int:
+        return super().add_dag(spec, files, file=file)
 
-    def version(self, spec: DagSpec = SPEC, *, file: str = "pipeline.py") -> int:
-        self.db.execute("insert into code (code_hash, archive) values (%s, %s) on conflict do nothing", [CODE_HASH, pack(CODE)])
-        row = self.db.execute(
-            "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file)"
-            " select %(dag)s, count(*) + 1, %(spec)s, %(hash)s, %(code)s, %(file)s from dag_version where dag_id = %(dag)s"
-            " returning version_key",
-            {"dag": spec.dag_id, "spec": spec.to_json(), "hash": spec.hash(), "code": CODE_HASH, "file": file},
-        ).fetchone()
-        assert row is not None
-        for index, task in enumerate(spec.tasks):
-            self.db.execute("insert into task values (%s, %s, %s, %s)", [row[0], index, task.task_id, task.operator])
-        self.db.execute(
-            "insert into dag (dag_id, version_key, bundle, file) values (%s, %s, 'main', %s)"
-            " on conflict (dag_id) do update set version_key = excluded.version_key",
-            [spec.dag_id, row[0], file],
-        )
-        return int(row[0])
-
-    def run(self, version_key: int, run_id: str = "r1", *, params: dict[str, Any] | None = None, state: str = "running") -> int:
-        row = self.db.execute(
-            "insert into dag_run (dag_id, run_id, version_key, state, run_type, params, logical_date)"
-            " select dag_id, %s, version_key, %s, 'manual', %s,"
-            " '2026-03-01 00:00+00'::timestamptz + (select count(*) from dag_run) * interval '1 day'"
-            " from dag_version where version_key = %s"
-            " returning run_key",
-            [run_id, state, json.dumps(params or {}), version_key],
-        ).fetchone()
-        assert row is not None
-        return int(row[0])
-
-    def instance(
-        self, run_key: int, task: int, map_index: int = -1, *, state: str = "queued", epoch: int = 0, tries: int = 1
-    ) -> None:
-        self.db.execute(
-            "insert into task_instance (run_key, task_index, map_index, state, epoch, try_number) values (%s, %s, %s, %s, %s, %s)"
-            " on conflict (run_key, task_index, map_index) do update"
-            " set state = excluded.state, epoch = excluded.epoch, try_number = excluded.try_number",
-            [run_key, task, map_index, state, epoch, tries],
-        )
-
-    def dispatch(
-        self,
-        run_key: int,
-        epoch: int,
-        task: int = 0,
-        map_index: int = -1,
-        *,
-        queue: str = "default",
-        priority: int = 1,
-        resume: bool = False,
-        tries: int = 1,
-        notify: bool = True,
-    ) -> int:
-        with self.db.transaction():
-            self.instance(run_key, task, map_index, epoch=epoch, tries=tries)
-            self.db.execute(
-                "insert into dispatch"
-                " (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots)"
-                " values (%s, %s, %s, %s, %s, %s, %s, %s, '{}', 1)",
-                [epoch, run_key, task, map_index, tries, 0 if resume else 1, priority, queue],
-            )
-            if resume:
-                self.db.execute(
-                    "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots,"
-                    " retake, retake_slots, began_at, ran_s, ready_at, purpose)"
-                    " values (%s, %s, %s, 0, 'default', 'x.Waits', '', '{}', 0, '{}', 0, now(), 0, now(), 'event')",
-                    [run_key, task, map_index],
-                )
-            if notify:
-                self.db.execute("notify dispatch")
-        return epoch
-
-    def end(self, epoch: int) -> None:
-        """The try's exit was applied."""
-        self.db.execute("delete from dispatch where epoch = %s", [epoch])
-
-    def one(self, query: str, *args: Any) -> Any:
-        row = self.db.execute(query, args).fetchone()
-        return None if row is None else row[0] if len(row) == 1 else row
-
-    def all(self, query: str, *args: Any) -> list[Any]:
-        return [row[0] if len(row) == 1 else row for row in self.db.execute(query, args).fetchall()]
+    def resume(self, run_key: int, epoch: int, task: int = 0, map_index: int = -1, **how: Any) -> int:
+        """A try that was deferred under epoch 0 and waits for a worker again."""
+        with self.conn.transaction():
+            self.instance(run_key, task, map_index, epoch=epoch)
+            self.wait(run_key, 0, task, map_index)
+            self.wake(run_key, 0, task, map_index)
+            return self.dispatch(run_key, epoch, task, map_index, resumes=True, **how)
 
     def try_token(self, epoch: int, **other: int) -> str:
         query = "select run_key, task_index, map_index, try_number from dispatch where epoch = %s"
-        row = self.db.execute(query, [epoch]).fetchone()
+        row = self.conn.execute(query, [epoch]).fetchone()
         claims = dict(zip(("run_key", "task_index", "map_index", "try_number"), row or (1, 0, -1, 1), strict=True))
-        return try_token(self.db, TryToken(epoch=epoch, **{**claims, **other}))
+        return try_token(self.conn, TryToken(epoch=epoch, **{**claims, **other}))
 
 
 class ClientOfAll(ExecutionClient):

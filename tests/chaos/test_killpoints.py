@@ -15,7 +15,7 @@ import pytest
 
 from evenflow.killpoints import KillPoint, reached, watch
 from evenflow.runtime.service_settings import Kind
-from tests.house.project import DOCS, source_modules, tree
+from tests.house.project import DOCS, trees_with
 
 NS_PER_PASS = 1_000  # some 200 of CPU time; a turn of a scheduler, which takes milliseconds, passes five
 
@@ -23,8 +23,8 @@ NS_PER_PASS = 1_000  # some 200 of CPU time; a turn of a scheduler, which takes 
 def test_each_point_is_passed_at_one_place_and_named_after_its_service() -> None:
     places = [
         node.attr
-        for path in source_modules().values()
-        for node in ast.walk(tree(path))
+        for _, module in trees_with("KillPoint")
+        for node in ast.walk(module)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "KillPoint"
     ]
     assert sorted(places) == sorted(point.name for point in KillPoint)
@@ -40,8 +40,8 @@ def test_nothing_in_the_product_can_arm_one() -> None:
     """No setting, no variable: only code outside of the package calls ``watch``."""
     callers = [
         name
-        for name, path in source_modules().items()
-        for node in ast.walk(tree(path))
+        for name, module in trees_with("killpoints")
+        for node in ast.walk(module)
         if isinstance(node, ast.ImportFrom) and node.module == "evenflow.killpoints"
         for alias in node.names
         if alias.name not in ("KillPoint", "reached")

@@ -146,6 +146,7 @@ def test_a_function_that_is_not_called(evenflow: Evenflow, tmp_path: Path) -> No
     assert "1 file, 0 DAGs, 0 errors, 1 warning" in done.stdout
 
 
+@pytest.mark.system
 def test_a_file_that_takes_too_long_says_where_it_is(evenflow: Evenflow, tmp_path: Path) -> None:
     """R-CS10: in the author's own frames."""
     (tmp_path / "a.py").write_text("from evenflow import DAG\nimport time\ntime.sleep(60)\n")

@@ -32,7 +32,7 @@ def schedulers(world: Any, database_url: str) -> Iterator[list[Scheduler]]:
 async def told(world: Any, url: str, schedulers: list[Scheduler], seeds: range, **how: Any) -> Counter[str]:
     """Plays a story for each seed; how often what was done in all of them."""
     for pool in ("p1", "p2"):
-        world.set_limit("pool", pool, 6)
+        world.pool(pool, 6)
     done: Counter[str] = Counter()
     async with await connect_async(url, name="api") as api:
         for seed in seeds:

@@ -41,6 +41,11 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
+def trees_with(word: str) -> list[tuple[str, ast.Module]]:
+    """The modules that have this word, by name."""
+    return [(module, tree(path)) for module, path in source_modules().items() if word in path.read_text(encoding="utf-8")]
+
+
 def classes() -> list[tuple[str, ast.ClassDef]]:
     """Of each module, the ones that others can import."""
     return [

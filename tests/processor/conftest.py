@@ -21,6 +21,10 @@ from tests.tokens import fleet_token
 StartProcessor = Callable[..., Awaitable[ProcessorService]]
 
 
+@pytest.fixture(autouse=True)
+def _quick_beats(quick_beats: None) -> None: ...
+
+
 @pytest.fixture
 def bundle(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> Bundle:
     folder = tmp_path / "dags"

@@ -105,7 +105,7 @@ async def test_a_worker_on_another_host_finds_them(
         tasks = dict(
             db.execute("select task_id, task_index from task where version_key = (select version_key from dag_run)").fetchall()
         )
-        epochs = {name: world.dispatch(run, tasks[name]) for name in ("one", "read")}
+        epochs = {name: world.dispatch(run, task=tasks[name]) for name in ("one", "read")}
         for name, epoch in epochs.items():
             assert (await world.exit_of(epoch))["outcome"] == "success", (name, world.log(epoch))
         assert world.xcom(epochs["one"]) == "select 1 where day = '2026-03-01'"

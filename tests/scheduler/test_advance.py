@@ -243,7 +243,7 @@ def test_cancel_before_the_run_starts(world: Any) -> None:
 
 def test_cancel_skips_what_waits_and_kills_what_runs(world: Any) -> None:
     """R-CS8: the holds of a live try stay until its process has ended."""
-    world.set_limit("pool", "one", 1)
+    world.pool("one", 1)
     mapped = task("m", mapping=Mapping(inputs=(MapInput(name="x", length=50),)), pool="one")
     world.add_dag(dag(task("a"), mapped, task("z", 0, 1), task("b", max_active_tis_per_dag=1), max_active_tasks=2))
     run = world.trigger("d")

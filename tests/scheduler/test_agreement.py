@@ -211,7 +211,7 @@ def test_the_scheduler_agrees_with_a_naive_scan(world: Any, seed: int, monkeypat
     pools = {"p1": r.randint(2, 4), "p2": r.randint(2, 6)}
     naive = Naive({("pool", name): slots for name, slots in pools.items()})
     for name, slots in pools.items():
-        world.set_limit("pool", name, slots)
+        world.pool(name, slots)
     if r.random() < 0.5:
         naive.strict.add("p1")
         world.conn.execute("update concurrency_limit set patience_s = 0 where name = 'p1'")

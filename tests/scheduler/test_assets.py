@@ -11,7 +11,7 @@ from evenflow.scheduler.advance import advance
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.catalog import Catalog
 from evenflow.store.db.connect import connect
-from tests.scheduler.conftest import World
+from tests.scheduler.world import World
 from tests.waiting import wait_until
 
 Task = dict[str, Any]

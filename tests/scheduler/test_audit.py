@@ -40,7 +40,7 @@ SPEC = DagSpec(
 @pytest.fixture
 def busy(world: Any) -> Any:
     """Three runs with tries that run, lanes that are open, parked and mapped, a task that has ended, and one that has failed."""
-    world.set_limit("pool", "p", 7)
+    world.pool("p", 7)
     world.add_dag(SPEC)
     for _ in range(3):
         world.trigger("d")
@@ -104,8 +104,8 @@ def test_a_finding_names_its_object_as_people_do(busy: Any) -> None:
 
 def test_a_teardown_waits_in_its_lane_while_its_run_is_cancelled_again(world: Any) -> None:
     """The teardown has no room, and the second cancel is still in the inbox."""
-    world.set_limit("pool", "p", 1)
-    world.set_limit("pool", "shut", 0)
+    world.pool("p", 1)
+    world.pool("shut", 0)
     setup = TaskSpec(task_id="a", operator="python", pool="p", setup=True)
     teardown = TaskSpec(task_id="b", operator="python", pool="shut", upstream=(0,), teardown=True)
     world.add_dag(DagSpec(dag_id="torn_down", tasks=(setup, teardown)))
@@ -130,7 +130,7 @@ def test_findings_are_bounded(busy: Any) -> None:
 
 def test_a_limit_that_was_lowered_may_be_overdrawn_by_what_ran_before(busy: Any) -> None:
     """R-ST1: a lowered limit kills nothing; what starts above it is found."""
-    busy.set_limit("pool", "p", 2)
+    busy.pool("p", 2)
     busy.audit()
     busy.conn.execute("update dispatch set created_at = now() + interval '1 minute'")
     assert {finding.kind for finding in audit(busy.conn)} == {"overdrawn"}
@@ -156,7 +156,7 @@ def lose_a_wakeup(world: Any) -> None:
 
 def test_the_sweep_repairs_a_lost_wakeup_and_counts_it(busy: Any) -> None:
     """R-ST2: no task waits for ever because of a lost wake-up."""
-    busy.set_limit("pool", "p", 100)
+    busy.pool("p", 100)
     busy.advance()
     lose_a_wakeup(busy)
     tally = Tally()
@@ -229,7 +229,7 @@ def test_the_sweep_looks_at_so_many_queues_and_goes_on_where_it_stopped(db: psyc
 
 def test_a_pause_reaches_lanes_that_are_being_stored(world: Any, database_url: str, monkeypatch: Any) -> None:
     """R-DQ7: a scheduler without the executor's lock stores a lane just while another one applies the pause of its DAG."""
-    world.set_limit("pool", "p", 1)
+    world.pool("p", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="p"), task("b", 0, pool="p"), task("c", 0, pool="p"))))
     world.trigger("d")
     world.advance()

@@ -165,7 +165,7 @@ def test_whatever_happens_between_the_parts_of_a_cancel(world: Any, monkeypatch:
     monkeypatch.setattr("evenflow.scheduler.cancel.CHANGED_PER_TURN", 2)
     r = random.Random(seed)
     for pool in ("p1", "p2"):
-        world.set_limit("pool", pool, 4)
+        world.pool(pool, 4)
     runs = []
     for number in range(3):
         world.add_dag(random_dag(r, number))
@@ -253,7 +253,7 @@ def test_what_a_clear_made_wait_is_judged_in_slices(world: Any, monkeypatch: pyt
     """
     monkeypatch.setattr("evenflow.scheduler.recount.SETTLED_PER_TURN", 4)
     attempt = begun(world)
-    world.set_limit("pool", "default_pool", 100)
+    world.pool("default_pool", 100)
     mapped = TaskSpec(task_id="m", operator="python", mapping=Mapping(inputs=(MapInput(name="x", length=10),)))
     world.add_dag(DagSpec(dag_id="bulk", tasks=(mapped, TaskSpec(task_id="last", operator="python", upstream=(0,)))))
     run = world.trigger("bulk")
@@ -297,7 +297,7 @@ def test_a_clear_in_slices_ends_as_one_in_one_transaction(world: Any, monkeypatc
     like it, all at once. All ends alike, and nothing is counted wrong in between.
     """
     for pool in ("p1", "p2"):
-        world.set_limit("pool", pool, 4)
+        world.pool(pool, 4)
     spec = random_dag(random.Random(seed), 0)
     found = []
     for dag_id, at_once in (("slices", 1), ("whole", 1_000)):
@@ -349,7 +349,7 @@ def test_a_run_with_a_teardown_is_cancelled_part_by_part(world: Any, monkeypatch
     counter is wrong after any transaction.
     """
     for pool in ("p1", "p2", "default_pool"):
-        world.set_limit("pool", pool, 4)
+        world.pool(pool, 4)
     found = []
     for dag_id, at_once in (("parts", 1), ("whole", 1_000)):
         monkeypatch.setattr("evenflow.scheduler.cancel.CHANGED_PER_TURN", at_once)

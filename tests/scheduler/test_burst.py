@@ -49,7 +49,7 @@ def test_a_free_pool_is_full_at_all_times_below_one_of_higher_priority(world: An
     """R-ST4: 20 + 20 slots, 1,000 tasks of priority 2 in the first pool, 100 of priority 1 in the second, in one run or in many."""
     left = {"first": 1_000, "second": 100}
     for (pool, tasks), priority in zip(left.items(), (2, 1), strict=True):
-        world.set_limit("pool", pool, 20)
+        world.pool(pool, 20)
         names = [f"{pool}{n}" for n in range(tasks // runs)]
         each = tuple(TaskSpec(task_id=name, operator="python", pool=pool, priority_weight=priority) for name in names)
         world.add_dag(DagSpec(dag_id=pool, tasks=each, max_active_tasks=None, max_active_runs=None))

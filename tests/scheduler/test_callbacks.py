@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from evenflow.core.callbacks import CALLBACK_DAG, CALLBACK_POOL
 from evenflow.core.model import DagSpec, DeadlineSpec, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
+from evenflow.store.scheduling.schedules import ScheduledRun, insert_runs
 from evenflow.store.serving.callbacks import restore_dag
-from tests.scheduler.conftest import World
+from tests.scheduler.world import World
 
 CALLS = (
     "select c.event, t.task_id, c.map_index, c.try_number, c.position, c.state, c.reason from callback c"
@@ -176,8 +178,9 @@ DUE = [
 
 @pytest.mark.parametrize(("deadline", "due"), DUE)
 def test_when_a_deadline_is_due(world: World, deadline: DeadlineSpec, due: str) -> None:
-    world.add_dag(DagSpec(dag_id="d", tasks=(a_task("t"),), deadlines=(deadline,)))
-    world.trigger("d", run_after="2030-07-01 12:00+00", logical_date="2030-07-01 11:00+00")
+    version = world.add_dag(DagSpec(dag_id="d", tasks=(a_task("t"),), deadlines=(deadline,)))
+    hours = [datetime(2030, 7, 1, hour, tzinfo=UTC) for hour in (11, 12)]
+    insert_runs(world.conn, [ScheduledRun("d", "r", version, "{}", hours[0], *hours, hours[1])])
     (right,) = world.conn.execute(
         f"select due_at = {due} from timer join dag_run using (run_key) where kind = 'deadline'"
     ).fetchone()

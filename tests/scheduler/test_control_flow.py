@@ -11,7 +11,7 @@ from evenflow.core.trigger_rules import TriggerRule
 from evenflow.store.scheduling import branches
 from tests.core.naive_run import NaiveRun
 from tests.core.random_runs import OUTCOMES, random_dag, random_skips
-from tests.scheduler.conftest import Try, World
+from tests.scheduler.world import Try, World
 
 TEARDOWN = TriggerRule.ALL_DONE_SETUP_SUCCESS
 
@@ -165,7 +165,7 @@ def test_a_cancelled_run_tears_down_what_it_set_up(world: World) -> None:
 
 
 def test_a_teardown_in_a_lane_survives_the_cancel(world: World) -> None:
-    world.set_limit("pool", "small", 1)
+    world.pool("small", 1)
     world.add_dag(
         dag(
             task("make", setup=True),

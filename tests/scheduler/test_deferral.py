@@ -15,7 +15,7 @@ from evenflow.explaining import why
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.connect import open_pool
 from evenflow.store.serving.dispatch import FIRST_START, RESUME
-from tests.scheduler.conftest import Try, World
+from tests.scheduler.world import Try, World
 
 EVENT = "ZXZlbnQ="  # base64
 
@@ -160,12 +160,12 @@ def test_a_retried_task_has_its_own_priority(world: World) -> None:
     assert world.conn.execute(of_dispatch).fetchall() == [(7,)]
     (t,) = world.claim()
     world.report([t], "failed")
-    world.resize("pool", "default_pool", 0)
+    world.pool("default_pool", 0)
     world.advance()
     world.conn.execute("update timer set due_at = now()")
     world.advance()
     assert world.conn.execute("select run_priority, priority, ready from lane").fetchall() == [(0, 7, 1)]
-    world.resize("pool", "default_pool", 1)
+    world.pool("default_pool", 1)
     world.advance()
     assert world.conn.execute(of_dispatch).fetchall() == [(7,)]
     (t,) = world.claim()
@@ -336,7 +336,7 @@ def test_a_burst_of_timeouts_is_taken_in_parts(world: World, void: bool) -> None
     """The oldest first, and the next turn follows at once, also when none of them means anything any more."""
     rest = 7
     world.add_dag(dag(task(mapping=Mapping(inputs=(MapInput(length=TIMERS_PER_TURN + rest),))), max_active_tasks=None))
-    world.set_limit("pool", "default_pool", TIMERS_PER_TURN + rest)
+    world.pool("default_pool", TIMERS_PER_TURN + rest)
     run = world.trigger("d")
     world.advance()
     world.defer(world.claim(), timeout_s=60.0)
@@ -551,7 +551,7 @@ def test_fail_fast_ends_it_too(world: World) -> None:
 
 def test_why(world: World, database_url: str) -> None:
     """R-ST10: which trigger, who has it, since when and until when; and who holds the limit that another waits for."""
-    world.set_limit("pool", "people", 1)
+    world.pool("people", 1)
     run, _ = begin(world, dag(task(pool="people"), task("next", pool="people")), timeout_s=60.0)
 
     async def ask(task_id: str) -> Reason:
@@ -561,21 +561,19 @@ def test_why(world: World, database_url: str) -> None:
             (reason,) = (await why.explain(conn, dag_id=dag_id, run_id=run_id, task_id=task_id)).reasons
             return reason
 
-    world.conn.execute("insert into service (kind, name, host, pid, version) values ('scheduler', 's', 'h', 1, '0')")
+    world.service("scheduler", "s")
     reason = asyncio.run(ask("wait"))
     assert isinstance(reason, AwaitsEvent)
     assert (reason.trigger, reason.triggerer, reason.failures, reason.again_at) == ("module.Trigger", None, 0, None)
     assert reason.until is not None
     assert 59 < (reason.until - reason.since).total_seconds() <= 60
     world.conn.execute(
-        "with t as ("
-        " insert into service (kind, name, host, pid, version) values ('triggerer', 't1', 'h2', 1, '0') returning service_id)"
-        " update deferral set triggerer_id = service_id, failures = 2, due_at = now() + interval '8 s' from t"
+        "update deferral set triggerer_id = %s, failures = 2, due_at = now() + interval '8 s'", [world.service("triggerer", "t1")]
     )
     world.conn.execute("update dag set is_paused = true")
     reason = asyncio.run(ask("wait"))
     assert isinstance(reason, AwaitsEvent), "a paused DAG does not hold it back"
-    assert (reason.triggerer, reason.host, reason.failures) == ("t1", "h2", 2)
+    assert (reason.triggerer, reason.host, reason.failures) == ("t1", "h", 2)
     assert reason.again_at is not None
     world.conn.execute("update dag set is_paused = false")
     world.advance()

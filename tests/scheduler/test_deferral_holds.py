@@ -18,7 +18,7 @@ from evenflow.scheduler.tally import Tally
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import inbox
 from evenflow.store.serving.dispatch import FIRST_START, RESUME
-from tests.scheduler.conftest import Try, World
+from tests.scheduler.world import Try, World
 
 
 def task(task_id: str, **options: Any) -> TaskSpec:
@@ -82,7 +82,7 @@ def held(world: World) -> dict[str, int]:
 def test_each_line_of_the_table(
     world: World, database_url: str, setting: Any, policy: str, wishes: Any, kept: set[str], leads: bool
 ) -> None:
-    world.set_limit("pool", "people", 2)
+    world.pool("people", 2)
     world.conn.execute("update pool set while_deferred = %s where name = 'people'", [policy])
     if setting:
         set_setting(world, *setting)
@@ -116,7 +116,7 @@ def turn(world: World, database_url: str, leads: bool) -> None:
 
 def test_a_pool_of_people_is_used_constantly(world: World) -> None:
     """R-DQ2: from the start to the end of a try, whatever waits for the pool."""
-    world.set_limit("pool", "people", 1)
+    world.pool("people", 1)
     run = start(world, dag(task("t", pool="people"), task("next", pool="people")))
     (t,) = world.claim()
     used = [world.used("pool", "people")]
@@ -130,7 +130,7 @@ def test_a_pool_of_people_is_used_constantly(world: World) -> None:
 
 def test_a_sensor_and_what_it_waits_for_in_one_small_pool(world: World) -> None:
     """No deadlock: the pool of one slot is the sensor's only while it looks."""
-    world.set_limit("pool", "small", 1)
+    world.pool("small", 1)
     run = start(world, dag(task("sensor", pool="small", while_deferred={"pool": "release"}), task("makes_it", pool="small")))
     (t,) = world.claim()
     assert t.task_id == "sensor"
@@ -148,7 +148,7 @@ def test_a_sensor_and_what_it_waits_for_in_one_small_pool(world: World) -> None:
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_resume_overdraws_and_then_no_first_start_comes(world: World, database_url: str, leads: bool) -> None:
     """R-ST1: by at most the deferred tasks of the limit; what is above it blocks first starts, also of who has not the lock."""
-    world.resize("pool", "default_pool", 1)
+    world.pool("default_pool", 1)
     tasks = [task("t", priority_weight=3), task("first", priority_weight=2), task("last")]
     run = start(world, dag(*tasks))
     (t,) = world.claim()
@@ -173,7 +173,7 @@ def test_a_resume_overdraws_and_then_no_first_start_comes(world: World, database
 
 
 def test_the_deferral_makes_room_in_the_same_transaction(world: World) -> None:
-    world.resize("pool", "default_pool", 1)
+    world.pool("default_pool", 1)
     start(world, dag(task("t", priority_weight=2), task("next")))
     world.defer(world.claim())
     assert advance(world.conn, world.catalog).starts == 1
@@ -181,7 +181,7 @@ def test_the_deferral_makes_room_in_the_same_transaction(world: World) -> None:
 
 
 def test_and_without_the_executors_lock(world: World, database_url: str) -> None:
-    world.resize("pool", "default_pool", 1)
+    world.pool("default_pool", 1)
     run = start(world, dag(task("t"), dag_id="one"))
     (t,) = world.claim()
     world.defer([t])
@@ -209,7 +209,7 @@ def events(world: World, run: int) -> list[str]:
 def test_direct_resume_off(world: World) -> None:
     """R-DQ5: it gives back what it kept and waits, but before the first starts of its DAG."""
     set_setting(world, "direct_resume", False)
-    world.set_limit("pool", "people", 1)
+    world.pool("people", 1)
     low = task("t", pool="people", priority_weight=1)
     run = start(world, dag(low, *(task(f"x{i}", pool="people", priority_weight=9) for i in range(2))))
     (other,) = world.claim()
@@ -225,13 +225,13 @@ def test_direct_resume_off(world: World) -> None:
     world.advance()
     second = world.trigger("d")
     world.advance()
-    world.resize("pool", "people", 0)
+    world.pool("people", 0)
     world.fire(run)
     progress = world.advance()
     assert world.states(run)["t"] == "scheduled"
     assert world.used("pool", "people") == 0, "what it kept is given back"
     world.audit()
-    world.resize("pool", "people", 1)
+    world.pool("people", 1)
     world.advance()
     (again,) = world.claim()
     assert (again.run_key, again.task_id, again.try_number) == (run, "t", 1), "before all first starts of its DAG"
@@ -261,7 +261,7 @@ def queued_one_by_one(world: World, run: int, order: Sequence[int]) -> None:
 def one_by_one(world: World) -> list[tuple[int, str, int]]:
     """Run, task and class of what starts, while one may run at a time."""
     order = []
-    world.resize("pool", "people", 1)
+    world.pool("people", 1)
     world.advance()
     while tries := world.claim():
         (t,) = tries
@@ -278,13 +278,13 @@ def one_by_one(world: World) -> list[tuple[int, str, int]]:
 def test_those_that_were_ready_first_resume_first(world: World, database_url: str, lock: bool, own_limit: int | None) -> None:
     """R-DQ5: each keeps its place, whichever trigger fires first, in one lane or several, together or one by one."""
     set_setting(world, "direct_resume", False)
-    world.set_limit("pool", "people", 5)
+    world.pool("people", 5)
     tasks = [task(f"t{i}", pool="people", max_active_tis_per_dagrun=own_limit) for i in range(5)]
     run = start(world, dag(*tasks))
     world.defer(world.claim())
     world.advance()
     queued_one_by_one(world, run, (3, 1, 4, 2, 0))
-    world.resize("pool", "people", 0)
+    world.pool("people", 0)
     for fired in ((2,), (0, 4), (1, 3)):
         for i in fired:
             world.fire(run, i)
@@ -300,12 +300,12 @@ def test_those_that_were_ready_first_resume_first(world: World, database_url: st
 def test_resumes_come_before_first_starts_of_older_runs(world: World) -> None:
     """R-DQ5: of all runs of the DAG, those for dates in the remote past included."""
     set_setting(world, "direct_resume", False)
-    world.set_limit("pool", "people", 1)
+    world.pool("people", 1)
     new = start(world, dag(*(task(f"t{i}", pool="people") for i in range(2)), max_active_runs=None), run_after="2026-01-02 UTC")
     (t,) = world.claim()
     world.defer([t])
     world.advance()
-    world.resize("pool", "people", 0)
+    world.pool("people", 0)
     old = [world.trigger("d", run_after=date) for date in ("2026-01-01 UTC", "0001-01-01 UTC")]
     world.advance()
     world.fire(new)
@@ -383,11 +383,11 @@ def test_what_resumes_directly_is_measured(world: World) -> None:
 @pytest.mark.parametrize("how", ["cancel", "mark", "clear"])
 def test_ends_from_outside_while_it_waits_in_a_lane(world: World, how: str, cleans_up: bool) -> None:
     set_setting(world, "direct_resume", False)
-    world.set_limit("pool", "people", 1)
+    world.pool("people", 1)
     run = start(world, dag(task("t", pool="people", cleans_up=cleans_up)))
     world.defer(world.claim())
     world.advance()
-    world.resize("pool", "people", 0)
+    world.pool("people", 0)
     world.fire(run)
     world.advance()
     assert world.states(run) == {"t": "scheduled"}

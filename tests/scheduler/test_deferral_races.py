@@ -17,7 +17,7 @@ import pytest
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.store.scheduling import leases
-from tests.scheduler.conftest import Try, World
+from tests.scheduler.world import Try, World
 
 Message = Callable[[], None]
 PURPOSE = """

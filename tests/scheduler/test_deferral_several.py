@@ -35,7 +35,7 @@ def specs() -> list[DagSpec]:
 def test_whatever_resumes_when_the_books_are_right(world: Any, database_url: str, seed: int) -> None:
     r = random.Random(seed)
     for name, policy in (("holds", "hold"), ("releases", "release")):
-        world.set_limit("pool", name, 4)
+        world.pool(name, 4)
         world.conn.execute("update pool set while_deferred = %s where name = %s", [policy, name])
     dags = specs()
     for spec in dags:

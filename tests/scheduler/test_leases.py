@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from evenflow.core.limits import API_SILENCE_S, LEASE_S, STANDSTILL_S
@@ -11,20 +9,19 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.leases import watch_leases
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import leases
+from tests.world import World
 
 DAG = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),))
 
 
 @pytest.fixture
-def api(world: Any) -> int:
+def api(world: World) -> int:
     """An API server that was just heard; all is well, and has been for an hour."""
     world.conn.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 hour'")
-    return world.conn.execute(
-        "insert into service (kind, name, host, pid, version) values ('api', 'a', 'h', 1, '0') returning service_id"
-    ).fetchone()[0]
+    return world.service("api", "a")
 
 
-def pass_time(world: Any, seconds: float, *, heard: tuple[int, ...] = (), ticked: bool = True) -> None:
+def pass_time(world: World, seconds: float, *, heard: tuple[int, ...] = (), ticked: bool = True) -> None:
     """Everything that was written is older now, but for what is ``heard`` all the time, and the clock if it is ``ticked``."""
     age = {"seconds": seconds, "heard": list(heard)}
     world.conn.execute(
@@ -38,11 +35,11 @@ def pass_time(world: Any, seconds: float, *, heard: tuple[int, ...] = (), ticked
     watch_leases(world.conn)
 
 
-def state_of(world: Any, service_id: int) -> str:
+def state_of(world: World, service_id: int) -> str:
     return world.conn.execute("select state from service where service_id = %s", [service_id]).fetchone()[0]
 
 
-def test_a_worker_whose_lease_lapsed_is_lost_and_its_tries_are_sent_again(world: Any, api: int) -> None:
+def test_a_worker_whose_lease_lapsed_is_lost_and_its_tries_are_sent_again(world: World, api: int) -> None:
     """R-HA4"""
     world.add_dag(DAG)
     run = world.trigger("d")
@@ -63,7 +60,7 @@ def test_a_worker_whose_lease_lapsed_is_lost_and_its_tries_are_sent_again(world:
     assert world.run_state(run) == "success"
 
 
-def test_while_no_api_server_lives_nobody_is_lost(world: Any, api: int) -> None:
+def test_while_no_api_server_lives_nobody_is_lost(world: World, api: int) -> None:
     """For three leases and more; after it everybody has a whole one to be heard."""
     pass_time(world, API_SILENCE_S + 0.5)
     for _ in range(5):
@@ -78,7 +75,7 @@ def test_while_no_api_server_lives_nobody_is_lost(world: Any, api: int) -> None:
     assert state_of(world, api) == "active"
 
 
-def test_while_the_database_was_down_nobody_could_be_heard(world: Any, api: int) -> None:
+def test_while_the_database_was_down_nobody_could_be_heard(world: World, api: int) -> None:
     """The servers of the API beat as soon as it is back; so do schedulers, which tick; workers take a moment."""
     pass_time(world, 10 * LEASE_S, heard=(api,), ticked=False)
     assert state_of(world, world.worker) == "active"
@@ -88,7 +85,7 @@ def test_while_the_database_was_down_nobody_could_be_heard(world: Any, api: int)
     assert state_of(world, world.worker) == "lost"
 
 
-def test_a_short_gap_is_none(world: Any, api: int) -> None:
+def test_a_short_gap_is_none(world: World, api: int) -> None:
     pass_time(world, LEASE_S - STANDSTILL_S, heard=(api,))
     pass_time(world, STANDSTILL_S - 0.5, heard=(api,), ticked=False)
     assert state_of(world, world.worker) == "active"
@@ -96,7 +93,7 @@ def test_a_short_gap_is_none(world: Any, api: int) -> None:
     assert state_of(world, world.worker) == "lost"
 
 
-def test_a_clock_that_is_set_back_keeps_no_dead_service_alive(world: Any, api: int) -> None:
+def test_a_clock_that_is_set_back_keeps_no_dead_service_alive(world: World, api: int) -> None:
     pass_time(world, -3600, ticked=False)
     world.conn.execute("update service set beat_at = now() where service_id = %s", [api])  # as it does every few seconds
     watch_leases(world.conn)
@@ -106,7 +103,7 @@ def test_a_clock_that_is_set_back_keeps_no_dead_service_alive(world: Any, api: i
     assert state_of(world, world.worker) == "lost"
 
 
-def test_one_scheduler_ticks_at_a_time_and_none_waits(world: Any, api: int, database_url: str) -> None:
+def test_one_scheduler_ticks_at_a_time_and_none_waits(world: World, api: int, database_url: str) -> None:
     with connect(database_url, name="other") as other, other.transaction():
         assert leases.lock_clock(other) is not None
         assert leases.lock_clock(world.conn) is None
@@ -114,7 +111,7 @@ def test_one_scheduler_ticks_at_a_time_and_none_waits(world: Any, api: int, data
     assert leases.lock_clock(world.conn) is not None
 
 
-def test_only_a_gap_that_somebody_has_lived_through_is_told(world: Any, api: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_only_a_gap_that_somebody_has_lived_through_is_told(world: World, api: int, caplog: pytest.LogCaptureFixture) -> None:
     """Nobody holds a lease while everything is stopped, so an ordinary restart is no news."""
     counted_from = "select counted_from > now() - interval '1 min' from lease_clock"
     pass_time(world, 148, heard=(api,), ticked=False)

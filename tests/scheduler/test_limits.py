@@ -217,7 +217,7 @@ def test_what_is_as_it_was_takes_no_lock_and_wakes_nobody(world: Any, reload: Re
 
 def test_a_pool_that_is_made_larger_or_less_strict(world: Any, within: Any) -> None:
     """R-ST4, R-ST11: both take effect at the next transaction."""
-    world.set_limit("pool", "gpu", 2)
+    world.pool("gpu", 2)
     world.add_dag(
         spec(
             TaskSpec(task_id="big", operator="python", pool="gpu", pool_slots=3, priority_weight=9),

@@ -11,7 +11,7 @@ from evenflow.core.model import DagSpec, GroupSpec, Mapping, TaskSpec
 from evenflow.core.states import TaskState
 from evenflow.core.trigger_rules import TriggerRule
 from tests.core.random_groups import EACH, check_ends, over, random_spec, task
-from tests.scheduler.conftest import Try, World
+from tests.scheduler.world import Try, World
 
 
 def grouped(*tasks: TaskSpec, mapping: Mapping, **fields: Any) -> DagSpec:

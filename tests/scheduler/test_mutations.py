@@ -51,7 +51,7 @@ def noticed(world: Any, *, before: Callable[[], None] = lambda: None) -> set[str
     task has ended that nobody reported, ``refused`` when the state machine does.
     """
     r = random.Random(1)
-    world.set_limit("pool", "p", 5)
+    world.pool("p", 5)
     world.add_dag(SPEC)
     kinds: set[str] = set()
     reported: set[int] = set()
@@ -208,7 +208,7 @@ def test_a_counter_that_misses_an_upstream(world: Any, monkeypatch: Patch) -> No
 
 def noticed_of_deferred(world: Any) -> set[str]:
     """Defers some tasks, and lets them return and end; answers what the auditor finds."""
-    world.set_limit("pool", "p", 5)
+    world.pool("p", 5)
     world.add_dag(SPEC)
     run = world.trigger("d")
     world.advance()

@@ -279,7 +279,7 @@ def test_what_is_just_being_claimed_is_its_workers(world: Any, database_url: str
 
 
 def test_what_waits_in_a_lane_leaves_it(world: Any) -> None:
-    world.set_limit("pool", "p", 1)
+    world.pool("p", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(f"t{i}", pool="p") for i in range(3))))
     run = world.trigger("d")
     world.advance()
@@ -364,7 +364,7 @@ MAPPED = DagSpec(
 
 
 def expanded(world: Any, length: int, slots: int) -> int:
-    world.set_limit("pool", "p", slots)
+    world.pool("p", slots)
     world.add_dag(MAPPED)
     run = world.trigger("d")
     world.advance()
@@ -399,7 +399,7 @@ def test_an_untouched_instance_is_marked_and_nothing_else_gets_a_row(world: Any)
 
 def test_what_is_left_of_a_parted_lane_is_looked_at(world: Any, database_url: str) -> None:
     """R-CS8: the new lane may come before the one that stands for all that wait for room: schedulers number lanes apart."""
-    world.set_limit("pool", "p", 1)
+    world.pool("p", 1)
     world.catalog.lane_ids.take(world.conn)
     world.add_dag(DagSpec(dag_id="best", tasks=(task("x", pool="p"),)))
     tasks = (task("one", pool="p"), task("m", pool="p", mapping=mapped(5), max_active_tis_per_dagrun=1))

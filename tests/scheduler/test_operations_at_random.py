@@ -364,7 +364,7 @@ def in_slices(instances: int) -> Iterator[None]:
 
 
 def play_often(world: Any, others: list[tuple[Any, Catalog]], *, seeds: range, steps: int, at_once: bool = False) -> None:
-    world.set_limit("pool", "p", 3)
+    world.pool("p", 3)
     for seed in seeds:
         for statement in FRESH:
             world.conn.execute(statement)

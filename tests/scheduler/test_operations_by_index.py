@@ -10,7 +10,7 @@ from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.store.scheduling.operations import request
-from tests.scheduler.conftest import Try, World
+from tests.scheduler.world import Try, World
 
 TEARDOWN: dict[str, Any] = {"teardown": True, "trigger_rule": TriggerRule.ALL_DONE_SETUP_SUCCESS}
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
@@ -181,7 +181,7 @@ def test_roots_of_a_group_wait_for_the_previous_run(world: World) -> None:
 
 def test_an_instance_that_is_born_into_a_lane_starts_from_it(world: World) -> None:
     """Its row is not written yet when the round takes it out of the lane again."""
-    world.set_limit("pool", "p", 3)
+    world.pool("p", 3)
     world.add_dag(
         grouped(
             task("a", group=0, pool="p", depends_on_past=True),

@@ -157,7 +157,7 @@ def test_history_counts_the_instances_of_a_mapped_task(world: Any) -> None:
 
 def expanded_anew(world: Any) -> int:
     """With two of ten instances running."""
-    world.set_limit("pool", "p", 2)
+    world.pool("p", 2)
     spec = DagSpec(dag_id="other", tasks=MAPPED.tasks)
     world.add_dag(spec)
     run = world.trigger("other")
@@ -210,12 +210,12 @@ def test_what_had_not_started_is_skipped(world: Any) -> None:
 
 def test_a_second_try_that_waits_to_start_has_run_before(world: Any) -> None:
     """Its first one did: so it has failed, in a lane as well as queued."""
-    world.set_limit("pool", "p", 2)
+    world.pool("p", 2)
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(name, retries=1, retry_delay=0.0, pool="p") for name in ("x", "y"))))
     run = world.trigger("d")
     world.advance()
     world.report(world.claim(), "failed")
-    world.set_limit("pool", "p", 1)
+    world.pool("p", 1)
     world.advance()
     world.conn.execute("update timer set due_at = now()")
     world.advance()

@@ -17,7 +17,7 @@ from evenflow.scheduler.partitions import drop_partitions_before, make_history_p
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import partitions
 from evenflow.store.scheduling.partitions import first_run_key, name_of
-from tests.scheduler.conftest import World
+from tests.scheduler.world import World
 
 NOW = datetime.now(UTC)
 TODAY = NOW.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -95,7 +95,7 @@ def mapped(length: int) -> Mapping:
 async def test_what_it_says(world: Any, conn: psycopg.AsyncConnection[Any]) -> None:
     """R-ST10: in the strict order, with names; who is next, and how many wait for what."""
     world.conn.execute(FAST_FOLLOW_OFF)
-    world.set_limit("pool", "p", 1)
+    world.pool("p", 1)
     tasks = (
         TaskSpec(task_id="one", operator="python", pool="p", priority_weight=9),
         TaskSpec(task_id="two", operator="python", pool="p", priority_weight=9),
@@ -120,7 +120,7 @@ async def test_what_it_says(world: Any, conn: psycopg.AsyncConnection[Any]) -> N
 
 
 async def test_it_changes_nothing(world: Any, conn: psycopg.AsyncConnection[Any]) -> None:
-    world.set_limit("pool", "default_pool", 1)
+    world.pool("default_pool", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="m", operator="python", mapping=mapped(9)),)))
     world.trigger("d")
     world.advance()
@@ -134,7 +134,7 @@ async def test_it_changes_nothing(world: Any, conn: psycopg.AsyncConnection[Any]
 
 async def test_a_round_that_ends_early_says_so(world: Any, conn: psycopg.AsyncConnection[Any]) -> None:
     """R-ST2: what one round cannot finish the next one does; the plan shows one."""
-    world.set_limit("pool", "default_pool", 1)
+    world.pool("default_pool", 1)
     world.add_dag(
         DagSpec(dag_id="d", tasks=(TaskSpec(task_id="m", operator="python", mapping=mapped(3000)),), max_active_tasks=None)
     )

@@ -71,9 +71,9 @@ class Site:
 
     def __init__(self, world: Any, *, killer: bool) -> None:
         self.world, self.cluster = world, Cluster(killer)
-        world.set_limit("executor", "worker", SLOTS)
-        world.set_limit("pool", "low", LOW)
-        world.set_limit("pool", "high", HIGH)
+        world.resize("executor", "worker", SLOTS)
+        world.pool("low", LOW)
+        world.pool("high", HIGH)
         for name, count, weight in (("low", LOW, 1), ("high", HIGH, 100)):
             tasks = tuple(
                 TaskSpec(task_id=f"{name}{i}", operator="python", pool=name, priority_weight=weight) for i in range(count)

@@ -150,7 +150,7 @@ def test_what_is_said_of_it_waits_in_its_order_and_nobody_looks_at_it_again(worl
 
 
 def test_what_its_ended_tries_held_is_free_for_others(world: Any, turns: Any) -> None:
-    world.set_limit("pool", "small", 1)
+    world.pool("small", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="small"), task("b", 0, pool="small"))))
     poisoned = world.trigger("d", priority=1)
     turns()
@@ -174,7 +174,7 @@ def test_what_its_ended_tries_held_is_free_for_others(world: Any, turns: Any) ->
 @pytest.mark.parametrize("outcome", ["cannot_start", "lost"])
 def test_a_try_that_is_sent_again_keeps_what_it_holds(world: Any, turns: Any, outcome: str) -> None:
     """R-ST1: its worker says that it is lost, while nobody may decide about its run."""
-    world.set_limit("pool", "small", 1)
+    world.pool("small", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="small"),)))
     poisoned = world.trigger("d", priority=1)
     turns()
@@ -195,7 +195,7 @@ def test_a_try_that_is_sent_again_keeps_what_it_holds(world: Any, turns: Any, ou
 
 
 def test_its_ready_tasks_do_not_start_and_keep_nobody_waiting(world: Any, turns: Any) -> None:
-    world.set_limit("pool", "small", 1)
+    world.pool("small", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(f"t{n}", pool="small") for n in range(3)), max_active_tasks=2))
     poisoned = world.trigger("d", priority=1)
     turns()
@@ -250,7 +250,7 @@ def test_a_run_that_cannot_be_created_blocks_no_other(world: Any, turns: Any) ->
     finish(world, turns)
     assert (world.run_state(bad), world.run_state(good)) == ("queued", "success")
     assert "There is no pool 'deleted'" in quarantine(world)[f"run {bad}"]
-    world.set_limit("pool", "deleted", 1)
+    world.pool("deleted", 1)
     release(world, bad)
     finish(world, turns)
     assert world.run_state(bad) == "success"
@@ -258,12 +258,12 @@ def test_a_run_that_cannot_be_created_blocks_no_other(world: Any, turns: Any) ->
 
 def test_a_lane_that_cannot_be_started_blocks_no_other(world: Any, turns: Any) -> None:
     """Nothing is said of the run any more; it is the round that meets it."""
-    world.set_limit("pool", "small", 0)
+    world.pool("small", 0)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="small"),)))
     bad, good = world.trigger("d", priority=1), world.trigger("d")
     turns()
     world.conn.execute("update task_instance set state = 'success' where run_key = %s", [bad])
-    world.resize("pool", "small", 8)
+    world.pool("small", 8)
     finish(world, turns)
     assert (world.run_state(bad), world.run_state(good)) == ("running", "success")
     assert quarantine(world)[f"run {bad}"].startswith("IllegalMove")
@@ -409,7 +409,7 @@ def test_a_run_that_cannot_even_be_ended_by_force_stops_nobody_else(
 
 def test_looking_for_the_fault_leaves_no_lane_behind(world: Any, turns: Any) -> None:
     """Transactions for some of the runs release limits that others wait for."""
-    world.set_limit("pool", "small", 3)
+    world.pool("small", 3)
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(f"t{n}", pool="small") for n in range(4)), max_active_tasks=2))
     runs = [world.trigger("d") for _ in range(6)]
     turns()
@@ -515,7 +515,7 @@ def test_a_dag_whose_runs_cannot_be_made_is_set_aside_until_its_next_version(wor
         world.conn.execute("insert into asset_queue values (%s, 'x', false, 1)", [dag_id])
         if dag_id == "bad":
             world.conn.execute("update dag_version set spec = spec || '{\"params\": 7}' where version_key = %s", [version])
-    world.conn.execute("update dag set next_run_at = now() - interval '1 minute' where bundle = 'b'")
+    world.conn.execute("update dag set next_run_at = now() - interval '1 minute' where bundle = 'main'")
     for _ in range(2):
         create_scheduled(world.conn) if kind == "schedule" else create_asset_runs(world.conn)
     assert world.conn.execute("select distinct dag_id from dag_run").fetchall() == [("good",)]
@@ -615,7 +615,7 @@ def test_what_is_deferred_in_a_run_that_is_set_aside_waits(world: Any, turns: An
 
 
 def test_what_is_deferred_ends_by_force(world: Any, turns: Any) -> None:
-    world.set_limit("pool", "people", 1)
+    world.pool("people", 1)
     version = world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="people"),)))
     run = world.trigger("d")
     turns()

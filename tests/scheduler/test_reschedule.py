@@ -10,7 +10,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.why import AwaitsPoke
 from evenflow.explaining import why
 from evenflow.store.db.connect import open_pool
-from tests.scheduler.conftest import World
+from tests.scheduler.world import World
 
 SENSOR = DagSpec(
     dag_id="d",
@@ -86,11 +86,11 @@ def test_waiting_for_a_slot_again(world: World) -> None:
     (t,) = world.claim()
     world.report([t], "rescheduled", delay_s=0.0)
     world.advance()
-    world.resize("pool", "default_pool", 0)
+    world.pool("default_pool", 0)
     make_due(world)
     world.advance()
     assert world.claim() == []
-    world.resize("pool", "default_pool", 5)
+    world.pool("default_pool", 5)
     world.advance()
     (again,) = world.claim()
     assert again.try_number == 1

@@ -25,8 +25,9 @@ from evenflow.store.scheduling import retention
 from evenflow.store.scheduling.leases import report_lost_tries
 from evenflow.store.scheduling.partitions import first_run_key
 from evenflow.store.scheduling.retention import delete_garbage
-from tests.scheduler.conftest import World
+from tests.scheduler.world import World
 from tests.waiting import BLOCKED, wait_until
+from tests.world import CODE_HASH
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
@@ -264,7 +265,7 @@ def test_superseded_versions_go_with_their_code(world: World) -> None:
     assert left == [1, 5, *range(31 - VERSIONS_KEPT, 31)], "the one that it has now, the one of a run, and the newest"
     assert world.conn.execute("select version_key from dag where dag_id = 'd'").fetchone() == (version,)
     codes = {code for (code,) in world.conn.execute("select code_hash from code")}
-    assert codes == {"", "none", "c5", "c7", *(f"c{n}" for n in range(31 - VERSIONS_KEPT, 31))}
+    assert codes == {"", CODE_HASH, "c5", "c7", *(f"c{n}" for n in range(31 - VERSIONS_KEPT, 31))}
     orphans = "select count(*) from task where not exists (select from dag_version v where v.version_key = task.version_key)"
     assert world.conn.execute(orphans).fetchone() == (0,)
 

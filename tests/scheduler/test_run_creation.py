@@ -135,7 +135,7 @@ def test_dags_of_higher_priority_go_first_also_below_the_ordinary_one(world: Any
 
 def add_backlog(world: Any, pool: str, dags: int, tasks: int = 1, **columns: Any) -> list[int]:
     """A run of each of so many new DAGs whose tasks all go to ``pool``, in the order in which they are triggered."""
-    world.set_limit("pool", pool, 1_000)
+    world.pool(pool, 1_000)
     names = [f"{pool}{n:03}" for n in range(dags)]
     for name in names:
         world.add_dag(

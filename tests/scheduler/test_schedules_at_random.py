@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.api.judge import Judge
@@ -139,13 +139,18 @@ def players(database_url: str) -> Iterator[Any]:
         runner.run(pool.close())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(plans, st.lists(st.one_of(steps, steps, steps, changes), min_size=5, max_size=25))
-def test_no_date_is_made_twice_or_lost_or_for_ever_in_the_way(players: Any, plan: Plan, happens: list[tuple[Any, ...]]) -> None:
+@pytest.mark.parametrize("examples", [20, pytest.param(100, marks=pytest.mark.system)])
+def test_no_date_is_made_twice_or_lost_or_for_ever_in_the_way(players: Any, examples: int) -> None:
     """R-HA20: by the clock of the database alone."""
-    player = players()
-    story = Story(player, plan)
-    for step in happens:
-        story.play(step)
-    story.settle()
-    player.retire()
+
+    @settings(max_examples=examples, deadline=None)
+    @given(plans, st.lists(st.one_of(steps, steps, steps, changes), min_size=5, max_size=25))
+    def each_once(plan: Plan, happens: list[tuple[Any, ...]]) -> None:
+        player = players()
+        story = Story(player, plan)
+        for step in happens:
+            story.play(step)
+        story.settle()
+        player.retire()
+
+    each_once()

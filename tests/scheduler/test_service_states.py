@@ -33,7 +33,7 @@ def task(task_id: str, *upstream: int, pool: str = "p", **options: Any) -> TaskS
 
 def run_of(world: Any, *tasks: TaskSpec, slots: int = 9, **options: Any) -> int:
     """A run of a DAG ``d`` of these tasks, in a pool ``p``, and a turn."""
-    world.set_limit("pool", "p", slots)
+    world.pool("p", slots)
     options = {"max_active_runs": None, "max_active_tasks": None, **options}
     world.add_dag(DagSpec(dag_id="d", tasks=tasks, **options))
     run_key = world.trigger("d")
@@ -109,7 +109,7 @@ def test_closing_and_opening_touch_no_lane(world: Any, kind: str, name: str) -> 
 @pytest.mark.parametrize("state", CLOSED)
 def test_others_go_on(world: Any, state: str) -> None:
     """R-ST2: a closed pool or queue, however much waits there, hides nothing of the others."""
-    world.set_limit("pool", "other", 9)
+    world.pool("other", 9)
     run_of(
         world, *(task(f"a{n}", priority_weight=9) for n in range(3)), task("b", pool="other"), task("c", pool="other", queue="q")
     )
@@ -124,7 +124,7 @@ def test_others_go_on(world: Any, state: str) -> None:
 
 def test_a_pool_keeps_no_room_for_what_is_closed(world: Any) -> None:
     """R-ST11: a big task of a strict pool whose queue is closed lets all others pass."""
-    world.set_limit("pool", "p", 2)
+    world.pool("p", 2)
     world.conn.execute("update concurrency_limit set patience_s = 0 where name = 'p'")
     set_state(world, "queue", "big", "paused")
     world.add_dag(DagSpec(dag_id="d", tasks=(task("big", queue="big", pool_slots=2, priority_weight=9), task("small"))))
@@ -157,7 +157,7 @@ def test_without_the_executors_lock_nothing_starts_there_either(world: Any, data
 def test_room_above_a_lowered_limit_is_not_handed_on(world: Any, database_url: str) -> None:
     """R-ST1: without the executor's lock, too, nothing starts while use is above capacity."""
     run_of(world, task("a"), task("x"), task("b", 0))
-    world.resize("pool", "p", 1)
+    world.pool("p", 1)
     running = [t for t in world.claim() if t.task_id == "a"]
     with connect(database_url, name="holder") as holder, holder.transaction():
         assert inbox.try_executor(holder).all() == [(True,)]
@@ -185,7 +185,7 @@ def test_resumes_go_on_unless_frozen(world: Any, kind: str, name: str, state: st
 
 @pytest.mark.parametrize(("kind", "name"), [("dag", "e"), ("pool", "other"), ("queue", "q")])
 def test_what_is_frozen_keeps_nobody_else_from_a_worker(world: Any, kind: str, name: str) -> None:
-    world.set_limit("pool", "other", 9)
+    world.pool("other", 9)
     run_of(world, task("t"))
     world.add_dag(DagSpec(dag_id="e", tasks=(task("frozen", pool="other", queue="q", priority_weight=99),)))
     world.trigger("e")
@@ -247,7 +247,7 @@ def test_clean_up_respects_limits(world: Any, kind: str, name: str) -> None:
 @pytest.mark.parametrize("state", ["draining", *STANDING])
 def test_callbacks_run_while_the_system_is_closed(world: Any, state: str) -> None:
     """R-DQ7, R-CS4: their runs begin, too; frozen, they wait for a worker like all others."""
-    world.set_limit("pool", "p", 9)
+    world.pool("p", 9)
     world.add_dag(DagSpec(dag_id="d", tasks=(a_task("t", "on_success_callback"),), max_active_runs=None))
     world.trigger("d")
     world.advance()
@@ -436,10 +436,7 @@ def test_a_worker_takes_no_first_starts(world: Any, state: str) -> None:
     world.conn.execute("update dispatch set class = 0 where task_index = 0")
     set_state(world, "worker", "w", state)
     assert claimed(world) == ([] if state == "frozen" else ["a"])
-    (other,) = world.conn.execute(
-        "insert into service (kind, name, host, pid, version) values ('worker', 'other', 'h', 2, '0') returning service_id"
-    ).fetchone()
-    mine, world.worker = world.worker, other
+    mine, world.worker = world.worker, world.service(name="other")
     assert claimed(world) == (["a", "b"] if state == "frozen" else ["b"])
     world.trigger("d")
     world.advance()
@@ -455,8 +452,8 @@ def test_a_worker_takes_no_first_starts(world: Any, state: str) -> None:
 @pytest.mark.parametrize("crew", [1, 3])
 def test_drains_with_several_schedulers(world: Any, schedulers: Any, crew: int) -> None:
     """R-HA1, R-DQ7: real processes; after the pool is closed nothing new starts in it, its drain ends, and open again all ends."""
-    world.set_limit("pool", "p", 4)
-    world.set_limit("pool", "other", 4)
+    world.pool("p", 4)
+    world.pool("other", 4)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b", 0), task("c", pool="other"), task("x", 2, pool="other"))))
     for _ in range(12):
         world.trigger("d")

@@ -120,7 +120,7 @@ def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: Any, d
     """
     r = random.Random(seed)
     for name in ("p1", "p2"):
-        world.set_limit("pool", name, r.randint(2, 6))
+        world.pool(name, r.randint(2, 6))
     specs = [random_dag(r, i) for i in range(3)]
     for spec in specs:
         world.add_dag(spec)
@@ -131,7 +131,7 @@ def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: Any, d
                 runs += [world.trigger(r.choice(specs).dag_id, priority=r.choice([0, 0, 1])) for _ in range(3)]
             match r.randrange(6) if step < 20 else None:
                 case 0:
-                    world.resize("pool", r.choice(["p1", "p2"]), r.randint(1, 8))
+                    world.pool(r.choice(["p1", "p2"]), r.randint(1, 8))
                 case 1:
                     world.cancel(r.choice(runs))
                 case 2:
@@ -144,7 +144,7 @@ def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: Any, d
                 hands.rest(world)
                 assert world.startable() == []
         for name in ("p1", "p2"):
-            world.resize("pool", name, 8)  # room for every weight
+            world.pool(name, 8)  # room for every weight
         hands.rest(world)
         while tries := world.claim():
             world.report(tries)
@@ -164,7 +164,7 @@ def test_no_inversion_but_between_rounds_that_overlap(world: Any, database_url: 
     round began, or is started by a round that overlaps it.
     """
     r = random.Random(1)
-    world.set_limit("pool", "p", 4)
+    world.pool("p", 4)
     chain = [TaskSpec(task_id=f"t{i}", operator="python", pool="p", upstream=(i - 5,) if i >= 5 else ()) for i in range(15)]
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(chain), max_active_runs=None, max_active_tasks=None))
     with crew(database_url) as hands:

@@ -9,7 +9,7 @@ from evenflow.core.limits import STALL_S
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.rows import execute
-from tests.scheduler.conftest import Try, World
+from tests.scheduler.world import Try, World
 
 HOUR_S = 3600.0
 
@@ -53,7 +53,7 @@ def test_it_counts_from_the_end_of_the_last_upstream(world: World) -> None:
 
 def test_it_counts_from_the_release_of_the_last_limit(world: World) -> None:
     """What a task waits for room is not time in which it could have started."""
-    world.set_limit("pool", "narrow", 1)
+    world.pool("narrow", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="narrow"),), max_active_runs=None))
     for _ in range(2):
         world.trigger("d")
@@ -78,8 +78,8 @@ def test_it_counts_from_the_creation_of_a_run(world: World) -> None:
 
 def test_it_is_near_zero_however_much_waits(world: World) -> None:
     """A hundred runs through pools of two and three slots, under caps of their own: whenever there is room, somebody takes it."""
-    world.set_limit("pool", "two", 2)
-    world.set_limit("pool", "three", 3)
+    world.pool("two", 2)
+    world.pool("three", 3)
     world.add_dag(
         DagSpec(
             dag_id="d",

@@ -12,7 +12,8 @@ from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.retention import UnusedLimits, delete_superseded
 from evenflow.store.db.connect import connect
-from tests.scheduler.conftest import World
+from tests.scheduler.world import World
+from tests.world import World as Storing
 
 
 def dag(dag_id: str = "d", *tasks: str) -> DagSpec:
@@ -77,12 +78,8 @@ def test_they_go_with_their_dag_and_come_back_with_it(world: World, other: tuple
 def test_a_limit_stays_while_a_version_has_the_task(world: World) -> None:
     """Its runs may be cleared, and schedulers remember where its tasks wait."""
     old = world.add_dag(dag("d", "a", "b"))
-    world.conn.execute(
-        "with v as (insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file)"
-        " select 'd', 2, spec, 'x', 'none', 'x.py' from dag_version where dag_id = 'd' returning version_key),"
-        " t as (insert into task select version_key, 0, 'a', 'python' from v)"
-        " update dag set version_key = v.version_key from v"
-    )
+    world.add_dag(dag("d", "a"))
+    world.advance()
     delete(world)
     assert limits(world) == {("dag_task", "d/a"), ("dag_task", "d/b"), ("dag_runs", "d")}
     world.conn.execute("delete from dag_version where version_key = %s", [old])
@@ -109,12 +106,7 @@ def test_a_dag_that_is_just_being_stored_keeps_its_limits(world: World, database
     forget(world, "d")
     with connect(database_url, name="api") as api:
         with api.transaction():
-            api.execute("select pg_advisory_xact_lock(1145128264, hashtext('d'))")
-            api.execute(
-                "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file)"
-                " values ('d', 1, '{}', 'x', 'none', 'x.py')"
-            )
-            api.execute("insert into task select version_key, 0, 'a', 'python' from dag_version where dag_id = 'd'")
+            Storing(api).add_dag(dag())
             world.conn.execute("set lock_timeout = '1ms'")
             delete(world)
         delete(world)

@@ -33,7 +33,7 @@ def task(task_id: str, **kw: Any) -> TaskSpec:
 @pytest.fixture
 def waiting(world: Any) -> int:
     """A run of which two tasks wait in an open lane for a pool that is full."""
-    world.set_limit("pool", "small", 0)
+    world.pool("small", 0)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b"))))
     run = world.trigger("d")
     world.advance()
@@ -79,7 +79,7 @@ def test_without_room_nothing_stalls(world: Any, waiting: int) -> None:
 
 
 def test_a_pool_that_keeps_room_for_a_large_task_has_not_stalled(world: Any) -> None:
-    world.set_limit("pool", "small", 0)
+    world.pool("small", 0)
     world.conn.execute("update concurrency_limit set patience_s = 0 where name = 'small'")
     world.add_dag(DagSpec(dag_id="d", tasks=(task("large", pool_slots=4, priority_weight=9), task("b"))))
     run = world.trigger("d")

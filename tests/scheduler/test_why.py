@@ -62,7 +62,7 @@ class Asking:
         if isinstance(limit, KeptPool) or limit.limit == "pool":
             await set_pool(self.conn, limit.name, slots=limit.capacity + 1, description=None, policy=None)
         elif limit.limit == "executor":
-            self.world.set_limit("executor", limit.name, limit.capacity + 1)
+            self.world.resize("executor", limit.name, limit.capacity + 1)
         else:
             assert spec is not None
             async with self.conn.transaction():
@@ -85,7 +85,7 @@ def _with_more(spec: DagSpec, kind: str) -> DagSpec:
 
 @pytest.fixture
 async def asking(world: Any, database_url: str) -> AsyncIterator[Asking]:
-    world.conn.execute("insert into service (kind, name, host, pid, version) values ('scheduler', 's', 'h', 1, '0')")
+    world.service("scheduler", "s")
     async with await connect_async(database_url, name="test") as conn:
         yield Asking(world, conn)
 
@@ -118,9 +118,9 @@ SETTINGS: dict[str, Callable[[], DagSpec]] = {
 async def test_one_more_of_what_it_names_starts_the_first_in_line(asking: Asking, kind: str) -> None:
     """R-ST10: pool, executor, max_active_tasks."""
     world, spec = asking.world, SETTINGS[kind]()
-    world.set_limit("pool", "p", 2)
+    world.pool("p", 2)
     if kind == "executor":
-        world.set_limit("executor", "worker", 2)
+        world.resize("executor", "worker", 2)
     world.add_dag(spec)
     run = world.trigger("d")
     world.advance()
@@ -218,7 +218,7 @@ async def test_a_pool_that_is_kept(asking: Asking) -> None:
 async def test_all_that_is_full_is_named(asking: Asking) -> None:
     """R-ST10: several limits at once, the one that must change first before the others; the task starts when each has room."""
     world, spec = asking.world, dag(*five(pool="p"), max_active_tasks=1)
-    world.set_limit("pool", "p", 1)
+    world.pool("p", 1)
     world.add_dag(spec)
     run = world.trigger("d")
     world.advance()
@@ -235,7 +235,7 @@ async def test_all_that_is_full_is_named(asking: Asking) -> None:
 async def test_the_place_counts_those_that_wait_for_this_limit_alone(asking: Asking) -> None:
     """R-ST10: a better task that a limit of its own run holds back is not ahead in the line of the pool."""
     world = asking.world
-    world.set_limit("pool", "p", 2)
+    world.pool("p", 2)
     world.add_dag(dag(*five(pool="p"), dag_id="capped", max_active_tasks=1))
     world.add_dag(dag(*five(pool="p"), dag_id="free"))
     world.trigger("capped", priority=1)
@@ -381,7 +381,7 @@ async def test_a_retry_and_an_end(asking: Asking) -> None:
 async def test_pauses_dates_and_runs_that_have_ended(asking: Asking) -> None:
     """R-ST10: what holds back a whole run."""
     world = asking.world
-    world.set_limit("pool", "p", 1)
+    world.pool("p", 1)
     world.add_dag(dag(*five(pool="p")))
     run = world.trigger("d")
     world.advance()
@@ -438,7 +438,7 @@ async def test_the_run_before_is_named_with_what_it_has_not_done(asking: Asking)
     asking.world.advance()
     asking.world.report(asking.world.claim(), "failed")
     asking.world.advance()
-    asking.world.conn.execute("insert into service (kind, name, host, pid, version) values ('scheduler', 's', 'h', 1, '0')")
+    asking.world.service("scheduler", "s")
     (name,) = asking.world.conn.execute("select run_id from dag_run where run_key = %s", [first]).fetchone()
     missing = [PastTask(task_id="a", states={"failed": 1}), PastTask(task_id="b", states={"upstream_failed": 1})]
     assert (await asking.why(second, "a")).reasons == [AwaitsPast(run_id=name, tasks=missing)]
@@ -449,7 +449,7 @@ async def test_the_run_before_is_named_with_what_it_has_not_done(asking: Asking)
 async def test_what_is_closed_is_named(asking: Asking, kind: str, name: str) -> None:
     """R-ST10, R-DQ7: a task that is ready, one that waits for a worker while it is frozen, and in the plan all that wait."""
     world = asking.world
-    world.set_limit("pool", "p", 1)
+    world.pool("p", 1)
     world.add_dag(dag(*five(pool="p")))
     run = world.trigger("d")
     world.advance()
@@ -462,7 +462,7 @@ async def test_what_is_closed_is_named(asking: Asking, kind: str, name: str) -> 
     in_words = "the whole system" if kind == "system" else f"{kind} {name}"
     assert [(blocked.closed, blocked.tasks) for blocked in plan.blocked] == [(in_words, 4)]
     assert {waiting.closed for waiting in plan.waiting} == {in_words}
-    world.resize("pool", "p", 9)
+    world.pool("p", 9)
     assert (await asking.reason(run, "t1")) == closed
     assert (await read_plan(asking.conn, limit=10)).starting == 0
     assert isinstance(await asking.reason(run, "t5"), AwaitsWorker)

@@ -19,6 +19,10 @@ from tests.triggerer.world import World
 StartTriggerer = Callable[..., Awaitable[TriggererService]]
 
 
+@pytest.fixture(autouse=True)
+def _quick_beats(quick_beats: None) -> None: ...
+
+
 @pytest.fixture
 def world(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> World:
     return World(db, tmp_path / "logs", api._vault)
@@ -27,7 +31,7 @@ def world(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> World
 @pytest.fixture
 async def start_triggerer(api: ApiService, world: World, tmp_path: Path) -> AsyncIterator[StartTriggerer]:
     """Starts triggerers; they are stopped after the test."""
-    token = fleet_token(world.db, "triggerer")
+    token = fleet_token(world.conn, "triggerer")
     async with AsyncExitStack() as stack:
 
         async def start(

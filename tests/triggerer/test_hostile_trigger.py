@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.api import limits as api_limits
+from evenflow.api import long_poll
 from evenflow.core.limits import MAX_DEFERRED_BYTES
 from evenflow.forking.frames import FRAME_LIMIT, HEAD_LIMIT
 from evenflow.triggerer import host as host_module
@@ -60,6 +61,7 @@ SAID = {
 @pytest.fixture(autouse=True)
 def fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api_limits, "TRIGGER_PAUSE", 0.01)
+    monkeypatch.setattr(long_poll, "SWEEP_S", 0.05)  # nobody announces the end of a pause
 
 
 async def fires(world: World, folder: Path) -> None:

@@ -32,9 +32,12 @@ from tests.triggerer.world import FILE_TRIGGER, WATCH, World, begun, below, clea
 from tests.waiting import until
 from tests.worker.world import runs
 
-LEASE_S = MARGIN_S + 2.0
+LEASE_S = MARGIN_S + 1.0
+# What blocks the loop of these files' processes for half a second has blocked it.
+IMPATIENT = "from evenflow.triggerer import limits\nlimits.LOOK, limits.BLOCKED = 0.05, 0.5\n"
 BLOCKS = (
-    FILE_TRIGGER
+    IMPATIENT
+    + FILE_TRIGGER
     + """
 class Blocks(BaseTrigger):
     def __init__(self, path):
@@ -67,7 +70,6 @@ class Dies(BaseTrigger):
 @pytest.fixture
 def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beat_route, "LEASE_S", LEASE_S)
-    monkeypatch.setattr(beat_route, "BEAT_S", 0.5)
     monkeypatch.setattr(lease, "LEASE_S", LEASE_S)
 
 
@@ -90,7 +92,7 @@ async def lost(world: World, database_url: str, service: str) -> None:
 
         def look() -> bool:
             watch_leases(conn)
-            row = world.db.execute("select state from service where name = %s order by service_id limit 1", [service]).fetchone()
+            row = world.conn.execute("select state from service where name = %s order by service_id limit 1", [service]).fetchone()
             return row == ("lost",)
 
         await until(look, "the lease of the triggerer")
@@ -101,7 +103,7 @@ async def test_its_beats_say_what_it_has_heard(triggerer: TriggererService, worl
     """R-DQ9: so that one that comes late frees nothing that was claimed since."""
     epoch = world.waits(WATCH, source=FILE_TRIGGER, path=str(tmp_path / "f"))
     await until(lambda: begun(tmp_path / "f"), "it begins")
-    (claimed_at,) = world.db.execute("select extract(epoch from claimed_at)::float8 from deferral").fetchone() or ()
+    (claimed_at,) = world.conn.execute("select extract(epoch from claimed_at)::float8 from deferral").fetchone() or ()
     await triggerer._presence.beat_now()
     beat = triggerer._beat()
     assert beat.epochs == [epoch]
@@ -117,7 +119,7 @@ async def test_triggers_of_a_killed_triggerer_go_on_elsewhere_after_its_lease(
 ) -> None:
     """No process of it is left, each of its triggers begins anew once, and each event is there once."""
     paths = [tmp_path / f"f{n}" for n in range(20)]
-    with triggerer_process(f"http://127.0.0.1:{api.port}", fleet_token(world.db, "triggerer"), tmp_path / "other") as process:
+    with triggerer_process(f"http://127.0.0.1:{api.port}", fleet_token(world.conn, "triggerer"), tmp_path / "other") as process:
         epochs = [world.waits(WATCH, source=FILE_TRIGGER, path=str(path)) for path in paths]
         await until(lambda: all(begun(path) for path in paths), "all begin")
         left = below(process.pid)
@@ -140,7 +142,7 @@ async def test_a_triggerer_that_stands_still_stops_its_triggers_and_its_late_eve
 ) -> None:
     """Its templates stop its hosts before others get the triggers. What it had heard before comes late, under the old claim."""
     fires, waits = tmp_path / "fires", tmp_path / "waits"
-    with triggerer_process(f"http://127.0.0.1:{api.port}", fleet_token(world.db, "triggerer"), tmp_path / "other") as process:
+    with triggerer_process(f"http://127.0.0.1:{api.port}", fleet_token(world.conn, "triggerer"), tmp_path / "other") as process:
         first, second = (world.waits(WATCH, source=FILE_TRIGGER, path=str(path)) for path in (fires, waits))
         await until(lambda: begun(fires) and begun(waits), "both begin")
         (host,) = begun(waits)
@@ -156,7 +158,7 @@ async def test_a_triggerer_that_stands_still_stops_its_triggers_and_its_late_eve
         process.send_signal(signal.SIGCONT)
         await until(lambda: not runs(host), "its host is killed")
         registered = "select count(*) from service where name = 'other' and state = 'active'"
-        await until(lambda: world.db.execute(registered).fetchone() == (1,), "it registers anew")
+        await until(lambda: world.conn.execute(registered).fetchone() == (1,), "it registers anew")
         waits.write_text("x")
         assert (await world.event_of(second))["claim"] == 2
         assert {event["claim"] for event in world.events(first)} <= {1}  # for the scheduler, stale
@@ -201,8 +203,8 @@ async def test_a_trigger_that_blocks_is_named_and_isolated_while_others_go_on(
 
 
 async def test_many_that_fire_at_once_are_not_taken_for_one_that_blocks(triggerer: TriggererService, world: World) -> None:
-    """Each takes 30 ms of the loop, together they take 3 s; none is named, and none begins twice."""
-    source = """
+    """Each takes 30 ms of the loop, together they take 0.9 s; none is named, and none begins twice."""
+    source = f"""{IMPATIENT}
 class Works(BaseTrigger):
     def __init__(self, at):
         self.at = at
@@ -214,17 +216,17 @@ class Works(BaseTrigger):
             pass
         yield TriggerEvent(1)
 """
-    first = world.waits("evenflow_dag_dag.Works", source=source, number=100, at=time.time() + 3)
+    first = world.waits("evenflow_dag_dag.Works", source=source, number=30, at=time.time() + 0.5)
     events = "select count(*) from report where kind = 'event'"
-    await until(lambda: world.db.execute(events).fetchone() == (100,), "all events")
+    await until(lambda: world.conn.execute(events).fetchone() == (30,), "all events")
     assert triggerer.vitals.meter.value(metrics.TRIGGERS_BLOCKED) == 0
-    assert {event["claim"] for epoch in range(first, first + 100) for event in world.events(epoch)} == {1}
+    assert {event["claim"] for epoch in range(first, first + 30) for event in world.events(epoch)} == {1}
 
 
 async def test_a_trigger_that_blocks_for_good_is_killed_and_has_failed(
     triggerer: TriggererService, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "BLOCKED_FOR_GOOD", 3.0)
+    monkeypatch.setattr(limits, "BLOCKED_FOR_GOOD", 0.8)
     epoch = world.waits("evenflow_dag_dag.Blocks", source=BLOCKS, path=str(tmp_path / "b"))
     (host,) = await until(lambda: begun(tmp_path / "b"), "begin")
     await world.logged(epoch, "the trigger failed: it blocked the event loop of its process for")

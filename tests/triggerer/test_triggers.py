@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from evenflow.api import limits as api_limits
+from evenflow.api import long_poll
 from evenflow.fleet.log_shipper import LogStream
 from evenflow.sdk import xcom
 from evenflow.triggerer import host
@@ -94,6 +95,7 @@ async def test_a_trigger_that_raises_is_backed_off_told_and_given_up(
 ) -> None:
     """Each failure stands in the task's log, with its traceback; the last is an event of purpose failed that says why."""
     monkeypatch.setattr(api_limits, "TRIGGER_PAUSE", 0.05)
+    monkeypatch.setattr(long_poll, "SWEEP_S", 0.05)  # nobody announces the end of a pause
     epoch = world.waits("evenflow_dag_dag.Fails", source=FAILS)
     event = await world.event_of(epoch)
     assert event["purpose"] == "failed"
@@ -107,7 +109,7 @@ async def test_a_trigger_that_raises_is_backed_off_told_and_given_up(
 async def test_a_failed_trigger_is_not_claimed_before_its_pause_is_over(triggerer: TriggererService, world: World) -> None:
     epoch = world.waits("evenflow_dag_dag.Fails", source=FAILS)
     await until(lambda: world.claim_of(epoch) == (None, 1, 1), "the first failure")
-    row = world.db.execute("select extract(epoch from due_at - now())::float8 from deferral").fetchone()
+    row = world.conn.execute("select extract(epoch from due_at - now())::float8 from deferral").fetchone()
     assert row is not None
     assert 1.0 < row[0] <= api_limits.TRIGGER_PAUSE
 
@@ -172,7 +174,7 @@ async def test_an_end_that_comes_while_the_last_lines_are_stored_changes_nothing
 
 
 async def test_a_trigger_asks_for_connections_and_what_they_hide_is_masked(triggerer: TriggererService, world: World) -> None:
-    world.db.execute(
+    world.conn.execute(
         "insert into sealed_value (kind, name, sealed, changed_by) values ('variable', 'api_key', %s, 'ada')",
         [world.vault.seal("variable", "api_key", "very-secret-key")],
     )
@@ -235,7 +237,7 @@ async def test_capacity_bounds_what_is_in_hand(start_triggerer: StartTriggerer, 
     world.waits(WATCH, source=FILE_TRIGGER, path=str(tmp_path / "f"), number=5)
     await until(lambda: len(triggerer._in_hand.epochs) == 2, "two claims")
     await asyncio.sleep(0)
-    assert world.db.execute("select count(*) from deferral where triggerer_id is not null").fetchone() == (2,)
+    assert world.conn.execute("select count(*) from deferral where triggerer_id is not null").fetchone() == (2,)
     (tmp_path / "f").write_text("go")
     await until(lambda: sum(len(world.events(epoch)) for epoch in range(1, 6)) == 5, "all five, one after the other")
 

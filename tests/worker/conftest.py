@@ -63,6 +63,10 @@ class Heard:
         self.end = end
 
 
+@pytest.fixture(autouse=True)
+def _quick_beats(quick_beats: None) -> None: ...
+
+
 @pytest.fixture
 def world(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> World:
     return World(db, tmp_path / "logs")
@@ -70,7 +74,7 @@ def world(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> World
 
 @pytest.fixture
 def worker_token(world: World) -> str:
-    return fleet_token(world.db, "worker")
+    return fleet_token(world.conn, "worker")
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ async def test_a_try_that_was_taken_back_is_killed(world: World, worker: WorkerS
 async def test_a_try_whose_assignment_was_lost_is_sent_again(world: World, worker: WorkerService) -> None:
     """It was claimed, but the answer never arrived: the next beats reveal that."""
     epoch = world.task("return 5", queue="asked by nobody")
-    world.db.execute(
+    world.conn.execute(
         "update dispatch set worker_id = (select max(service_id) from service where kind = 'worker'), claim_key = 'lost',"
         " claimed_at = now() - interval '10 s' where epoch = %s",
         [epoch],
@@ -116,7 +116,7 @@ async def test_an_assignment_that_comes_again_when_its_try_has_ended_begins_noth
     told_at = world.one(
         "update dispatch set claimed_at = now() - interval '10 s' where epoch = %s returning clock_timestamp()", epoch
     )
-    world.db.execute("delete from report")  # so that a beat finds a try that is nowhere
+    world.conn.execute("delete from report")  # so that a beat finds a try that is nowhere
     for _ in range(2):
         await until(lambda at=told_at: world.one("select beat_at > %s from service where kind = 'worker'", at), "a beat")
         told_at = world.one("select clock_timestamp()")
@@ -212,7 +212,7 @@ async def test_given_up_by_the_control_plane(world: World, worker: WorkerService
     """R-CS7: a worker that learns that it counts as lost kills its tries, and registers anew."""
     world.task(sleeper(pid_file))
     pid = await until(lambda: number_in(pid_file), "the task's start")
-    world.db.execute("update service set state = 'lost' where kind = 'worker'")
+    world.conn.execute("update service set state = 'lost' where kind = 'worker'")
     await until(lambda: not runs(pid), "the end of the task")
     await until(lambda: world.one("select count(*) from service where kind = 'worker' and state = 'active'"), "a new registration")
     assert (await world.exit_of(world.task("pass")))["outcome"] == "success"

@@ -46,7 +46,7 @@ def job(world: World, *, execute: str = "", resume: str = "", more: str = "", kw
         more=textwrap.indent(textwrap.dedent(more), " " * 4),
     )
     dag = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="Job", **spec),))  # type: ignore[arg-type]
-    return world.dispatch(world.run(world.version(dag, {"dag.py": source.encode()})))
+    return world.dispatch(world.run(world.add_dag(dag, {"dag.py": source.encode()})))
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ async def test_its_log_is_stored_when_a_deferral_is_reported(world: World, worke
 
 async def test_secrets_that_a_task_kept_while_it_waited_stay_hidden(world: World, worker: WorkerService, vault: Vault) -> None:
     """R-SEC: the process that goes on has not asked for the connection, and its log is masked all the same."""
-    world.db.execute(
+    world.conn.execute(
         "insert into sealed_value (kind, name, sealed, changed_by) values ('connection', 'c', %s, 'ada')",
         [vault.seal("connection", "c", "http://me:open-sesame@host")],
     )
@@ -367,25 +367,25 @@ async def test_what_is_done_once_is_not_done_again_by_the_next_try(world: World,
     assert (await world.exit_of(epoch))["exit_code"] == -signal.SIGKILL
     run = world.one("select run_key from dispatch where epoch = %s", epoch)
     world.end(epoch)
-    again = world.dispatch(run, try_number=2)
+    again = world.dispatch(run, tries=2)
     assert (await world.exit_of(again))["outcome"] == "success"
     (key,) = file.read_text().split()
     assert world.xcom(again) == [{"id": 7}, key]
 
 
 async def test_what_holds_a_secret_is_stored_sealed_and_stays_hidden(world: World, worker: WorkerService, vault: Vault) -> None:
-    world.db.execute(
+    world.conn.execute(
         "insert into sealed_value (kind, name, sealed, changed_by) values ('connection', 'c', %s, 'ada')",
         [vault.seal("connection", "c", "http://me:open-sesame@host")],
     )
     head = "from evenflow import get_connection\n"
     first = world.task("print('kept', ti.once('password', lambda: get_connection('c').password))", head=head)
     assert (await world.exit_of(first))["outcome"] == "success"
-    value, sealed = world.db.execute("select value, sealed from once_value").fetchone() or (None, None)
+    value, sealed = world.conn.execute("select value, sealed from once_value").fetchone() or (None, None)
     assert value is None
     assert "open-sesame" in vault.open(ONCE, f"{run_of(world, first)}/password", sealed)
     run = world.one("select run_key from dispatch where epoch = %s", first)
     world.end(first)
-    again = world.dispatch(run, try_number=2)
+    again = world.dispatch(run, tries=2)
     assert (await world.exit_of(again))["outcome"] == "success"
     assert "kept ***" in await world.logged(again, "kept")

@@ -16,7 +16,6 @@ import psycopg
 import pytest
 
 from evenflow.api import limits as api_limits
-from evenflow.api.execution import services as beat_route
 from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
 from evenflow.core.lease import STRETCH
@@ -92,8 +91,8 @@ class Held:
 
     def runs(self) -> None:
         """A scheduler has applied the report of its start."""
-        self.world.db.execute("update task_instance set state = 'running' where epoch = %s", [self.epoch])
-        self.world.db.execute("delete from report where kind = 'started'")
+        self.world.conn.execute("update task_instance set state = 'running' where epoch = %s", [self.epoch])
+        self.world.conn.execute("delete from report where kind = 'started'")
 
     @property
     def is_marked(self) -> bool:
@@ -101,8 +100,8 @@ class Held:
 
     def ages(self, seconds: float) -> None:
         """It was claimed, or was to be killed, so long ago, and all was well since."""
-        self.world.db.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 day'")
-        self.world.db.execute(
+        self.world.conn.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 day'")
+        self.world.conn.execute(
             "update dispatch set claimed_at = now() - make_interval(secs => %(s)s),"
             " kill_at = case when kill then now() - make_interval(secs => %(s)s) end",
             {"s": seconds},
@@ -146,7 +145,7 @@ async def test_a_worker_that_beats_and_hangs_is_given_up(
         await until(lambda: pid is None or not runs(pid), "the end of its process")
         watch_leases(scheduler)
         assert world.reports(held.epoch) == [], "it was heard of less than a lease ago"
-        world.db.execute(
+        world.conn.execute(
             "update service set beat_at = beat_at - make_interval(secs => %s) where service_id = %s", [LEASE_S, held.service]
         )
         watch_leases(scheduler)
@@ -174,13 +173,6 @@ async def test_one_that_does_not_kill_what_it_is_to_kill_is_given_up(
         assert held.state == "lost"
 
 
-@pytest.fixture
-def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of workers that start after it."""
-    monkeypatch.setattr(beat_route, "BEAT_S", 0.5)
-
-
-@pytest.mark.usefixtures("quick_beats")
 @pytest.mark.parametrize("fate", ["lost", "set aside"])
 async def test_no_worker_is_given_up_for_the_report_of_a_start(
     world: World, worker: WorkerService, scheduler: psycopg.Connection[Any], fate: str
@@ -190,7 +182,7 @@ async def test_no_worker_is_given_up_for_the_report_of_a_start(
     held = Held(world, epoch)
     await until(lambda: world.reports(epoch), "the report of its start")
     if fate == "lost":
-        world.db.execute("delete from report")
+        world.conn.execute("delete from report")
     else:
         run_key = world.one("select run_key from dispatch where epoch = %s", epoch)
         names = {"run_key": run_key, "kind": "started", "epoch": epoch, "reason": "ValueError", "length": 100}
@@ -199,7 +191,7 @@ async def test_no_worker_is_given_up_for_the_report_of_a_start(
     held.ages(api_limits.START_MARKED + 1.0)
     await until(lambda: held.is_marked, "the beat that says so")
     assert [kind for kind, _ in world.reports(epoch)] == ["started"]
-    world.db.execute("delete from report")  # if that is set aside, too
+    world.conn.execute("delete from report")  # if that is set aside, too
     held.ages(STARTS_WITHIN_S + 1.0)
     give_up_hung(scheduler)
     assert held.state == "active"
@@ -222,19 +214,18 @@ async def test_a_worker_that_cannot_end_a_try_and_says_so_is_not_given_up(
         give_up_hung(scheduler)
         watch_leases(scheduler)
         assert held.state == "active"
-    async with RestClient(f"http://127.0.0.1:{api.port}", operator_token(world.db)) as client:
+    async with RestClient(f"http://127.0.0.1:{api.port}", operator_token(world.conn)) as client:
         (told,) = (await client.get_status()).outrun
     assert (told.worker, told.dag_id, told.task_id) == ("w", "d", "t")
     assert [(row[0], row[2], row[4]) for row in leases.list_outrun(scheduler)] == [("w", "d", "t")]
     outrun.clear()
     assert (await world.exit_of(held.epoch))["outcome"] == "failed"
     await until(lambda: world.one("select not detail ? 'outrun' from service where kind = 'worker'"), "its beat")
-    world.db.execute("delete from report")
+    world.conn.execute("delete from report")
     give_up_hung(scheduler)
     assert held.state == "lost", "as any other that says nothing of it"
 
 
-@pytest.mark.usefixtures("quick_beats")
 async def test_the_start_of_what_is_known_to_run_is_not_told_again(world: World, worker: WorkerService) -> None:
     epoch = world.task("import time; time.sleep(600)")
     held = Held(world, epoch)
@@ -246,18 +237,18 @@ async def test_the_start_of_what_is_known_to_run_is_not_told_again(world: World,
 
 
 async def test_time_in_which_nobody_could_be_heard_counts_for_nothing(world: World, scheduler: psycopg.Connection[Any]) -> None:
-    world.db.execute("insert into service (kind, name, host, pid, version) values ('worker', 'w', 'h', 1, '0')")
+    world.service()
     held = Held(world, world.task("pass"))
-    world.db.execute("update dispatch set worker_id = (select max(service_id) from service), claimed_at = now()")
+    world.conn.execute("update dispatch set worker_id = (select max(service_id) from service), claimed_at = now()")
     held.ages(2 * STARTS_WITHIN_S)
-    world.db.execute("update lease_clock set counted_from = now() - make_interval(secs => %s)", [STARTS_WITHIN_S - 1.0])
+    world.conn.execute("update lease_clock set counted_from = now() - make_interval(secs => %s)", [STARTS_WITHIN_S - 1.0])
     give_up_hung(scheduler)
     assert held.state == "active"
     held.ages(2 * STARTS_WITHIN_S)
-    world.db.execute("insert into report (run_key, kind, epoch) select run_key, 'started', epoch from dispatch")
+    world.conn.execute("insert into report (run_key, kind, epoch) select run_key, 'started', epoch from dispatch")
     give_up_hung(scheduler)
     assert held.state == "active", "its start waits to be applied"
-    world.db.execute("delete from report")
+    world.conn.execute("delete from report")
     give_up_hung(scheduler)
     assert held.state == "lost"
 

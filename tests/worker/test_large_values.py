@@ -44,23 +44,23 @@ SPEC = DagSpec(
 
 async def test_a_large_value_goes_and_comes_by_object_storage(world: World, tmp_path: Path, database_url: str) -> None:
     """R-XC: the row has the name and the length, which is all that the scheduler needs."""
-    run = world.run(world.version(SPEC, {"dag.py": SOURCE}))
+    run = world.run(world.add_dag(SPEC, {"dag.py": SOURCE}))
     made = world.dispatch(run)
     assert (await world.exit_of(made))["outcome"] == "success"
-    rows = world.db.execute("select key, value, length, object, size, secret from xcom order by key").fetchall()
+    rows = world.conn.execute("select key, value, length, object, size, secret from xcom order by key").fetchall()
     assert [(key, value, length, secret) for key, value, length, _, _, secret in rows] == [
         ("return_value", None, 3, False),
         ("rows", None, 4, False),
     ]
     assert all(name.startswith(f"{made}-") and (tmp_path / "xcom" / name).stat().st_size == size for _, _, _, name, size, _ in rows)
-    used = world.dispatch(run, 1)
+    used = world.dispatch(run, task=1)
     assert (await world.exit_of(used))["outcome"] == "success"
     assert world.xcom(used) == [3, 100_000, "xxx", 4, "yy"]
 
     world.end(made)
-    again = world.dispatch(run, 0, try_number=2)
+    again = world.dispatch(run, tries=2)
     await world.exit_of(again)
-    world.db.execute("delete from xcom where run_key = %s and key = 'rows'", [run])
+    world.conn.execute("delete from xcom where run_key = %s and key = 'rows'", [run])
     pool = await open_pool(database_url, name="test", min_size=1, max_size=1)
     await delete_some(pool, ObjectStorage(str(tmp_path / "xcom")))
     await pool.close()
@@ -80,7 +80,7 @@ async def test_a_defect_on_the_way_to_its_end_ends_a_try(world: World, monkeypat
         return await prepared(values, key, *value)
 
     monkeypatch.setattr(TryValues, "prepared", break_down)
-    end = await world.exit_of(world.dispatch(world.run(world.version(SPEC, {"dag.py": SOURCE}))))
+    end = await world.exit_of(world.dispatch(world.run(world.add_dag(SPEC, {"dag.py": SOURCE}))))
     assert (end["outcome"], end["reason"]) == (
         "failed",
         "its end could not be told, by a defect of Evenflow: ZeroDivisionError('no such day')",
@@ -144,7 +144,7 @@ async def test_a_value_with_a_secret_is_marked(world: World) -> None:
         head="from evenflow import mask_secret\n",
     )
     await world.exit_of(epoch)
-    assert world.db.execute("select key, secret from xcom where epoch = %s order by key", [epoch]).fetchall() == [
+    assert world.conn.execute("select key, secret from xcom where epoch = %s order by key", [epoch]).fetchall() == [
         ("open", False),
         ("return_value", True),
     ]

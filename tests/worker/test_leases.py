@@ -23,7 +23,7 @@ from tests.waiting import until
 from tests.worker.conftest import StartWorker, worker_process
 from tests.worker.world import World, runs
 
-LEASE_S = MARGIN_S + 2.0
+LEASE_S = MARGIN_S + 1.0
 
 # Three processes: the try itself, a child in a session of its own, and that one's child. Each counts in a file as long as it can.
 COUNT = """
@@ -83,7 +83,6 @@ def counts(tmp_path: Path) -> Iterator[Counts]:
 @pytest.fixture
 def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beat_route, "LEASE_S", LEASE_S)
-    monkeypatch.setattr(beat_route, "BEAT_S", 0.5)
 
 
 @pytest.fixture
@@ -158,7 +157,7 @@ async def test_a_worker_that_is_lost_kills_what_stands_still(
 ) -> None:
     await freeze(world, api, counts)
     before = counts.read()
-    world.db.execute("update service set state = 'lost' where kind = 'worker'")
+    world.conn.execute("update service set state = 'lost' where kind = 'worker'")
     async with running_api(database_url, tmp_path, port=port):
         await until(lambda: not any(runs(pid) for _, pid in before), "the end of all three")
         assert counts.read() == before

@@ -45,7 +45,7 @@ async def test_import_error(world: World, worker: WorkerService) -> None:
 
 async def test_an_error_in_a_module(world: World, worker: WorkerService) -> None:
     files = {"dag.py": b"import lib.names\n", "lib/names.py": b"\n\nX = 1 / 0\n"}
-    ended = await world.exit_of(world.dispatch(world.run(world.version(SPEC, files))))
+    ended = await world.exit_of(world.dispatch(world.run(world.add_dag(SPEC, files))))
     assert ended["reason"] == "cannot import DAG file dag.py: ZeroDivisionError: division by zero (lib/names.py line 3)"
 
 
@@ -155,26 +155,26 @@ async def test_a_burst_meets_a_broken_file_once(world: World, start_worker: Star
 
 
 async def test_code_that_nobody_has(world: World, worker: WorkerService) -> None:
-    version = world.version(SPEC, {"dag.py": b"from evenflow import DAG\n"})
-    world.db.execute("alter table dag_version drop constraint dag_version_code_hash_fkey")
-    world.db.execute("delete from code")
+    version = world.add_dag(SPEC, {"dag.py": b"from evenflow import DAG\n"})
+    world.conn.execute("alter table dag_version drop constraint dag_version_code_hash_fkey")
+    world.conn.execute("delete from code")
     ended = await world.exit_of(world.dispatch(world.run(version)))
     assert ended["outcome"] == "cannot_start"
     assert ended["reason"].startswith("cannot get the code of dag.py (version ")
 
 
 async def test_code_that_is_not_what_its_name_says(world: World, worker: WorkerService) -> None:
-    version = world.version(SPEC, {"dag.py": b"from evenflow import DAG\n"})
-    world.version(SPEC, {"dag.py": b"raise SystemExit"})
-    world.db.execute("update code set archive = (select max(archive) from code)")
-    world.db.execute("update code set archive = (select min(archive) from code)")
+    version = world.add_dag(SPEC, {"dag.py": b"from evenflow import DAG\n"})
+    world.add_dag(SPEC, {"dag.py": b"raise SystemExit"})
+    world.conn.execute("update code set archive = (select max(archive) from code)")
+    world.conn.execute("update code set archive = (select min(archive) from code)")
     ends = [await world.exit_of(world.dispatch(world.run(v))) for v in (version, version + 1)]
     assert sum("has hash" in str(ended.get("reason")) for ended in ends) == 1
 
 
 async def test_a_template_is_shared_by_tries_of_its_file(world: World, worker: WorkerService) -> None:
     """The file is imported once, and its tries see what it made then."""
-    run = world.run(world.version(SPEC, {"dag.py": _FILE_WITH_A_STAMP}))
+    run = world.run(world.add_dag(SPEC, {"dag.py": _FILE_WITH_A_STAMP}))
     stamps = set()
     for _ in range(3):
         epoch = world.dispatch(run)
@@ -209,7 +209,7 @@ async def test_a_template_that_dies_takes_its_tries_along(world: World, worker: 
 
 async def test_a_spare_process_that_dies_is_replaced(world: World, worker: WorkerService) -> None:
     """The next try's process is forked ahead; nobody notices when it is killed while it waits."""
-    run = world.run(world.version(SPEC, {"dag.py": _FILE_WITH_A_STAMP}))
+    run = world.run(world.add_dag(SPEC, {"dag.py": _FILE_WITH_A_STAMP}))
     first = world.dispatch(run)
     await world.exit_of(first)
     world.end(first)
@@ -245,7 +245,7 @@ async def test_many_files_in_rotation(world: World, worker: WorkerService, tmp_p
     runs_of_files = []
     for number in range(12):
         source = _FILE_WITH_A_STAMP.replace(b"stamp =", f"open({str(count)!r}, 'a').write('{number}.')\nstamp =".encode())
-        runs_of_files.append(world.run(world.version(SPEC, {"dag.py": source})))
+        runs_of_files.append(world.run(world.add_dag(SPEC, {"dag.py": source})))
     for run in runs_of_files * 2:
         epoch = world.dispatch(run)
         assert (await world.exit_of(epoch))["outcome"] == "success"
@@ -255,7 +255,7 @@ async def test_many_files_in_rotation(world: World, worker: WorkerService, tmp_p
 
 async def test_a_trunk_that_dies(world: World, worker: WorkerService) -> None:
     """Templates that it has forked go on, and the next file gets a new one."""
-    run = world.run(world.version(SPEC, {"dag.py": _FILE_WITH_A_STAMP}))
+    run = world.run(world.add_dag(SPEC, {"dag.py": _FILE_WITH_A_STAMP}))
     first = world.dispatch(run)
     await world.exit_of(first)
     stamp = world.xcom(first)

@@ -409,8 +409,8 @@ async def test_a_task_waits_for_a_full_disk_and_its_log_is_whole(
     disk.fill()
     epoch = world.task("for n in range(3_000): print(f'line {n}')")
     await world.exit_of(epoch)
-    async with RestClient(f"http://127.0.0.1:{api.port}", operator_token(world.db)) as client:
-        run_id = world.db.execute("select run_id from dag_run").fetchone()[0]  # type: ignore[index]
+    async with RestClient(f"http://127.0.0.1:{api.port}", operator_token(world.conn)) as client:
+        run_id = world.conn.execute("select run_id from dag_run").fetchone()[0]  # type: ignore[index]
         assert (await client.read_log("d", run_id, "t")).text == ""
         disk.clean_up()
         expected = "".join(f"line {n}\n" for n in range(3_000))

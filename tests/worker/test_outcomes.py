@@ -202,7 +202,7 @@ async def test_progress_shows_while_itruns(world: World, tmp_path: Path) -> None
 
 async def test_an_unknown_task_cannot_start(world: World) -> None:
     """R-CS5: no try is used up."""
-    version = world.version(SPEC, {"dag.py": b"from evenflow import DAG\nwith DAG('d'):\n    pass\n"})
+    version = world.add_dag(SPEC, {"dag.py": b"from evenflow import DAG\nwith DAG('d'):\n    pass\n"})
     ended = await world.exit_of(world.dispatch(world.run(version)))
     assert ended["outcome"] == "cannot_start"
     assert ended["reason"].startswith("dag.py does not define task 't' of DAG 'd'")
@@ -212,8 +212,8 @@ async def test_a_report_that_the_database_has_lost_is_said_again(world: World) -
     """R-HA18: a try whose exit was acknowledged and then forgotten does not hang: it is lost, and so is sent again."""
     epoch = world.task("print('once')")
     assert (await world.exit_of(epoch))["outcome"] == "success"
-    world.db.execute("delete from report where epoch = %s", [epoch])
-    world.db.execute("update dispatch set claimed_at = claimed_at - interval '1 hour' where epoch = %s", [epoch])
+    world.conn.execute("delete from report where epoch = %s", [epoch])
+    world.conn.execute("update dispatch set claimed_at = claimed_at - interval '1 hour' where epoch = %s", [epoch])
     ended = await world.exit_of(epoch)
     assert (ended["outcome"], ended["reason"]) == ("lost", "it has ended, and the report of its end was lost")
     assert world.log(epoch).count("once") == 1

@@ -132,7 +132,7 @@ async def test_of_a_worker_that_stops(world: World, start_worker: StartWorker, s
 async def test_of_a_worker_that_is_lost(world: World, worker: WorkerService, strays: Strays) -> None:
     world.task(strays.task + "time.sleep(600)")
     pids = await strays.pids()
-    world.db.execute("update service set state = 'lost' where kind = 'worker'")
+    world.conn.execute("update service set state = 'lost' where kind = 'worker'")
     await until(lambda: not any(map(runs, pids)), "the end of all three")
 
 

@@ -26,7 +26,7 @@ def store(world: World, tmp_path: Path) -> Store:
     vault = Vault(tmp_path / "secrets.key")
 
     def put(kind: str, name: str, text: str, dags: Sequence[str] = ()) -> None:
-        world.db.execute(
+        world.conn.execute(
             "insert into sealed_value (kind, name, sealed, dags, changed_by) values (%s, %s, %s, %s, 'ada')",
             [kind, name, vault.seal(kind, name, text), list(dags)],
         )
@@ -107,7 +107,7 @@ with DAG("d", user_defined_macros={"who": "ada"}):
     BashOperator(task_id="t", bash_command="echo {{ who }} {{ ds }} {{ conn.warehouse.password }}", env={"A": "{{ params }}"})
 """
     spec = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="bash"),))
-    epoch = world.dispatch(world.run(world.version(spec, {"dag.py": source.encode()}), {"n": "{{ ds }}"}))
+    epoch = world.dispatch(world.run(world.add_dag(spec, {"dag.py": source.encode()}), params={"n": "{{ ds }}"}))
     assert (await world.exit_of(epoch))["outcome"] == "success"
     assert world.one("select fields from rendered where epoch = %s", epoch) == {
         "bash_command": "echo ada 2026-03-01 ***",
@@ -136,10 +136,10 @@ async def test_a_name_that_is_nearly_right(world: World, store: Store) -> None:
 
 async def downstream_of(world: World, source: str, first: TaskSpec, second: TaskSpec) -> tuple[int, str]:
     """The epoch of the second task of this file, when its log says that it is done, and that log."""
-    version = world.version(DagSpec(dag_id="d", tasks=(first, second)), {"dag.py": source.encode()})
+    version = world.add_dag(DagSpec(dag_id="d", tasks=(first, second)), {"dag.py": source.encode()})
     run = world.run(version)
-    await world.exit_of(world.dispatch(run, 0))
-    epoch = world.dispatch(run, 1)
+    await world.exit_of(world.dispatch(run))
+    epoch = world.dispatch(run, task=1)
     return epoch, await world.logged(epoch, "that is all")
 
 
@@ -195,11 +195,11 @@ ENDS = {
 def places_of(world: World, secrets: Sequence[str], *folders: Path) -> set[str]:
     """Every column of every table, and every file, in which one of the secrets stands."""
     found: set[str] = set()
-    tables = world.db.execute(
+    tables = world.conn.execute(
         "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' order by 1"
     ).fetchall()
     for (table,) in tables:
-        for row in world.db.execute(f'select to_jsonb(t) from "{table}" t').fetchall():
+        for row in world.conn.execute(f'select to_jsonb(t) from "{table}" t').fetchall():
             for column, value in row[0].items():
                 text = json.dumps(value, ensure_ascii=False)
                 raw = bytes.fromhex(value[2:]).decode("latin-1") if isinstance(value, str) and value.startswith("\\x") else ""
@@ -227,7 +227,7 @@ async def test_a_secret_is_nowhere_but_in_results_that_are_marked(world: World, 
         + "\n    t()\n"
     )
     spec = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python", outlets=("made",)),))
-    epoch = world.dispatch(world.run(world.version(spec, {"dag.py": source.encode()})))
+    epoch = world.dispatch(world.run(world.add_dag(spec, {"dag.py": source.encode()})))
     await world.exit_of(epoch)
     await world.logged(epoch, "nearly")
     await until(lambda: "***" in world.log(epoch), "the rest of the log")
@@ -267,5 +267,5 @@ async def test_large_values_are_searched_in_threads(world: World, store: Store, 
     )
     assert (await world.exit_of(epoch))["outcome"] == "success"
     assert sorted(looked) == [(False, True), (True, False), (True, False)]
-    rows = world.db.execute("select key, secret from xcom order by key").fetchall()
+    rows = world.conn.execute("select key, secret from xcom order by key").fetchall()
     assert rows == [("large", True), ("return_value", True), ("small", False)]

@@ -25,12 +25,12 @@ async def test_the_timeout_counts_from_the_first_look(world: World, start_worker
     """
     first = world.task(look)
     assert (await world.exit_of(first))["delay_s"] == 30.0
-    world.db.execute("update task_instance set poking_since = now() - interval '50 seconds'")
+    world.conn.execute("update task_instance set poking_since = now() - interval '50 seconds'")
     run_key = world.one("select run_key from dispatch where epoch = %s", first)
     world.end(first)
     second = world.dispatch(run_key)
     assert 0 < (await world.exit_of(second))["delay_s"] <= 10, "no longer than what is left"
-    world.db.execute("update task_instance set poking_since = now() - interval '70 seconds'")
+    world.conn.execute("update task_instance set poking_since = now() - interval '70 seconds'")
     world.end(second)
     last = await world.exit_of(world.dispatch(run_key))
     assert last["outcome"] == "failed_for_good"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import base64
 import textwrap
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
-import psycopg
 
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.wire.code import archive_hash, pack
+from evenflow.store.db.notify import DISPATCH, RESUMES
 from tests.waiting import until
+from tests.world import Unscheduled
 
 T = TypeVar("T")
 
@@ -38,57 +37,10 @@ def runs(pid: int) -> bool:
 
 
 @dataclass
-class World:
-    db: psycopg.Connection[Any]
+class World(Unscheduled):
+    """What a scheduler would have done, and what workers have said."""
+
     logs: Path
-    epochs: count[int] = field(default_factory=lambda: count(1))
-
-    def version(self, spec: DagSpec, files: dict[str, bytes], file: str = "dag.py") -> int:
-        code_hash = archive_hash(files)
-        self.db.execute("insert into code (code_hash, archive) values (%s, %s) on conflict do nothing", [code_hash, pack(files)])
-        row = self.db.execute(
-            "insert into dag_version (dag_id, version_number, spec, spec_hash, code_hash, file)"
-            " select %(dag)s, count(*) + 1, %(spec)s, %(hash)s, %(code)s, %(file)s from dag_version where dag_id = %(dag)s"
-            " on conflict (dag_id, spec_hash, code_hash, bundle) do update set file = excluded.file"
-            " returning version_key",
-            {"dag": spec.dag_id, "spec": spec.to_json(), "hash": spec.hash(), "code": code_hash, "file": file},
-        ).fetchone()
-        assert row is not None
-        for index, task in enumerate(spec.tasks):
-            self.db.execute(
-                "insert into task values (%s, %s, %s, %s, %s) on conflict do nothing",
-                [row[0], index, task.task_id, task.operator, task.execution_timeout],
-            )
-        return int(row[0])
-
-    def run(self, version_key: int, params: dict[str, Any] | None = None) -> int:
-        row = self.db.execute(
-            "insert into dag_run (dag_id, run_id, version_key, state, run_type, params, logical_date)"
-            " select dag_id, 'r' || nextval('epoch_seq'), %s, 'running', 'manual', %s,"
-            " '2026-03-01 00:00+00'::timestamptz + (select count(*) from dag_run) * interval '1 day'"
-            " from dag_version where version_key = %s returning run_key",
-            [version_key, json.dumps(params or {}), version_key],
-        ).fetchone()
-        assert row is not None
-        return int(row[0])
-
-    def dispatch(self, run_key: int, task: int = 0, *, queue: str = "default", try_number: int = 1) -> int:
-        """A try that waits for a worker; the answer is its epoch."""
-        epoch = next(self.epochs)
-        with self.db.transaction():
-            self.db.execute(
-                "insert into task_instance (run_key, task_index, state, epoch, try_number) values (%s, %s, 'queued', %s, %s)"
-                " on conflict (run_key, task_index, map_index) do update set epoch = excluded.epoch",
-                [run_key, task, epoch, try_number],
-            )
-            self.db.execute(
-                "insert into dispatch"
-                " (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots)"
-                " values (%s, %s, %s, -1, %s, 1, 1, %s, '{}', 1)",
-                [epoch, run_key, task, try_number, queue],
-            )
-            self.db.execute("notify dispatch")
-        return epoch
 
     def task(self, body: str, *, head: str = "", params: dict[str, Any] | None = None, queue: str = "default", **spec: Any) -> int:
         """A try of a task with this function body, dispatched; ``head`` stands at the top of its DAG file."""
@@ -100,53 +52,29 @@ class World:
             + "\n    t()\n"
         )
         dag = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python", **spec),))
-        return self.dispatch(self.run(self.version(dag, {"dag.py": source.encode()}), params), queue=queue)
+        return self.dispatch(self.run(self.add_dag(dag, {"dag.py": source.encode()}), params=params), queue=queue)
 
     def comes_back(
         self, epoch: int, *, purpose: str = "event", event: bytes | None = None, reason: str | None = None, began_s: float = 1.0
     ) -> int:
         """The try that has reported its deferral resumes; the answer is its new epoch. ``event`` is sealed."""
         (said,) = [ended["defer"] for ended in self.exits(epoch)]
-        fresh = next(self.epochs)
-        with self.db.transaction():
-            self.db.execute(
-                "with gone as (delete from dispatch where epoch = %(epoch)s returning *)"
-                " insert into dispatch"
-                " (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots)"
-                " select %(fresh)s, run_key, task_index, map_index, try_number, 0, priority, queue, holds, pool_slots from gone",
-                {"epoch": epoch, "fresh": fresh},
-            )
-            self.db.execute("update task_instance set epoch = %s where epoch = %s", [fresh, epoch])
-            self.db.execute(
-                "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake,"
-                " retake_slots, began_at, ran_s, ready_at, purpose, event, reason)"
-                " select run_key, task_index, map_index, %(epoch)s, %(queue)s, %(trigger)s, decode(%(sealed)s, 'base64'),"
-                " '{}', 0, '{}', 0, now() - make_interval(secs => %(began_s)s), 0.5, now(), %(purpose)s, %(event)s, %(reason)s"
-                " from dispatch where epoch = %(fresh)s"
-                " on conflict (run_key, task_index, map_index) do update set epoch = excluded.epoch, sealed = excluded.sealed,"
-                " purpose = excluded.purpose, event = excluded.event, reason = excluded.reason",
-                {
-                    **said,
-                    "epoch": epoch,
-                    "fresh": fresh,
-                    "purpose": purpose,
-                    "event": event,
-                    "reason": reason,
-                    "began_s": began_s,
-                },
-            )
-            self.db.execute("notify dispatch")
-            self.db.execute("notify resumes")
+        query = "select run_key, task_index, map_index, try_number, queue from dispatch where epoch = %s"
+        run_key, task, map_index, tries, queue = self.one(query, epoch)
+        text = None if event is None else base64.b64encode(event).decode()
+        with self.conn.transaction():
+            self.end(epoch)
+            began = "update task_instance set started_at = now() - make_interval(secs => %s) where epoch = %s"
+            self.conn.execute(began, [began_s, epoch])
+            self.wait(run_key, epoch, task, map_index, **said)
+            self.wake(run_key, epoch, task, map_index, purpose=purpose, event=text, reason=reason)
+            fresh = self.dispatch(run_key, None, task, map_index, queue=queue, tries=tries, resumes=True)
+            self.notify(RESUMES)
         return fresh
 
-    def end(self, epoch: int) -> None:
-        """The try's exit was applied, or the try was taken back."""
-        self.db.execute("delete from dispatch where epoch = %s", [epoch])
-
     def ask_to_kill(self, epoch: int) -> None:
-        with self.db.transaction():
-            self.db.execute("update dispatch set kill_at = now() where epoch = %s", [epoch])
-            self.db.execute("notify dispatch")
+        self.conn.execute("update dispatch set kill_at = now() where epoch = %s", [epoch])
+        self.notify(DISPATCH)
 
     def claimed(self, epoch: int) -> bool:
         return bool(self.one("select worker_id is not null from dispatch where epoch = %s", epoch))
@@ -154,7 +82,7 @@ class World:
     def reports(self, epoch: int) -> list[tuple[str, dict[str, Any]]]:
         """(kind, payload) in order of arrival."""
         query = "select kind, payload from report where epoch = %s order by report_id"
-        return self.db.execute(query, [epoch]).fetchall()
+        return self.conn.execute(query, [epoch]).fetchall()
 
     def exits(self, epoch: int) -> list[dict[str, Any]]:
         return [payload for kind, payload in self.reports(epoch) if kind == "exit"]
@@ -173,7 +101,3 @@ class World:
         """The log, as soon as it contains ``text``."""
         await until(lambda: text in self.log(epoch), f"{text!r} in the log of {epoch}")
         return self.log(epoch)
-
-    def one(self, query: str, *args: Any) -> Any:
-        row = self.db.execute(query, args).fetchone()
-        return None if row is None else row[0]
