@@ -18,35 +18,39 @@ from evenflow.errors import DatabaseUnavailable, SettingsError
 from evenflow.runtime import lifecycle
 from evenflow.runtime.lifecycle import host
 from evenflow.runtime.readiness import ReadinessSocket
+from evenflow.telemetry.service import Loops, Service
 
 
-class Recorder:
+class Recorder(Service):
     """A service that writes down what is asked of it. What it is told to, it takes its time for."""
 
-    name = "recorder"
+    kind = "worker"
 
     def __init__(self) -> None:
+        super().__init__("recorder")
         self.calls: list[str] = []
         self.started = asyncio.Event()
         self.draining = asyncio.Event()
         self.may_drain = asyncio.Event()
         self.broken: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
-    async def start(self) -> None:
+    async def _begin(self) -> Loops:
+        self._opened.callback(lambda: self.calls.append("closed"))
         self.calls.append("start")
         self.started.set()
+        return {"breaking": self._break()}
 
-    async def drain(self) -> None:
+    async def _finish(self) -> None:
         self.calls.append("drain")
         self.draining.set()
         await self.may_drain.wait()
         self.calls.append("drained")
 
-    async def stop(self) -> None:
+    async def _leave(self) -> None:
         self.calls.append("stop")
 
-    async def failed(self) -> BaseException:
-        return await self.broken
+    async def _break(self) -> None:
+        raise await self.broken
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
@@ -58,7 +62,7 @@ async def test_a_signal_drains_then_stops(signum: signal.Signals) -> None:
     await asyncio.wait_for(service.draining.wait(), 5)
     service.may_drain.set()
     assert await hosting == 0
-    assert service.calls == ["start", "drain", "drained", "stop"]
+    assert service.calls == ["start", "drain", "drained", "stop", "closed"]
 
 
 async def test_a_second_signal_stops_at_once() -> None:
@@ -69,7 +73,7 @@ async def test_a_second_signal_stops_at_once() -> None:
     await asyncio.wait_for(service.draining.wait(), 5)
     os.kill(os.getpid(), signal.SIGTERM)
     assert await hosting == 0
-    assert service.calls == ["start", "drain", "stop"]
+    assert service.calls == ["start", "drain", "stop", "closed"]
 
 
 async def test_draining_is_bounded() -> None:
@@ -78,14 +82,14 @@ async def test_draining_is_bounded() -> None:
     await service.started.wait()
     os.kill(os.getpid(), signal.SIGTERM)
     assert await hosting == 0
-    assert service.calls == ["start", "drain", "stop"]
+    assert service.calls == ["start", "drain", "stop", "closed"]
 
 
 async def test_a_service_that_fails_is_stopped_and_the_exit_code_says_so() -> None:
     service = Recorder()
     service.broken.set_result(RuntimeError("the disk is full"))
     assert await host(service, drain_timeout=60) == 1
-    assert service.calls == ["start", "stop"]
+    assert service.calls == ["start", "stop", "closed"]
 
 
 @pytest.mark.parametrize(
@@ -104,18 +108,23 @@ async def test_a_failure_that_says_all_has_no_traceback(failure: Exception, trac
 
 async def test_what_start_raises_passes_through() -> None:
     class Unlucky(Recorder):
-        async def start(self) -> None:
+        async def _begin(self) -> Loops:
+            self._opened.callback(lambda: self.calls.append("closed"))
             raise DatabaseUnavailable("no database")
 
+    service = Unlucky()
     with pytest.raises(DatabaseUnavailable):
-        await host(Unlucky(), drain_timeout=60)
+        await host(service, drain_timeout=60)
+    await service.stop()
+    assert service.calls == ["closed"]
 
 
 async def test_a_signal_during_the_start_ends_it() -> None:
     class Slow(Recorder):
-        async def start(self) -> None:
+        async def _begin(self) -> Loops:
             self.started.set()
             await asyncio.Event().wait()
+            return {}
 
     service = Slow()
     hosting = asyncio.create_task(host(service, drain_timeout=60))
@@ -126,7 +135,7 @@ async def test_a_signal_during_the_start_ends_it() -> None:
 
 async def test_a_stop_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stuck(Recorder):
-        async def stop(self) -> None:
+        async def _leave(self) -> None:
             await asyncio.Event().wait()
 
     monkeypatch.setattr(lifecycle, "STOP_TIMEOUT_S", 0.01)
@@ -212,3 +221,14 @@ def test_a_service_dies_with_the_parent_that_asked_for_it() -> None:
     assert not service.is_running() or service.status() == psutil.STATUS_ZOMBIE
     running.stdin.close()
     running.stdout.close()
+
+
+async def test_a_loop_that_ends_by_itself_is_a_failure() -> None:
+    class Short(Recorder):
+        async def _break(self) -> None:
+            return
+
+    service = Short()
+    await service.start()
+    assert str(await service.failed()) == "breaking ended by itself."
+    await service.stop()

@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -33,13 +33,13 @@ from evenflow.api.versions import Versions
 from evenflow.api.web import WebServer
 from evenflow.core import metrics
 from evenflow.core.limits import BEAT_S, LEASE_S
-from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew
 from evenflow.store.db import migrate
 from evenflow.store.db.connect import AsyncPool, connect, open_pool
 from evenflow.store.db.notify import TOKENS, AsyncListener
 from evenflow.store.serving import services
 from evenflow.telemetry.listener import advertised
+from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.objects import ObjectStorage
 from evenflow.wire.tls import Tls
@@ -47,10 +47,12 @@ from evenflow.wire.tls import Tls
 log = logging.getLogger(__name__)
 
 
-class ApiService:
+class ApiService(Service):
     """``port`` 0 takes a free one, which ``port`` then tells. ``operator_token`` is let in beside the tokens that the key signs,
     ``metrics_token`` is what scrapers show.
     """
+
+    kind = "api"
 
     def __init__(
         self,
@@ -67,9 +69,9 @@ class ApiService:
         metrics_token: str = "",
         vitals: Vitals | None = None,
     ) -> None:
-        self.name = name
-        self.vitals = vitals or Vitals(Teller.API, name)
-        self._url, self._host, self._port, self._log_dir = database_url, host, port, log_dir
+        super().__init__(name, vitals)
+        self.port = port
+        self._url, self._host, self._log_dir = database_url, host, log_dir
         self._tls = tls or Tls()
         self._operator_token, self._metrics_token, self._vault, self._storage = operator_token, metrics_token, vault, storage
         meter = self.vitals.meter
@@ -78,35 +80,19 @@ class ApiService:
             lambda lost: meter.count(metrics.LOG_BYTES_LOST, lost),
             lambda chunks: meter.count(metrics.LOGS_REFUSED, chunks),
         )
+        self._opened.callback(self._logs.close)
         self._judge = Judge()
-        self._pool: AsyncPool | None = None
+        self._opened.push_async_callback(self._judge.close)
         self._server = ServerWatch(database_url, name)
-        self._hot: AsyncPool | None = None  # for what each try needs: claims, reports, beats
-        self._trail: Trail | None = None
-        self._open: AsyncPool | None = None  # for what needs no token
-        self._claims: Claims | None = None
-        self._triggers: TriggerClaims | None = None
-        self._listener: AsyncListener | None = None
-        self._web: WebServer | None = None
-        self._loops: list[asyncio.Task[None]] = []
-        self._service_id = 0
-        self._state = "active"
+        self._pools: list[AsyncPool] = []
 
-    @property
-    def port(self) -> int:
-        """Where it listens, once started."""
-        return self._port if self._web is None else self._web.port
-
-    async def start(self) -> None:
+    async def _begin(self) -> Loops:
         await asyncio.to_thread(self._check_schema)
         self._log_dir.mkdir(parents=True, exist_ok=True)
         server = self._server
-        self._pool = pool = await open_pool(self._url, name=self.name, min_size=2, max_size=POOL, look=server.look)
-        self._hot = hot = await open_pool(
-            self._url, name=f"{self.name} hot", min_size=1, max_size=HOT_POOL, generic_plans=True, look=server.look
-        )
-        self._open = await open_pool(self._url, name=f"{self.name} probes", max_size=PROBE_POOL, look=server.look)
-        self._probes = Probes(self._open)
+        self._pool = pool = await self._open_pool("", min_size=2, max_size=POOL)
+        hot = await self._open_pool(" hot", min_size=1, max_size=HOT_POOL, generic_plans=True)
+        unasked = await self._open_pool(" probes", max_size=PROBE_POOL)
         async with pool.connection() as conn:
             await check_keys(conn, self._vault, host=socket.gethostname())
             keys = await read_keys(conn, self._vault)
@@ -124,8 +110,9 @@ class ApiService:
             **{channel: partial(poll.wake, channel) for poll in (claims, triggers) for channel in poll.channels},
             TOKENS: watch.wake,
         }
-        self._listener = AsyncListener(self._url, list(wakes), lambda channel: wakes[channel](), name=self.name)
-        await self._listener.start()
+        listener = AsyncListener(self._url, list(wakes), lambda channel: wakes[channel](), name=self.name)
+        self._opened.push_async_callback(listener.stop)
+        await listener.start()
         app = application(
             pool,
             hot=hot,
@@ -137,72 +124,53 @@ class ApiService:
             vault=self._vault,
             judge=self._judge,
             vitals=self.vitals,
-            probes=self._probes,
+            probes=Probes(unasked),
             trail=trail,
             metrics_token=self._metrics_token,
         )
-        self.vitals.system = system_metrics(self._open).get
+        self.vitals.system = system_metrics(unasked).get
         self._measure(pool, claims, triggers)
-        self._web = WebServer(app, host=self._host, port=self._port, tls=self._tls)
+        self._web = WebServer(app, host=self._host, port=self.port, tls=self._tls)
+        self._opened.push_async_callback(self._web.stop)
         await self._web.start()
+        self.port = self._web.port
         self.vitals.address, self.vitals.scheme = advertised(self._host, self.port), self._tls.scheme
         self._lease = self.vitals.lease(LEASE_S)
         self._service_id = await self._register()
         self._lease.beat()
-        self._run(claims.serve(), "claims")
-        self._run(triggers.serve(), "triggers")
-        self._run(self._beat(), "heartbeat")
-        self._run(watch.run(), "tokens")
-        self._run(trail.serve(), "trail")
-        self._run(server.run(), "server")
-        self._run(delete_garbage(pool, self._storage, self._logs), "garbage")
+        return {
+            "web server": self._web.run(),
+            "claims": claims.serve(),
+            "triggers": triggers.serve(),
+            "heartbeat": self._beat(),
+            "tokens": watch.run(),
+            "trail": trail.serve(),
+            "server": server.run(),
+            "garbage": delete_garbage(pool, self._storage, self._logs),
+        }
 
-    async def drain(self) -> None:
+    async def _finish(self) -> None:
         """Long polls are answered, requests in hand finished; new ones are refused, for callers to go to another API process."""
-        self._state = "draining"
-        self.vitals.draining = True
-        if self._claims is not None:
-            self._claims.close()
-        if self._triggers is not None:
-            self._triggers.close()
-        if self._web is not None:
-            await self._web.stop()
+        self._claims.close()
+        self._triggers.close()
+        await self._web.stop()
 
-    async def stop(self) -> None:
+    async def _leave(self) -> None:
         if self._server.is_set_back:
-            await self._close_pools()  # nobody gets a connection any more, so nobody waits for one
+            for pool in self._pools:
+                await pool.close()  # nobody gets a connection any more, so nobody waits for one
         await self.drain()
-        for task in self._loops:
-            task.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
-        if self._listener is not None:
-            await self._listener.stop()
-        await self._judge.close()
-        if self._pool is not None:
-            with contextlib.suppress(Exception):  # the database may be what is gone; the lease then says it
-                if self._trail is not None and not self._server.is_set_back:
-                    await self._trail.flush()
-                async with self._pool.connection(timeout=1.0) as conn:
-                    await services.beat(conn, service_id=self._service_id, kind="api", state="stopped")
-        await self._close_pools()
-        self._logs.close()
+        await self._end_loops()
+        with contextlib.suppress(Exception):  # the database may be what is gone; the lease then says it
+            await self._trail.flush()
+            async with self._pool.connection(timeout=1.0) as conn:
+                await services.beat(conn, service_id=self._service_id, kind=self.kind, state="stopped")
 
-    async def _close_pools(self) -> None:
-        for pool in (self._pool, self._hot, self._open):
-            if pool is not None:
-                await pool.close()
-
-    async def failed(self) -> BaseException:
-        assert self._web is not None
-        web = asyncio.create_task(self._web.ended())
-        try:
-            await asyncio.wait([web, *self._loops], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            web.cancel()
-        if web.done():
-            return web.result()
-        ended = next(task for task in self._loops if task.done())
-        return ended.exception() or RuntimeError(f"The {ended.get_name()} loop of the API ended by itself.")
+    async def _open_pool(self, what: str, **options: Any) -> AsyncPool:
+        pool = await open_pool(self._url, name=f"{self.name}{what}", look=self._server.look, **options)
+        self._opened.push_async_callback(pool.close)
+        self._pools.append(pool)
+        return pool
 
     def _measure(self, pool: AsyncPool, claims: Claims, triggers: TriggerClaims) -> None:
         meter = self.vitals.meter
@@ -220,19 +188,15 @@ class ApiService:
         meter.gauge(metrics.POOL_FAILURES, stat("requests_errors"))
         meter.gauge(metrics.POOL_LOST, stat("connections_lost"))
 
-    def _run(self, loop: Coroutine[Any, Any, None], name: str) -> None:
-        self._loops.append(asyncio.create_task(loop, name=name))
-
     def _check_schema(self) -> None:
         with connect(self._url, name=self.name) as conn:
             migrate.check(conn)
 
     async def _register(self) -> int:
-        assert self._pool is not None
         async with self._pool.connection() as conn:
             return await services.register(
                 conn,
-                kind="api",
+                kind=self.kind,
                 name=self.name,
                 host=socket.gethostname(),
                 pid=os.getpid(),
@@ -241,13 +205,12 @@ class ApiService:
             )
 
     async def _beat(self) -> None:
-        assert self._pool is not None
         while True:
             await asyncio.sleep(BEAT_S)
             try:
                 async with self._pool.connection() as conn:
                     await migrate.check_async(conn)
-                    known = await services.beat(conn, service_id=self._service_id, kind="api", state=self._state)
+                    known = await services.beat(conn, service_id=self._service_id, kind=self.kind, state=self._state)
                 if known is None:  # declared lost while the database or this process was held up; it holds nothing, so it goes on
                     self._service_id = await self._register()
                 self._lease.beat()

@@ -122,8 +122,8 @@ class WebServer:
         if self._socket is not None:
             self._socket.close()
 
-    async def ended(self) -> BaseException:
-        """Returns when the server has ended by itself."""
+    async def run(self) -> None:
+        """Raises when the server has ended by itself."""
         assert self._task is not None
         await asyncio.wait([self._task])
-        return self._task.exception() or RuntimeError("The web server ended by itself.")
+        raise self._task.exception() or RuntimeError("The web server ended by itself.")

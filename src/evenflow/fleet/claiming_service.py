@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 from abc import abstractmethod
-from collections.abc import Coroutine
 from typing import Any, ClassVar, Protocol
 
 from evenflow.fleet import limits
@@ -21,6 +20,7 @@ from evenflow.forking.orphans import reap_adopted
 from evenflow.forking.owned_trunk import OwnedProcess
 from evenflow.forking.sandbox import user_environment
 from evenflow.masker import masker_of
+from evenflow.telemetry.service import Loops
 from evenflow.wire.messages import BeatAnswer
 
 
@@ -55,7 +55,7 @@ class ClaimingService(FleetService):
         """What is in hand may, if the lease holds. Nothing begins under one that is over again."""
 
     @abstractmethod
-    async def _hand_over(self) -> None:
+    async def _rid(self) -> None:
         """Return when nothing is in hand: all is done, or given back."""
 
     @abstractmethod
@@ -79,7 +79,7 @@ class ClaimingService(FleetService):
         self._polls = claims.polls
         self._claiming = Claiming(self._presence, self._claim)
 
-    def _work(self) -> dict[str, Coroutine[Any, Any, None]]:
+    def _work(self) -> Loops:
         return {"reports": self._courier.run(), "logs": self._logs.run(), "claims": self._claiming.keep()}
 
     def _answered(self, answer: BeatAnswer, until: float) -> None:
@@ -107,9 +107,9 @@ class ClaimingService(FleetService):
         self._abandon()
         self._claiming.drop()
 
-    async def _finish(self) -> None:
+    async def _hand_over(self) -> None:
         await self._polls.drain()
-        await self._hand_over()
+        await self._rid()
         await self._delivered()
 
     async def _end(self) -> None:

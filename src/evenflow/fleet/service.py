@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import structlog
 
 from evenflow.client.execution import Credential, ExecutionClient
 from evenflow.client.http import PLAIN
 from evenflow.core.limits import LEASE_S
-from evenflow.core.observation import Teller
 from evenflow.fleet.presence import Presence, identity
 from evenflow.forking.sandbox import Sandbox
+from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Beat, BeatAnswer, ServiceKind
 from evenflow.wire.tls import Tls
@@ -37,16 +35,14 @@ class Member:
     vitals: Vitals | None = None
 
 
-class FleetService(ABC):
-    """Implements :class:`evenflow.core.service.Service`. A service is its loops, and what it makes of answers to its beats."""
+class FleetService(Service):
+    """It is its loops, and what it makes of answers to its beats."""
 
     kind: ClassVar[ServiceKind]
 
     def __init__(self, member: Member) -> None:
-        self.name, self._member = member.name, member
-        self.vitals = member.vitals or Vitals(Teller(self.kind), member.name)
-        self._state: Literal["active", "draining"] = "active"
-        self._loops: list[asyncio.Task[None]] = []
+        super().__init__(member.name, member.vitals)
+        self._member = member
 
     # -- what a service says of itself
 
@@ -55,8 +51,8 @@ class FleetService(ABC):
         """Make what the work needs. ``_client`` and ``_presence`` are there, and it is not registered yet."""
 
     @abstractmethod
-    def _work(self) -> dict[str, Coroutine[Any, Any, None]]:
-        """Its loops by name, once it is registered. None of them ends by itself unless it fails."""
+    def _work(self) -> Loops:
+        """Its own loops, once it is registered."""
 
     @abstractmethod
     def _detail(self) -> dict[str, Any]:
@@ -78,7 +74,7 @@ class FleetService(ABC):
         """R-CS7: what is in hand is others', so none of it may go on here."""
 
     @abstractmethod
-    async def _finish(self) -> None:
+    async def _hand_over(self) -> None:
         """Take nothing new, and return when what is in hand is done. The control plane knows that this service drains."""
 
     @abstractmethod
@@ -87,11 +83,9 @@ class FleetService(ABC):
 
     # -- its life
 
-    async def start(self) -> None:
-        credential = Credential(self._member.token)
-        self._client = ExecutionClient(self._member.api_url, credential, tls=self._member.tls)
-        # A beat must not wait for a connection that others use.
-        self._lifeline = ExecutionClient(self._member.api_url, credential, tls=self._member.tls)
+    async def _begin(self) -> Loops:
+        self._client = self._connect()
+        self._lifeline = self._connect()  # a beat must not wait for a connection that others use
         self._presence = Presence(
             self._lifeline,
             lambda: identity(self.kind, self.name, self._detail()),
@@ -100,41 +94,23 @@ class FleetService(ABC):
             lapsed=self._lapsed,
             lost=self._lost,
         )
-        try:
-            await self._prepare()
-            self._lease = self.vitals.lease(LEASE_S)
-            await self._presence.join()
-        except BaseException:
-            await self._close()
-            raise
-        loops = {"presence": self._presence.keep(), **self._work()}
-        self._loops = [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
+        await self._prepare()
+        self._lease = self.vitals.lease(LEASE_S)
+        await self._presence.join()
+        return {"presence": self._presence.keep(), **self._work()}
 
-    async def drain(self) -> None:
-        self._state = "draining"
-        self.vitals.draining = True
+    async def _finish(self) -> None:
         await self._presence.beat_now()
-        await self._finish()
+        await self._hand_over()
 
-    async def stop(self) -> None:
+    async def _leave(self) -> None:
         await self._end()
         await self._presence.leave()
-        await self._end_loops()
-        await self._close()
 
-    async def failed(self) -> BaseException:
-        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
-        ended = done.pop()
-        return ended.exception() or RuntimeError(f"{ended.get_name()} ended by itself.")
-
-    async def _end_loops(self) -> None:
-        for loop in self._loops:
-            loop.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
-
-    async def _close(self) -> None:
-        await self._client.close()
-        await self._lifeline.close()
+    def _connect(self) -> ExecutionClient:
+        client = ExecutionClient(self._member.api_url, Credential(self._member.token), tls=self._member.tls)
+        self._opened.push_async_callback(client.close)
+        return client
 
     def _beat_answered(self, answer: BeatAnswer, until: float) -> None:
         self._lease.beat()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from evenflow.processor.parsing import ParseLimits, parse_file
 from evenflow.processor.sources import LocalFolder, Source
 from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.secrets.connections import env_name
+from evenflow.telemetry.service import Loops
 from evenflow.telemetry.vitals import Pulse
 from evenflow.wire.messages import BeatAnswer, FilesLease, LeasedFile
 
@@ -74,8 +75,8 @@ class ProcessorService(FleetService):
         self._bundles = {source.name: WatchedBundle(source, self._client, self._changed) for source in self._sources}
         self.vitals.meter.family(FILES, self._count_files)
 
-    def _work(self) -> dict[str, Coroutine[Any, Any, None]]:
-        loops: dict[str, Coroutine[Any, Any, None]] = {}
+    def _work(self) -> Loops:
+        loops: Loops = {}
         for bundle in self._bundles.values():
             loops |= bundle.loops()
         within_s = 2 * self._parse_limits.timeout_s + limits.PARSER_SILENT
@@ -83,7 +84,7 @@ class ProcessorService(FleetService):
             loops[f"parser {number}"] = self._parse(self.vitals.loop(f"parser {number}", within_s))
         return loops
 
-    async def _finish(self) -> None:
+    async def _hand_over(self) -> None:
         await self._idle.wait()
 
     async def _end(self) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from evenflow.core.service import Service
 from evenflow.errors import SettingsError
 from evenflow.forking.sandbox import FOLDERS, Sandbox, make_sandbox
 from evenflow.runtime.service_settings import Kind, ServiceSettings
+from evenflow.telemetry.service import Service
 from evenflow.telemetry.vitals import Vitals
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import structlog
 
-from evenflow.core.service import Service
 from evenflow.errors import DatabaseSetBack, EvenflowError
 from evenflow.forking.prctl import die_with_parent
 from evenflow.runtime.readiness import LIVE, READY, STOPPING, Notifier
+from evenflow.telemetry.service import Service
 
 STOP_TIMEOUT_S = 10.0  # stopping waits for nothing but a few short statements and requests
 TELL_S = 3.0  # as beats: a tenth of what is taken for a hang

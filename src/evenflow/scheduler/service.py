@@ -11,13 +11,13 @@ import gc
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 
 import psycopg
 
 from evenflow.core.limits import HANG_S
 from evenflow.core.metrics import DATABASE_FAILURES, DUTY_FAILURES, DUTY_SECONDS
-from evenflow.core.observation import Teller
 from evenflow.errors import DatabaseUnavailable
 from evenflow.scheduler.agenda import Agenda, Duty
 from evenflow.scheduler.contention import Contention
@@ -34,6 +34,7 @@ from evenflow.store.db.sessions import LivingConnection
 from evenflow.store.scheduling import inbox
 from evenflow.store.scheduling.incarnation import notice_server
 from evenflow.store.serving import callbacks
+from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
 
 RETRY_S = 0.5  # after a failure; the database needs about a second to come back, and other schedulers go on meanwhile
@@ -45,15 +46,16 @@ GC_THRESHOLD = 50_000  # objects; a turn makes some thousands that live as long 
 log = logging.getLogger(__name__)
 
 
-class SchedulerService:
+class SchedulerService(Service):
     """One of any number of equal schedulers. User code never runs here, and DAG files are never read (R-HA7).
 
     ``default_timezone``: the one that this host's configuration wants the database to have, if it wants one.
     """
 
+    kind = "scheduler"
+
     def __init__(self, database_url: str, *, name: str, default_timezone: str | None = None, vitals: Vitals | None = None) -> None:
-        self.name = name
-        self.vitals = vitals or Vitals(Teller.SCHEDULER, name)
+        super().__init__(name, vitals)
         self._url = database_url
         self._stop = threading.Event()
         self._tally = Tally(self.vitals.meter, self._turned)
@@ -62,34 +64,29 @@ class SchedulerService:
         self._fitness = Fitness(default_timezone)
         self._outage = Outage(RETRY_S)
         self._threads: list[threading.Thread] = []
-        self._failed: asyncio.Future[BaseException] | None = None
 
-    async def start(self) -> None:
+    async def _begin(self) -> Loops:
         """Raises :class:`EvenflowError` when the database is not there, or does not fit."""
-        self._failed = asyncio.get_running_loop().create_future()
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD)
         await asyncio.to_thread(self._register)
-        self._loops = {name: self.vitals.loop(name) for name in ("turns", "pulse")}
-        self._loops |= {name: self.vitals.loop(name, DUTIES_WITHIN_S) for name in ("duties", "housekeeping")}
+        self._pulses = {name: self.vitals.loop(name) for name in ("turns", "pulse")}
+        self._pulses |= {name: self.vitals.loop(name, DUTIES_WITHIN_S) for name in ("duties", "housekeeping")}
         self._database = self.vitals.need("database", TURN_WITHIN_S, "its last transaction")
-        self._run("turns", self._take_turns)
-        self._keep("pulse", pulse(self._presence, self._contention))
-        self._keep("duties", decisions(self._tally, self._fitness))
-        self._keep("housekeeping", housekeeping(), HOUSEKEEPING)
+        return {
+            "turns": self._run("turns", self._take_turns),
+            "pulse": self._keep("pulse", pulse(self._presence, self._contention)),
+            "duties": self._keep("duties", decisions(self._tally, self._fitness)),
+            "housekeeping": self._keep("housekeeping", housekeeping(), HOUSEKEEPING),
+        }
 
-    async def drain(self) -> None:
-        self.vitals.draining = True
-        await self.stop()
-
-    async def stop(self) -> None:
+    async def _finish(self) -> None:
         if not self._stop.is_set():
             self._stop.set()
-            await asyncio.to_thread(self._finish)
+            await asyncio.to_thread(self._join)
 
-    async def failed(self) -> BaseException:
-        assert self._failed is not None
-        return await self._failed
+    async def _leave(self) -> None:
+        await self._finish()
 
     def _connect(self, what: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> psycopg.Connection[object]:
         """To decide on: a server that is new to everybody has begun its incarnation before."""
@@ -117,7 +114,7 @@ class SchedulerService:
             if callbacks.restore_dag(conn):
                 log.warning("the DAG of callbacks was not the one that came with the schema; it is again")
 
-    def _finish(self) -> None:
+    def _join(self) -> None:
         """Joins the threads, waking the one that listens, and signs off."""
         try:
             with connect(self._url, name=self.name) as conn:
@@ -130,15 +127,28 @@ class SchedulerService:
             for thread in self._threads:
                 thread.join()
 
-    def _run(self, name: str, target: Callable[[], None]) -> None:
-        thread = threading.Thread(target=target, name=f"{self.name} {name}", daemon=True)
+    async def _run(self, name: str, work: Callable[[], None]) -> None:
+        """In a thread of its own. Raises what ends the service."""
+        ended: Future[None] = Future()
+        ended.set_running_or_notify_cancel()
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:
+                ended.set_exception(error)
+            else:
+                ended.set_result(None)
+
+        thread = threading.Thread(target=run, name=f"{self.name} {name}", daemon=True)
         self._threads.append(thread)
         self.vitals.meter.count(DATABASE_FAILURES, 0, name)
         thread.start()
+        await asyncio.wrap_future(ended)
 
-    def _keep(self, name: str, duties: list[Duty], timeouts: Timeouts = DEFAULT_TIMEOUTS) -> None:
+    async def _keep(self, name: str, duties: list[Duty], timeouts: Timeouts = DEFAULT_TIMEOUTS) -> None:
         agenda = Agenda(duties, partial(self._performed, name))
-        self._run(name, lambda: self._with_connection(name, lambda conn: agenda.perform(conn, self._stop), timeouts))
+        await self._run(name, lambda: self._with_connection(name, lambda conn: agenda.perform(conn, self._stop), timeouts))
 
     def _take_turns(self) -> None:
         budget_s = HANG_S
@@ -162,8 +172,7 @@ class SchedulerService:
     ) -> None:
         """Does ``work`` on a connection until it returns, which it does when the service stops; begins again when it raises."""
         while not self._stop.is_set():
-            if what in self._loops:
-                self._loops[what].beat()
+            self._pulses[what].beat()
             try:
                 with self._connect(what, timeouts) as conn:
                     work(conn)
@@ -171,30 +180,18 @@ class SchedulerService:
                 self._outage.note(what, error)
                 self.vitals.meter.count(DATABASE_FAILURES, 1, what)
                 self._stop.wait(RETRY_S)
-            except UNFIT as error:
-                self._fail(error)
-                return
+            except UNFIT:
+                raise
             except Exception:
                 log.exception("%s: failed, beginning again in %g s", what, RETRY_S)
                 self.vitals.meter.count(DATABASE_FAILURES, 1, what)
                 self._stop.wait(RETRY_S)
 
     def _turned(self) -> None:
-        self._loops["turns"].beat()
+        self._pulses["turns"].beat()
         self._database.beat()
 
     def _performed(self, loop: str, duty: str, took_s: float, *, failed: bool) -> None:
-        self._loops[loop].beat()
+        self._pulses[loop].beat()
         self.vitals.meter.count(DUTY_SECONDS, took_s, duty)
         self.vitals.meter.count(DUTY_FAILURES, int(failed), duty)
-
-    def _fail(self, error: BaseException) -> None:
-        """Ends the service, from a thread of it."""
-        failed = self._failed
-        assert failed is not None
-
-        def tell() -> None:
-            if not failed.done():
-                failed.set_result(error)
-
-        failed.get_loop().call_soon_threadsafe(tell)

@@ -54,7 +54,7 @@ class TriggererService(ClaimingService):
         self._measure()
         return self._reporter, self._claims
 
-    async def _hand_over(self) -> None:
+    async def _rid(self) -> None:
         """Its triggers are given back, and go on elsewhere at once."""
         await self._in_hand.give_back()
 

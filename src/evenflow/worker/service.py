@@ -75,7 +75,7 @@ class WorkerService(ClaimingService):
         self._measure()
         return self._reporter, self._claims
 
-    async def _hand_over(self) -> None:
+    async def _rid(self) -> None:
         await self._over()
 
     async def _over(self) -> None:
