@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evenflow.core.metrics import METRICS
-from evenflow.core.observation import BOUNDS_S, Metric, MetricKind, Teller
+from evenflow.core.meter import BOUNDS_S, Metric, MetricKind, Teller
+from evenflow.core.metrics import EVERY, METRICS
 from scripts.reference.markdown import table
 
 _INTRODUCTION = f"""\
@@ -21,9 +21,10 @@ _SECTIONS = (
         "Every API server reads these from the database when it is asked, and all read the same: take the maximum of several.",
         frozenset({Teller.SYSTEM}),
     ),
-    ("Every service", "", frozenset({Teller.SCHEDULER, Teller.WORKER, Teller.PROCESSOR, Teller.API})),
+    ("Every service", "", EVERY),
     ("Schedulers", "Each tells its own share.", frozenset({Teller.SCHEDULER})),
     ("Workers", "", frozenset({Teller.WORKER})),
+    ("Triggerers", "", frozenset({Teller.TRIGGERER})),
     ("Processors", "", frozenset({Teller.PROCESSOR})),
     ("API servers", "", frozenset({Teller.API})),
 )

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
 from evenflow.core.limits import MOST_COUNTED
+from evenflow.core.meter import Reading, Teller
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.core.observation import Reading, Teller
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.duties import SchedulerPresence

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from evenflow.core.meter import Metric, MetricKind
 from evenflow.core.metrics import METRICS
-from evenflow.core.observation import Metric, MetricKind
 from tests.house.project import ROOT
 
 DASHBOARD = json.loads((ROOT / "deploy/grafana/evenflow.json").read_text(encoding="utf-8"))

@@ -8,10 +8,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from evenflow.processor.parsing import ParseLimits
 from evenflow.wire.code import read_archive
+from tests.observed import observations
 from tests.processor.bundle import Bundle, a_dag
 from tests.processor.conftest import StartProcessor
 from tests.waiting import until
@@ -78,12 +78,12 @@ async def test_a_dag_whose_pool_is_made_a_moment_later(bundle: Bundle, start_pro
     in_pool = "from evenflow import DAG, task\nwith DAG('a'):\n    task(pool='gpus')(print)()\n"
     bundle.write("a.py", in_pool + a_dag("b"))
     said = "there is no pool 'gpus'. Make it with: evenflow pools set gpus SLOTS"
-    with capture_logs() as logs:
+    with observations() as logs:
         await start_processor()
         assert said in str((await bundle.parsed("a.py")).error)
-        (loaded,) = await until(lambda: [line for line in logs if line["event"] == "file loaded"], "the log line")
-    (refused,) = [line for line in logs if line["event"] == "DAG refused"]
-    assert (refused["log_level"], refused["file"]) == ("warning", "a.py")
+        (loaded,) = await until(lambda: [line for line in logs if line["fact"] == "file_loaded"], "the log line")
+    (refused,) = [line for line in logs if line["fact"] == "dag_refused"]
+    assert (refused["level"], refused["file"]) == ("WARNING", "a.py")
     assert said in refused["reason"]
     assert (loaded["dags"], loaded["error"]) == (1, False)
     assert bundle.one("select array_agg(dag_id) from dag where dag_id in ('a', 'b')") == ["b"]
@@ -108,7 +108,7 @@ async def test_only_dag_files_are_loaded(bundle: Bundle, start_processor: StartP
 
 
 async def test_an_ignore_file_of_airflows_is_told_once(
-    bundle: Bundle, start_processor: StartProcessor, capsys: pytest.CaptureFixture[str]
+    bundle: Bundle, start_processor: StartProcessor, caplog: pytest.LogCaptureFixture
 ) -> None:
     bundle.write(".airflowignore", "a.py\n")
     bundle.write("a.py", a_dag("a"))
@@ -116,7 +116,7 @@ async def test_an_ignore_file_of_airflows_is_told_once(
     await bundle.parsed("a.py")
     bundle.write("b.py", a_dag("b"))
     await bundle.parsed("b.py")
-    assert capsys.readouterr().out.count("/.evenflowignore (its lines are glob patterns") == 1
+    assert caplog.text.count("/.evenflowignore (its lines are glob patterns") == 1
 
 
 async def test_an_error_shows_with_its_line_and_the_dags_stay(bundle: Bundle, start_processor: StartProcessor) -> None:

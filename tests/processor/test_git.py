@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 
 from evenflow.core.bundle import BundleSource
 from evenflow.processor import limits
 from evenflow.processor.git import GitRepository
+from tests.observed import observations
 from tests.processor.bundle import Bundle, a_dag
 from tests.processor.conftest import StartProcessor
 from tests.waiting import until
@@ -270,9 +270,9 @@ async def test_a_persons_settings_run_nothing_for_a_repository(
 )
 def test_a_way_on_which_dags_can_be_changed_is_told(tmp_path: Path, url: str, warns: bool) -> None:
     """R-SE4"""
-    with structlog.testing.capture_logs() as logs:
+    with observations() as logs:
         GitRepository(BundleSource(name="etl", git=url), tmp_path / "home").check()
-    assert [line["log_level"] for line in logs] == ["warning"] * warns
+    assert [line["level"] for line in logs] == ["WARNING"] * warns
 
 
 async def test_a_folder_that_is_a_link_to_elsewhere(remote: Remote, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_home_that_is_open_is_closed(tmp_path: Path, caplog: pytest.LogCapture
     assert list(open_paths(home)) == []
     assert not stat.S_IMODE(home.stat().st_mode) & 0o066
     assert {stat.S_IMODE((home / name).stat().st_mode) for name in SECRET} == {0o600}
-    assert f"{home / 'logs'} was open to other users (mode 755) and is closed now" in caplog.text
+    assert f"a folder was open to other users, and is closed now folder={home / 'logs'} mode=755" in caplog.text
     caplog.clear()
     prepare_home(home)
     assert not caplog.records

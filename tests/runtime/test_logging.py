@@ -8,6 +8,8 @@ import logging
 import pytest
 
 from evenflow.runtime.logging import Format, configure_logging
+from evenflow.runtime.observations import begun_anew
+from evenflow.telemetry.observing import observe
 
 
 @pytest.mark.parametrize("style", ["console", "json"])
@@ -40,3 +42,19 @@ def test_what_a_service_logs_is_no_order_to_a_terminal() -> None:
         root.handlers = handlers
         root.setLevel(level)
     assert "refused: a name" in stream.getvalue()
+
+
+@pytest.mark.parametrize("style", ["console", "json"])
+def test_a_service_shows_none_of_its_secrets(style: Format) -> None:
+    """R-SE4: not in an error of a library either."""
+    stream, root = io.StringIO(), logging.getLogger()
+    handlers, level = root.handlers, root.level
+    configure_logging("info", style, stream, secrets=["", "s3cr3t-of-it"])
+    try:
+        logging.getLogger("psycopg").warning("cannot reach %s", "postgresql://me:s3cr3t-of-it@db")
+        observe(begun_anew("no s3cr3t-of-it"))
+    finally:
+        root.handlers = handlers
+        root.setLevel(level)
+    assert "s3cr3t-of-it" not in stream.getvalue()
+    assert stream.getvalue().count("***") == 2

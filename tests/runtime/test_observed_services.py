@@ -21,8 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from evenflow.core import metrics
 from evenflow.core.limits import BEAT_S, LEASE_S
+from evenflow.core.meter import Metric
 from evenflow.core.metrics import METRICS
-from evenflow.core.observation import Metric
 from tests.running import RunningEvenflow, environment, evenflow_json, make_home, processes_of, remove_home, start_evenflow
 from tests.waiting import wait_until
 

@@ -8,11 +8,12 @@ import logging
 from pathlib import Path
 
 import pytest
-import structlog
 
 from evenflow.runtime import service_log
 from evenflow.runtime.logging import configure_logging
+from evenflow.runtime.observations import begun_anew, draining
 from evenflow.runtime.service_log import Line, ServiceLog, parse_line
+from evenflow.telemetry.observing import observe
 
 
 @pytest.fixture
@@ -22,7 +23,6 @@ def stream() -> io.StringIO:
     handlers, level = root.handlers, root.level
     yield io.StringIO()
     root.handlers, root.level = handlers, level
-    structlog.reset_defaults()
 
 
 def test_lines_come_whole_whatever_the_chunks(tmp_path: Path) -> None:
@@ -35,11 +35,14 @@ def test_lines_come_whole_whatever_the_chunks(tmp_path: Path) -> None:
 
 def test_what_services_log_is_understood(stream: io.StringIO) -> None:
     configure_logging("info", "json", stream)
-    structlog.get_logger("a").info("ready", service="api", port=8974)
+    observe(draining("api", 30.0))
+    observe(begun_anew("no disk"))
     logging.getLogger("b").error("no %s", "disk")
-    first, second = (parse_line(text) for text in stream.getvalue().splitlines())
-    assert first == Line("ready", logging.INFO, {"service": "api", "port": 8974, "logger": "a"})
-    assert second == Line("no disk", logging.ERROR, {"logger": "b"})
+    first, second, third = (parse_line(text) for text in stream.getvalue().splitlines())
+    ours = {"logger": "evenflow.runtime"}
+    assert first == Line("draining", logging.INFO, {"fact": "draining", "service": "api", "at_most_s": 30.0, **ours})
+    assert second == Line("begins anew", logging.WARNING, {"fact": "begun_anew", "reason": "no disk", **ours})
+    assert third == Line("no disk", logging.ERROR, {"logger": "b"})
 
 
 @pytest.mark.parametrize(
@@ -68,5 +71,5 @@ def test_last_words_are_the_last_error(tmp_path: Path) -> None:
     log = ServiceLog(tmp_path / "x.log")
     assert log.last_words() == "it said nothing"
     log.feed(b"first\n" + json.dumps({"event": "cannot go on", "level": "error", "reason": "no disk"}).encode() + b"\nbye\n")
-    assert log.last_words() == "cannot go on no disk"
+    assert log.last_words() == "no disk"
     log.close()

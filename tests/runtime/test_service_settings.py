@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.core.bundle import BundleSource
-from evenflow.core.observation import Teller
+from evenflow.core.meter import Teller
 from evenflow.errors import SettingsError
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings, command_of
@@ -98,7 +98,7 @@ def test_only_the_api_gets_the_keys_and_only_user_code_the_connections() -> None
 @pytest.mark.parametrize("kind", Kind)
 def test_no_module_beside_dag_files_is_a_services(kind: Kind, tmp_path: Path) -> None:
     """R-CS1: a file of an author, named as a library is, would else run in the scheduler. Each stops for want of its settings."""
-    for name in ("structlog", "attr", "msgspec"):
+    for name in ("attr", "msgspec"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("EVENFLOW_")}
     done = subprocess.run(command_of(kind), cwd=tmp_path, env=clean, capture_output=True, timeout=60, check=False)

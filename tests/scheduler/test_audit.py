@@ -9,6 +9,7 @@ import pytest
 
 from evenflow.contracts.rest.audit import Finding
 from evenflow.core.limits import FINDINGS
+from evenflow.core.metrics import REPAIRS
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.explaining.audit import audit, find_lost_wakeups
 from evenflow.scheduler.advance import advance
@@ -161,13 +162,13 @@ def test_the_sweep_repairs_a_lost_wakeup_and_counts_it(busy: Any) -> None:
     lose_a_wakeup(busy)
     tally = Tally()
     assert busy.advance().starts == 0
-    Sweep(tally).perform(busy.conn)
-    repairs = tally.repairs
+    Sweep(tally.meter).perform(busy.conn)
+    repairs = tally.meter.value(REPAIRS)
     assert repairs > 0
     busy.audit()  # the wakes are there
     assert busy.advance().starts > 0 or busy.claim()
-    Sweep(tally).perform(busy.conn)
-    assert tally.repairs == repairs
+    Sweep(tally.meter).perform(busy.conn)
+    assert tally.meter.value(REPAIRS) == repairs
     busy.audit()
 
 
@@ -175,26 +176,26 @@ def test_the_sweep_waits_for_a_round(busy: Any, database_url: str) -> None:
     """Under the executor's lock only: not got, it looks again at the same place a second later."""
     lose_a_wakeup(busy)
     tally = Tally()
-    sweep = Sweep(tally)
+    sweep = Sweep(tally.meter)
     with connect(database_url, name="round") as other:
         with other.transaction():
             assert inbox.try_executor(other).all()[0][0]
             sweep.perform(busy.conn)
-            assert tally.repairs == 0
+            assert tally.meter.value(REPAIRS) == 0
         sweep.perform(busy.conn)
-    assert tally.repairs > 0
+    assert tally.meter.value(REPAIRS) > 0
 
 
 def test_the_sweep_finds_nothing_where_nothing_was_lost(busy: Any) -> None:
     """A pause, a release that waits to be folded and a raised limit are no lost wake-ups."""
     tally = Tally()
     busy.conn.execute("update dag set is_paused = true")
-    Sweep(tally).perform(busy.conn)
+    Sweep(tally.meter).perform(busy.conn)
     busy.advance()
-    Sweep(tally).perform(busy.conn)
+    Sweep(tally.meter).perform(busy.conn)
     lose_a_wakeup(busy)  # of lanes that are paused
-    Sweep(tally).perform(busy.conn)
-    assert tally.repairs == 0
+    Sweep(tally.meter).perform(busy.conn)
+    assert tally.meter.value(REPAIRS) == 0
 
 
 def parked_lanes(conn: psycopg.Connection[Any], count: int) -> None:
@@ -218,10 +219,10 @@ def test_the_sweep_looks_at_so_many_queues_and_goes_on_where_it_stopped(db: psyc
     parked_lanes(db, 2 * QUEUES_PER_SWEEP + 10)
     db.execute("update concurrency_limit set capacity = 2 where limit_id = (select max(limit_id) from concurrency_limit)")
     tally, found = Tally(), []
-    sweep = Sweep(tally)
+    sweep = Sweep(tally.meter)
     for _ in range(4):
         sweep.perform(db)
-        found.append(tally.repairs)
+        found.append(tally.meter.value(REPAIRS))
     assert found == [0, 0, 1, 1]
     first = find_lost_wakeups(db, after=START, most=10).all()
     assert [(queue.lost, queue.last) for queue in first] == [(False, True)]

@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 
+from evenflow.core.meter import Meter, Teller
 from evenflow.core.metrics import METRICS, SAMPLES
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.core.observation import Meter, Teller
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.contention import Contention

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from evenflow.core.metrics import REPAIRS
 from evenflow.core.model import DagSpec, TaskSpec
 from tests.scheduler.test_several import crew
 
@@ -75,7 +76,7 @@ def test_whatever_resumes_when_the_books_are_right(world: Any, database_url: str
             hands.rest(world)
     assert deferred >= ENOUGH
     assert hands.findings == []
-    assert hands.tally.repairs == 0
+    assert hands.tally.meter.value(REPAIRS) == 0
     assert world.conn.execute("select count(*) from deferral").fetchone() == (0,)
     resumed = world.conn.execute(
         "select count(*), count(distinct (run_key, task_index, epoch)) from task_event where event = 'resume'"

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from evenflow.core.limits import PARTITIONS_AHEAD
+from evenflow.core.meter import Teller
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
-from evenflow.core.observation import Teller
 from evenflow.scheduler.duties import SchedulerPresence
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.scheduler.schedules import create_scheduled

@@ -24,7 +24,7 @@ def test_one_line_when_it_goes_and_one_when_it_is_back(caplog: pytest.LogCapture
         outage.is_over()
     assert len(caplog.messages) == 2
     assert caplog.messages[0] == "the database cannot be used, waiting for it: terminating connection"
-    assert caplog.messages[1].startswith("the database is back after ")
+    assert caplog.messages[1].startswith("the database is back after_s=")
 
 
 def test_a_statement_that_failed_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
@@ -32,4 +32,4 @@ def test_a_statement_that_failed_is_no_outage(caplog: pytest.LogCaptureFixture) 
     outage.note("turns", psycopg.errors.DeadlockDetected("deadlock detected"))
     outage.note("turns", psycopg.errors.DeadlockDetected("deadlock detected"))
     outage.is_over()
-    assert caplog.messages == ["turns: a transaction was broken off, trying again in 0.5 s: deadlock detected"] * 2
+    assert caplog.messages == ["a transaction was broken off, and is tried again: deadlock detected thread=turns pause_s=0.5"] * 2

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from evenflow.core.metrics import REPAIRS
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
@@ -414,7 +415,7 @@ def test_looking_for_the_fault_leaves_no_lane_behind(world: Any, turns: Any) -> 
     runs = [world.trigger("d") for _ in range(6)]
     turns()
     tally = Tally()
-    sweep = Sweep(tally)
+    sweep = Sweep(tally.meter)
     bad = runs[0]
     while tries := world.claim():
         world.report(tries)
@@ -426,7 +427,7 @@ def test_looking_for_the_fault_leaves_no_lane_behind(world: Any, turns: Any) -> 
         world.audit()
     assert [world.run_state(run) for run in runs] == ["running", *["success"] * 5]
     assert quarantine(world).keys() == {f"run {bad}"}
-    assert tally.repairs == 0
+    assert tally.meter.value(REPAIRS) == 0
 
 
 def test_it_is_nobodys_fault_when_a_round_fails_without_any_run(

@@ -12,6 +12,7 @@ import pytest
 
 from evenflow.core.creation_lines import line_of
 from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_BESIDE_TRIES, NEW_RUNS_PER_TURN
+from evenflow.core.metrics import REPAIRS
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
@@ -269,15 +270,15 @@ def test_a_lost_wake_up_is_repaired_and_counted(full: Any) -> None:
     assert {finding.kind for finding in audit(full.conn)} == {"forgotten"}
     full.advance()
     tally = Tally()
-    sweep = Sweep(tally)
+    sweep = Sweep(tally.meter)
     sweep.perform(full.conn)
-    assert tally.repairs == 0
+    assert tally.meter.value(REPAIRS) == 0
     sweep.perform(full.conn)
-    assert tally.repairs == 1
+    assert tally.meter.value(REPAIRS) == 1
     full.advance()
     assert full.conn.execute("select count(*) from dag_run where dag_id = 'd0' and state = 'running'").fetchone() == (2,)
     sweep.perform(full.conn)
-    assert tally.repairs == 1
+    assert tally.meter.value(REPAIRS) == 1
     full.audit()
 
 
@@ -350,7 +351,7 @@ def test_no_run_that_could_begin_waits_when_nothing_is_left_to_do(world: Any, da
             hands.rest(world)
             assert world.conn.execute(COULD_BEGIN).fetchall() == []
     assert hands.findings == []
-    assert hands.tally.repairs == 0
+    assert hands.tally.meter.value(REPAIRS) == 0
     assert set(states(world)) <= {"success", "failed"}
     world.audit()
 
@@ -365,8 +366,8 @@ def test_turns_in_one_process_find_every_run_at_once(world: Any) -> None:
         world.advance()
         assert world.conn.execute(COULD_BEGIN).fetchall() == []
     tally = Tally()
-    Sweep(tally).perform(world.conn)
-    assert tally.repairs == 0
+    Sweep(tally.meter).perform(world.conn)
+    assert tally.meter.value(REPAIRS) == 0
     execute(world.conn, "runs/wake", {"dag_ids": ["d0", "unknown"]})
     world.advance()
     world.audit()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from evenflow.core.metrics import REPAIRS
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.explaining.audit import Finding, audit
 from evenflow.scheduler.advance import TurnOutcome, advance
@@ -152,7 +153,7 @@ def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: Any, d
             assert world.startable() == []
     assert hands.audits >= 5
     assert hands.findings == []
-    assert hands.tally.repairs == 0
+    assert hands.tally.meter.value(REPAIRS) == 0
     assert {world.run_state(run) for run in runs} <= {"success", "failed"}
     assert all(any(turn.progress.starts for turn in turns) for turns in hands.turns), "each started something"
     world.audit()
@@ -176,7 +177,7 @@ def test_no_inversion_but_between_rounds_that_overlap(world: Any, database_url: 
             hands.rest(world)
             assert world.startable() == []
         assert world.conn.execute("select count(*) from dispatch").fetchone() == (0,), "the worker was given all there was"
-    assert hands.tally.repairs == 0
+    assert hands.tally.meter.value(REPAIRS) == 0
     priority.update(world.conn.execute("select run_key, priority from dag_run").fetchall())
     assert hands.findings == []
     rounds = sorted((turn for turns in hands.turns for turn in turns), key=lambda turn: turn.began)

@@ -17,7 +17,7 @@ class Watched:
 
     def __init__(self, world: Any) -> None:
         self.now, self._world, self._tally = 0.0, world, Tally()
-        self._watchdog = Watchdog(self._tally, lambda: self.now)
+        self._watchdog = Watchdog(self._tally.meter, lambda: self.now)
 
     def look(self, now: float) -> float:
         """The stalls that it has counted so far."""
@@ -52,8 +52,8 @@ def test_a_stall_is_told_counted_and_repaired(world: Any, waiting: int, caplog: 
     assert watched.look(2.0) == 1
     assert set(world.states(waiting).values()) == {"queued"}
     (line,) = [record.getMessage() for record in caplog.records if "stalled" in record.getMessage()]
-    assert "stalled for 2.0 s: 2 ready tasks of d/" in line
-    assert "with 2 slots free in pool small" in line
+    assert "stalled_s=2.0 ready=2 dag_id=d " in line
+    assert "pool=small pool_free=2" in line
     assert watched.look(9.0) == 1
 
 

@@ -256,11 +256,11 @@ def test_of_two_roots_the_last_one_loaded_comes_first(write: Write, tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "note"),
     [
-        ("import structlgo", "structlgo is not installed here. Did you mean 'structlog'?"),
+        ("import msgsepc", "msgsepc is not installed here. Did you mean 'msgspec'?"),
         ("import smtplb", "smtplb is not installed here. Did you mean 'smtplib'?"),
         (
-            "import structlog.proccessors",
-            "structlog is installed here, and has no proccessors. Did you mean 'structlog.processors'?",
+            "import msgspec.strcuts",
+            "msgspec is installed here, and has no strcuts. Did you mean 'msgspec.structs'?",
         ),
         ("import email.utlis", "email is a module of Python's standard library, and has no utlis. Did you mean 'email.utils'?"),
         ("from evenflow import EmptyOperater", "Did you mean 'EmptyOperator'?"),

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from evenflow.core import metrics
-from evenflow.core.observation import Meter, Teller, system_readings
+from evenflow.core.meter import Meter, Teller, system_readings
 from evenflow.errors import SettingsError
 from evenflow.telemetry import sender
 from evenflow.telemetry.sender import Sender

@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from evenflow.core.observation import Teller
+from evenflow.core.meter import Teller
 from evenflow.errors import SettingsError
 from evenflow.runtime import observing
 from evenflow.telemetry import listener as listening

@@ -138,7 +138,7 @@ async def test_what_it_prints_in_a_loop_is_shown_to_a_limit(
     """In the log of the triggerer, outside of any trigger; its pipe is read all the same, and nothing else waits."""
     monkeypatch.setattr(limits, "PRINTED", 100_000)
     shown: list[str] = []
-    monkeypatch.setattr(host_module.log, "info", lambda event, **said: shown.append(said.get("text", "")))
+    monkeypatch.setattr(host_module, "observe", lambda told: shown.append(str(told.fields.get("text", ""))))
     code = (
         "import threading\n"
         "def prints():\n"

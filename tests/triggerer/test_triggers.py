@@ -268,7 +268,7 @@ async def test_what_belongs_to_no_trigger_is_masked_too(
     secret_file("variables/api_key", "of-a-file")
     monkeypatch.setenv("EVENFLOW_CONN_PUMP", "http://me:open-sesame@pump")
     shown: list[str] = []
-    monkeypatch.setattr(host.log, "info", lambda event, **said: shown.append(said.get("text", "")))
+    monkeypatch.setattr(host, "observe", lambda told: shown.append(str(told.fields.get("text", ""))))
     source = """
 class Prints(BaseTrigger):
     async def run(self):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.fleet import limits
@@ -20,6 +19,7 @@ from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.wire.code import archive_hash, pack
 from evenflow.worker import limits as worker_limits
 from evenflow.worker.service import TASK_PROCESS, WorkerService
+from tests.observed import observations
 from tests.waiting import until
 from tests.worker.conftest import StartWorker
 from tests.worker.world import World, number_in, runs, wait_for
@@ -105,9 +105,9 @@ async def test_an_error_of_the_worker_itself(world: World, worker: WorkerService
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(CodeCache, "fetch", fetch)
-    with capture_logs() as logs:
+    with observations() as logs:
         ended = await world.exit_of(world.task("pass"))
-    assert [entry["file"] for entry in logs if entry.get("exc_info")] == ["dag.py"]
+    assert [entry["file"] for entry in logs if entry["trace"]] == ["dag.py"]
     assert ended["outcome"] == "cannot_start"
     assert ended["reason"] == "cannot load DAG file dag.py: RuntimeError: can't start new thread"
 

@@ -7,12 +7,12 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
-from structlog.testing import capture_logs
 
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.fleet import presence
 from evenflow.fleet.presence import Presence
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
+from tests.observed import observations
 
 
 class Api:
@@ -93,11 +93,11 @@ async def test_a_service_that_starts_before_its_api_waits_for_it(api: Api, monke
     monkeypatch.setattr("evenflow.fleet.patience.FIRST_PAUSE_S", 0.0)
     monkeypatch.setattr("evenflow.fleet.patience.LAST_PAUSE_S", 0.0)
     api.refusals = [ApiUnavailable("it is away"), ApiRefused(503, "its database is"), ApiUnavailable("it is away")]
-    with kept(api) as (service, keeping), capture_logs() as logged:
+    with kept(api) as (service, keeping), observations() as logged:
         keeping.cancel()
         await service.join()
         assert api.registered == [1]
-        assert [line["event"] for line in logged] == ["waits for the API"]
+        assert [line["fact"] for line in logged] == ["api_away"]
         api.refusals = [ApiRefused(401, "the token is no good")]
         with pytest.raises(ApiRefused, match="no good"):
             await service.join()

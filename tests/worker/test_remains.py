@@ -13,12 +13,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from structlog.testing import capture_logs
 
 from evenflow.api.service import ApiService
 from evenflow.forking.remains import PROCESSES_NAMED, named, still_running
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
+from tests.observed import observations
 from tests.waiting import DEADLINE_S, until
 from tests.worker.conftest import Heard, StartTemplate, StartWorker, worker_process
 from tests.worker.world import World, number_in, runs, wait_for
@@ -186,9 +186,9 @@ async def test_what_is_left_running_is_told(world: World, start_worker: StartWor
     assert " running: " not in await world.logged(other, "done")
     os.kill(pids[1], signal.SIGKILL)
     await until(lambda: not runs(pids[1]), "its end")
-    with capture_logs() as logs:
+    with observations() as logs:
         await worker.stop()
-    (told,) = [each["processes"] for each in logs if each["event"] == "tasks have left processes running"]
+    (told,) = [each["processes"] for each in logs if each["fact"] == "processes_left"]
     assert sorted(told.split(", ")) == sorted(f"sleep (pid {pid})" for pid in (pids[0], pids[2]))
     assert runs(pids[0])
 

@@ -23,9 +23,9 @@ from evenflow.api.versions import ServedVersion, Versions
 from evenflow.core.callbacks import CALLBACK_DAG, CallbackOf
 from evenflow.core.deferral import Resumed
 from evenflow.core.limits import CLAIM_SLOTS, LEASE_S
+from evenflow.core.meter import Meter
 from evenflow.core.metrics import CLAIM_WAIT
 from evenflow.core.model import TaskSpec
-from evenflow.core.observation import Meter
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.db.notify import DISPATCH, RESUMES

@@ -5,16 +5,15 @@ and of tries whose values a later try replaced.
 from __future__ import annotations
 
 import asyncio
-import logging
 from concurrent.futures import ThreadPoolExecutor
 
 from evenflow.api import limits
+from evenflow.api import observations as seen
 from evenflow.api.logs import LogDirectory
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.serving import dag_deletion, xcom
+from evenflow.telemetry.observing import observe
 from evenflow.wire.objects import ObjectStorage
-
-log = logging.getLogger(__name__)
 
 
 async def delete_garbage(pool: AsyncPool, storage: ObjectStorage, logs: LogDirectory) -> None:
@@ -25,7 +24,7 @@ async def delete_garbage(pool: AsyncPool, storage: ObjectStorage, logs: LogDirec
             more = await delete_some_logs(pool, logs)
             more |= await delete_some(pool, storage)
         except Exception as error:  # the database or the storage is away: what is left is found again
-            log.warning("values of deleted runs stay in %s: %s", storage.url, error)
+            observe(seen.values_not_deleted(storage.url, str(error)))
         if not more:
             await asyncio.sleep(limits.GARBAGE_PAUSE)
 
@@ -79,7 +78,7 @@ def _delete_objects(storage: ObjectStorage, names: list[str]) -> list[str]:
         try:
             storage.delete(name)
         except Exception as error:  # whatever a file system raises
-            log.warning("the object %s in %s could not be deleted: %s", name, storage.url, error)
+            observe(seen.object_not_deleted(storage.url, name, str(error)))
             return False
         return True
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -24,7 +23,9 @@ from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 from evenflow.api import limits
+from evenflow.api import observations as seen
 from evenflow.api.log_files import Part, begin, begin_after_gap, files_of, open_last
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import LostLog
 
 
@@ -63,8 +64,6 @@ class LogPart(NamedTuple):
 
 Log = tuple[Path, int, str]  # one writer's: folder, try, writer
 P = TypeVar("P", bound=Part | None)
-
-log = logging.getLogger(__name__)
 
 
 class LogDirectory:
@@ -138,9 +137,9 @@ class LogDirectory:
         if failures:
             self._refused(len(failures))
             if not self._failing:
-                log.error("logs of tasks cannot be stored: %s", failures[0])
+                observe(seen.logs_not_stored(failures[0]))
         elif self._failing:
-            log.warning("logs of tasks are stored again")
+            observe(seen.logs_stored_again())
         self._failing = bool(failures)
         return StoredLogs(offsets, failures[0] if failures else "")
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from evenflow.api import observations as seen
 from evenflow.api.limits import CLAIM_WAIT
 from evenflow.core.limits import SWEEP_S
 from evenflow.store.db.connect import AsyncPool, Conn
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 
 class AnyClaim(Protocol):
@@ -143,7 +142,7 @@ class LongPoll(ABC, Generic[C, A]):
                 await self._serve_line(line)
             except Exception as error:  # the next sweep tries again
                 self._news |= news
-                log.warning("could not look for work: %s", error)
+                observe(seen.work_not_found(str(error)))
 
     async def _attempt_for(self, conn: Conn, waiting: WaitingClaim[C, A]) -> A:
         answer = self._nothing()

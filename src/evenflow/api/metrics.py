@@ -8,8 +8,8 @@ from evenflow.api import limits
 from evenflow.api.kept import SharedReading
 from evenflow.core import metrics
 from evenflow.core.limits import LEASE_S
-from evenflow.core.observation import Reading
-from evenflow.core.observation import system_readings as of
+from evenflow.core.meter import Reading
+from evenflow.core.meter import system_readings as of
 from evenflow.store.db.connect import AsyncPool, Conn, Row
 from evenflow.store.serving import metrics as counts
 from evenflow.store.serving import quarantine, views

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from typing import NamedTuple
 
+from evenflow.api import observations as seen
 from evenflow.errors import (
     BadValue,
     CodeArchiveError,
@@ -21,8 +21,7 @@ from evenflow.errors import (
 )
 from evenflow.store.db.failures import is_bad_value, is_outage
 from evenflow.store.serving.events import ORIGIN
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 REASON = 300  # characters of a refusal that events tell
 
@@ -99,9 +98,9 @@ def _answer(error: Exception) -> HttpRefusal:
     if is_bad_value(error):
         return HttpRefusal(422, "bad_value", f"The database cannot store a value of the request: {error}")
     if is_outage(error):
-        log.warning("the database did not answer: %s", error)
+        observe(seen.database_silent(str(error)))
         return HttpRefusal(
             503, "database_unavailable", "The database does not answer. Try again; evenflow doctor looks for the cause."
         )
-    log.error("a request failed", exc_info=error)
+    observe(seen.request_failed(error))
     return HttpRefusal(500, "internal", "The API failed at this request; its log says why.")

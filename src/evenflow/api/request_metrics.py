@@ -6,8 +6,8 @@ from time import perf_counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from evenflow.core.meter import Meter
 from evenflow.core.metrics import API_REQUESTS, API_SECONDS
-from evenflow.core.observation import Meter
 from evenflow.wire.messages import SCHEMA
 
 _PARTS = ((f"{SCHEMA}/claim", "claim"), (f"{SCHEMA}/triggers/claim", "claim"), (f"{SCHEMA}/", "execution"), ("/api/", "rest"))

@@ -7,16 +7,15 @@ connection any more, and begins anew.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
 import psycopg
 
+from evenflow.api import observations as seen
 from evenflow.errors import DatabaseSetBack
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling.incarnation import find_server_async, notice_server
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 SET_BACK = (
     "The database may have been set back while this API ran: a standby took over, or a backup was restored. The API begins anew."
@@ -54,4 +53,4 @@ class ServerWatch:
         with connect(self._url, name=self._name) as conn:
             found = notice_server(conn, by=self._name)
         if found is not None:
-            log.warning("%s. What was in flight is sent again, and workers begin anew", found)
+            observe(seen.server_changed(str(found)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import shutil
 import socket
@@ -14,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from evenflow.api import observations as seen
 from evenflow.api.app import application
 from evenflow.api.claims import Claims
 from evenflow.api.garbage import delete_garbage
@@ -39,12 +39,11 @@ from evenflow.store.db.connect import AsyncPool, connect, open_pool
 from evenflow.store.db.notify import TOKENS, AsyncListener
 from evenflow.store.serving import services
 from evenflow.telemetry.listener import advertised
+from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.objects import ObjectStorage
 from evenflow.wire.tls import Tls
-
-log = logging.getLogger(__name__)
 
 
 class ApiService(Service):
@@ -91,8 +90,9 @@ class ApiService(Service):
         self._log_dir.mkdir(parents=True, exist_ok=True)
         server = self._server
         self._pool = pool = await self._open_pool("", min_size=2, max_size=POOL)
-        hot = await self._open_pool(" hot", min_size=1, max_size=HOT_POOL, generic_plans=True)
-        unasked = await self._open_pool(" probes", max_size=PROBE_POOL)
+        self._hot = hot = await self._open_pool(" hot", min_size=1, max_size=HOT_POOL, generic_plans=True)
+        self._open = await self._open_pool(" probes", max_size=PROBE_POOL)
+        self._probes = Probes(self._open)
         async with pool.connection() as conn:
             await check_keys(conn, self._vault, host=socket.gethostname())
             keys = await read_keys(conn, self._vault)
@@ -103,14 +103,20 @@ class ApiService(Service):
         self._claims = claims = Claims(hot, versions, tokens, self._vault, self.vitals.meter)
         self._triggers = triggers = TriggerClaims(hot, versions, tokens, self._vault, self.vitals.meter)
         if keys.quiet_s > 0:
-            log.warning("the database was set back to a backup: tries are given out in %.0f s", keys.quiet_s)
+            observe(seen.backup_restored(round(keys.quiet_s)))
             claims.hold(keys.quiet_s)
             triggers.hold(keys.quiet_s)
         wakes: dict[str, Callable[[], None]] = {
             **{channel: partial(poll.wake, channel) for poll in (claims, triggers) for channel in poll.channels},
             TOKENS: watch.wake,
         }
-        listener = AsyncListener(self._url, list(wakes), lambda channel: wakes[channel](), name=self.name)
+        listener = AsyncListener(
+            self._url,
+            list(wakes),
+            lambda channel: wakes[channel](),
+            lambda error: observe(seen.listener_lost(str(error))),
+            name=self.name,
+        )
         self._opened.push_async_callback(listener.stop)
         await listener.start()
         app = application(
@@ -124,11 +130,11 @@ class ApiService(Service):
             vault=self._vault,
             judge=self._judge,
             vitals=self.vitals,
-            probes=Probes(unasked),
+            probes=self._probes,
             trail=trail,
             metrics_token=self._metrics_token,
         )
-        self.vitals.system = system_metrics(unasked).get
+        self.vitals.system = system_metrics(self._open).get
         self._measure(pool, claims, triggers)
         self._web = WebServer(app, host=self._host, port=self.port, tls=self._tls)
         self._opened.push_async_callback(self._web.stop)
@@ -217,4 +223,4 @@ class ApiService(Service):
             except (DatabaseTooNew, DatabaseNotMigrated):  # it was migrated past this program
                 raise
             except Exception as error:
-                log.warning("no heartbeat: %s", error)
+                observe(seen.not_beaten(str(error)))

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 
+from evenflow.api import observations as seen
 from evenflow.api.limits import KEYS_CHECK
 from evenflow.api.server_watch import SET_BACK
 from evenflow.api.tokens import Tokens
@@ -17,8 +17,7 @@ from evenflow.errors import DatabaseSetBack
 from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import KeyState
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 
 async def read_keys(conn: Conn, vault: Vault) -> KeyState:
@@ -55,13 +54,8 @@ class TokenWatch:
 
     def _use(self, state: KeyState) -> None:
         if not state.agrees(self._used):
-            log.info(
-                "tokens: keys %s, %d listed, %d revoked, %d lapsed",
-                sorted(state.keys),
-                len(state.listed),
-                len(state.revoked),
-                len(state.lapsed),
-            )
+            keys = ", ".join(map(str, sorted(state.keys)))
+            observe(seen.keys_read(keys, len(state.listed), len(state.revoked), len(state.lapsed)))
             self._tokens.use(state)
             self._used = state
 
@@ -78,7 +72,7 @@ class TokenWatch:
                 try:
                     state = await self._read()
                 except Exception as error:  # the next look may be luckier; nothing else can be asked of the database either
-                    log.warning("keys of tokens not read: %s", error)
+                    observe(seen.keys_not_read(str(error)))
                     continue
                 if state.incarnation != self._incarnation:
                     raise DatabaseSetBack(SET_BACK)

@@ -5,18 +5,17 @@ refused, and tasks' questions for secrets. What changes or shows anything is tol
 from __future__ import annotations
 
 import asyncio
-import logging
 from datetime import UTC, datetime
 from time import monotonic
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
+from evenflow.api import observations as seen
 from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.serving import events, tokens
 from evenflow.store.serving.events import ORIGIN, Origin, RepeatedEvent
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 OTHERS = "others"  # the address under which refusals are counted when too many differ
 _REFUSED = (401, 403)
@@ -65,7 +64,7 @@ class Trail:
             try:
                 await self.flush()
             except Exception as error:  # kept, to be told the next time
-                log.warning("events that are counted were not stored: %s", error)
+                observe(seen.events_not_stored(str(error)))
 
     async def flush(self) -> None:
         """What cannot be stored is kept."""

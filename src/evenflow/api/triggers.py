@@ -16,8 +16,8 @@ from evenflow.api.tokens import Tokens, TriggerToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, MAX_DEFERRED_BYTES, MAX_REASON
+from evenflow.core.meter import Meter
 from evenflow.core.metrics import TRIGGER_WAIT
-from evenflow.core.observation import Meter
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncPool, Conn

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import resource
 import socket
 import ssl
@@ -14,11 +13,11 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from evenflow.api import limits
+from evenflow.api import observations as seen
 from evenflow.api.http_heads import BoundedHeads
 from evenflow.errors import SettingsError
+from evenflow.telemetry.observing import observe
 from evenflow.wire.tls import Tls
-
-log = logging.getLogger(__name__)
 
 
 def _connections() -> int:
@@ -58,9 +57,7 @@ class WebServer:
     def __init__(self, app: ASGIApp, *, host: str, port: int, tls: Tls) -> None:
         self._host, self._wanted_port = host, port
         if tls.check_bind("The API", host):
-            log.warning(
-                "the API speaks plain HTTP on %s: tokens, secrets and code can be read on their way (EVENFLOW_PLAINTEXT)", host
-            )
+            observe(seen.api_plain(host))
         tls.for_server()  # says what is wrong with the files
         self._server = _Server(
             uvicorn.Config(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenflow.core.observation import Metric, MetricKind, Teller
+from evenflow.core.meter import Metric, MetricKind, Teller
 
 SYSTEM = frozenset({Teller.SYSTEM})
 SCHEDULER = frozenset({Teller.SCHEDULER})

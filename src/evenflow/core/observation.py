@@ -1,144 +1,106 @@
-"""What can be observed: a metric is declared once (:mod:`evenflow.core.metrics`), counted in a meter, and read by every sink.
+"""What services observe. Each fact is a constructor, declared once by who observes it: its sentence, its level, and what it counts.
 
-Prometheus and StatsD only interpret readings. A meter is written by the threads of its process and read by another one, so that a
-reading may be a moment behind.
+A constructor is a function without a body whose parameters are the fields. Log and meter only interpret what it makes, and the
+reference page is made of the same declarations. A sentence is constant, so that equal lines are found and counted; what differs is
+in the fields. The field ``trace`` is an exception whose traceback is shown. No field may hold a secret.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum
+from functools import partial
+from inspect import signature
+from typing import ParamSpec
 
-BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+from evenflow.core.meter import Meter, Metric, MetricKind
 
-Labels = tuple[str, ...]  # values, in the order in which the metric declares them
+P = ParamSpec("P")
+Constructor = Callable[P, "Observation"]
+Count = Metric | tuple[Metric, str]  # by 1, or by what this field says; labels are the fields of their names
 
-
-class MetricKind(StrEnum):
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
+TRACE = "trace"
 
 
-class Teller(StrEnum):
-    """Who tells a metric. What the system tells is read from the database by an API server, and every one reads the same."""
+class LogLevel(IntEnum):
+    """As the standard library numbers them. What is silent is only counted."""
 
-    SYSTEM = "system"
-    SCHEDULER = "scheduler"
-    WORKER = "worker"
-    PROCESSOR = "processor"
-    TRIGGERER = "triggerer"
-    API = "api"
+    SILENT = 0
+    DEBUG = 10
+    INFO = 20
+    WARNING = 30
+    ERROR = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Metric:
-    """``name`` is without the suffix ``_total`` that Prometheus gives to counters."""
+class Observable:
+    """``observer`` is the package that declares it, whose logger tells it."""
 
+    observer: str
     name: str
-    kind: MetricKind
-    tellers: frozenset[Teller]
-    meaning: str
-    labels: tuple[str, ...] = ()
+    level: LogLevel
+    sentence: str
+    fields: dict[str, str]  # their types, as written
+    counts: tuple[tuple[Metric, int | None, tuple[int, ...]], ...]  # where its amount and its labels are among the fields
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """Made by the constructor of a fact. As text it is a line, the reason first, without the traceback."""
+
+    fact: Observable
+    values: tuple[object, ...]
 
     @property
-    def own_labels(self) -> tuple[str, ...]:
-        """Before the declared ones: which service tells it."""
-        return () if Teller.SYSTEM in self.tellers else ("kind", "name")
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """``counts`` by upper bound of :data:`BOUNDS_S`, not cumulated; the last is what is above all bounds."""
-
-    counts: tuple[int, ...]
-    sum: float
+    def fields(self) -> dict[str, object]:
+        return {name: value for name, value in zip(self.fact.fields, self.values, strict=True) if name != TRACE}
 
     @property
-    def count(self) -> int:
-        return sum(self.counts)
+    def trace(self) -> BaseException | None:
+        values = zip(self.fact.fields, self.values, strict=True)
+        return next((value for name, value in values if name == TRACE and isinstance(value, BaseException)), None)
+
+    def __str__(self) -> str:
+        reason = f": {fields.pop('reason')}" if "reason" in (fields := self.fields) else ""
+        return " ".join([f"{self.fact.sentence}{reason}", *(f"{name}={_quoted(value)}" for name, value in fields.items())])
+
+    def count(self, meter: Meter) -> None:
+        """In the metrics that the fact names."""
+        for metric, amount, labels in self.fact.counts:
+            by = 1.0 if amount is None else float(self.values[amount])  # type: ignore[arg-type]
+            told = meter.observe if metric.kind is MetricKind.HISTOGRAM else meter.count
+            told(metric, by, *(str(self.values[label]) for label in labels))
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """``labels`` are the values of the own labels of the metric and of those that it declares."""
-
-    metric: Metric
-    labels: Labels
-    value: float | Distribution
+def _quoted(value: object) -> str:
+    text = str(value)
+    return text if text.isprintable() and " " not in text else repr(text)
 
 
-class _Histogram:
-    __slots__ = ("counts", "sum")
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS_S) + 1)
-        self.sum = 0.0
+FACTS: list[Observable] = []
 
 
-class Meter:
-    """The numbers of one service. Counters and histograms without labels are there, at 0, from the start."""
+def _declare(level: LogLevel, sentence: str, *counted: Count) -> Callable[[Callable[P, None]], Constructor[P]]:
+    def declare(declared: Callable[P, None]) -> Constructor[P]:
+        fields = {name: str(field.annotation) for name, field in signature(declared).parameters.items()}
+        names = list(fields)
+        counts = [(each, None) if isinstance(each, Metric) else (each[0], names.index(each[1])) for each in counted]
+        places = tuple((metric, amount, tuple(map(names.index, metric.labels))) for metric, amount in counts)
+        fact = Observable(declared.__module__.rpartition(".")[0], declared.__name__, level, sentence, fields, places)
+        FACTS.append(fact)
 
-    def __init__(self, teller: Teller, name: str, metrics: Iterable[Metric]) -> None:
-        self._teller, self._own = teller, (str(teller), name)
-        self._counts: dict[tuple[Metric, Labels], float] = {}
-        self._histograms: dict[tuple[Metric, Labels], _Histogram] = {}
-        self._gauges: dict[tuple[Metric, Labels], Callable[[], float]] = {}
-        self._families: dict[Metric, Callable[[], Iterable[tuple[Labels, float]]]] = {}
-        for metric in metrics:
-            if teller in metric.tellers and not metric.labels:
-                if metric.kind is MetricKind.COUNTER:
-                    self._counts[metric, ()] = 0
-                elif metric.kind is MetricKind.HISTOGRAM:
-                    self._histograms[metric, ()] = _Histogram()
+        def construct(*args: P.args, **kwargs: P.kwargs) -> Observation:
+            return Observation(fact, (*args, *(kwargs[name] for name in names[len(args) :])))
 
-    def count(self, metric: Metric, by: float = 1, *labels: str) -> None:
-        key = (metric, labels)
-        self._counts[key] = self._counts.get(key, 0) + by
+        return construct
 
-    def observe(self, metric: Metric, value: float, *labels: str, count: int = 1) -> None:
-        """``value`` was seen ``count`` times."""
-        key = (metric, labels)
-        if (histogram := self._histograms.get(key)) is None:
-            histogram = self._histograms[key] = _Histogram()
-        histogram.counts[bisect_left(BOUNDS_S, value)] += count
-        histogram.sum += value * count
-
-    def gauge(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
-        """``read`` is called for each reading, from another thread; raising :class:`OSError` it is left out of that one. Also for a
-        counter that somebody else keeps.
-        """
-        self._counts.pop((metric, labels), None)
-        self._gauges[metric, labels] = read
-
-    def family(self, metric: Metric, read: Callable[[], Iterable[tuple[Labels, float]]]) -> None:
-        """As :meth:`gauge`, for labels that come and go."""
-        self._families[metric] = read
-
-    def value(self, metric: Metric, *labels: str) -> float:
-        """Of a counter, now."""
-        return self._counts.get((metric, labels), 0)
-
-    def read(self) -> list[Reading]:
-        readings = [self._reading(metric, labels, value) for (metric, labels), value in self._counts.copy().items()]
-        for (metric, labels), histogram in self._histograms.copy().items():
-            readings.append(self._reading(metric, labels, Distribution(tuple(histogram.counts), histogram.sum)))
-        for (metric, labels), read in self._gauges.copy().items():
-            with suppress(OSError):
-                readings.append(self._reading(metric, labels, read()))
-        for metric, family in self._families.copy().items():
-            readings += [self._reading(metric, labels, value) for labels, value in family()]
-        return readings
-
-    def _reading(self, metric: Metric, labels: Labels, value: float | Distribution) -> Reading:
-        assert self._teller in metric.tellers, f"{metric.name} is not told by a {self._teller}"
-        assert len(labels) == len(metric.labels), f"{metric.name} has the labels {metric.labels}"
-        return Reading(metric, (*self._own, *labels), value)
+    return declare
 
 
-def system_readings(metric: Metric, values: Iterable[tuple[Sequence[str], float]]) -> list[Reading]:
-    """Readings of a metric that the system tells."""
-    return [Reading(metric, tuple(labels), value) for labels, value in values]
+def silent(*counted: Count) -> Callable[[Callable[P, None]], Constructor[P]]:
+    return _declare(LogLevel.SILENT, "", *counted)
+
+
+debug, info = partial(_declare, LogLevel.DEBUG), partial(_declare, LogLevel.INFO)
+warning, error = partial(_declare, LogLevel.WARNING), partial(_declare, LogLevel.ERROR)

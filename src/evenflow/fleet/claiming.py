@@ -7,17 +7,15 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-import structlog
-
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.fleet import limits
+from evenflow.fleet import observations as seen
 from evenflow.fleet.patience import Patience
 from evenflow.fleet.presence import Presence
+from evenflow.telemetry.observing import observe
 
 Q = TypeVar("Q")  # a claim
 A = TypeVar("A")  # its answer
-
-log = structlog.get_logger(__name__)
 
 
 class Polls(Generic[Q, A]):
@@ -62,11 +60,11 @@ class Polls(Generic[Q, A]):
         try:
             return await poll
         except ApiUnavailable as error:
-            log.warning("claims wait for the API", reason=str(error))
+            observe(seen.claims_wait(str(error)))
         except ApiRefused as error:
             if error.status < 500:
                 raise
-            log.warning("claim refused", reason=str(error))
+            observe(seen.claim_refused(str(error)))
         except asyncio.CancelledError:
             poll.cancel()
             if not self.draining.is_set():

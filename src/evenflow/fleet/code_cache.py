@@ -10,12 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import Protocol
 
-import structlog
-
 from evenflow.fleet import limits
+from evenflow.fleet import observations as seen
+from evenflow.telemetry.observing import observe
 from evenflow.wire.code import is_unpacked, unpack
-
-log = structlog.get_logger(__name__)
 
 
 class CodeApi(Protocol):
@@ -38,7 +36,7 @@ class CodeCache:
                 return folder
             archive = await self._api.get_code(code_hash)
             if folder.is_dir():
-                log.warning("code on this host was changed, and is fetched anew", folder=str(folder))
+                observe(seen.code_changed(str(folder)))
                 await asyncio.to_thread(self._put_away, folder)
             await asyncio.to_thread(unpack, archive, folder, code_hash=code_hash)
         return folder

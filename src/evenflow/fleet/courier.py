@@ -11,13 +11,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-import structlog
-
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.fleet import limits
+from evenflow.fleet import observations as seen
 from evenflow.fleet.patience import Patience
-
-log = structlog.get_logger(__name__)
+from evenflow.telemetry.observing import observe
 
 
 class Aged(Protocol):
@@ -132,7 +130,7 @@ class Courier(ABC, Generic[R]):
         try:
             answer = await self._post([entry.report for entry in batch])
         except ApiUnavailable as error:
-            log.warning("reports wait for the API", kept=len(self._kept), reason=str(error))
+            observe(seen.reports_wait(len(self._kept), str(error)))
             return False
         except ApiRefused as error:
             return await self._split(batch, error)
@@ -147,7 +145,7 @@ class Courier(ABC, Generic[R]):
 
     async def _split(self, batch: list[Entry[R]], error: ApiRefused) -> bool:
         if error.status > 500 or error.status in (401, 403):  # not about these reports
-            log.warning("reports refused", kept=len(self._kept), reason=str(error))
+            observe(seen.reports_refused(len(self._kept), str(error)))
             return False
         if len(batch) > 1:
             return all([await self._send([entry]) for entry in batch])
@@ -158,7 +156,7 @@ class Courier(ABC, Generic[R]):
 
     def _failed(self, entry: Entry[R], reason: str) -> bool:
         """The API failed at this report alone. Whether that seems to be the report's fault: meanwhile the API took others."""
-        log.warning("the API failed at a report", epoch=entry.epoch, reason=reason)
+        observe(seen.report_failed(entry.epoch, reason))
         before, entry.taken_before = entry.taken_before, self._taken
         if before is None or before == self._taken:
             return False
@@ -172,10 +170,10 @@ class Courier(ABC, Generic[R]):
         if self._says_more(entry.report):
             self._replace(entry, reason)
         else:
-            log.error("report refused", epoch=entry.epoch, reason=reason)
+            observe(seen.report_refused(entry.epoch, reason))
             self._kept.pop(entry, None)
 
     def _replace(self, entry: Entry[R], reason: str) -> None:
         if entry in self._kept:
-            log.error("report replaced", epoch=entry.epoch, reason=reason)
+            observe(seen.report_replaced(entry.epoch, reason))
             entry.report = self._instead(entry.report, reason)

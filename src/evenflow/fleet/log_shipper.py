@@ -11,15 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import structlog
-
 from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored
 from evenflow.fleet import limits
+from evenflow.fleet import observations as seen
 from evenflow.fleet.log_stream import LogStream
 from evenflow.fleet.patience import Patience
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import LogChunk, Logs, LogsAnswer
-
-log = structlog.get_logger(__name__)
 
 Batch = Sequence[tuple[LogStream, LogChunk]]
 
@@ -91,9 +89,7 @@ class LogShipper:
             if self._returning is not None:
                 self._returning.cancel()
             if unsent := [stream for stream in self._streams if stream.unsent]:
-                log.error(
-                    "logs lost", tries=len(unsent), bytes=self.held, reason="this service ends before the API has stored them"
-                )
+                observe(seen.logs_lost_at_end(len(unsent), self.held))
 
     def _ring(self) -> None:
         self._timer = None
@@ -133,14 +129,14 @@ class LogShipper:
         try:
             answer = await self._api.send_logs(Logs(chunks=[chunk for _, chunk in batch]))
         except ApiUnavailable as error:
-            log.warning("logs wait for the API", tries=len(batch), reason=str(error))
+            observe(seen.logs_wait(len(batch), str(error)))
             return False
         except LogsNotStored as error:
             self._stored_in_part(batch, error)
             return True
         except ApiRefused as error:
             if error.status in (401, 403):  # not about these logs
-                log.warning("logs refused", tries=len(batch), reason=str(error))
+                observe(seen.logs_refused(len(batch), str(error)))
                 return False
             return await self._refused(batch, error)
         self._stored(batch, answer.offsets)
@@ -151,7 +147,7 @@ class LogShipper:
             self._refusals.renew()
             self._complaint = ""
         if self._refused_since is not None:
-            log.info("logs are stored again", waited_s=round(time.monotonic() - self._refused_since, 1))
+            observe(seen.logs_stored_again(round(time.monotonic() - self._refused_since, 1)))
             self._refused_since = None
         for (stream, chunk), offset in zip(batch, offsets, strict=True):
             stream.stored(chunk, offset)
@@ -174,7 +170,7 @@ class LogShipper:
         if error.status >= 500:
             self._set_aside([stream for stream, _ in batch], str(error))
         else:
-            log.error("logs lost", tries=1, reason=str(error))
+            observe(seen.logs_lost(1, str(error)))
             for stream, chunk in batch:
                 stream.drop_sent(chunk, str(error))
             self._set_aside([stream for stream, _ in batch if stream.unsent], str(error))
@@ -182,7 +178,7 @@ class LogShipper:
 
     def _set_aside(self, streams: Sequence[LogStream], reason: str) -> None:
         if streams and reason != self._complaint:
-            log.warning("logs wait to be stored", tries=len(streams), bytes=self.held, reason=reason)
+            observe(seen.logs_not_stored(len(streams), self.held, reason))
             self._complaint = reason
         since = self._refused_since or time.monotonic()
         for stream in streams:
@@ -202,7 +198,7 @@ class LogShipper:
             if stream.held:
                 stream.drop(stream.held, reason)
         if (silent := len(self._streams) - limits.LOG_STREAMS) > 0:
-            log.error("logs lost, and nothing in them says so", tries=silent, reason=reason)
+            observe(seen.logs_lost_unsaid(silent, reason))
             for stream in list(self._streams)[:silent]:
                 stream.discard()
                 self._streams.pop(stream)

@@ -14,18 +14,16 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, Protocol
 
-import structlog
-
 from evenflow.core.lease import Lease
 from evenflow.errors import ApiNotTrusted, ApiRefused, ApiUnavailable
+from evenflow.fleet import observations as seen
 from evenflow.fleet.patience import Patience
 from evenflow.forking.boot_clock import boot_time
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered, ServiceKind
 
 RETRY_S = 0.5  # after a beat without an answer: some twenty tries before a lease lapses
 LEAVE_TIMEOUT_S = 2.0  # for the farewell; without it the lease says the same, later
-
-log = structlog.get_logger(__name__)
 
 
 class ServiceApi(Protocol):
@@ -76,8 +74,8 @@ class Presence:
                 if isinstance(error, ApiRefused) and error.status < 500:
                     raise
                 if not waits:
-                    tell = log.warning if isinstance(error, ApiNotTrusted) else log.info  # waiting alone does not cure it
-                    tell("waits for the API", reason=str(error))
+                    away = seen.api_not_trusted if isinstance(error, ApiNotTrusted) else seen.api_away
+                    observe(away(str(error)))
                 waits = True
             await patience.wait()
 
@@ -157,12 +155,12 @@ class Presence:
         except ApiRefused as error:
             if error.status < 500:
                 raise
-            log.warning("beat refused", reason=str(error))
+            observe(seen.beat_refused(str(error)))
             return RETRY_S
         if registered is not self._registered or not self._joined.is_set():
             return 0.0  # it was lost while this was on its way
         if not answer.known:
-            log.warning("given up by the control plane", service_id=registered.service_id)
+            observe(seen.given_up(registered.service_id))
             self.lose()
             return 0.0
         self._renew(sent)
@@ -177,10 +175,10 @@ class Presence:
         except ApiRefused as error:
             if error.status < 500:
                 raise
-            log.warning("registration refused", reason=str(error))
+            observe(seen.registration_refused(str(error)))
             return RETRY_S
         assert self._registered is not None
-        log.info("registered anew", service_id=self._registered.service_id)
+        observe(seen.registered_anew(self._registered.service_id))
         return self._registered.beat_s
 
     def _renew(self, sent: float) -> None:
@@ -191,5 +189,5 @@ class Presence:
         self._expiry = asyncio.get_running_loop().call_later(self._lease.until - boot_time(), self._lapse)
 
     def _lapse(self) -> None:
-        log.warning("no beat was answered in time, so the lease is over")
+        observe(seen.lease_over())
         self._lapsed()

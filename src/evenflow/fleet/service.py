@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import structlog
-
 from evenflow.client.execution import Credential, ExecutionClient
 from evenflow.client.http import PLAIN
 from evenflow.core.limits import LEASE_S
+from evenflow.fleet import observations as seen
 from evenflow.fleet.presence import Presence, identity
 from evenflow.forking.sandbox import Sandbox
+from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Beat, BeatAnswer, ServiceKind
 from evenflow.wire.tls import Tls
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +82,9 @@ class FleetService(Service):
     # -- its life
 
     async def _begin(self) -> Loops:
-        self._client = self._connect()
-        self._lifeline = self._connect()  # a beat must not wait for a connection that others use
+        credential = Credential(self._member.token)  # which registering changes, for both
+        self._client = self._connect(credential)
+        self._lifeline = self._connect(credential)  # a beat must not wait for a connection that others use
         self._presence = Presence(
             self._lifeline,
             lambda: identity(self.kind, self.name, self._detail()),
@@ -107,8 +106,8 @@ class FleetService(Service):
         await self._end()
         await self._presence.leave()
 
-    def _connect(self) -> ExecutionClient:
-        client = ExecutionClient(self._member.api_url, Credential(self._member.token), tls=self._member.tls)
+    def _connect(self, credential: Credential) -> ExecutionClient:
+        client = ExecutionClient(self._member.api_url, credential, tls=self._member.tls)
         self._opened.push_async_callback(client.close)
         return client
 
@@ -121,5 +120,5 @@ class FleetService(Service):
     def _told_to_drain(self) -> None:
         """By the control plane."""
         if self._state == "active":
-            log.info("told to drain", service=self.name)
+            observe(seen.told_to_drain(self.name))
             self._state = "draining"

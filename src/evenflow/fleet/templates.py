@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import structlog
-
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
 from evenflow.fleet import limits
+from evenflow.fleet import observations as seen
 from evenflow.fleet.code_cache import CodeCache
 from evenflow.fleet.patience import Patience
 from evenflow.forking.boot_clock import boot_time
@@ -19,8 +18,7 @@ from evenflow.forking.frames import Header
 from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.forking.owned_trunk import OwnedTrunk
 from evenflow.forking.sandbox import Sandbox
-
-log = structlog.get_logger(__name__)
+from evenflow.telemetry.observing import observe
 
 
 class TemplateKey(NamedTuple):
@@ -138,7 +136,7 @@ class TemplatePool:
         except (ApiRefused, CodeArchiveError, OSError) as error:
             raise CannotLoad(f"cannot get the code of {file.file} (version {file.code_hash[:12]}): {error}") from error
         except Exception as error:  # nobody expects it, and yet tries wait for an answer
-            log.exception("a DAG file cannot be loaded", file=file.file)
+            observe(seen.file_not_loaded(file.file, error))
             raise CannotLoad(f"cannot load DAG file {file.file}: {type(error).__name__}: {error}") from error
 
     async def _fetch(self, file: TemplateKey) -> Path:
@@ -148,7 +146,7 @@ class TemplatePool:
             try:
                 return await self._code.fetch(file.code_hash)
             except ApiUnavailable as error:
-                log.warning("code waits for the API", file=file.file, reason=str(error))
+                observe(seen.code_waits(file.file, str(error)))
                 await patience.wait()
 
     def _keep_failure(self, file: TemplateKey, loading: asyncio.Task[None]) -> None:

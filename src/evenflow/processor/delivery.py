@@ -9,18 +9,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import structlog
-
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError
 from evenflow.fleet.patience import ApiSilent, Patience, Silences
 from evenflow.processor import limits
+from evenflow.processor import observations as seen
 from evenflow.processor.parsing import Parsed
+from evenflow.telemetry.observing import observe
 from evenflow.wire.code import MAX_UNPACKED_BYTES, archive_hash, checked_path, pack
 from evenflow.wire.messages import LeasedFile, ParsedAnswer, ParsedFile
 
 T = TypeVar("T")
-
-log = structlog.get_logger(__name__)
 
 
 class DeliveryApi(Protocol):
@@ -78,7 +76,7 @@ async def _deliver(api: DeliveryApi, message: ParsedFile, root: Path, files: lis
         await _insist(lambda: api.put_code(code_hash, archive), waits)
         answer = await _insist(lambda: api.file_parsed(message), waits)
     for error in answer.errors:
-        log.warning("DAG refused", file=message.file, reason=error)
+        observe(seen.dag_refused(message.file, error))
     return len(answer.errors)
 
 
@@ -117,6 +115,6 @@ async def _insist(request: Callable[[], Awaitable[T]], waits: Callable[[], None]
             return await request()
         except ApiUnavailable as error:
             silences.count(error)
-            log.warning("delivery waits for the API", reason=str(error))
+            observe(seen.delivery_waits(str(error)))
             waits()
             await patience.wait()

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from evenflow.errors import DagError
+from evenflow.processor import observations as seen
 from evenflow.processor.ignore import AIRFLOWS, IGNORE_FILE, Rule, is_ignored, read_rules
 from evenflow.sdk.loading.data_files import files_of
 from evenflow.sdk.loading.imports import local_imports
+from evenflow.telemetry.observing import observe
 
 Stamp = tuple[int, int, int]  # mtime_ns, size, inode: the content is read again only when it changes
 
@@ -28,8 +28,6 @@ SETTLED_NS = 2 * 10**9  # the coarsest clock of a file system ticks every two se
 # A file without one of each, in any case, defines no DAG. Nor does one that was written for Airflow; but that is not left out in
 # silence: loading it says what to change.
 _WORDS = ((b"dag",), (b"evenflow", b"airflow"))
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,7 @@ class DagFolder:
             try:
                 data = (root / path).read_bytes()
             except OSError as error:
-                log.warning("file skipped", file=path, reason=str(error))
+                observe(seen.file_skipped(path, str(error)))
                 return None
             lowered = data.lower()
             known = self._contents[path] = _Content(

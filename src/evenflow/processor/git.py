@@ -21,15 +21,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import structlog
-
 from evenflow.core.bundle import BundleSource
 from evenflow.errors import EvenflowError
 from evenflow.processor import limits
+from evenflow.processor import observations as seen
 from evenflow.processor.git_command import Git
+from evenflow.telemetry.observing import observe
 from evenflow.wire.tls import is_loopback
-
-log = structlog.get_logger(__name__)
 
 
 class GitRepository:
@@ -66,7 +64,7 @@ class GitRepository:
         """What is wrong with a remote may be right later; how it is reached stays."""
         parts = urlsplit(self._url)
         if parts.scheme in ("http", "git") and not is_loopback(parts.hostname or ""):
-            log.warning("whoever is between here and the repository can change its DAGs: use https or ssh", bundle=self.name)
+            observe(seen.repository_open(self.name))
 
     async def refresh(self) -> None:
         """Has ``current`` lead to the newest commit of the ref."""
@@ -81,7 +79,7 @@ class GitRepository:
         except (EvenflowError, OSError) as refused:
             error = str(refused)
             if error != self._error:
-                log.warning("bundle not refreshed", bundle=self.name, reason=error)
+                observe(seen.bundle_not_refreshed(self.name, error))
         self._error = error
 
     async def _fetch(self) -> str:
@@ -127,7 +125,7 @@ class GitRepository:
         link.replace(self._current)
         if before.is_relative_to(self._trees) and before.is_dir():
             os.utime(before)  # from now on it is old
-        log.info("bundle switched", bundle=self.name, ref=self._ref, commit=tree.name)
+        observe(seen.bundle_switched(self.name, self._ref, tree.name))
 
     def _clean(self) -> None:
         """Deletes trees that nobody can be reading any more, and what an interrupted checkout left."""

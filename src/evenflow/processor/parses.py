@@ -6,9 +6,11 @@ import heapq
 import time
 
 from evenflow.core import metrics
-from evenflow.core.observation import Meter
+from evenflow.core.meter import Meter
+from evenflow.processor import observations as seen
 from evenflow.processor.limits import FILES_MEASURED
 from evenflow.processor.parsing import Parsed
+from evenflow.telemetry.observing import observe
 
 
 class Parses:
@@ -19,9 +21,7 @@ class Parses:
         meter.family(metrics.FILE_TIME, lambda: [(file, at) for file, (_, at) in list(self._last.items())])
 
     def add(self, bundle: str, file: str, parsed: Parsed) -> None:
-        self._meter.observe(metrics.PARSES, parsed.seconds)
-        if parsed.error is not None:
-            self._meter.count(metrics.PARSE_FAILURES)
+        observe(seen.file_parsed(parsed.seconds, parsed.error is not None), self._meter)
         self._last[bundle, file] = (parsed.seconds, time.time())
         if len(self._last) > 2 * FILES_MEASURED:
             self._last = dict(heapq.nlargest(FILES_MEASURED, self._last.items(), key=lambda item: item[1][0]))

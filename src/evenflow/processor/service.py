@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from evenflow.core.bundle import BundleSource
 from evenflow.core.metrics import FILES
 from evenflow.core.settings import UTC
@@ -25,6 +23,7 @@ from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.sandbox import user_environment
 from evenflow.killpoints import KillPoint, reached
 from evenflow.processor import limits
+from evenflow.processor import observations as seen
 from evenflow.processor.delivery import deliver
 from evenflow.processor.git import GitRepository
 from evenflow.processor.parses import Parses
@@ -32,6 +31,7 @@ from evenflow.processor.parsing import ParseLimits, parse_file
 from evenflow.processor.sources import LocalFolder, Source
 from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.secrets.connections import env_name
+from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops
 from evenflow.telemetry.vitals import Pulse
 from evenflow.wire.messages import BeatAnswer, FilesLease, LeasedFile
@@ -42,8 +42,6 @@ TEMPLATE_TIMEOUT = 60.0  # importing Evenflow takes 0.1 s
 # The folder is its owner's: no bytecode is left there, and none is read that is older than an edit of the same second. Sets
 # iterate in one order in all processors, so that a DAG that depends on it does not look changed.
 PYTHON = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
-
-log = structlog.get_logger(__name__)
 
 
 class ProcessorService(FleetService):
@@ -134,12 +132,12 @@ class ProcessorService(FleetService):
                     await self._process(leased, self._bundles[leased.bundle], pulse)
                     patience.renew()
                 except (ApiUnavailable, ApiSilent, OSError) as error:
-                    log.warning("files wait", reason=str(error))
+                    observe(seen.files_wait(str(error)))
                     await patience.wait()
                 except ApiRefused as error:
                     if error.status < 500:
                         raise
-                    log.warning("files wait", reason=str(error))
+                    observe(seen.files_wait(str(error)))
                     await patience.wait()
 
     async def _next(self) -> LeasedFile | None:
@@ -176,16 +174,10 @@ class ProcessorService(FleetService):
             bundle.learn(leased.file, parsed)
             refused = await deliver(self._client, leased, parsed, root, revision, waits=pulse.beat)
             reached(KillPoint.FILE_DELIVERED)
-            log.info(
-                "file loaded",
-                bundle=leased.bundle,
-                file=leased.file,
-                dags=max(0, len(parsed.specs) - refused),  # what is refused can be the file
-                seconds=round(parsed.seconds, 3),
-                error=bool(parsed.error),
-            )
+            dags = max(0, len(parsed.specs) - refused)  # what is refused can be the file
+            observe(seen.file_loaded(leased.bundle, leased.file, dags, round(parsed.seconds, 3), bool(parsed.error)))
             for warning in parsed.warnings:
-                log.warning("file has a warning", bundle=leased.bundle, warning=warning)
+                observe(seen.file_warned(leased.bundle, warning))
         finally:
             self._parsing -= 1
             if not self._parsing:

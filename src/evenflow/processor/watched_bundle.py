@@ -6,19 +6,18 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import structlog
 from watchfiles import Change, awatch
 
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiUnavailable
 from evenflow.processor import limits
+from evenflow.processor import observations as seen
 from evenflow.processor.folder import DagFolder, Scan
 from evenflow.processor.ignore import not_read
 from evenflow.processor.parsing import Parsed
 from evenflow.processor.sources import Source
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import FileSeen, FilesSeen
-
-log = structlog.get_logger(__name__)
 
 
 class WatchedBundle:
@@ -79,13 +78,13 @@ class WatchedBundle:
             try:
                 before, self.scan = self.scan, await asyncio.to_thread(self._dags.scan)
                 for path in {*self.scan.unread}.difference(before.unread):
-                    log.warning("ignore file not read", bundle=self.name, file=path, reason=not_read(self.scan.root / path))
+                    observe(seen.ignore_file_not_read(self.name, path, not_read(self.scan.root / path)))
                 self._unreadable = None
                 await self._tell()
             except (OSError, ApiUnavailable) as error:  # not "no files"; the next look may be luckier
                 if isinstance(error, OSError):
                     self._unreadable = str(error)
-                log.warning("folder not looked through", bundle=self.name, folder=str(self._source.folder), reason=str(error))
+                observe(seen.folder_not_read(self.name, str(self._source.folder), str(error)))
             else:
                 self._news()
 

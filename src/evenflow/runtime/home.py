@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from evenflow.errors import SettingsError
+from evenflow.runtime import observations as seen
 from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.trust import VARIABLE, is_trusted
+from evenflow.telemetry.observing import observe
 
 PRIVATE = ("logs", "code", "trigger-code", "bundles", "xcom", "run")  # of what tasks do and are; the database's say their own
 SECRET = (SECRETS_FILE, "operator.token", "postgres.password")  # files
-
-log = logging.getLogger(__name__)
 
 
 def prepare_home(home: Path) -> None:
@@ -65,7 +64,7 @@ def _close(path: Path, home: Path) -> None:
                 f"there are no others, as in a container: export {VARIABLE}={home}"
             ) from None
     else:
-        log.warning("%s was open to other users (mode %o) and is closed now", path, found)
+        observe(seen.folder_closed(str(path), f"{found:o}"))
 
 
 def write_secret(file: Path, text: str) -> None:

@@ -8,18 +8,16 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import structlog
-
 from evenflow.errors import DatabaseSetBack, EvenflowError
 from evenflow.forking.prctl import die_with_parent
+from evenflow.runtime import observations as seen
 from evenflow.runtime.readiness import LIVE, READY, STOPPING, Notifier
+from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Service
 
 STOP_TIMEOUT_S = 10.0  # stopping waits for nothing but a few short statements and requests
 TELL_S = 3.0  # as beats: a tenth of what is taken for a hang
 PARENT_VARIABLE = "EVENFLOW_PARENT_PID"  # set by a parent that its services must not outlive
-
-log = structlog.get_logger(__name__)
 
 
 async def host(
@@ -44,20 +42,20 @@ async def host(
     if not await _until(service.start(), told_to_end):
         return 0
     notifier.send(READY)
-    log.info("ready", service=service.name)
+    observe(seen.ready(service.name))
     telling = asyncio.create_task(_tell_live(notifier, live), name="watchdog")
     exit_code = 0
     try:
         if not await _until(_report_failure(service), told_to_end):
             notifier.send(STOPPING)
-            log.info("draining", service=service.name, at_most_s=drain_timeout)
+            observe(seen.draining(service.name, drain_timeout))
             await _drain(service, told_to_hurry, drain_timeout)
         else:
             exit_code = 1
     finally:
         await _stop(service)
         telling.cancel()
-    log.info("stopped", service=service.name)
+    observe(seen.stopped(service.name))
     return exit_code
 
 
@@ -98,16 +96,16 @@ async def _report_failure(service: Service) -> None:
     if isinstance(failure, DatabaseSetBack):
         raise failure
     known = isinstance(failure, EvenflowError)  # its sentence says all; of anything else it counts where it happened
-    log.error("cannot go on", service=service.name, reason=str(failure), exc_info=None if known else failure)
+    observe(seen.broken(service.name, str(failure), None if known else failure))
 
 
 async def _drain(service: Service, hurry: asyncio.Event, at_most_s: float) -> None:
     try:
         async with asyncio.timeout(at_most_s):
             if not await _until(service.drain(), hurry):
-                log.warning("told to stop at once", service=service.name)
+                observe(seen.hurried(service.name))
     except TimeoutError:
-        log.warning("not drained in time, stopping", service=service.name, after_s=at_most_s)
+        observe(seen.not_drained(service.name, at_most_s))
 
 
 async def _stop(service: Service) -> None:
@@ -115,4 +113,4 @@ async def _stop(service: Service) -> None:
         async with asyncio.timeout(STOP_TIMEOUT_S):
             await service.stop()
     except TimeoutError:
-        log.error("does not stop, giving up on it", service=service.name, after_s=STOP_TIMEOUT_S)
+        observe(seen.not_stopped(service.name, STOP_TIMEOUT_S))

@@ -1,66 +1,77 @@
-"""How services log: one event a line, with names for its parts; for people on a terminal, JSON for machines."""
+"""How the log of a service looks: one observation a line, with names for its parts; for people on a terminal, JSON for machines.
+
+What libraries log by themselves looks the same. Tracebacks show no values of variables, which may be secrets.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
-from typing import Any, Literal, TextIO
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Literal, TextIO
 
-import structlog
-from structlog.typing import Processor
-
+from evenflow.core.observation import Observation
 from evenflow.core.plain_text import coloured
 
-Level = Literal["debug", "info", "warning", "error"]
+LevelName = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "console", "json"]
 
 # Libraries that tell at INFO what is only of interest when they are debugged.
 _TALKATIVE = ("asyncio", "psycopg.pool", "watchfiles", "aiohttp.access", "uvicorn.access", "uvicorn.error")
+_MASK = "***"  # as in the logs of tasks
+_COLOURS = {logging.DEBUG: "\x1b[2m", logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31m"}
 
 
-def configure_logging(level: Level, style: Format, stream: TextIO | None = None) -> None:
-    """Send all logging of this process, structlog's and the standard library's, to ``stream`` (stderr). Call it once, first."""
+def configure_logging(level: LevelName, style: Format, stream: TextIO | None = None, secrets: Iterable[str] = ()) -> None:
+    """Send all logging of this process to ``stream`` (stderr), without its ``secrets``. Call it once, first."""
     stream = stream or sys.stderr
     console = style == "console" or (style == "auto" and stream.isatty())
-    shared: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="%H:%M:%S.%f" if console else "iso", utc=not console),
-    ]
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_render(console, stream)))
+    shown = _Console(in_colour=stream.isatty()) if console else _Json()
+    handler.setFormatter(_Masked(shown, [secret for secret in secrets if secret]))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.stdlib.PositionalArgumentsFormatter(),
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
 
 
-def _no_orders(_: object, __: str, line: Any) -> str:
-    """To the terminal: what is logged holds names and errors that others chose."""
-    return coloured(line)
+class _Masked(logging.Formatter):
+    """Whoever logs them: in an error of a library, too."""
+
+    def __init__(self, shown: logging.Formatter, secrets: list[str]) -> None:
+        super().__init__()
+        self._shown, self._secrets = shown, secrets
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = self._shown.format(record)
+        for secret in self._secrets:
+            text = text.replace(secret, _MASK)
+        return text
 
 
-def _render(console: bool, stream: TextIO) -> list[Processor]:
-    strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    if console:
-        plain = structlog.dev.plain_traceback  # the usual one shows the values of variables, and so secrets
-        return [
-            strip,
-            structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=40, exception_formatter=plain),
-            _no_orders,
-        ]
-    return [strip, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        seen = record.msg
+        line: dict[str, object] = {"event": record.getMessage()}
+        if isinstance(seen, Observation):
+            line = {"event": seen.fact.sentence, "fact": seen.fact.name, **seen.fields}
+        at = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
+        line |= {"level": record.levelname.lower(), "logger": record.name, "timestamp": at}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class _Console(logging.Formatter):
+    """What is logged holds names and errors that others chose: they are no orders to the terminal."""
+
+    def __init__(self, *, in_colour: bool) -> None:
+        super().__init__("%(asctime)s.%(msecs)03d [%(levelname)-7s] %(message)s", "%H:%M:%S")
+        self._in_colour = in_colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        text, colour = super().format(record), _COLOURS.get(record.levelno)
+        return coloured(f"{colour}{text}\x1b[0m" if self._in_colour and colour else text)

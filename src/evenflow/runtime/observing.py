@@ -5,26 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable
 from importlib.metadata import version
 
 from evenflow.core import metrics
+from evenflow.core.meter import Meter
 from evenflow.core.metrics import LOOP_LAG
-from evenflow.core.observation import Meter
+from evenflow.runtime import observations as seen
 from evenflow.runtime.service_settings import Kind, ServiceSettings
 from evenflow.telemetry import prometheus
 from evenflow.telemetry.listener import HttpAnswer, Listener, advertised
+from evenflow.telemetry.observing import observe
 from evenflow.telemetry.sender import Sender
 from evenflow.telemetry.statsd import StatsD, parse_address
 from evenflow.telemetry.vitals import HealthVerdict, Vitals
 
 LOOK_S = 1.0  # how often the event loop is looked at
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-
-log = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
@@ -36,7 +35,7 @@ async def observed(kind: Kind, vitals: Vitals, settings: ServiceSettings) -> Asy
         contexts.callback(watching.cancel)
         if kind is not Kind.API and settings.metrics_port >= 0:
             if settings.tls.check_bind("Health and metrics of this service", settings.metrics_host):
-                log.warning("health and metrics are plain HTTP on %s (EVENFLOW_PLAINTEXT)", settings.metrics_host)
+                observe(seen.health_plain(settings.metrics_host))
             shown = {"/metrics": settings.metrics_token} if settings.metrics_token else {}
             tls = settings.tls.for_server()
             listener = Listener(settings.metrics_host, settings.metrics_port, _pages(vitals), tls, shown=shown)
@@ -44,7 +43,7 @@ async def observed(kind: Kind, vitals: Vitals, settings: ServiceSettings) -> Asy
             vitals.address = advertised(settings.metrics_host, listener.port)
             listener.start()
             contexts.push_async_callback(asyncio.to_thread, listener.stop)
-            log.info("health and metrics at %s://%s", vitals.scheme, vitals.address)
+            observe(seen.health_served(f"{vitals.scheme}://{vitals.address}"))
         if settings.statsd_address:
             statsd = StatsD(settings.statsd_prefix, settings.statsd_style)
             sender = Sender(vitals, statsd, parse_address(settings.statsd_address), asyncio.get_running_loop())

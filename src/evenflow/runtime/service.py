@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
-import logging
 import os
 import sys
 import time
 from dataclasses import replace
 
-from evenflow.core.observation import Teller
+from evenflow.core.meter import Teller
 from evenflow.errors import DatabaseSetBack, DatabaseUnavailable, EvenflowError
 from evenflow.forking import prctl
+from evenflow.runtime import observations as seen
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.exits import ExitCode, exit_code
 from evenflow.runtime.home import prepare_home
@@ -24,12 +24,11 @@ from evenflow.runtime.lifecycle import bind_to_parent, host
 from evenflow.runtime.logging import configure_logging
 from evenflow.runtime.observing import observed
 from evenflow.runtime.readiness import Notifier
-from evenflow.runtime.service_settings import RUNS_AS_ROOT, RUNS_USER_CODE, Kind, ServiceSettings
+from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings
+from evenflow.telemetry.observing import observe
 from evenflow.telemetry.vitals import Vitals
 
 DATABASE_PAUSE_S = 1.0  # between two looks for a server that is not there yet
-
-log = logging.getLogger("evenflow.service")
 
 
 def main() -> int:
@@ -38,17 +37,17 @@ def main() -> int:
     faulthandler.enable()  # SIGABRT: says where every thread is, and ends
     kind = Kind(sys.argv[1])
     settings = ServiceSettings.from_environment(os.environ)
-    configure_logging(settings.log_level, settings.log_format)
+    configure_logging(settings.log_level, settings.log_format, secrets=settings.secrets)
     try:
         prepare_home(settings.home)
         if kind in RUNS_USER_CODE and os.geteuid() == 0:
-            log.warning("%s", RUNS_AS_ROOT)
+            observe(seen.runs_as_root())
         return _run(kind, settings) if kind in RUNS_USER_CODE else _run_on_database(kind, settings)
     except EvenflowError as error:
-        log.error("%s", error)
+        observe(seen.not_run(str(error)))
         return exit_code(error)
-    except Exception:
-        log.exception("a defect of Evenflow")
+    except Exception as error:
+        observe(seen.defect(error))
         return ExitCode.BUG
 
 
@@ -65,7 +64,7 @@ def _run_on_database(kind: Kind, settings: ServiceSettings) -> int:
             if not settings.database_url:  # the embedded one is started by this very process
                 raise
             if not waits:
-                log.info("waits for the database: %s", error)
+                observe(seen.database_awaited(str(error)))
             waits = True
         time.sleep(DATABASE_PAUSE_S)
 
@@ -91,7 +90,7 @@ def _run(kind: Kind, settings: ServiceSettings) -> int:
         try:
             return uvloop.run(run())
         except DatabaseSetBack as error:  # all that this process remembers is gone with its service
-            log.warning("%s", error)
+            observe(seen.begun_anew(str(error)))
 
 
 if __name__ == "__main__":

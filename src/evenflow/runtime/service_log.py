@@ -57,12 +57,12 @@ class ServiceLog:
         return lines
 
     def last_words(self) -> str:
-        """Why the service ended, as far as it said so: its last error, else the last thing it wrote."""
+        """Why the service ended, as far as it said so: the reason of its last error, else the last thing it wrote."""
         errors = [line for line in self._last if line.level >= logging.ERROR]
         line = errors[-1] if errors else self._last[-1] if self._last else None
         if line is None:
             return "it said nothing"
-        return " ".join(filter(None, (line.event, str(line.details.get("reason", "")))))
+        return str(line.details.get("reason") or line.event)
 
     def close(self) -> None:
         self.feed(b"\n")

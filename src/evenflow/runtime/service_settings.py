@@ -12,12 +12,13 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import cast
+from urllib.parse import unquote, urlsplit
 
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.forking.sandbox import Mode, own_environment, user_environment
-from evenflow.runtime.logging import Format, Level
+from evenflow.runtime.logging import Format, LevelName
 from evenflow.telemetry.statsd import Style
 from evenflow.wire.tls import Tls
 
@@ -72,7 +73,7 @@ class ServiceSettings:
     queues: tuple[str, ...]
     capacity: int  # of a triggerer
     trigger_queues: tuple[str, ...]  # that it serves; none: all
-    log_level: Level
+    log_level: LevelName
     log_format: Format
     drain_timeout: float
     sandbox: Mode = "none"
@@ -131,7 +132,7 @@ class ServiceSettings:
             queues=tuple(value("QUEUES").split(",")),
             capacity=int(value("CAPACITY")),
             trigger_queues=tuple(filter(None, value("TRIGGER_QUEUES").split(","))),
-            log_level=cast(Level, value("LOG_LEVEL")),
+            log_level=cast(LevelName, value("LOG_LEVEL")),
             log_format=cast(Format, value("LOG_FORMAT")),
             drain_timeout=float(value("DRAIN_TIMEOUT")),
             sandbox=cast(Mode, value("SANDBOX")),
@@ -145,6 +146,12 @@ class ServiceSettings:
     @property
     def tls(self) -> Tls:
         return Tls(self.tls_cert, self.tls_key, self.tls_client_ca, self.tls_ca, self.plaintext)
+
+    @property
+    def secrets(self) -> list[str]:
+        """That this process knows of itself."""
+        password = urlsplit(self.database_url).password or ""
+        return [self.token, self.metrics_token, *self.secret_keys.split(","), password, unquote(password)]
 
     @property
     def secrets_file(self) -> Path:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evenflow.core.limits import DUTY_PAUSE_S, SWEEP_S
+from evenflow.scheduler import observations as seen
 from evenflow.scheduler.fitness import UNFIT
 from evenflow.scheduler.quarantine import may_be_poison
 from evenflow.store.db.failures import is_gone
 from evenflow.store.db.rows import Conn
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,9 @@ class Agenda:
             if conn.closed or is_gone(error):
                 raise
             if may_be_poison(error):
-                log.exception("the duty %r failed, the others go on; it is tried again in %g s", duty.name, pause_s)
+                observe(seen.duty_broken(duty.name, pause_s, error))
             else:
-                reason = " ".join(str(error).split())
-                log.warning("the duty %r failed, the others go on; it is tried again in %g s: %s", duty.name, pause_s, reason)
+                observe(seen.duty_failed(duty.name, pause_s, " ".join(str(error).split())))
         finally:
             self._performed(duty.name, self._clock() - began, failed=failed)
 

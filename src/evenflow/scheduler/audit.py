@@ -14,31 +14,30 @@ look costs some index probes for each limit class that has open lanes, and does 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 
 from evenflow.core.limits import LIMIT_CLASSES_WATCHED, STALL_S
+from evenflow.core.meter import Meter
 from evenflow.explaining import audit
+from evenflow.scheduler import observations as seen
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.tally import Tally
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import inbox, runs, selection
+from evenflow.telemetry.observing import observe
 
 QUEUES_PER_SWEEP = 500  # about 6 ms; with 100,000 runs at their limits each is seen every 200 s
 DAGS_PER_SWEEP = 500  # about 8 ms; of 10,000 that have queued runs each is seen every 20 s
 START = (0, 2**31 - 1)  # before the first queue: open lanes and those of paused DAGs are none
 
-log = logging.getLogger(__name__)
-
 
 class Sweep:
     """Where it stopped is kept from one look to the next. Any number of schedulers may sweep."""
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
         self._after = START
         self._dag_before = ""
 
@@ -70,8 +69,7 @@ class Sweep:
                 selection.insert_wakes(conn, {queue.limit_id: 0 for queue in lost}, {}, now_s)
                 inbox.notify(conn, INBOX)
         for queue in lost:
-            log.error("repaired: a wake-up of limit %d was lost for lanes of base %d", queue.limit_id, queue.base_id)
-        self._tally.repair(len(lost))
+            observe(seen.lanes_woken(queue.limit_id, queue.base_id), self._meter)
         return True
 
     def _wake(self, conn: Conn) -> bool:
@@ -84,16 +82,15 @@ class Sweep:
                 runs.wake(conn, forgotten)
                 inbox.notify(conn, INBOX)
         for dag_id in forgotten:
-            log.error("repaired: a wake-up was lost for queued runs of %s", dag_id)
-        self._tally.repair(len(forgotten))
+            observe(seen.runs_woken(dag_id), self._meter)
         return True
 
 
 class Watchdog:
     """Remembers since when it has seen each head. ``clock`` is monotonic."""
 
-    def __init__(self, tally: Tally, clock: Callable[[], float] = time.monotonic) -> None:
-        self._tally, self._clock = tally, clock
+    def __init__(self, meter: Meter, clock: Callable[[], float] = time.monotonic) -> None:
+        self._meter, self._clock = meter, clock
         self._seen: dict[tuple[int, int, str], float] = {}
 
     def look(self, conn: Conn) -> None:
@@ -105,17 +102,9 @@ class Watchdog:
         if not stalled:
             return
         for head in stalled:
-            log.warning(
-                "stalled for %.1f s: %d ready tasks of %s/%s do not start, with %d slots free in pool %s and %d in the executor",
-                now - self._seen.pop(_identity(head)),
-                head.ready,
-                head.dag_id,
-                head.run_id,
-                head.pool_free,
-                head.pool,
-                head.executor_free,
-            )
-        self._tally.stall(len(stalled))
+            stalled_s = round(now - self._seen.pop(_identity(head)), 1)
+            room = (head.pool, head.pool_free, head.executor_free)
+            observe(seen.lane_stalled(stalled_s, head.ready, head.dag_id, head.run_id, *room), self._meter)
         advance(conn, Catalog())
 
 

@@ -6,8 +6,8 @@ regular moments, from a thread and connection on which nothing waits for locks o
 
 from __future__ import annotations
 
+from evenflow.core.meter import Meter
 from evenflow.core.metrics import SAMPLES
-from evenflow.core.observation import Meter
 from evenflow.store.db import sessions
 from evenflow.store.db.rows import Conn
 

@@ -19,7 +19,6 @@ left work outside, it resumes for its *clean-up* first: a worker stops that work
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -28,6 +27,7 @@ import psycopg
 
 from evenflow.core.deferral import Purpose, Split, amounts, split
 from evenflow.core.states import TaskEvent, TaskState
+from evenflow.scheduler import observations as seen
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
 from evenflow.scheduler.ledgers import Ledgers
@@ -39,11 +39,10 @@ from evenflow.store.scheduling import deferrals as stored
 from evenflow.store.scheduling.deferrals import Deferral, Key, Resume, Waiting
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
 from evenflow.store.serving.dispatch import RESUME
+from evenflow.telemetry.observing import observe
 
 TRIGGER_TIMEOUT = "trigger_timeout"  # kinds of timers
 TIMEOUTS = frozenset({TRIGGER_TIMEOUT, "execution_timeout"})
-
-log = logging.getLogger(__name__)
 
 
 def defer(facts: Facts, ledgers: Ledgers, deferring: Sequence[tuple[Item, TakenReport]]) -> None:
@@ -160,7 +159,7 @@ def _come_back(
         except Exception as error:
             if isinstance(error, psycopg.Error) or item.state is not TaskState.DEFERRED:
                 raise  # of the transaction as a whole
-            log.exception("the direct resume of task %d of run %d failed; it resumes in the ordinary way", *item.key[1::-1])
+            observe(seen.direct_resume_failed(*item.key[:2], error))
             why_not = f"the direct resume failed: {type(error).__name__}"
     if why_not is not None:
         ledgers.moves.apply(item, TaskEvent.ORDINARY_RESUME, {**detail, "not_direct": why_not})

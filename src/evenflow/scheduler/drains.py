@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-
+from evenflow.scheduler import observations as seen
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import drains, inbox
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 
 def end_drains(conn: Conn) -> None:
@@ -20,4 +18,4 @@ def end_drains(conn: Conn) -> None:
         if ended:
             inbox.notify(conn, INBOX)
     for action, name in ended:
-        log.info("%s %s", action, name)
+        observe(seen.drain_ended(action, name))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import socket
 from importlib.metadata import version
 
 from evenflow.core.limits import BEAT_S, HOUSEKEEPING_S, HUNG_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
+from evenflow.core.meter import Meter
+from evenflow.scheduler import observations as seen
 from evenflow.scheduler.agenda import Duty
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.audit import Sweep, Watchdog
@@ -27,13 +28,11 @@ from evenflow.scheduler.retention import (
     drop_old_partitions,
 )
 from evenflow.scheduler.schedules import Schedules
-from evenflow.scheduler.tally import Tally
 from evenflow.store.db import sessions
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import inbox, leases
+from evenflow.telemetry.observing import observe
 from evenflow.telemetry.vitals import Vitals
-
-log = logging.getLogger(__name__)
 
 
 class Orphans:
@@ -48,13 +47,13 @@ class Orphans:
             self._conn, self._since = conn, inbox.Since()
         reports, self._since = inbox.delete_orphans(conn, self._since)
         if reports > 0:
-            log.info("%d reports of runs that have been deleted are dropped", reports)
+            observe(seen.orphans_dropped(reports))
 
 
 def end_deaf_sessions(conn: Conn) -> None:
     """A process that hangs while it is being answered keeps its locks beyond all timeouts of the server (R-HA5)."""
     for name in sessions.end_deaf(conn):
-        log.warning("ended the session of %s, which does not read its answers", name)
+        observe(seen.deaf_session_ended(name))
 
 
 class SchedulerPresence:
@@ -104,12 +103,12 @@ def pulse(own: SchedulerPresence, contention: Contention) -> list[Duty]:
     ]
 
 
-def decisions(tally: Tally, fitness: Fitness) -> list[Duty]:
+def decisions(meter: Meter, fitness: Fitness) -> list[Duty]:
     """What people wait for; and the safety nets, which come first."""
     return [
         Duty("fitness", BEAT_S, fitness.check),
-        Duty("watchdog", WATCH_S, Watchdog(tally).look),
-        Duty("sweep", SWEEP_S, Sweep(tally).perform),
+        Duty("watchdog", WATCH_S, Watchdog(meter).look),
+        Duty("sweep", SWEEP_S, Sweep(meter).perform),
         Duty("inbox", SWEEP_S, Orphans().delete),
         Duty("schedules", SWEEP_S, Schedules().perform),
         Duty("backfills", SWEEP_S, make_backfill_runs),

@@ -14,11 +14,11 @@ n suspects with one poison among them cost 2 log2 n transactions. A version that
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from evenflow.scheduler import observations as seen
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog, UnreadableVersion
 from evenflow.scheduler.quarantine import describe, may_be_poison, set_aside
@@ -26,8 +26,7 @@ from evenflow.scheduler.scope import Scope
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import inbox, quarantine
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 
 @dataclass(slots=True)
@@ -125,5 +124,5 @@ def _set_report_aside(conn: Conn, run_key: int, about: tuple[str, int] | None, e
         done = quarantine.set_report_aside(conn, run_key, about, reason)
         inbox.notify(conn, INBOX)
     if done:
-        log.error("a report of run %d is set aside: %s", run_key, reason, exc_info=error)
+        observe(seen.report_set_aside(run_key, reason, error))
     return done

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-
 from evenflow.core.limits import LEASE_S
-from evenflow.core.quantities import counted
 from evenflow.killpoints import KillPoint, reached
+from evenflow.scheduler import observations as seen
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import inbox, leases
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 
 def watch_leases(conn: Conn) -> None:
@@ -21,31 +18,22 @@ def watch_leases(conn: Conn) -> None:
     with conn.transaction():
         lapsed = _lapse(conn)
     for service_id, kind, name in lapsed:
-        log.warning("lost %s %s (service %d): no beat for %g s", kind, name, service_id, LEASE_S)
+        observe(seen.service_lost(kind, name, service_id, LEASE_S))
     if lapsed:
         reached(KillPoint.LEASES_LAPSED)
     if (triggers := leases.release_triggers(conn)) > 0:
-        log.warning("triggerers were lost or stopped: %s to be claimed by another one", counted(triggers, "trigger"))
+        observe(seen.triggers_released(triggers))
     if (tries := leases.report_lost_tries(conn)) > 0:
         reached(KillPoint.LOSSES_REPORTED)
-        log.warning("workers were lost: %s sent again", counted(tries, "task instance"))
+        observe(seen.tries_lost(tries))
         inbox.notify(conn, INBOX)
 
 
 def give_up_hung(conn: Conn) -> None:
     """R-CS6: declares workers lost that beat, and never start or end a try."""
     for hung in leases.expire_hung(conn):
-        log.warning(
-            "lost worker %s on %s (service %d): it beats, and has not %s try %d of %s/%s %s long after it was due",
-            hung.name,
-            hung.host,
-            hung.service_id,
-            hung.missed,
-            hung.epoch,
-            hung.dag_id,
-            hung.run_id,
-            hung.task_id,
-        )
+        task = f"{hung.dag_id}/{hung.run_id} {hung.task_id}"
+        observe(seen.worker_hung(hung.name, hung.host, hung.service_id, hung.missed, hung.epoch, task))
 
 
 def _lapse(conn: Conn) -> list[tuple[int, str, str]]:
@@ -57,8 +45,7 @@ def _lapse(conn: Conn) -> list[tuple[int, str, str]]:
         return []
     if clock.counted_from > read.clock.counted_from or clock.ticked_at < read.clock.ticked_at:
         if leases.holders_before(conn, at_s=read.clock.ticked_at):  # else all had been stopped in order, and nothing begins anew
-            stood_s = read.now_s - read.clock.ticked_at
-            log.warning("no scheduler was at work for %.1f s: services have %g s again in which to be heard of", stood_s, LEASE_S)
+            observe(seen.schedulers_gap(round(read.now_s - read.clock.ticked_at, 1), LEASE_S))
         leases.correct_beats(conn)
     leases.tick_clock(conn, clock)
     before = clock.lost_before()

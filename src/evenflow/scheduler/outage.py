@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 
+from evenflow.scheduler import observations as seen
 from evenflow.store.db.failures import is_gone
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 
 class Outage:
@@ -23,17 +22,17 @@ class Outage:
         """The thread ``what`` has to begin again. A statement that failed by itself is not an outage, and is told each time."""
         reason = " ".join(str(error).split())
         if not is_gone(error):
-            log.warning("%s: a transaction was broken off, trying again in %g s: %s", what, self._retry_s, reason)
+            observe(seen.transaction_broken_off(what, self._retry_s, reason))
             return
         with self._lock:
             if self._since is not None:
                 return
             self._since = time.monotonic()
-        log.warning("the database cannot be used, waiting for it: %s", reason)
+        observe(seen.database_gone(reason))
 
     def is_over(self) -> None:
         """There is a connection."""
         with self._lock:
             since, self._since = self._since, None
         if since is not None:
-            log.warning("the database is back after %.1f s", time.monotonic() - since)
+            observe(seen.database_back(round(time.monotonic() - since, 1)))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime
 
 import psycopg
 
 from evenflow.core.limits import PARTITION_RETRY_S, PARTITIONS_AHEAD
+from evenflow.scheduler import observations as seen
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import partitions
-
-log = logging.getLogger(__name__)
+from evenflow.telemetry.observing import observe
 
 
 def make_history_partitions(conn: Conn) -> float | None:
@@ -36,17 +35,17 @@ def _make_missing(conn: Conn, today: datetime) -> bool:
         name = partitions.name_of(day)
         try:
             partitions.attach(conn, day)
-            log.info("made history partition %s", name)
+            observe(seen.partition_made(name))
         except partitions.MISSES as error:
             complete = False
-            log.info("history partition %s is made later: %s", name, " ".join(str(error).split()))
+            observe(seen.partition_put_off(name, " ".join(str(error).split())))
             if isinstance(error, psycopg.errors.LockNotAvailable):
                 break  # all days need that lock, and whoever writes where today has no partition waits behind each try
-        except psycopg.Error:
+        except psycopg.Error as error:
             complete = False
             if conn.closed:
                 raise
-            log.exception("history partition %s cannot be made", name)
+            observe(seen.partition_not_made(name, error))
     return complete
 
 
@@ -63,8 +62,8 @@ def drop_partitions_before(conn: Conn, before: datetime) -> list[str]:
             if partitions.drop(conn, name, datetime.strptime(name, "task_event_%Y%m%d").replace(tzinfo=UTC)):
                 dropped.append(name)
         except partitions.MISSES as error:
-            log.info("history partition %s is dropped later: %s", name, " ".join(str(error).split()))
+            observe(seen.partition_kept(name, " ".join(str(error).split())))
             break
     if dropped:
-        log.info("dropped history partitions %s", ", ".join(dropped))
+        observe(seen.partitions_dropped(", ".join(dropped)))
     return dropped

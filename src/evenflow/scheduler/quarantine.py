@@ -8,7 +8,6 @@ callbacks do not run.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from pathlib import Path
 
@@ -18,17 +17,17 @@ import evenflow
 from evenflow.core.operations import cancel_reason
 from evenflow.core.states import HOLDING, TaskEvent, sources
 from evenflow.errors import EvenflowError
+from evenflow.scheduler import observations as seen
 from evenflow.store.db.failures import is_outage
 from evenflow.store.db.notify import DISPATCH, INBOX
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import inbox, quarantine, runs, selection, tasks
+from evenflow.telemetry.observing import observe
 
 PACKAGE = Path(evenflow.__file__).parent
 
 _SKIPPED = sources(TaskEvent.WITHDRAW) - HOLDING  # of a try that is queued nobody can say whether it began
 _FAILED = sources(TaskEvent.CANCEL) - _SKIPPED
-
-log = logging.getLogger(__name__)
 
 
 def may_be_poison(error: Exception) -> bool:
@@ -71,13 +70,13 @@ def set_aside(conn: Conn, run_keys: Collection[int], error: Exception) -> None:
             end_by_force(conn, run_key, actor, reason)
         inbox.notify(conn, INBOX)
     for run_key in run_keys:
-        log.error("run %d is in quarantine: %s", run_key, reason, exc_info=error)
+        observe(seen.run_quarantined(run_key, reason, error))
 
 
 def set_one_aside(conn: Conn, kind: str, name: str, error: Exception) -> None:
     """What a DAG (``schedule``, ``assets``) or a ``backfill`` would have made, in the caller's transaction."""
     quarantine.put_one(conn, kind, name, describe(error))
-    log.error("%s of %s is in quarantine: %s", kind, name, describe(error), exc_info=error)
+    observe(seen.maker_quarantined(kind, name, describe(error), error))
 
 
 def end_by_force(conn: Conn, run_key: int, actor: str, reason: str) -> None:
@@ -90,7 +89,7 @@ def end_by_force(conn: Conn, run_key: int, actor: str, reason: str) -> None:
     except Exception as error:
         if not may_be_poison(error):
             raise
-        log.exception("run %d cannot be ended by force", run_key)
+        observe(seen.run_not_ended(run_key, error))
         quarantine.hold_reports(conn, [run_key], cancels=True)
 
 

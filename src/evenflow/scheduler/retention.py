@@ -5,7 +5,6 @@ nobody needs any more is bounded by a number, whatever the setting says.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -21,18 +20,18 @@ from evenflow.core.limits import (
     VERSIONS_KEPT,
 )
 from evenflow.core.settings import AUDIT_RETENTION_DAYS, RETENTION_DAYS, SETTINGS
+from evenflow.scheduler import observations as seen
 from evenflow.scheduler.partitions import drop_partitions_before
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import leases, retention
 from evenflow.store.scheduling.partitions import first_run_key
+from evenflow.telemetry.observing import observe
 
 LOOKED_AT_ONCE = 5000  # runs among which old ones are looked for: some milliseconds
 LOOK_ANEW_S = 3600.0  # a run that ended long after others of its age goes so much later
 LIMITS_AT_ONCE = 100  # for each limit class that goes the lanes are looked through: with 100,000 of them a second
 ARCHIVES_AT_ONCE = 10  # of up to 32 MiB each: some tenths of a second
 ROWS_AT_ONCE = 1000  # rows of one small table: some milliseconds
-
-log = logging.getLogger(__name__)
 
 
 class OldRuns:
@@ -61,7 +60,7 @@ class OldRuns:
             deleted = retention.delete_runs(conn, found.run_keys) if found.run_keys else 0
         self._after = found.after
         if deleted:
-            log.info("deleted %d runs that ended before %s", deleted, before.isoformat(timespec="minutes"))
+            observe(seen.runs_deleted(deleted, before.isoformat(timespec="minutes")))
         return deleted or (0 if found.is_end else 1)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -17,8 +16,9 @@ from functools import partial
 import psycopg
 
 from evenflow.core.limits import HANG_S
-from evenflow.core.metrics import DATABASE_FAILURES, DUTY_FAILURES, DUTY_SECONDS
+from evenflow.core.metrics import DATABASE_FAILURES
 from evenflow.errors import DatabaseUnavailable
+from evenflow.scheduler import observations as seen
 from evenflow.scheduler.agenda import Agenda, Duty
 from evenflow.scheduler.contention import Contention
 from evenflow.scheduler.duties import SchedulerPresence, decisions, housekeeping, pulse
@@ -34,6 +34,7 @@ from evenflow.store.db.sessions import LivingConnection
 from evenflow.store.scheduling import inbox
 from evenflow.store.scheduling.incarnation import notice_server
 from evenflow.store.serving import callbacks
+from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
 
@@ -42,8 +43,6 @@ RETRY_S = 0.5  # after a failure; the database needs about a second to come back
 TURN_WITHIN_S = 10.0  # a scheduler that waits sweeps each second, and a batch under load takes well under a second
 DUTIES_WITHIN_S = 600.0  # a duty may create thousands of runs, one transaction after the other
 GC_THRESHOLD = 50_000  # objects; a turn makes some thousands that live as long as it and hold no cycles
-
-log = logging.getLogger(__name__)
 
 
 class SchedulerService(Service):
@@ -76,7 +75,7 @@ class SchedulerService(Service):
         return {
             "turns": self._run("turns", self._take_turns),
             "pulse": self._keep("pulse", pulse(self._presence, self._contention)),
-            "duties": self._keep("duties", decisions(self._tally, self._fitness)),
+            "duties": self._keep("duties", decisions(self.vitals.meter, self._fitness)),
             "housekeeping": self._keep("housekeeping", housekeeping(), HOUSEKEEPING),
         }
 
@@ -102,7 +101,7 @@ class SchedulerService(Service):
     def _notice(self, conn: psycopg.Connection[object]) -> None:
         found = notice_server(conn, by=self.name)
         if found is not None:
-            log.warning("%s. What was in flight is sent again, and workers begin anew", found)
+            observe(seen.server_changed(str(found)))
 
     def _register(self) -> None:
         """Before the first turn: it writes history, which needs a partition."""
@@ -112,7 +111,7 @@ class SchedulerService(Service):
             make_history_partitions(conn)
             self._presence.beat(conn)
             if callbacks.restore_dag(conn):
-                log.warning("the DAG of callbacks was not the one that came with the schema; it is again")
+                observe(seen.callbacks_restored())
 
     def _join(self) -> None:
         """Joins the threads, waking the one that listens, and signs off."""
@@ -123,7 +122,7 @@ class SchedulerService(Service):
                     thread.join()
                 self._presence.sign_off(conn)
         except (psycopg.Error, DatabaseUnavailable) as error:
-            log.warning("could not sign off: %s", error)
+            observe(seen.not_signed_off(str(error)))
             for thread in self._threads:
                 thread.join()
 
@@ -178,13 +177,12 @@ class SchedulerService(Service):
                     work(conn)
             except OUTAGES as error:
                 self._outage.note(what, error)
-                self.vitals.meter.count(DATABASE_FAILURES, 1, what)
+                observe(seen.thread_began_again(what), self.vitals.meter)
                 self._stop.wait(RETRY_S)
             except UNFIT:
                 raise
-            except Exception:
-                log.exception("%s: failed, beginning again in %g s", what, RETRY_S)
-                self.vitals.meter.count(DATABASE_FAILURES, 1, what)
+            except Exception as error:
+                observe(seen.thread_failed(what, RETRY_S, error), self.vitals.meter)
                 self._stop.wait(RETRY_S)
 
     def _turned(self) -> None:
@@ -193,5 +191,4 @@ class SchedulerService(Service):
 
     def _performed(self, loop: str, duty: str, took_s: float, *, failed: bool) -> None:
         self._pulses[loop].beat()
-        self.vitals.meter.count(DUTY_SECONDS, took_s, duty)
-        self.vitals.meter.count(DUTY_FAILURES, int(failed), duty)
+        observe(seen.duty_performed(duty, took_s, failed), self.vitals.meter)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evenflow.core import metrics
-from evenflow.core.observation import Meter, Teller
+from evenflow.core.meter import Meter, Teller
 from evenflow.scheduler.advance import TurnOutcome
-from evenflow.scheduler.isolation import SetAsideCount
 
 
 class Tally:
@@ -37,21 +36,3 @@ class Tally:
             self.meter.observe(metrics.RESUME_SECONDS, delay_s + took_s)
         count(metrics.ORDINARY_RESUMES, progress.ordinary_resumes)
         self._turned()
-
-    def repair(self, count: int) -> None:
-        """Of lost wake-ups; must stay 0."""
-        self.meter.count(metrics.REPAIRS, count)
-
-    def stall(self, count: int) -> None:
-        """Limit classes of which nothing started though something could; must stay 0."""
-        self.meter.count(metrics.STALLS, count)
-
-    def isolated(self, found: SetAsideCount) -> None:
-        """After a transaction that failed."""
-        self.meter.count(metrics.ISOLATIONS)
-        self.meter.count(metrics.SET_ASIDE, found.runs, "run")
-        self.meter.count(metrics.SET_ASIDE, found.reports, "report")
-
-    @property
-    def repairs(self) -> float:
-        return self.meter.value(metrics.REPAIRS)

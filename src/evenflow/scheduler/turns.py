@@ -4,13 +4,13 @@ missed.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from evenflow.core.limits import STAND_BY_S, SWEEP_S
+from evenflow.scheduler import observations as seen
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.isolation import isolate
@@ -20,10 +20,9 @@ from evenflow.scheduler.tally import Tally
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import inbox
+from evenflow.telemetry.observing import observe
 
 Connect = Callable[[], AbstractContextManager[Conn]]
-
-log = logging.getLogger(__name__)
 
 
 def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, connect: Connect) -> None:
@@ -61,10 +60,11 @@ def take_turn(
     except Exception as error:
         if not may_be_poison(error):
             raise
-        log.warning("a transaction failed (%s); looking for whose fault it is", type(error).__name__)
+        observe(seen.transaction_failed(type(error).__name__), tally.meter)
         with connect() as fresh:
             found = isolate(fresh, scope, error, stop)
-            tally.isolated(found)
+            observe(seen.set_aside("run", found.runs), tally.meter)
+            observe(seen.set_aside("report", found.reports), tally.meter)
             if not found:  # then it comes again, or another scheduler was faster, or it has passed
                 advance(fresh, Catalog(), sweep=sweep)
         return None

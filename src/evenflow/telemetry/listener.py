@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import logging
 import socket
 import ssl
 import sys
@@ -15,13 +14,11 @@ from types import MappingProxyType
 from typing import Any
 
 from evenflow.errors import SettingsError
+from evenflow.telemetry.observing import observe, question_not_answered
 
 AT_ONCE = 16  # connections; a probe and a scrape are two, the rest is for those that hang
 TIMEOUT_S = 5.0  # for a request to arrive, and its answer to be taken
 POLL_S = 0.1  # how often it looks whether it is to stop
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +120,8 @@ class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Whoever asks may hang up; that is no news."""
         error = sys.exception()
-        if not isinstance(error, OSError):
-            log.error("a question about health or metrics was not answered", exc_info=error)
+        if error is not None and not isinstance(error, OSError):
+            observe(question_not_answered(error))
 
 
 class _Handler(BaseHTTPRequestHandler):

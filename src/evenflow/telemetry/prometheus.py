@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from evenflow.core.observation import BOUNDS_S, Distribution, Metric, MetricKind, Reading
+from evenflow.core.meter import BOUNDS_S, Distribution, Metric, MetricKind, Reading
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 

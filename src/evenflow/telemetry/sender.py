@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 
-from evenflow.core.observation import Reading
+from evenflow.core.meter import Reading
+from evenflow.telemetry.observing import metrics_not_sent, observe, statsd_away, statsd_back, system_not_read
 from evenflow.telemetry.statsd import EVERY_S, StatsD, send
 from evenflow.telemetry.vitals import Vitals
 
 SYSTEM_TIMEOUT_S = 5.0  # for what an API server reads from the database; without it the rest is sent
-
-log = logging.getLogger(__name__)
 
 
 class Sender:
@@ -20,6 +18,7 @@ class Sender:
 
     def __init__(self, vitals: Vitals, statsd: StatsD, address: tuple[str, int], loop: asyncio.AbstractEventLoop) -> None:
         self._vitals, self._statsd, self._address, self._loop = vitals, statsd, address, loop
+        self._where = f"{address[0]}:{address[1]}"
         self._stop = threading.Event()
         self._failed = False
         self._thread = threading.Thread(target=self._run, name="statsd", daemon=True)
@@ -36,8 +35,8 @@ class Sender:
         while not self._stop.wait(EVERY_S):
             try:
                 self._send([*self._vitals.meter.read(), *self._system()])
-            except Exception:
-                log.exception("metrics were not sent to StatsD; the next ones may be")
+            except Exception as error:
+                observe(metrics_not_sent(error))
         self._send(self._vitals.meter.read())
 
     def _system(self) -> list[Reading]:
@@ -47,7 +46,7 @@ class Sender:
         try:
             return asyncio.run_coroutine_threadsafe(read(), self._loop).result(SYSTEM_TIMEOUT_S)
         except Exception as error:
-            log.warning("no metrics of the system for StatsD: %s", error or type(error).__name__)
+            observe(system_not_read(str(error) or type(error).__name__))
             return []
 
     def _send(self, readings: list[Reading]) -> None:
@@ -56,9 +55,9 @@ class Sender:
             send(self._address, self._statsd.datagrams(readings))
         except OSError as error:
             if not self._failed:
-                log.warning("no metrics to StatsD at %s:%d: %s", *self._address, error)
+                observe(statsd_away(self._where, str(error)))
             self._failed = True
         else:
             if self._failed:
-                log.info("metrics go to StatsD at %s:%d again", *self._address)
+                observe(statsd_back(self._where))
             self._failed = False

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, ClassVar, Literal
 
-from evenflow.core.observation import Teller
+from evenflow.core.meter import Teller
 from evenflow.telemetry.vitals import Vitals
 
 Loops = dict[str, Coroutine[Any, Any, None]]
@@ -19,8 +19,8 @@ class Service(ABC):
 
     ``start`` returns when the service is ready to do its work, or raises an :class:`EvenflowError`. ``drain`` stops taking new
     work and returns when all work in hand is done. ``stop`` ends it now, leaving nothing behind that another process could not
-    pick up; it is called once, with or without a ``drain`` before, and does nothing when ``start`` raised. ``failed`` returns when the service
-    cannot go on by itself, with the reason; while all is well it waits.
+    pick up; it is called once, with or without a ``drain`` before, and does nothing when ``start`` raised. ``failed`` returns when
+    the service cannot go on by itself, with the reason; while all is well it waits.
 
     What a service opens is pushed on ``_opened`` with how it is closed: also when it does not start, and last of all.
     """

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from evenflow.core.observation import BOUNDS_S, Distribution, Labels, Metric, MetricKind, Reading
+from evenflow.core.meter import BOUNDS_S, Distribution, Labels, Metric, MetricKind, Reading
 from evenflow.errors import SettingsError
 
 Style = Literal["plain", "datadog"]

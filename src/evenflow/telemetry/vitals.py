@@ -11,8 +11,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from evenflow.core.meter import Meter, Reading, Teller
 from evenflow.core.metrics import METRICS, SERVICE_ANSWERED, SERVICE_LIVE, SERVICE_READY
-from evenflow.core.observation import Meter, Reading, Teller
 
 # A loop that is waiting turns at least once a second, and one at work is cut by the time limits of what it does: a transaction has
 # 60 s, connecting anew 5 s. Whoever restarts a service sooner only adds to an outage.

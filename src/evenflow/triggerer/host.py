@@ -8,8 +8,6 @@ import signal
 from collections.abc import Sequence
 from typing import Protocol
 
-import structlog
-
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_REASON
 from evenflow.fleet.masked_log import MaskedLog
 from evenflow.fleet.templates import TemplateKey
@@ -18,12 +16,12 @@ from evenflow.forking.frames import Header
 from evenflow.forking.owned_child import OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import Masker
+from evenflow.telemetry.observing import observe
 from evenflow.triggerer import limits
+from evenflow.triggerer import observations as seen
 from evenflow.triggerer.open_questions import OpenQuestions
 from evenflow.triggerer.said import Asked, Blocked, Failed, Fired, LogLines, Stopped, read_head
 from evenflow.triggerer.trigger import Trigger
-
-log = structlog.get_logger(__name__)
 
 
 class HostEvents(Protocol):
@@ -56,8 +54,8 @@ class _ServiceLog:
             return
         self._shown += len(data)
         if self._shown > limits.PRINTED:
-            log.warning("a process of triggers prints too much: the rest is not shown", file=self._file)
-        log.info("printed by no trigger", file=self._file, text=data[: limits.LINE].decode(errors="replace"))
+            observe(seen.printed_too_much(self._file))
+        observe(seen.printed(self._file, data[: limits.LINE].decode(errors="replace")))
 
     def close(self) -> None: ...
 
@@ -123,7 +121,7 @@ class Host:
     # -- what its process says
 
     def started(self, pid: int) -> None:
-        log.debug("host started", pid=pid, file=self.file.file)
+        observe(seen.host_started(self.file.file, pid))
 
     def frame(self, head: bytes, body: bytes) -> None:
         self.heard_at = self._loop.time()

@@ -16,20 +16,17 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-import structlog
-
-from evenflow.core import metrics
-from evenflow.core.observation import Meter
+from evenflow.core.meter import Meter
 from evenflow.fleet.templates import CannotLoad, TemplateKey, TemplatePool
 from evenflow.forking.exits import Exit, describe_exit
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import Masker
+from evenflow.telemetry.observing import observe
 from evenflow.triggerer import limits
+from evenflow.triggerer import observations as seen
 from evenflow.triggerer.host import Host
 from evenflow.triggerer.questions import Questions
 from evenflow.triggerer.trigger import Trigger
-
-log = structlog.get_logger(__name__)
 
 
 class Outcomes(Protocol):
@@ -112,7 +109,7 @@ class Hosts:
             if host.killed:
                 continue
             if host.silent_s > limits.SILENT:
-                log.warning("a process of triggers hangs", file=host.file.file, triggers=len(host.triggers))
+                observe(seen.host_hangs(host.file.file, len(host.triggers)))
                 host.kill()
             elif host.idle_s > (limits.IDLE_HOST if host.open else 0.0):
                 host.kill()
@@ -147,16 +144,13 @@ class Hosts:
         if trigger is None:
             if not host.told_blocked:
                 host.told_blocked = True
-                log.warning(
-                    "an event loop stands still, and not in a step of a trigger", file=host.file.file, seconds=seconds, where=where
-                )
+                observe(seen.loop_stands(host.file.file, seconds, where))
             if seconds > limits.BLOCKED_FOR_GOOD:
                 host.kill()
             return
         if not trigger.told_blocked:
             trigger.told_blocked = True
-            self._meter.count(metrics.TRIGGERS_BLOCKED)
-            log.warning("a trigger blocks its event loop", trigger=trigger.name, seconds=round(seconds, 1))
+            observe(seen.trigger_blocks(trigger.name, round(seconds, 1)), self._meter)
             trigger.note(
                 f"the trigger keeps the event loop that it shares with others to itself, for {seconds:.1f} s by now, and gets a "
                 f"process of its own; use asyncio's ways to wait, or asyncio.to_thread(). It is here:\n{where.rstrip()}"
@@ -193,9 +187,8 @@ class Hosts:
                     self._isolate(trigger)
             self.start(left)
             return
-        self._meter.count(metrics.HOSTS_ENDED)
         why = describe_exit(end)
-        log.warning("a process of triggers has ended", file=host.file.file, triggers=len(left), reason=why)
+        observe(seen.host_ended(host.file.file, len(left), why), self._meter)
         if len(left) == 1:
             self.failed(left[0], f"the process that it ran in ended: {why}")
             return

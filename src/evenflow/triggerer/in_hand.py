@@ -7,20 +7,17 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable
 
-import structlog
-
-from evenflow.core import metrics
-from evenflow.core.observation import Meter
+from evenflow.core.meter import Meter
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.killpoints import KillPoint, reached
 from evenflow.masker import Masker
+from evenflow.telemetry.observing import observe
 from evenflow.triggerer import limits
+from evenflow.triggerer import observations as seen
 from evenflow.triggerer.hosts import Hosts, Outcomes
 from evenflow.triggerer.reporter import TriggerReporter
 from evenflow.triggerer.trigger import Trigger
 from evenflow.wire.triggers import TriggerAssignment, TriggerReport
-
-log = structlog.get_logger(__name__)
 
 
 class TriggersInHand:
@@ -125,15 +122,14 @@ class TriggersInHand:
 
     def fired(self, trigger: Trigger, event: bytes) -> None:
         reached(KillPoint.TRIGGER_FIRED)
-        self._meter.count(metrics.TRIGGERS_FIRED)
+        observe(seen.trigger_fired(), self._meter)
         self._report(trigger, TriggerReport(token=trigger.assignment.token, event=event))
 
     def failed(self, trigger: Trigger, reason: str, output: str = "") -> None:
-        self._meter.count(metrics.TRIGGERS_FAILED)
         if output:
             trigger.write(output.encode(errors="backslashreplace"))
         reason = trigger.masked(reason)
-        log.info("a trigger failed", trigger=trigger.name, failures=trigger.assignment.failures + 1, reason=reason)
+        observe(seen.trigger_failed(trigger.name, trigger.assignment.failures + 1, reason), self._meter)
         trigger.note(f"the trigger failed: {reason}")
         self._report(trigger, TriggerReport(token=trigger.assignment.token, error=reason))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import structlog
-
 from evenflow.core import metrics
 from evenflow.errors import SettingsError
 from evenflow.fleet.claiming_service import ClaimingService
 from evenflow.fleet.service import Member
+from evenflow.telemetry.observing import observe
+from evenflow.triggerer import observations as seen
 from evenflow.triggerer.claims import TriggerPolls
 from evenflow.triggerer.hosts import Hosts
 from evenflow.triggerer.in_hand import TriggersInHand
@@ -19,8 +19,6 @@ from evenflow.wire.messages import Beat, BeatAnswer
 from evenflow.wire.triggers import TriggersAnswer
 
 HOST_PROCESS = "evenflow.triggerer.host_process"
-
-log = structlog.get_logger(__name__)
 
 
 class TriggererService(ClaimingService):
@@ -97,10 +95,10 @@ class TriggererService(ClaimingService):
         have stopped their processes, each by itself.
         """
         self._frozen = True
-        log.warning("triggers are frozen until the control plane answers", triggers=self._in_hand.count)
+        observe(seen.triggers_frozen(self._in_hand.count))
 
     def _lost(self) -> None:
-        log.warning("ending all triggers", triggers=self._in_hand.count)
+        observe(seen.triggers_ended(self._in_hand.count))
         super()._lost()
 
     def _abandon(self) -> None:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, assert_never
 
 import msgspec
-import structlog
 
 from evenflow.core.deferral import Purpose
 from evenflow.core.ending import AssetChange, Defer, Ending, Outcome
@@ -25,8 +24,10 @@ from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.killpoints import KillPoint, reached
 from evenflow.masker import Masker
 from evenflow.sdk.xcomarg import RETURN_VALUE
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Assignment, Report, StoredObject
 from evenflow.worker import limits
+from evenflow.worker import observations as seen
 from evenflow.worker.attempt_states import Deed, Phase, TryEvent, TryState, Wish, react
 from evenflow.worker.leftovers import Leftovers
 from evenflow.worker.memory import MemoryWatch
@@ -42,8 +43,6 @@ _LEAVES = frozenset({"success", "skipped", "deferred"})
 
 # What the process of a try is told of its assignment: everything but the token.
 _JOB_FIELDS = tuple(name for name in Assignment.__struct_fields__ if name != "token")
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +361,7 @@ class Attempt:
         self._hear(TryEvent.SETTLED)
 
     def _by_defect(self, error: Exception) -> Ending:
-        log.exception("the end of a try could not be told", task=self.assignment.task_id, epoch=self.epoch)
+        observe(seen.end_not_told(self.assignment.task_id, self.epoch, error))
         return Ending(outcome="failed", reason=f"its end could not be told, by a defect of Evenflow: {error!r}")
 
     def _report(self, report: Report) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import structlog
-
 from evenflow.forking.owned_child import OwnedChild
 from evenflow.forking.remains import Outrun, end_remains, named, still_running
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Assignment
 from evenflow.worker import limits
-
-log = structlog.get_logger(__name__)
+from evenflow.worker import observations as seen
 
 
 class Leftovers:
@@ -52,7 +50,7 @@ class Leftovers:
         if left := await self._killed():
             names = ", ".join(map(str, left))
             self._note(f"processes that it has started could not be killed, and are still there: {names}")
-            log.warning("processes of a try could not be killed", task=self._task_id, epoch=self._epoch, pids=names)
+            observe(seen.processes_not_killed(self._task_id, self._epoch, names))
         self.let_go()
 
     def let_go(self) -> None:
@@ -74,7 +72,7 @@ class Leftovers:
             self._outrun.discard(self._epoch)
 
     def _tell_outrun(self, outrun: Outrun) -> None:
-        log.warning("a try does not end", reason=str(outrun), task=self._task_id, epoch=self._epoch)
+        observe(seen.try_outruns(self._task_id, self._epoch, str(outrun)))
         if self._epoch not in self._outrun:
             self._outrun.add(self._epoch)
             self._note(f"{outrun}; this worker keeps trying, and reports the end of the try when all are gone")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
 import msgspec
-import structlog
 
 from evenflow.core.limits import MAX_MESSAGE_BYTES
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
@@ -17,13 +16,13 @@ from evenflow.fleet.patience import Patience
 from evenflow.forking.frames import Header
 from evenflow.masker import LEFT_OUT, Masker
 from evenflow.sdk.secrets.masking import texts_in
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Message, Progress, XComPull, XComPush, XComValue
 from evenflow.wire.questions import QUESTIONS, Once, Rendered, SetOnce, SetVariable
 from evenflow.worker import limits
+from evenflow.worker import observations as seen
 from evenflow.worker.said import Ask, Pull, Push, Question, read_progress
 from evenflow.worker.values import TryValues, off_loop
-
-log = structlog.get_logger(__name__)
 
 
 class _ToMask(msgspec.Struct):
@@ -82,7 +81,7 @@ class TryProxy:
     def show_progress(self, body: bytes) -> None:
         """To people, when its turn comes."""
         if len(body) > MAX_MESSAGE_BYTES:
-            log.debug("progress dropped", reason=f"{len(body):,} bytes")
+            observe(seen.progress_dropped(f"{len(body):,} bytes"))
             return
         self._progress = body
         if not self._progressing:
@@ -121,7 +120,7 @@ class TryProxy:
         try:
             await work
         except Exception as error:
-            log.exception("a question of a try cannot be answered")
+            observe(seen.question_not_answered(error))
             self._answer({"error": f"The worker failed at this question; its log says where: {error!r:.300}", "status": 500}, b"")
 
     def _answer(self, header: Header, body: bytes) -> None:
@@ -212,8 +211,8 @@ class TryProxy:
                 shown = self._masker.mask_value({"label": progress.label, "detail": progress.detail})
                 await self._api.send_progress(self._token, msgspec.structs.replace(progress, **shown))
             except (ApiUnavailable, ApiRefused, StaleEpoch) as error:
-                log.debug("progress dropped", reason=str(error))
+                observe(seen.progress_dropped(str(error)))
             except Exception as error:  # user code may say anything, and JSON has numbers that no message can carry
-                log.debug("progress that cannot be sent", reason=f"{error!r:.200}")
+                observe(seen.progress_dropped(f"{error!r:.200}"))
             await asyncio.sleep(limits.PROGRESS_PAUSE)
         self._progressing = False

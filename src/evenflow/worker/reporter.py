@@ -9,16 +9,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-import structlog
-
 from evenflow.core.ending import Ending
 from evenflow.fleet import limits as process_limits
 from evenflow.fleet.courier import Courier, Entry
 from evenflow.killpoints import KillPoint, reached
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Report, Reports, ReportsAnswer
 from evenflow.worker import limits
-
-log = structlog.get_logger(__name__)
+from evenflow.worker import observations as seen
 
 
 class ReportApi(Protocol):
@@ -86,7 +84,7 @@ class Reporter(Courier[Report]):
         """A start that was not taken is sent again, ever more rarely. It waits apart, so that it holds up nothing."""
         if self._is_news(entry):
             pause = min(process_limits.REPORT_PAUSE * 2**entry.failures, limits.START_PAUSE)
-            log.warning("the start of a try is reported again later", epoch=entry.epoch, seconds=pause, reason=reason)
+            observe(seen.start_put_off(entry.epoch, pause, reason))
             entry.failures += 1
             entry.not_before = self._loop.time() + pause
             self._loop.call_later(pause, self._wake.set)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import structlog
-
 from evenflow.core import metrics
 from evenflow.core.ending import Ending
 from evenflow.errors import SettingsError
@@ -16,8 +14,10 @@ from evenflow.fleet.service import Member
 from evenflow.forking.boot_clock import boot_time
 from evenflow.forking.remains import named
 from evenflow.killpoints import KillPoint, reached
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Assignment, Beat, BeatAnswer, ClaimAnswer, Report
 from evenflow.wire.versions import RESUMES_WIRE
+from evenflow.worker import observations as seen
 from evenflow.worker.attempt import Tools
 from evenflow.worker.claims import TryPolls
 from evenflow.worker.memory import MemoryWatch, kernel_counters
@@ -28,8 +28,6 @@ from evenflow.worker.values import LargeValues
 TASK_PROCESS = "evenflow.worker.task_process"
 _KILLED = "ended on request"  # the scheduler says whose
 _REPORT_LOST = "it has ended, and the report of its end was lost"
-
-log = structlog.get_logger(__name__)
 
 
 class WorkerService(ClaimingService):
@@ -85,7 +83,7 @@ class WorkerService(ClaimingService):
         await super()._end()
         await self._tries.over()  # R-CS9: upon the goodbye its tries begin elsewhere
         if left := await asyncio.to_thread(self._tries.left_running):
-            log.warning("tasks have left processes running", processes=named(left))
+            observe(seen.processes_left(named(left)))
 
     def _measure(self) -> None:
         meter, tries = self.vitals.meter, self._tries
@@ -126,7 +124,7 @@ class WorkerService(ClaimingService):
         """
         for assignment in resent:
             if self._tries.has_had(assignment.epoch):
-                log.warning("the report of a try was lost", epoch=assignment.epoch)
+                observe(seen.report_lost(assignment.epoch))
                 self._reporter.exited(
                     assignment.epoch, Report(token=assignment.token, ending=Ending(outcome="lost", reason=_REPORT_LOST))
                 )
@@ -134,11 +132,11 @@ class WorkerService(ClaimingService):
 
     def _lapsed(self) -> None:
         """R-CS7: from here on the tries may be others', or nobody counts. Until somebody says which, none may go on."""
-        log.warning("tries are frozen until the control plane answers", tries=len(self._tries.epochs))
+        observe(seen.tries_frozen(len(self._tries.epochs)))
         self._tries.freeze(asyncio.get_running_loop().time() - (boot_time() - self._presence.until))
 
     def _lost(self) -> None:
-        log.warning("killing all tries", tries=len(self._tries.epochs))
+        observe(seen.tries_killed(len(self._tries.epochs)))
         super()._lost()
 
     def _abandon(self) -> None:

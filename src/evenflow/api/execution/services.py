@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from importlib.metadata import version
 from typing import Literal
 
 from evenflow.api import limits
+from evenflow.api import observations as seen
 from evenflow.api.claims import Claims
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Forbidden, Refused
@@ -16,10 +16,9 @@ from evenflow.core.limits import BEAT_S, LEASE_S, MAX_NAME_CHARS
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.serving import dispatch, events, services, triggers
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 from evenflow.wire.versions import OURS, Spoken
-
-log = logging.getLogger(__name__)
 
 
 class ServiceRoutes:
@@ -87,7 +86,7 @@ class ServiceRoutes:
             if message.starting is not None and (running := set(difference.unmarked) - set(message.starting)):
                 told = await dispatch.mark_started(conn, service_id=service_id, epochs=running)
                 if told:
-                    log.warning("of the start of tries is known by a beat alone: %s", told)
+                    observe(seen.starts_not_reported(", ".join(map(str, told))))
             if difference.resend:
                 again = await dispatch.read_tries(conn, service_id=service_id, epochs=difference.resend)
                 answer.resend = await self._claims.assignments(conn, again)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-
 from fastapi import APIRouter, Response
 
+from evenflow.api import observations as seen
 from evenflow.api.rest.context import InContext
 from evenflow.contracts.rest.system import ScrapeTarget
-from evenflow.core.observation import Reading
+from evenflow.core.meter import Reading
 from evenflow.telemetry import prometheus
+from evenflow.telemetry.observing import observe
 from evenflow.telemetry.vitals import Vitals
-
-log = logging.getLogger(__name__)
 
 routes = APIRouter(tags=["Metrics"])
 
@@ -38,7 +36,7 @@ async def _read_system(vitals: Vitals) -> list[Reading]:
     try:
         return await vitals.system()
     except Exception as error:
-        log.warning("no metrics of the system: %s", error or type(error).__name__)
+        observe(seen.system_not_read(str(error) or type(error).__name__))
         return []
 
 

@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.cli.output.terminal import output
-from evenflow.runtime import lifecycle
 from evenflow.runtime.service_log import Line
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.runtime.settings import DEFAULT_PORT, Settings, load_settings
@@ -23,7 +22,8 @@ from evenflow.store.db.connect import redacted
 
 _COLORS = {"api": "blue", "scheduler": "magenta", "processor": "yellow", "worker": "cyan", "evenflow": "green"}
 _NAME_WIDTH = 10
-_HIDDEN = frozenset({"logger", "service"})  # of no interest here, and said by the prefix
+_TOLD_BY_US = frozenset({"ready", "draining", "stopped"})
+_HIDDEN = frozenset({"fact", "logger", "reason", "service"})  # of no interest here, and said by the prefix
 
 
 def up(
@@ -96,7 +96,8 @@ class UpScreen:
                 return
             self._told_root = True
         style = "red" if line.level >= logging.ERROR else "yellow" if line.level >= logging.WARNING else ""
-        text = Text(line.event, style=style)
+        reason = line.details.get("reason")
+        text = Text(f"{line.event}: {reason}" if reason else line.event, style=style)
         for name, value in line.details.items():
             if name == "exception":
                 text.append(f"\n{value}", style="red")
@@ -112,7 +113,7 @@ class UpScreen:
 
 def _told_by_us(line: Line) -> bool:
     """That a service is ready, drains or has stopped: the supervisor says it shorter."""
-    return line.level <= logging.INFO and line.details.get("logger") == lifecycle.__name__
+    return line.details.get("fact") in _TOLD_BY_US
 
 
 def _next_steps(dags: Path) -> list[tuple[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -30,8 +29,6 @@ IDLE = TransactionStatus.IDLE
 RECONNECT_DELAY_S = 0.5  # a listener that is away misses events until the sweep of 1 s; no need to be quicker
 PROBE_EVERY_S = 15.0  # a silent connection is asked whether it lives
 
-log = logging.getLogger(__name__)
-
 
 def wake(conn: Conn, channels: Collection[str]) -> None:
     """Wakes who listens on these channels to what is committed (ADR 0020). On an idle connection: in a transaction it would make
@@ -51,12 +48,14 @@ async def wake_async(conn: psycopg.AsyncConnection[Any], channels: Collection[st
 class AsyncListener:
     """Calls ``on_notify(channel)`` in the event loop whenever something happened on one of ``channels``.
 
-    It has a connection of its own, which it makes anew when it breaks; since notifications sent meanwhile are lost, it then
-    calls back once for every channel. Bursts may be merged into one call.
+    It has a connection of its own, which it makes anew when it breaks, as ``lost`` hears; since notifications sent meanwhile are
+    lost, it then calls back once for every channel. Bursts may be merged into one call.
     """
 
-    def __init__(self, url: str, channels: Sequence[str], on_notify: Callable[[str], None], *, name: str) -> None:
-        self._url, self._channels, self._on_notify, self._name = url, tuple(channels), on_notify, name
+    def __init__(
+        self, url: str, channels: Sequence[str], on_notify: Callable[[str], None], lost: Callable[[Exception], None], *, name: str
+    ) -> None:
+        self._url, self._channels, self._on_notify, self._lost, self._name = url, tuple(channels), on_notify, lost, name
         self._conn: psycopg.AsyncConnection[tuple[object, ...]] | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -92,7 +91,7 @@ class AsyncListener:
                         self._on_notify(channel)
                 await self._pass_on(self._conn)
             except (psycopg.Error, EvenflowError) as error:
-                log.warning("listener %s lost its connection, connecting again: %s", self._name, error)
+                self._lost(error)
                 if self._conn is not None:
                     await self._conn.close()
                     self._conn = None

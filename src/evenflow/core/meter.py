@@ -1,0 +1,144 @@
+"""What can be observed: a metric is declared once (:mod:`evenflow.core.metrics`), counted in a meter, and read by every sink.
+
+Prometheus and StatsD only interpret readings. A meter is written by the threads of its process and read by another one, so that a
+reading may be a moment behind.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+Labels = tuple[str, ...]  # values, in the order in which the metric declares them
+
+
+class MetricKind(StrEnum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Teller(StrEnum):
+    """Who tells a metric. What the system tells is read from the database by an API server, and every one reads the same."""
+
+    SYSTEM = "system"
+    SCHEDULER = "scheduler"
+    WORKER = "worker"
+    PROCESSOR = "processor"
+    TRIGGERER = "triggerer"
+    API = "api"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """``name`` is without the suffix ``_total`` that Prometheus gives to counters."""
+
+    name: str
+    kind: MetricKind
+    tellers: frozenset[Teller]
+    meaning: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def own_labels(self) -> tuple[str, ...]:
+        """Before the declared ones: which service tells it."""
+        return () if Teller.SYSTEM in self.tellers else ("kind", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """``counts`` by upper bound of :data:`BOUNDS_S`, not cumulated; the last is what is above all bounds."""
+
+    counts: tuple[int, ...]
+    sum: float
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """``labels`` are the values of the own labels of the metric and of those that it declares."""
+
+    metric: Metric
+    labels: Labels
+    value: float | Distribution
+
+
+class _Histogram:
+    __slots__ = ("counts", "sum")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS_S) + 1)
+        self.sum = 0.0
+
+
+class Meter:
+    """The numbers of one service. Counters and histograms without labels are there, at 0, from the start."""
+
+    def __init__(self, teller: Teller, name: str, metrics: Iterable[Metric]) -> None:
+        self._teller, self._own = teller, (str(teller), name)
+        self._counts: dict[tuple[Metric, Labels], float] = {}
+        self._histograms: dict[tuple[Metric, Labels], _Histogram] = {}
+        self._gauges: dict[tuple[Metric, Labels], Callable[[], float]] = {}
+        self._families: dict[Metric, Callable[[], Iterable[tuple[Labels, float]]]] = {}
+        for metric in metrics:
+            if teller in metric.tellers and not metric.labels:
+                if metric.kind is MetricKind.COUNTER:
+                    self._counts[metric, ()] = 0
+                elif metric.kind is MetricKind.HISTOGRAM:
+                    self._histograms[metric, ()] = _Histogram()
+
+    def count(self, metric: Metric, by: float = 1, *labels: str) -> None:
+        key = (metric, labels)
+        self._counts[key] = self._counts.get(key, 0) + by
+
+    def observe(self, metric: Metric, value: float, *labels: str, count: int = 1) -> None:
+        """``value`` was seen ``count`` times."""
+        key = (metric, labels)
+        if (histogram := self._histograms.get(key)) is None:
+            histogram = self._histograms[key] = _Histogram()
+        histogram.counts[bisect_left(BOUNDS_S, value)] += count
+        histogram.sum += value * count
+
+    def gauge(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
+        """``read`` is called for each reading, from another thread; raising :class:`OSError` it is left out of that one. Also for a
+        counter that somebody else keeps.
+        """
+        self._counts.pop((metric, labels), None)
+        self._gauges[metric, labels] = read
+
+    def family(self, metric: Metric, read: Callable[[], Iterable[tuple[Labels, float]]]) -> None:
+        """As :meth:`gauge`, for labels that come and go."""
+        self._families[metric] = read
+
+    def value(self, metric: Metric, *labels: str) -> float:
+        """Of a counter, now."""
+        return self._counts.get((metric, labels), 0)
+
+    def read(self) -> list[Reading]:
+        readings = [self._reading(metric, labels, value) for (metric, labels), value in self._counts.copy().items()]
+        for (metric, labels), histogram in self._histograms.copy().items():
+            readings.append(self._reading(metric, labels, Distribution(tuple(histogram.counts), histogram.sum)))
+        for (metric, labels), read in self._gauges.copy().items():
+            with suppress(OSError):
+                readings.append(self._reading(metric, labels, read()))
+        for metric, family in self._families.copy().items():
+            readings += [self._reading(metric, labels, value) for labels, value in family()]
+        return readings
+
+    def _reading(self, metric: Metric, labels: Labels, value: float | Distribution) -> Reading:
+        assert self._teller in metric.tellers, f"{metric.name} is not told by a {self._teller}"
+        assert len(labels) == len(metric.labels), f"{metric.name} has the labels {metric.labels}"
+        return Reading(metric, (*self._own, *labels), value)
+
+
+def system_readings(metric: Metric, values: Iterable[tuple[Sequence[str], float]]) -> list[Reading]:
+    """Readings of a metric that the system tells."""
+    return [Reading(metric, tuple(labels), value) for labels, value in values]
