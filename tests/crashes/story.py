@@ -13,7 +13,6 @@ import zlib
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any
 
 from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec
@@ -25,6 +24,7 @@ from tests.crashes.schedulers import Doom, Manner, Scheduler
 from tests.crashes.triggerers import Running, Triggerer
 from tests.crashes.workers import Worker
 from tests.scheduler.workloads import random_dag
+from tests.scheduler.world import World
 
 STATEMENTS = 40  # that a turn may have: a doom above the real number spares it
 TRIGGERING = 3  # steps of triggerers for each of all others
@@ -87,7 +87,7 @@ having count(*) filter (where event = 'defer') <> count(*) filter (where event i
 class Story:
     """One scenario. ``steady``: nobody dies and nothing is late, but there are outages."""
 
-    def __init__(self, world: Any, url: str, api: Conn, schedulers: list[Scheduler], seed: int, *, steady: bool = False) -> None:
+    def __init__(self, world: World, url: str, api: Conn, schedulers: list[Scheduler], seed: int, *, steady: bool = False) -> None:
         self.r = random.Random(seed)
         self.waits = random.Random(f"what waits in {seed}")
         self.world, self.conn, self.url, self.steady = world, world.conn, url, steady

@@ -13,6 +13,7 @@ import pytest
 from evenflow.store.db.connect import connect_async
 from tests.crashes.schedulers import Scheduler
 from tests.crashes.story import Story
+from tests.scheduler.world import World
 
 pytestmark = pytest.mark.system
 
@@ -22,14 +23,14 @@ FEW, MANY = 30, 2_000
 
 
 @pytest.fixture
-def schedulers(world: Any, database_url: str) -> Iterator[list[Scheduler]]:
+def schedulers(world: World, database_url: str) -> Iterator[list[Scheduler]]:
     found = [Scheduler(database_url, number, world.conn) for number in range(SCHEDULERS)]
     yield found
     for scheduler in found:
         scheduler.close()
 
 
-async def told(world: Any, url: str, schedulers: list[Scheduler], seeds: range, **how: Any) -> Counter[str]:
+async def told(world: World, url: str, schedulers: list[Scheduler], seeds: range, **how: Any) -> Counter[str]:
     """Plays a story for each seed; how often what was done in all of them."""
     for pool in ("p1", "p2"):
         world.pool(pool, 6)
@@ -54,7 +55,7 @@ async def told(world: Any, url: str, schedulers: list[Scheduler], seeds: range, 
     return done
 
 
-async def test_whoever_dies(world: Any, database_url: str, schedulers: list[Scheduler]) -> None:
+async def test_whoever_dies(world: World, database_url: str, schedulers: list[Scheduler]) -> None:
     done = await told(world, database_url, schedulers, range(FEW))
     assert done["deaths"] > FEW
     assert done["lost"] > FEW / 4, done
@@ -64,7 +65,7 @@ async def test_whoever_dies(world: Any, database_url: str, schedulers: list[Sche
     assert done["triggers begun"] > 1.1 * done["events"]  # the others failed, or their triggerer was lost
 
 
-async def test_outages_lose_no_try(world: Any, database_url: str, schedulers: list[Scheduler]) -> None:
+async def test_outages_lose_no_try(world: World, database_url: str, schedulers: list[Scheduler]) -> None:
     """R-CS7: of everybody at once, longer than all leases."""
     done = await told(world, database_url, schedulers, range(10), steady=True)
     assert done["outage"] > 20
@@ -75,7 +76,7 @@ async def test_outages_lose_no_try(world: Any, database_url: str, schedulers: li
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(10))
-async def test_many(world: Any, database_url: str, schedulers: list[Scheduler], part: int) -> None:
+async def test_many(world: World, database_url: str, schedulers: list[Scheduler], part: int) -> None:
     each = MANY // 10
     done = await told(world, database_url, schedulers, range(10_000 + part * each, 10_000 + (part + 1) * each))
     assert done["deaths"] > each

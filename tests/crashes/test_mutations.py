@@ -19,6 +19,7 @@ from evenflow.store.scheduling import deferrals as stored
 from tests.crashes.schedulers import Scheduler
 from tests.crashes.test_crashes import schedulers, told
 from tests.crashes.workers import Worker
+from tests.scheduler.world import World
 
 pytestmark = pytest.mark.system
 
@@ -103,7 +104,7 @@ def with_resumes_that_take_nothing(patch: Patch) -> None:
     ],
 )
 async def test_a_story_notices(
-    world: Any,
+    world: World,
     database_url: str,
     schedulers: list[Scheduler],
     monkeypatch: Patch,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from evenflow.store.db.rows import execute
+from tests.scheduler.world import World
 
 CLOSED = ("draining", "resume_only", "paused", "frozen")  # in all of these nothing starts for the first time in a pool or queue
 
 
-def set_state(world: Any, kind: str, name: str, state: str, *, within_s: float | None = None) -> None:
+def set_state(world: World, kind: str, name: str, state: str, *, within_s: float | None = None) -> None:
     if kind == "dag":
         plain = {"dag_id": name, "is_paused": state not in ("active", "draining"), "next_run_at": None, "next_logical": None}
         execute(world.conn, "dags/set_paused", plain)

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 
+from tests.scheduler.world import World
 from tests.waiting import wait_until
 
 ACTIVE = "select count(*) from service where kind = 'scheduler' and state = 'active'"
@@ -67,7 +68,7 @@ class Schedulers:
             process.communicate()
 
 
-def verify(world: Any, runs: list[int]) -> None:
+def verify(world: World, runs: list[int]) -> None:
     """Nothing is lost, nothing was done twice, and all books are right."""
     assert {world.run_state(run) for run in runs} == {"success"}
     assert world.conn.execute("select count(*) from dag_run").fetchone() == (len(runs),)

@@ -10,6 +10,7 @@ from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.advance import advance
 from evenflow.store.scheduling import leases
+from tests.scheduler.world import World
 
 
 def task(task_id: str, *upstream: int, **kw: Any) -> TaskSpec:
@@ -20,7 +21,7 @@ def dag(*tasks: TaskSpec, dag_id: str = "d", **kw: Any) -> DagSpec:
     return DagSpec(dag_id=dag_id, tasks=tasks, **kw)
 
 
-def test_a_chain_runs_in_order(world: Any) -> None:
+def test_a_chain_runs_in_order(world: World) -> None:
     world.add_dag(dag(task("a"), task("b", 0), task("c", 1)))
     run = world.trigger("d")
     assert world.drain() == ["a", "b", "c"]
@@ -29,7 +30,7 @@ def test_a_chain_runs_in_order(world: Any) -> None:
     world.audit()
 
 
-def test_fast_follow_releases_and_starts_in_one_commit(world: Any) -> None:
+def test_fast_follow_releases_and_starts_in_one_commit(world: World) -> None:
     """R-HA16: the transaction that ends a task starts its successor on the slot it frees."""
     world.add_dag(dag(task("a"), task("b", 0), max_active_tasks=1))
     world.trigger("d")
@@ -40,7 +41,7 @@ def test_fast_follow_releases_and_starts_in_one_commit(world: Any) -> None:
     world.audit()
 
 
-def test_fan_in_waits_for_all(world: Any) -> None:
+def test_fan_in_waits_for_all(world: World) -> None:
     world.add_dag(dag(task("a"), task("b"), task("c", 0, 1)))
     run = world.trigger("d")
     world.advance()
@@ -55,7 +56,7 @@ def test_fan_in_waits_for_all(world: Any) -> None:
     world.audit()
 
 
-def test_failure_propagates_and_fails_the_run(world: Any) -> None:
+def test_failure_propagates_and_fails_the_run(world: World) -> None:
     world.add_dag(dag(task("a"), task("b", 0), task("c", 1), task("always", 0, trigger_rule=TriggerRule.ALL_DONE)))
     run = world.trigger("d")
     assert world.drain({"a": "failed"}) == ["a", "always"]
@@ -64,7 +65,7 @@ def test_failure_propagates_and_fails_the_run(world: Any) -> None:
     world.audit()
 
 
-def test_started_and_exit_in_one_batch_are_one_move(world: Any) -> None:
+def test_started_and_exit_in_one_batch_are_one_move(world: World) -> None:
     """R-CS3: neither report of a pair is lost, in whatever order they come."""
     world.add_dag(dag(*(task(f"t{i}") for i in range(50)), max_active_tasks=None))
     run = world.trigger("d")
@@ -78,7 +79,7 @@ def test_started_and_exit_in_one_batch_are_one_move(world: Any) -> None:
     assert world.run_state(run) == "success"
 
 
-def test_running_shows_when_a_worker_reports_it(world: Any) -> None:
+def test_running_shows_when_a_worker_reports_it(world: World) -> None:
     """R-CS2."""
     world.add_dag(dag(task("a")))
     run = world.trigger("d")
@@ -90,7 +91,7 @@ def test_running_shows_when_a_worker_reports_it(world: Any) -> None:
     assert world.states(run) == {"a": "running"}
 
 
-def test_more_runs_than_one_transaction_takes_are_not_left_to_the_sweep(world: Any) -> None:
+def test_more_runs_than_one_transaction_takes_are_not_left_to_the_sweep(world: World) -> None:
     """R-ST11: a transaction that met its limit of runs says that there may be more."""
     world.add_dag(dag(task("a")))
     runs = [world.trigger("d") for _ in range(5)]
@@ -101,7 +102,7 @@ def test_more_runs_than_one_transaction_takes_are_not_left_to_the_sweep(world: A
     assert {world.run_state(run) for run in runs} == {"success"}
 
 
-def test_a_report_of_a_past_epoch_changes_nothing(world: Any) -> None:
+def test_a_report_of_a_past_epoch_changes_nothing(world: World) -> None:
     """R-CS3."""
     world.add_dag(dag(task("a")))
     run = world.trigger("d")
@@ -117,7 +118,7 @@ def test_a_report_of_a_past_epoch_changes_nothing(world: Any) -> None:
     world.audit()
 
 
-def test_retry_waits_for_its_timer(world: Any) -> None:
+def test_retry_waits_for_its_timer(world: World) -> None:
     world.add_dag(dag(task("a", retries=1, retry_delay=3600)))
     run = world.trigger("d")
     world.advance()
@@ -135,7 +136,7 @@ def test_retry_waits_for_its_timer(world: Any) -> None:
     world.audit()
 
 
-def test_cannot_start_goes_elsewhere_without_using_up_the_try_until_it_is_hopeless(world: Any) -> None:
+def test_cannot_start_goes_elsewhere_without_using_up_the_try_until_it_is_hopeless(world: World) -> None:
     """R-CS5."""
     world.add_dag(dag(task("a")))
     run = world.trigger("d")
@@ -156,7 +157,7 @@ def test_cannot_start_goes_elsewhere_without_using_up_the_try_until_it_is_hopele
 
 
 @pytest.mark.parametrize("length", [0, 1, 7])
-def test_mapping_over_a_literal(world: Any, length: int) -> None:
+def test_mapping_over_a_literal(world: World, length: int) -> None:
     mapped = task("m", 0, mapping=Mapping(inputs=(MapInput(name="x", length=length),)))
     world.add_dag(dag(task("a"), mapped, task("z", 1, trigger_rule=TriggerRule.ALL_DONE), max_active_tasks=3))
     run = world.trigger("d")
@@ -168,7 +169,7 @@ def test_mapping_over_a_literal(world: Any, length: int) -> None:
     world.audit()
 
 
-def test_mapping_over_a_result_and_over_a_mapped_result(world: Any) -> None:
+def test_mapping_over_a_result_and_over_a_mapped_result(world: World) -> None:
     world.add_dag(
         dag(
             task("a"),
@@ -194,7 +195,7 @@ def test_mapping_over_a_result_and_over_a_mapped_result(world: Any) -> None:
     world.audit()
 
 
-def test_mapping_over_nothing_mappable_fails_with_a_reason(world: Any) -> None:
+def test_mapping_over_nothing_mappable_fails_with_a_reason(world: World) -> None:
     world.add_dag(dag(task("a"), task("m", 0, mapping=Mapping(inputs=(MapInput(name="x", task=0),)))))
     run = world.trigger("d")
     world.drain()
@@ -204,7 +205,7 @@ def test_mapping_over_nothing_mappable_fails_with_a_reason(world: Any) -> None:
     world.audit()
 
 
-def test_a_mapped_task_has_no_rows_for_pending_instances(world: Any) -> None:
+def test_a_mapped_task_has_no_rows_for_pending_instances(world: World) -> None:
     """R-ST6: 100,000 instances are a counter and a cursor."""
     world.add_dag(dag(task("m", mapping=Mapping(inputs=(MapInput(name="x", length=100_000),))), max_active_tasks=4))
     world.trigger("d")
@@ -216,7 +217,7 @@ def test_a_mapped_task_has_no_rows_for_pending_instances(world: Any) -> None:
     world.audit()
 
 
-def test_empty_tasks_need_no_worker(world: Any) -> None:
+def test_empty_tasks_need_no_worker(world: World) -> None:
     world.add_dag(dag(task("start", empty=True), task("a", 0), task("join", 1, empty=True), task("end", 2, empty=True)))
     run = world.trigger("d")
     assert world.drain() == ["a"]
@@ -225,14 +226,14 @@ def test_empty_tasks_need_no_worker(world: Any) -> None:
     world.audit()
 
 
-def test_a_dag_without_tasks_succeeds(world: Any) -> None:
+def test_a_dag_without_tasks_succeeds(world: World) -> None:
     world.add_dag(dag())
     run = world.trigger("d")
     world.advance()
     assert world.run_state(run) == "success"
 
 
-def test_cancel_before_the_run_starts(world: Any) -> None:
+def test_cancel_before_the_run_starts(world: World) -> None:
     world.add_dag(dag(task("a")))
     run = world.trigger("d")
     world.conn.execute("""insert into report (run_key, kind, epoch, payload) values (%s, 'cancel', 0, '{"actor": "ann"}')""", [run])
@@ -241,7 +242,7 @@ def test_cancel_before_the_run_starts(world: Any) -> None:
     assert world.claim() == []
 
 
-def test_cancel_skips_what_waits_and_kills_what_runs(world: Any) -> None:
+def test_cancel_skips_what_waits_and_kills_what_runs(world: World) -> None:
     """R-CS8: the holds of a live try stay until its process has ended."""
     world.pool("one", 1)
     mapped = task("m", mapping=Mapping(inputs=(MapInput(name="x", length=50),)), pool="one")
@@ -269,7 +270,7 @@ def test_cancel_skips_what_waits_and_kills_what_runs(world: Any) -> None:
     world.audit()
 
 
-def test_a_lost_worker_loses_no_try(world: Any) -> None:
+def test_a_lost_worker_loses_no_try(world: World) -> None:
     """R-CS7: its tries are sent again under fresh epochs, and use up no try."""
     world.add_dag(dag(task("a"), task("b")))
     run = world.trigger("d")
@@ -294,7 +295,7 @@ def test_a_lost_worker_loses_no_try(world: Any) -> None:
     world.audit()
 
 
-def test_a_task_says_how_often_it_may_be_lost_and_then_its_own_retries_count(world: Any) -> None:
+def test_a_task_says_how_often_it_may_be_lost_and_then_its_own_retries_count(world: World) -> None:
     """R-CS7: bounded, and each loss beyond that uses up a try."""
     world.add_dag(dag(task("a", infrastructure_retries=1, retries=1, retry_delay=0.0)))
     run = world.trigger("d")
@@ -317,7 +318,7 @@ def test_a_task_says_how_often_it_may_be_lost_and_then_its_own_retries_count(wor
     world.audit()
 
 
-def test_max_active_runs(world: Any) -> None:
+def test_max_active_runs(world: World) -> None:
     world.add_dag(dag(task("a"), max_active_runs=2))
     runs = [world.trigger("d") for _ in range(5)]
     world.advance()
@@ -328,7 +329,7 @@ def test_max_active_runs(world: Any) -> None:
     world.audit()
 
 
-def test_no_dag_keeps_the_runs_of_others_from_being_created(world: Any) -> None:
+def test_no_dag_keeps_the_runs_of_others_from_being_created(world: World) -> None:
     """R-ST4: thousands of queued runs of some DAGs stand beside one run of another, whose name comes last."""
     for dag_id in ("a", "b", "c", "z"):
         world.add_dag(dag(task("t"), dag_id=dag_id, max_active_runs=None))
@@ -345,7 +346,7 @@ def test_no_dag_keeps_the_runs_of_others_from_being_created(world: Any) -> None:
     world.audit()
 
 
-def test_a_paused_dag_starts_nothing_new_until_it_is_unpaused(world: Any) -> None:
+def test_a_paused_dag_starts_nothing_new_until_it_is_unpaused(world: World) -> None:
     world.add_dag(dag(task("a"), task("b", 0), max_active_tasks=1))
     run = world.trigger("d")
     world.advance()
@@ -363,7 +364,7 @@ def test_a_paused_dag_starts_nothing_new_until_it_is_unpaused(world: Any) -> Non
     world.audit()
 
 
-def test_a_report_about_an_epoch_of_another_run_is_past(world: Any) -> None:
+def test_a_report_about_an_epoch_of_another_run_is_past(world: World) -> None:
     """R-HA18: a database that has lost commits may give an epoch out twice; no run is moved by another's report."""
     world.add_dag(dag(task("a")))
     first, second = world.trigger("d"), world.trigger("d")

@@ -15,6 +15,7 @@ from evenflow.core.selection import loading
 from evenflow.store.scheduling import lanes
 from tests.scheduler.closing import CLOSED, set_state
 from tests.scheduler.workloads import random_dag
+from tests.scheduler.world import World
 
 Unit = tuple[int, str, int]  # run, task, map index
 LaneName = tuple[int, str, int, int, bool, bool]  # run, pool, slots, priority, has a dag-task limit, has a run-task limit
@@ -118,7 +119,7 @@ class Naive:
 class Match:
     """The scheduler and the model, side by side."""
 
-    world: Any
+    world: World
     naive: Naive
     r: random.Random
     specs: list[DagSpec]
@@ -199,7 +200,7 @@ class Match:
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_the_scheduler_agrees_with_a_naive_scan(world: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scheduler_agrees_with_a_naive_scan(world: World, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ST1, R-ST2, R-ST3, R-ST11, R-DQ7: turn by turn the same tasks start, in pools that backfill and strict ones, through
     pauses, cancels and retries, while limits rise and fall and pools are closed and opened; no limit is exceeded, and every counter
     is what it counts.

@@ -19,6 +19,7 @@ from evenflow.scheduler.swap import swap
 from evenflow.scheduler.tally import Tally
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import inbox
+from tests.scheduler.world import World
 
 
 def task(task_id: str, *upstream: int, **kw: Any) -> TaskSpec:
@@ -39,7 +40,7 @@ SPEC = DagSpec(
 
 
 @pytest.fixture
-def busy(world: Any) -> Any:
+def busy(world: World) -> Any:
     """Three runs with tries that run, lanes that are open, parked and mapped, a task that has ended, and one that has failed."""
     world.pool("p", 7)
     world.add_dag(SPEC)
@@ -103,7 +104,7 @@ def test_a_finding_names_its_object_as_people_do(busy: Any) -> None:
     assert len({f.object for f in audit(busy.conn)}) == 1
 
 
-def test_a_teardown_waits_in_its_lane_while_its_run_is_cancelled_again(world: Any) -> None:
+def test_a_teardown_waits_in_its_lane_while_its_run_is_cancelled_again(world: World) -> None:
     """The teardown has no room, and the second cancel is still in the inbox."""
     world.pool("p", 1)
     world.pool("shut", 0)
@@ -150,7 +151,7 @@ def test_an_audit_sees_one_instant_and_leaves_the_connection_as_it_was(busy: Any
         assert busy.conn.execute("show transaction_read_only").fetchone() == ("off",)
 
 
-def lose_a_wakeup(world: Any) -> None:
+def lose_a_wakeup(world: World) -> None:
     """A limit gets room, and nobody is told."""
     world.conn.execute("update concurrency_limit set capacity = 100 where kind in ('run', 'run_task')")
 
@@ -228,7 +229,7 @@ def test_the_sweep_looks_at_so_many_queues_and_goes_on_where_it_stopped(db: psyc
     assert [(queue.lost, queue.last) for queue in first] == [(False, True)]
 
 
-def test_a_pause_reaches_lanes_that_are_being_stored(world: Any, database_url: str, monkeypatch: Any) -> None:
+def test_a_pause_reaches_lanes_that_are_being_stored(world: World, database_url: str, monkeypatch: Any) -> None:
     """R-DQ7: a scheduler without the executor's lock stores a lane just while another one applies the pause of its DAG."""
     world.pool("p", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="p"), task("b", 0, pool="p"), task("c", 0, pool="p"))))

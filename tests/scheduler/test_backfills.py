@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.backfills import make_backfill_runs
+from tests.scheduler.world import World
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 TASK = TaskSpec(task_id="a", operator="python")
 
 
-def backfill(world: Any, days: list[int], *, at_once: int = 2, reprocess: str = "none") -> int:
+def backfill(world: World, days: list[int], *, at_once: int = 2, reprocess: str = "none") -> int:
     (key,) = world.conn.execute(
         "insert into backfill (dag_id, from_date, to_date, is_reversed, reprocess, max_active_runs, params, priority, created_by)"
         " values ('d', %s, %s, false, %s, %s, '{\"n\": 1}', -1, 'ada') returning backfill_id",
@@ -26,16 +26,16 @@ def backfill(world: Any, days: list[int], *, at_once: int = 2, reprocess: str = 
     return key
 
 
-def days_made(world: Any) -> list[int]:
+def days_made(world: World) -> list[int]:
     rows = world.conn.execute("select logical_date from dag_run where run_type = 'backfill' order by run_key")
     return [(row[0] - FIRST).days for row in rows]
 
 
-def ended(world: Any) -> bool:
+def ended(world: World) -> bool:
     return world.conn.execute("select ended_at is not null from backfill").fetchone()[0]
 
 
-def test_runs_are_made_in_order_as_there_is_room(world: Any) -> None:
+def test_runs_are_made_in_order_as_there_is_room(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
     key = backfill(world, [4, 3, 2, 1, 0])
     make_backfill_runs(world.conn)
@@ -58,7 +58,7 @@ def test_runs_are_made_in_order_as_there_is_room(world: Any) -> None:
     world.audit()
 
 
-def test_scheduled_runs_go_first(world: Any) -> None:
+def test_scheduled_runs_go_first(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,), max_active_runs=1))
     backfill(world, [0, 1])
     make_backfill_runs(world.conn)
@@ -67,7 +67,7 @@ def test_scheduled_runs_go_first(world: Any) -> None:
     assert world.run_state(scheduled) == "running"
 
 
-def test_a_paused_backfill_makes_nothing_and_goes_on(world: Any) -> None:
+def test_a_paused_backfill_makes_nothing_and_goes_on(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
     backfill(world, [0])
     world.conn.execute("update backfill set is_paused = true")
@@ -78,7 +78,7 @@ def test_a_paused_backfill_makes_nothing_and_goes_on(world: Any) -> None:
     assert days_made(world) == [0]
 
 
-def test_a_date_that_got_a_run_meanwhile_is_passed_over(world: Any) -> None:
+def test_a_date_that_got_a_run_meanwhile_is_passed_over(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
     backfill(world, [0, 1])
     world.trigger("d", logical_date=FIRST, state="running")
@@ -89,7 +89,7 @@ def test_a_date_that_got_a_run_meanwhile_is_passed_over(world: Any) -> None:
     assert reason.endswith("which is running")
 
 
-def test_failed_runs_run_again_where_it_is_wanted(world: Any) -> None:
+def test_failed_runs_run_again_where_it_is_wanted(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
     failed, good = world.trigger("d", logical_date=FIRST), world.trigger("d", logical_date=FIRST + timedelta(days=1))
     world.advance()
@@ -113,7 +113,7 @@ def test_failed_runs_run_again_where_it_is_wanted(world: Any) -> None:
     world.audit()
 
 
-def test_one_that_waits_for_its_last_run_holds_up_no_other(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_waits_for_its_last_run_holds_up_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenflow.scheduler.backfills.BACKFILLS_PER_TURN", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
     backfill(world, [0])

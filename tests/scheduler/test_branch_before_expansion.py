@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, task, task_group
+from tests.scheduler.world import World
 
 
 def branching(rule: str) -> DAG:
@@ -56,7 +57,7 @@ def summed(states: Any) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("rule", ["all_success", "none_failed_min_one_success", "all_done", "all_skipped"])
 @pytest.mark.parametrize("order", [("choose", "numbers"), ("numbers", "choose")])
-def test_the_rest_of_the_group_goes_on(world: Any, rule: str, order: tuple[str, str]) -> None:
+def test_the_rest_of_the_group_goes_on(world: World, rule: str, order: tuple[str, str]) -> None:
     dag = branching(rule)
     spec = dag.to_spec()
     index_of = {task.task_id: index for index, task in enumerate(spec.tasks)}

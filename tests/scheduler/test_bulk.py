@@ -20,6 +20,7 @@ from evenflow.store.db.connect import connect
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 from evenflow.store.scheduling.operations import request
 from tests.scheduler.workloads import random_dag
+from tests.scheduler.world import World
 from tests.waiting import wait_until
 
 OTHER = DagSpec(
@@ -31,7 +32,7 @@ def flat(dag_id: str, n: int) -> DagSpec:
     return DagSpec(dag_id=dag_id, tasks=tuple(TaskSpec(task_id=f"t{i}", operator="empty", empty=True) for i in range(n)))
 
 
-def begun(world: Any) -> Any:
+def begun(world: World) -> Any:
     """A try of another DAG that has a successor."""
     world.add_dag(OTHER)
     world.trigger("other")
@@ -40,7 +41,7 @@ def begun(world: Any) -> Any:
     return attempt
 
 
-def queue_and_cancel(world: Any, runs: int) -> None:
+def queue_and_cancel(world: World, runs: int) -> None:
     world.add_dag(flat("bulk", 1))
     world.conn.execute(
         "with made as (insert into dag_run (dag_id, run_id, version_key, run_type, run_after)"
@@ -51,7 +52,7 @@ def queue_and_cancel(world: Any, runs: int) -> None:
     )
 
 
-def test_exits_are_seen_past_any_number_of_cancels(world: Any) -> None:
+def test_exits_are_seen_past_any_number_of_cancels(world: World) -> None:
     """R-HA19: more cancels than a turn looks at wait before it, and the first turn applies the exit and starts the successor."""
     attempt = begun(world)
     queue_and_cancel(world, 2 * REPORTS_SEEN)
@@ -62,7 +63,7 @@ def test_exits_are_seen_past_any_number_of_cancels(world: Any) -> None:
     assert 0 < cancelled < CHANGED_PER_TURN
 
 
-def test_who_may_not_change_finds_exits_past_cancels(world: Any, database_url: str) -> None:
+def test_who_may_not_change_finds_exits_past_cancels(world: World, database_url: str) -> None:
     """R-HA19: without the executor's lock, too."""
     attempt = begun(world)
     queue_and_cancel(world, 2 * REPORTS_SEEN)
@@ -74,7 +75,7 @@ def test_who_may_not_change_finds_exits_past_cancels(world: Any, database_url: s
     assert [t.task_id for t in world.claim()] == ["b"]
 
 
-def test_old_changes_call_nobody_who_may_not_apply_them(world: Any, database_url: str) -> None:
+def test_old_changes_call_nobody_who_may_not_apply_them(world: World, database_url: str) -> None:
     """R-HA19: a scheduler without the executor's lock does not come to help because of what it may not touch."""
     queue_and_cancel(world, 2 * REPORTS_PER_TURN)
     world.conn.execute("update report set at = now() - interval '1 hour'")
@@ -84,7 +85,7 @@ def test_old_changes_call_nobody_who_may_not_apply_them(world: Any, database_url
     assert progress.picks == 0
 
 
-def test_a_turn_changes_as_many_instances_as_it_may(world: Any) -> None:
+def test_a_turn_changes_as_many_instances_as_it_may(world: World) -> None:
     """R-HA19: clears of runs that are large are applied by ones and twos, those of small runs by dozens."""
     taken = {}
     for dag_id, tasks, runs in (("small", 1, 60), ("large", CHANGED_PER_TURN // 2, 4)):
@@ -99,7 +100,7 @@ def test_a_turn_changes_as_many_instances_as_it_may(world: Any) -> None:
     assert taken == {"small": CHANGES_PER_TURN, "large": 2}
 
 
-def test_a_run_with_a_great_many_reports_costs_what_is_taken_of_it(world: Any) -> None:
+def test_a_run_with_a_great_many_reports_costs_what_is_taken_of_it(world: World) -> None:
     """R-HA19: a turn takes its share by an index, run by run, instead of sorting all that the runs have said."""
     attempt = begun(world)
     world.conn.execute(
@@ -120,7 +121,7 @@ def chain(dag_id: str, n: int) -> DagSpec:
 
 
 @pytest.mark.parametrize("make", [chain, flat], ids=["chain", "flat"])
-def test_a_large_run_is_cancelled_part_by_part(world: Any, make: Any) -> None:
+def test_a_large_run_is_cancelled_part_by_part(world: World, make: Any) -> None:
     """R-HA19: no transaction ends more than its part, the books are right after each, and whoever goes on remembers nothing."""
     attempt = begun(world)
     spec = make("bulk", 2 * CHANGED_PER_TURN + 500)
@@ -158,7 +159,7 @@ def test_a_large_run_is_cancelled_part_by_part(world: Any, make: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_happens_between_the_parts_of_a_cancel(world: Any, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_whatever_happens_between_the_parts_of_a_cancel(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """R-HA19: exits, retries that are due and more cancels come between the parts of two instances each; all runs end, and no
     counter is wrong after any transaction.
     """
@@ -193,7 +194,7 @@ def test_whatever_happens_between_the_parts_of_a_cancel(world: Any, monkeypatch:
     assert world.conn.execute("select count(*) from dispatch").fetchone() == (0,)
 
 
-def test_a_run_with_a_great_many_timers_keeps_no_retry_waiting(world: Any) -> None:
+def test_a_run_with_a_great_many_timers_keeps_no_retry_waiting(world: World) -> None:
     """R-HA19: a hundred thousand equal timeouts of a run would take two hundred turns; a retry of another comes with the first."""
     world.add_dag(DagSpec(dag_id="bulk", tasks=(TaskSpec(task_id="a", operator="python"),)))
     bulk = world.trigger("bulk")
@@ -216,7 +217,7 @@ def test_a_run_with_a_great_many_timers_keeps_no_retry_waiting(world: Any) -> No
     assert world.conn.execute("select count(*) from timer").fetchone() == (0,)
 
 
-def test_two_that_leave_something_and_end_failed_runs_do_not_wait_for_each_other(world: Any, database_url: str) -> None:
+def test_two_that_leave_something_and_end_failed_runs_do_not_wait_for_each_other(world: World, database_url: str) -> None:
     """R-HA20: a DAG that may be paused here is locked for that before it is looked at, never shared and then asked for more."""
     tasks = (
         TaskSpec(task_id="a", operator="python"),
@@ -247,7 +248,7 @@ def test_two_that_leave_something_and_end_failed_runs_do_not_wait_for_each_other
     assert world.conn.execute("select count(*) from lane where run_key = %s", [going]).fetchone() == (1,)
 
 
-def test_what_a_clear_made_wait_is_judged_in_slices(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_clear_made_wait_is_judged_in_slices(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA19: after a clear no transaction begins more than its slice, others come in between, and whoever goes on remembers
     nothing.
     """
@@ -273,7 +274,7 @@ def test_what_a_clear_made_wait_is_judged_in_slices(world: Any, monkeypatch: pyt
     assert tries[1:] == [["m"] * 4, ["m"] * 2]
 
 
-def ends(r: random.Random, world: Any, run: int, seed: int) -> tuple[Any, ...]:
+def ends(r: random.Random, world: World, run: int, seed: int) -> tuple[Any, ...]:
     """Has a run worked through, some of it between any two transactions; answers how all has ended. How a try ends is always the
     same.
     """
@@ -292,7 +293,7 @@ def ends(r: random.Random, world: Any, run: int, seed: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_a_clear_in_slices_ends_as_one_in_one_transaction(world: Any, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_a_clear_in_slices_ends_as_one_in_one_transaction(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """R-HA19, R-CS8: of what is cleared one instance is judged in each transaction, and tries end in between; of a run that is
     like it, all at once. All ends alike, and nothing is counted wrong in between.
     """
@@ -331,7 +332,7 @@ def torn_down(r: random.Random, dag_id: str) -> DagSpec:
     return replace(spec, dag_id=dag_id, tasks=(setup, *between, teardown))
 
 
-def dispatched(world: Any, run: int) -> list[Any]:
+def dispatched(world: World, run: int) -> list[Any]:
     """The last epochs of all but teardowns."""
     rows = world.conn.execute(
         "select task_index, map_index, epoch"
@@ -343,7 +344,7 @@ def dispatched(world: Any, run: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_a_run_with_a_teardown_is_cancelled_part_by_part(world: Any, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_a_run_with_a_teardown_is_cancelled_part_by_part(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """R-HA19: parts of one instance each, with ends of tries and due retries in between, end a run as one transaction does, but
     that what waited may have learnt first that an upstream has failed; only the teardown is started after the cancel, and no
     counter is wrong after any transaction.

@@ -10,6 +10,7 @@ from evenflow.core.limits import NEW_RUNS_PER_TURN
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
 from tests.scheduler.processes import Schedulers, verify
+from tests.scheduler.world import World
 from tests.waiting import wait_until
 
 RUNS = 5_000
@@ -26,7 +27,7 @@ LEAST_RATE = 10.0  # runs/s on a machine that does much else; what an idle one d
 
 
 @pytest.mark.slow
-def test_five_thousand_runs_at_once_all_finish_in_their_turn(world: Any, schedulers: Schedulers) -> None:
+def test_five_thousand_runs_at_once_all_finish_in_their_turn(world: World, schedulers: Schedulers) -> None:
     """R-HA10: none is lost, and none waits much longer than those that were triggered before and after it."""
     world.add_dag(BURST)
     schedulers.become(2)
@@ -45,7 +46,7 @@ def test_five_thousand_runs_at_once_all_finish_in_their_turn(world: Any, schedul
 
 
 @pytest.mark.parametrize("runs", [1, 50])
-def test_a_free_pool_is_full_at_all_times_below_one_of_higher_priority(world: Any, runs: int) -> None:
+def test_a_free_pool_is_full_at_all_times_below_one_of_higher_priority(world: World, runs: int) -> None:
     """R-ST4: 20 + 20 slots, 1,000 tasks of priority 2 in the first pool, 100 of priority 1 in the second, in one run or in many."""
     left = {"first": 1_000, "second": 100}
     for (pool, tasks), priority in zip(left.items(), (2, 1), strict=True):
@@ -71,7 +72,7 @@ def test_a_free_pool_is_full_at_all_times_below_one_of_higher_priority(world: An
     world.audit()
 
 
-def test_an_urgent_run_is_created_before_a_backlog_of_other_dags(world: Any) -> None:
+def test_an_urgent_run_is_created_before_a_backlog_of_other_dags(world: World) -> None:
     """R-ST3, R-ST4: whatever its DAG is named, and whatever blocked runs of the same priority there are."""
     for n in range(2 * NEW_RUNS_PER_TURN):
         world.add_dag(DagSpec(dag_id=f"a{n:03}", tasks=BURST.tasks))

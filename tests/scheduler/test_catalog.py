@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from typing import Any
 
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler import catalog as remembering
 from evenflow.scheduler.catalog import Catalog, Recent
+from tests.scheduler.world import World
 
 TRACE = 6  # frames: enough to be cheap
 
@@ -38,7 +38,7 @@ def test_what_was_not_used_for_longest_is_forgotten_by_weight() -> None:
     assert len(recent) == 3, "what is put again does not weigh twice"
 
 
-def test_a_version_is_read_once_while_there_is_room_for_its_tasks(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_is_read_once_while_there_is_room_for_its_tasks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ST8: many small DAGs are all remembered, large ones are not."""
     monkeypatch.setattr(remembering, "VERSIONS", 2)
     monkeypatch.setattr(remembering, "TASKS", 100)
@@ -59,7 +59,7 @@ def test_a_version_is_read_once_while_there_is_room_for_its_tasks(world: Any, mo
 
 
 @pytest.mark.system
-def test_memory_does_not_grow_with_the_number_of_active_runs(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_the_number_of_active_runs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ST8: three times as many runs in hand, and a scheduler keeps nothing more of them between its transactions."""
     monkeypatch.setattr(remembering, "RUNS", 600)  # above the runs of one transaction
     world.catalog = Catalog()

@@ -17,6 +17,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.outage import Outage
 from evenflow.scheduler.service import SchedulerService
 from tests.scheduler.test_service import work
+from tests.scheduler.world import World
 from tests.waiting import DEADLINE_S, wait_until
 
 DAG = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"), TaskSpec(task_id="b", operator="python", upstream=(0,))))
@@ -39,7 +40,7 @@ def exhausted(conn: psycopg.Connection[Any], url: str) -> Iterator[None]:
 
 
 async def test_a_scheduler_waits_for_a_connection_and_loses_nothing(
-    world: Any, database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    world: World, database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted: list[str] = []
     note = Outage.note

@@ -16,12 +16,13 @@ from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.contention import Contention
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import inbox, selection
+from tests.scheduler.world import World
 from tests.waiting import BLOCKED, wait_until
 
 Conn = psycopg.Connection[Any]
 
 
-def test_a_run_that_another_scheduler_has_is_a_contended_pick(world: Any, database_url: str) -> None:
+def test_a_run_that_another_scheduler_has_is_a_contended_pick(world: World, database_url: str) -> None:
     """R-HA14: also when all of them are."""
     world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),)))
     runs = [world.trigger("d") for _ in range(3)]
@@ -41,7 +42,7 @@ def test_a_run_that_another_scheduler_has_is_a_contended_pick(world: Any, databa
     assert (progress.picks, progress.contended, progress.reports) == (1, 0, 1)
 
 
-def test_a_few_reports_are_left_to_the_holder_of_the_executors_lock(world: Any, database_url: str, monkeypatch: Any) -> None:
+def test_a_few_reports_are_left_to_the_holder_of_the_executors_lock(world: World, database_url: str, monkeypatch: Any) -> None:
     """R-HA14: else all schedulers go for the same runs. What has waited is taken, so one that hangs holds up nothing (R-HA5)."""
     world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),)))
     for _ in range(4):
@@ -67,7 +68,7 @@ def test_a_few_reports_are_left_to_the_holder_of_the_executors_lock(world: Any, 
         assert help_out(after_s=None) == (3, 3)
 
 
-def test_a_due_timer_is_left_to_the_holder_too(world: Any, database_url: str) -> None:
+def test_a_due_timer_is_left_to_the_holder_too(world: World, database_url: str) -> None:
     """R-HA14, R-HA5: until it is overdue."""
     world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python", retries=1, retry_delay=0.0),)))
     run = world.trigger("d")
@@ -83,7 +84,7 @@ def test_a_due_timer_is_left_to_the_holder_too(world: Any, database_url: str) ->
         assert world.states(run) != {"a": "up_for_retry"}
 
 
-def test_time_that_waits_for_locks_is_found_by_looking(world: Any, database_url: str) -> None:
+def test_time_that_waits_for_locks_is_found_by_looking(world: World, database_url: str) -> None:
     meter = Meter(Teller.SCHEDULER, "s", METRICS)
     contention = Contention(meter)
     with (
@@ -125,7 +126,7 @@ def test_time_that_waits_for_locks_is_found_by_looking(world: Any, database_url:
         assert [reading.value for reading in meter.read()] == [reading.value for reading in before], "the session is over"
 
 
-def test_new_limit_classes_are_made_in_any_order(world: Any, database_url: str) -> None:
+def test_new_limit_classes_are_made_in_any_order(world: World, database_url: str) -> None:
     """R-HA1: two schedulers meet the same new queues, each in the order of its runs. What is there already, nobody waits for."""
 
     def make(conn: Conn, queue: str) -> int:

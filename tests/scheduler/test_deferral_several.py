@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import Any
 
 import pytest
 
 from evenflow.core.metrics import REPAIRS
 from evenflow.core.model import DagSpec, TaskSpec
 from tests.scheduler.test_several import crew
+from tests.scheduler.world import World
 
 ENOUGH = 20  # deferrals to say something about
 
@@ -33,7 +33,7 @@ def specs() -> list[DagSpec]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_whatever_resumes_when_the_books_are_right(world: Any, database_url: str, seed: int) -> None:
+def test_whatever_resumes_when_the_books_are_right(world: World, database_url: str, seed: int) -> None:
     r = random.Random(seed)
     for name, policy in (("holds", "hold"), ("releases", "release")):
         world.pool(name, 4)

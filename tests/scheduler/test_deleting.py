@@ -12,6 +12,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.connect import connect_async
 from evenflow.store.serving import dag_deletion, operators
+from tests.scheduler.world import World
 
 RUNS = 100_000
 EVERY = 50  # slices
@@ -20,7 +21,7 @@ ONE = (TaskSpec(task_id="a", operator="python"),)
 
 @pytest.mark.slow
 def test_exits_are_applied_while_any_slice_of_a_deletion_has_its_locks(
-    world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-HA19: 100,000 runs go in slices of bounded size; in the middle of one, before its commit, what others report is applied and
     their tasks start, and nobody waits for a lock.

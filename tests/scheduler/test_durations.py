@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
+from tests.scheduler.world import World
 
 DAG = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python"),))
 
 
 @pytest.mark.parametrize("late_s", [1.6, -3.0])
 @pytest.mark.parametrize("outcome", ["success", "failed", "skipped"])
-def test_a_duration_is_that_of_one_clock(world: Any, late_s: float, outcome: str) -> None:
+def test_a_duration_is_that_of_one_clock(world: World, late_s: float, outcome: str) -> None:
     """Start and end travel in requests of their own, each with its own delay."""
     world.add_dag(DAG)
     run = world.trigger("d")
@@ -29,7 +28,7 @@ def test_a_duration_is_that_of_one_clock(world: Any, late_s: float, outcome: str
     assert world.conn.execute(took, [run]).fetchone()[0] == pytest.approx(0.5)
 
 
-def test_both_at_once(world: Any) -> None:
+def test_both_at_once(world: World) -> None:
     world.add_dag(DAG)
     world.trigger("d")
     world.advance()

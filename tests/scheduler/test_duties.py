@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from evenflow.core.limits import PARTITIONS_AHEAD
 from evenflow.core.meter import Teller
@@ -13,11 +12,12 @@ from evenflow.scheduler.partitions import make_partitions
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.store.scheduling.partitions import first_run_key
 from evenflow.telemetry.vitals import Vitals
+from tests.scheduler.world import World
 
 TASK = TaskSpec(task_id="a", operator="python")
 
 
-def test_a_scheduled_run_is_created_when_it_is_due(world: Any) -> None:
+def test_a_scheduled_run_is_created_when_it_is_due(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,), schedule=Schedule(kind="cron", cron="0 * * * *")))
     world.conn.execute("update dag set next_run_at = now() - interval '1 minute'")
     create_scheduled(world.conn)
@@ -32,7 +32,7 @@ def test_a_scheduled_run_is_created_when_it_is_due(world: Any) -> None:
     assert world.conn.execute("select count(*) from dag_run").fetchone() == (1,)
 
 
-def test_catchup_creates_one_run_after_the_other(world: Any) -> None:
+def test_catchup_creates_one_run_after_the_other(world: World) -> None:
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     spec = DagSpec(
         dag_id="d",
@@ -49,14 +49,14 @@ def test_catchup_creates_one_run_after_the_other(world: Any) -> None:
     assert logicals == [now - timedelta(hours=h) for h in (5, 4, 3, 2, 1)]
 
 
-def test_a_paused_dag_gets_no_scheduled_runs(world: Any) -> None:
+def test_a_paused_dag_gets_no_scheduled_runs(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,), schedule=Schedule(kind="cron", cron="@hourly")))
     world.conn.execute("update dag set next_run_at = now() - interval '1 day', is_paused = true")
     create_scheduled(world.conn)
     assert world.conn.execute("select count(*) from dag_run").fetchone() == (0,)
 
 
-def test_history_goes_to_the_partition_of_the_day_of_its_run(world: Any) -> None:
+def test_history_goes_to_the_partition_of_the_day_of_its_run(world: World) -> None:
     today = datetime.now(UTC)
     make_partitions(world.conn, today)
     make_partitions(world.conn, today)
@@ -72,7 +72,7 @@ def test_history_goes_to_the_partition_of_the_day_of_its_run(world: Any) -> None
     assert events == [("grant", "queued"), ("succeed", "success")]
 
 
-def test_a_scheduler_that_is_not_known_any_more_registers_anew(world: Any) -> None:
+def test_a_scheduler_that_is_not_known_any_more_registers_anew(world: World) -> None:
     """R-HA4: every scheduler heartbeats."""
     presence = SchedulerPresence(Vitals(Teller.SCHEDULER, "s"))
     presence.beat(world.conn)

@@ -24,6 +24,7 @@ from evenflow.store.db import sessions
 from evenflow.store.db.connect import TURNS, Timeouts, connect
 from evenflow.store.db.rows import execute
 from evenflow.store.db.sessions import LivingConnection
+from tests.scheduler.world import World
 from tests.waiting import wait_until
 
 OVERTAKEN_S = 5.0
@@ -62,7 +63,7 @@ def is_stopped(process: subprocess.Popen[bytes]) -> bool:
 
 @pytest.mark.system
 @pytest.mark.parametrize("point", [KillPoint.TURN_LOCKED, KillPoint.TURN_APPLIED, KillPoint.TURN_WRITTEN])
-def test_a_scheduler_that_is_stopped_in_its_transaction_is_overtaken(world: Any, database_url: str, point: KillPoint) -> None:
+def test_a_scheduler_that_is_stopped_in_its_transaction_is_overtaken(world: World, database_url: str, point: KillPoint) -> None:
     """In the middle of a pipeline, where the server takes it for busy, as well as between two statements."""
     world.add_dag(DAG)
     run = world.trigger("d")
@@ -84,7 +85,7 @@ def test_a_scheduler_that_is_stopped_in_its_transaction_is_overtaken(world: Any,
     world.audit()
 
 
-def test_a_scheduler_that_is_killed_leaves_nothing(world: Any, database_url: str) -> None:
+def test_a_scheduler_that_is_killed_leaves_nothing(world: World, database_url: str) -> None:
     """R-HA5: no child, no session, no lock; others go on at once."""
     world.add_dag(DAG)
     run = world.trigger("d")
@@ -154,7 +155,7 @@ def test_an_honest_transaction_that_was_ended_gets_more_time(database_url: str, 
 
 
 @pytest.mark.slow
-def test_a_run_of_100_000_tasks_is_made_and_ended(world: Any, database_url: str) -> None:
+def test_a_run_of_100_000_tasks_is_made_and_ended(world: World, database_url: str) -> None:
     """By transactions that take longer than one that hangs may."""
     tasks = tuple(TaskSpec(task_id=f"t{i}", operator="python", upstream=(i - 1,) if i % 10 else ()) for i in range(100_000))
     world.add_dag(DagSpec(dag_id="big", tasks=tasks, max_active_tasks=None))

@@ -8,12 +8,12 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
 from tests.scheduler.processes import ACTIVE, Schedulers, verify
+from tests.scheduler.world import World
 from tests.waiting import wait_until
 
 CHAIN = DagSpec(
@@ -24,7 +24,7 @@ CHAIN = DagSpec(
 
 
 @contextmanager
-def load(world: Any) -> Iterator[list[int]]:
+def load(world: World) -> Iterator[list[int]]:
     """A worker that does all at once, and somebody who triggers runs all the time; gives the runs."""
     stop = threading.Event()
     runs: list[int] = []
@@ -66,7 +66,7 @@ def more(runs: list[int], number: int) -> None:
 
 
 @pytest.mark.slow
-def test_one_two_three_and_five_schedulers_come_and_go_under_load(world: Any, schedulers: Schedulers) -> None:
+def test_one_two_three_and_five_schedulers_come_and_go_under_load(world: World, schedulers: Schedulers) -> None:
     """R-HA1, R-HA9: each that leaves leaves nothing behind, and nobody keeps books about them. Those that the others leave nothing
     to do stand by, so not each of them starts something.
     """
@@ -85,7 +85,7 @@ def test_one_two_three_and_five_schedulers_come_and_go_under_load(world: Any, sc
 
 
 @pytest.mark.slow
-def test_a_scheduler_in_another_time_zone_is_killed_in_the_middle(world: Any, schedulers: Schedulers) -> None:
+def test_a_scheduler_in_another_time_zone_is_killed_in_the_middle(world: World, schedulers: Schedulers) -> None:
     """R-HA17, R-HA12: every run completes, whichever of them dies."""
     world.add_dag(CHAIN)
     for timezone in ("UTC", "Asia/Kathmandu", "America/St_Johns"):
@@ -105,7 +105,7 @@ CAN_BE_ALONE = subprocess.run([*ALONE, "true"], capture_output=True).returncode 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not CAN_BE_ALONE, reason="the kernel gives this account no network namespaces")
-def test_schedulers_need_nothing_but_the_database(world: Any, schedulers: Schedulers) -> None:
+def test_schedulers_need_nothing_but_the_database(world: World, schedulers: Schedulers) -> None:
     """R-HA2: each is in a network of its own, in which there is nobody; the database is reached by its socket, a file."""
     world.add_dag(CHAIN)
     schedulers.start(within=ALONE)

@@ -15,6 +15,7 @@ from evenflow.core.pool_policy import PoolPolicy
 from evenflow.store.db.connect import connect_async
 from evenflow.store.serving import pools
 from evenflow.store.serving.dag_limits import change_limits, insert_limits
+from tests.scheduler.world import World
 
 Reload = Callable[[DagSpec], None]
 
@@ -58,16 +59,16 @@ def reload(within: Any) -> Reload:
     return do
 
 
-def limit(world: Any, kind: str) -> tuple[int, int] | None:
+def limit(world: World, kind: str) -> tuple[int, int] | None:
     """Capacity and use."""
     return world.conn.execute("select capacity, used from concurrency_limit where kind = %s", [kind]).fetchone()
 
 
-def started(world: Any) -> int:
+def started(world: World) -> int:
     return world.conn.execute("select count(*) from dispatch").fetchone()[0]
 
 
-def end_one(world: Any) -> None:
+def end_one(world: World) -> None:
     (one,) = world.claim(1)
     world.report([one])
     world.advance()
@@ -89,7 +90,7 @@ LOCAL = [
 
 
 @pytest.mark.parametrize(("kind", "with_limit"), LOCAL, ids=[kind for kind, _ in LOCAL])
-def test_a_raised_limit_takes_effect_in_runs_that_run(world: Any, reload: Reload, kind: str, with_limit: Any) -> None:
+def test_a_raised_limit_takes_effect_in_runs_that_run(world: World, reload: Reload, kind: str, with_limit: Any) -> None:
     """R-ST4: the next transaction starts what has room now, and no more."""
     world.add_dag(with_limit(2))
     world.trigger("d")
@@ -103,7 +104,7 @@ def test_a_raised_limit_takes_effect_in_runs_that_run(world: Any, reload: Reload
 
 @pytest.mark.parametrize(("kind", "with_limit"), LOCAL, ids=[kind for kind, _ in LOCAL])
 def test_a_lowered_limit_kills_nothing_and_starts_nothing_until_below(
-    world: Any, reload: Reload, kind: str, with_limit: Any
+    world: World, reload: Reload, kind: str, with_limit: Any
 ) -> None:
     """R-ST1: no first start while used >= capacity; what runs goes on."""
     world.add_dag(with_limit(4))
@@ -124,7 +125,7 @@ def test_a_lowered_limit_kills_nothing_and_starts_nothing_until_below(
 
 
 @pytest.mark.parametrize(("kind", "with_limit"), LOCAL, ids=[kind for kind, _ in LOCAL])
-def test_a_limit_that_is_gone_binds_no_more_and_comes_back(world: Any, reload: Reload, kind: str, with_limit: Any) -> None:
+def test_a_limit_that_is_gone_binds_no_more_and_comes_back(world: World, reload: Reload, kind: str, with_limit: Any) -> None:
     world.add_dag(with_limit(1))
     world.trigger("d")
     world.advance()
@@ -135,7 +136,7 @@ def test_a_limit_that_is_gone_binds_no_more_and_comes_back(world: Any, reload: R
     assert limit(world, kind) == (3, 6)
 
 
-def test_a_new_limit_of_runs_is_for_new_runs(world: Any, reload: Reload) -> None:
+def test_a_new_limit_of_runs_is_for_new_runs(world: World, reload: Reload) -> None:
     world.add_dag(spec(*tasks(3)))
     world.trigger("d")
     world.advance()
@@ -144,7 +145,7 @@ def test_a_new_limit_of_runs_is_for_new_runs(world: Any, reload: Reload) -> None
     assert started(world) == 3
 
 
-def test_max_active_runs_raised_and_lowered(world: Any, reload: Reload) -> None:
+def test_max_active_runs_raised_and_lowered(world: World, reload: Reload) -> None:
     """R-ST1, one level up."""
 
     def running() -> int:
@@ -169,7 +170,7 @@ def test_max_active_runs_raised_and_lowered(world: Any, reload: Reload) -> None:
     world.audit()
 
 
-def test_a_new_max_active_runs_counts_the_runs_that_run(world: Any, reload: Reload) -> None:
+def test_a_new_max_active_runs_counts_the_runs_that_run(world: World, reload: Reload) -> None:
     """They hold it from then on, and give it back when they end."""
     world.add_dag(spec(*tasks(1)))
     runs = [world.trigger("d") for _ in range(3)]
@@ -189,7 +190,7 @@ def test_a_new_max_active_runs_counts_the_runs_that_run(world: Any, reload: Relo
     world.audit()
 
 
-def test_a_max_active_runs_that_goes_and_comes_back_is_still_held(world: Any, reload: Reload) -> None:
+def test_a_max_active_runs_that_goes_and_comes_back_is_still_held(world: World, reload: Reload) -> None:
     world.add_dag(spec(*tasks(1), max_active_runs=1))
     for _ in range(3):
         world.trigger("d")
@@ -205,7 +206,7 @@ def test_a_max_active_runs_that_goes_and_comes_back_is_still_held(world: Any, re
     world.audit()
 
 
-def test_what_is_as_it_was_takes_no_lock_and_wakes_nobody(world: Any, reload: Reload) -> None:
+def test_what_is_as_it_was_takes_no_lock_and_wakes_nobody(world: World, reload: Reload) -> None:
     world.add_dag(spec(*tasks(3, max_active_tis_per_dag=2), max_active_tasks=1, max_active_runs=2))
     world.trigger("d")
     world.advance()
@@ -215,7 +216,7 @@ def test_what_is_as_it_was_takes_no_lock_and_wakes_nobody(world: Any, reload: Re
     assert world.conn.execute("select count(*) from wake").fetchone() == (0,)
 
 
-def test_a_pool_that_is_made_larger_or_less_strict(world: Any, within: Any) -> None:
+def test_a_pool_that_is_made_larger_or_less_strict(world: World, within: Any) -> None:
     """R-ST4, R-ST11: both take effect at the next transaction."""
     world.pool("gpu", 2)
     world.add_dag(
@@ -240,7 +241,7 @@ def test_a_pool_that_is_made_larger_or_less_strict(world: Any, within: Any) -> N
     assert started(world) == 3, "lowered: nothing is killed"
 
 
-def test_limits_that_change_while_rounds_go_on(world: Any, reload: Reload) -> None:
+def test_limits_that_change_while_rounds_go_on(world: World, reload: Reload) -> None:
     """R-ST1, R-ST4: nobody waits for another for ever, and all is as it should be at the end."""
     world.add_dag(spec(*tasks(12, max_active_tis_per_dag=2), max_active_tasks=4, max_active_runs=3))
     runs = [world.trigger("d") for _ in range(12)]

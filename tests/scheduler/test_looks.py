@@ -18,6 +18,7 @@ from evenflow.scheduler.duties import Orphans
 from evenflow.store.db.connect import connect
 from evenflow.store.db.rows import execute
 from evenflow.store.scheduling.incarnation import begin_incarnation
+from tests.scheduler.world import World
 from tests.snapshots import await_others, old_snapshot
 
 INSERT = "insert into report (run_key, kind, epoch) select %s, 'started', n from generate_series(%s::int, %s) n"
@@ -25,11 +26,11 @@ Conn = psycopg.Connection[Any]
 
 
 @pytest.fixture
-def run_key(world: Any) -> int:
+def run_key(world: World) -> int:
     return make_run(world)
 
 
-def make_run(world: Any) -> int:
+def make_run(world: World) -> int:
     dag_id = f"d{random.randrange(10**9)}"
     world.add_dag(DagSpec(dag_id=dag_id, tasks=(TaskSpec(task_id="a", operator="python"),)))
     run_key = world.trigger(dag_id)
@@ -44,11 +45,11 @@ def late(database_url: str) -> Iterator[list[Conn]]:
         yield [stack.enter_context(connect(database_url, name=f"api {n}")) for n in range(4)]
 
 
-def turn(world: Any) -> TurnOutcome:
+def turn(world: World) -> TurnOutcome:
     return advance(world.conn, world.catalog, sweep=False, helps_after_s=None)
 
 
-def commit_all(world: Any, late: list[Conn], under_way: Iterable[int]) -> None:
+def commit_all(world: World, late: list[Conn], under_way: Iterable[int]) -> None:
     """What is under way of these is committed, and all turns are taken that there are for it."""
     for n in under_way:
         late[n].execute("commit")
@@ -56,7 +57,7 @@ def commit_all(world: Any, late: list[Conn], under_way: Iterable[int]) -> None:
         pass
 
 
-def left(world: Any) -> int:
+def left(world: World) -> int:
     return int(world.conn.execute("select count(*) from report").fetchone()[0])
 
 
@@ -68,7 +69,7 @@ def pages(conn: Conn, table: str = "report") -> int:
     return int(read)
 
 
-def test_turns_read_no_more_while_an_old_snapshot_is_open(world: Any, run_key: int, database_url: str) -> None:
+def test_turns_read_no_more_while_an_old_snapshot_is_open(world: World, run_key: int, database_url: str) -> None:
     """R-HA19: thousands of reports were taken, and nothing of them may be removed: they are passed over once, not in each turn."""
     other = make_run(world)
     costs = []
@@ -86,7 +87,7 @@ def test_turns_read_no_more_while_an_old_snapshot_is_open(world: Any, run_key: i
     assert max(map(max, others)) < min(first) / 10, costs
 
 
-def test_a_report_that_is_committed_late_is_found(world: Any, run_key: int, late: list[Conn]) -> None:
+def test_a_report_that_is_committed_late_is_found(world: World, run_key: int, late: list[Conn]) -> None:
     """R-HA19: by the very next turn, however many that were written after it have been taken meanwhile."""
     with late[0].transaction():
         late[0].execute(INSERT, [run_key, 1, 1])
@@ -97,7 +98,7 @@ def test_a_report_that_is_committed_late_is_found(world: Any, run_key: int, late
     assert left(world) == 0
 
 
-def test_what_operators_want_is_found_when_it_is_committed_late(world: Any, run_key: int, late: list[Conn]) -> None:
+def test_what_operators_want_is_found_when_it_is_committed_late(world: World, run_key: int, late: list[Conn]) -> None:
     """R-HA19: cancels and operations stand in an index of their own, with a look of their own."""
     other = make_run(world)
     with late[0].transaction():
@@ -112,7 +113,7 @@ def test_what_operators_want_is_found_when_it_is_committed_late(world: Any, run_
     assert left(world) == 0
 
 
-def test_a_transaction_that_writes_first_elsewhere_is_waited_for(world: Any, run_key: int, late: list[Conn]) -> None:
+def test_a_transaction_that_writes_first_elsewhere_is_waited_for(world: World, run_key: int, late: list[Conn]) -> None:
     """R-HA19: it has its number from its first write, long before its report has one."""
     with late[0].transaction():
         late[0].execute("update dag set updated_at = now() where dag_id = 'evenflow_callbacks'")
@@ -124,7 +125,7 @@ def test_a_transaction_that_writes_first_elsewhere_is_waited_for(world: Any, run
     assert turn(world).reports == 1
 
 
-def test_a_turn_that_fails_leaves_what_it_took_in_sight(world: Any, run_key: int, late: list[Conn]) -> None:
+def test_a_turn_that_fails_leaves_what_it_took_in_sight(world: World, run_key: int, late: list[Conn]) -> None:
     """R-HA19: what another scheduler has taken and not committed is looked for, and is found when that one dies."""
     world.conn.execute(INSERT, [run_key, 1, 1])
     with contextlib.suppress(ZeroDivisionError), late[0].transaction():
@@ -137,7 +138,7 @@ def test_a_turn_that_fails_leaves_what_it_took_in_sight(world: Any, run_key: int
     assert left(world) == 0
 
 
-def test_what_leaves_quarantine_is_looked_for(world: Any, run_key: int) -> None:
+def test_what_leaves_quarantine_is_looked_for(world: World, run_key: int) -> None:
     """R-HA19: it was said long ago, and turns look from later on."""
     world.conn.execute(INSERT, [run_key, 1, 1])
     world.conn.execute("update dag_run set quarantined_at = now() where run_key = %s", [run_key])
@@ -151,7 +152,7 @@ def test_what_leaves_quarantine_is_looked_for(world: Any, run_key: int) -> None:
     assert turn(world).reports == 1
 
 
-def test_what_comes_with_a_restore_is_looked_for(world: Any, run_key: int) -> None:
+def test_what_comes_with_a_restore_is_looked_for(world: World, run_key: int) -> None:
     """R-HA19: numbers of transactions are those of a server: what a dump brings bears numbers from elsewhere, smaller or larger."""
     for n in range(3):
         world.conn.execute(INSERT, [run_key, n, n])
@@ -168,7 +169,7 @@ def test_what_comes_with_a_restore_is_looked_for(world: Any, run_key: int) -> No
 
 
 def test_orphans_are_looked_for_from_where_the_last_look_ended(
-    world: Any, run_key: int, late: list[Conn], database_url: str
+    world: World, run_key: int, late: list[Conn], database_url: str
 ) -> None:
     """R-HA19: each second, so not over what was taken; on another connection, perhaps to another server, from the beginning."""
     orphans = Orphans()
@@ -197,7 +198,7 @@ def test_orphans_are_looked_for_from_where_the_last_look_ended(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_report_is_passed_over_in_random_orders_of_commits(world: Any, late: list[Conn], seed: int) -> None:
+def test_no_report_is_passed_over_in_random_orders_of_commits(world: World, late: list[Conn], seed: int) -> None:
     """R-HA19: transactions say something, once or in parts, wait, commit or roll back in any order, while turns that may take
     little go on: they find all that is committed.
     """
@@ -232,15 +233,15 @@ QUEUE = (
 )
 
 
-def add_dag(world: Any, dag_id: str) -> None:
+def add_dag(world: World, dag_id: str) -> None:
     world.add_dag(DagSpec(dag_id=dag_id, tasks=(TaskSpec(task_id="a", operator="python"),)))
 
 
-def queued(world: Any) -> int:
+def queued(world: World) -> int:
     return int(world.conn.execute("select count(*) from dag_run where state = 'queued'").fetchone()[0])
 
 
-def test_creation_reads_no_more_while_an_old_snapshot_is_open(world: Any, run_key: int, database_url: str) -> None:
+def test_creation_reads_no_more_while_an_old_snapshot_is_open(world: World, run_key: int, database_url: str) -> None:
     """R-HA19: runs of three priorities have begun by thousands; what let them begin is passed over once, not in each turn."""
     for n in range(3):
         add_dag(world, f"d{n}")
@@ -261,7 +262,7 @@ def test_creation_reads_no_more_while_an_old_snapshot_is_open(world: Any, run_ke
     assert max(map(max, others)) < min(first) / 10, costs
 
 
-def test_a_run_that_is_committed_late_begins(world: Any, late: list[Conn]) -> None:
+def test_a_run_that_is_committed_late_begins(world: World, late: list[Conn]) -> None:
     """R-HA19: in the very next turn, whatever began meanwhile."""
     for n in range(2):
         add_dag(world, f"d{n}")
@@ -275,7 +276,7 @@ def test_a_run_that_is_committed_late_begins(world: Any, late: list[Conn]) -> No
     assert queued(world) == 0
 
 
-def test_queued_runs_that_come_with_a_restore_begin(world: Any) -> None:
+def test_queued_runs_that_come_with_a_restore_begin(world: World) -> None:
     """R-HA19: numbers of transactions are those of a server."""
     add_dag(world, "d0")
     for _ in range(3):
@@ -291,7 +292,7 @@ def test_queued_runs_that_come_with_a_restore_begin(world: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_no_queued_run_is_passed_over_in_random_orders_of_commits(
-    world: Any, late: list[Conn], seed: int, monkeypatch: pytest.MonkeyPatch
+    world: World, late: list[Conn], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-HA19: runs of many priorities are made in transactions that commit or roll back in any order, while turns that begin few
     of them go on: all that are committed begin.

@@ -15,13 +15,14 @@ from evenflow.scheduler import partitions
 from evenflow.scheduler.service import SchedulerService
 from evenflow.store.scheduling.partitions import read_days_ahead
 from tests.scheduler.test_service import CHAIN, work
+from tests.scheduler.world import World
 from tests.waiting import DEADLINE_S, wait_until
 
 ATTEMPTS = 10  # to make partitions, while the dump lasts
 
 
 @pytest.mark.slow
-async def test_a_dump_across_midnight_stops_no_turn(world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_dump_across_midnight_stops_no_turn(world: World, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA20: no partition of the new day is there, and none can be made before the dump has ended."""
     monkeypatch.setattr(partitions, "PARTITION_RETRY_S", 0.1)
     attempts = 0

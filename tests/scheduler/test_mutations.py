@@ -23,6 +23,7 @@ from evenflow.store.db.sql import sql
 from evenflow.store.scheduling import deferrals as stored_deferrals
 from evenflow.store.scheduling import selection
 from evenflow.store.scheduling.lanes import Read
+from tests.scheduler.world import World
 
 TURNS = 12
 Patch = pytest.MonkeyPatch
@@ -46,7 +47,7 @@ SPEC = DagSpec(
 )
 
 
-def noticed(world: Any, *, before: Callable[[], None] = lambda: None) -> set[str]:
+def noticed(world: World, *, before: Callable[[], None] = lambda: None) -> set[str]:
     """Drives a busy world for some turns; answers what the auditor finds, and ``oracle`` when a startable task is left, or a
     task has ended that nobody reported, ``refused`` when the state machine does.
     """
@@ -77,11 +78,11 @@ def noticed(world: Any, *, before: Callable[[], None] = lambda: None) -> set[str
     return kinds
 
 
-def test_unbroken_nothing_is_noticed(world: Any) -> None:
+def test_unbroken_nothing_is_noticed(world: World) -> None:
     assert noticed(world) == set()
 
 
-def test_wakes_that_are_forgotten(world: Any, monkeypatch: Patch) -> None:
+def test_wakes_that_are_forgotten(world: World, monkeypatch: Patch) -> None:
     """What others released is deleted and not counted."""
 
     def forget(conn: rows.Conn) -> rows.Rows[tuple[int, int, float, bool]]:
@@ -96,18 +97,18 @@ def test_wakes_that_are_forgotten(world: Any, monkeypatch: Patch) -> None:
     assert "limit" in noticed(world, before=release_elsewhere)
 
 
-def test_releases_that_open_nobody(world: Any, monkeypatch: Patch) -> None:
+def test_releases_that_open_nobody(world: World, monkeypatch: Patch) -> None:
     monkeypatch.setattr(rules.Selection, "_wake", lambda *_: None)
     assert noticed(world) & {"stranded", "oracle"}
 
 
-def test_parked_lanes_that_are_not_read(world: Any, monkeypatch: Patch) -> None:
+def test_parked_lanes_that_are_not_read(world: World, monkeypatch: Patch) -> None:
     add = Loading._add_parked
     monkeypatch.setattr(Loading, "_add_parked", lambda self, lanes: add(self, []))
     assert noticed(world) & {"stranded", "oracle"}
 
 
-def test_releasing_twice(world: Any, monkeypatch: Patch) -> None:
+def test_releasing_twice(world: World, monkeypatch: Patch) -> None:
     """A worker that comes back late gives its slot back a second time."""
     release = Holds.release
 
@@ -119,12 +120,12 @@ def test_releasing_twice(world: Any, monkeypatch: Patch) -> None:
     assert "limit" in noticed(world)
 
 
-def test_a_release_that_is_forgotten(world: Any, monkeypatch: Patch) -> None:
+def test_a_release_that_is_forgotten(world: World, monkeypatch: Patch) -> None:
     monkeypatch.setattr(Holds, "release", lambda *_: None)
     assert "limit" in noticed(world)
 
 
-def test_a_report_of_a_past_epoch_that_is_applied(world: Any, monkeypatch: Patch) -> None:
+def test_a_report_of_a_past_epoch_that_is_applied(world: World, monkeypatch: Patch) -> None:
     """R-CS3: it ends whatever its run has going."""
     text = sql("inbox/take_reports").decode()
     fence = "where dispatch.epoch = r.epoch and dispatch.run_key = r.run_key offset 0"
@@ -143,7 +144,7 @@ def test_a_report_of_a_past_epoch_that_is_applied(world: Any, monkeypatch: Patch
 
 
 @pytest.mark.parametrize("kind", ["pool", "dag_task", "run", "run_task"])
-def test_a_limit_that_is_not_checked(world: Any, monkeypatch: Patch, kind: str) -> None:
+def test_a_limit_that_is_not_checked(world: World, monkeypatch: Patch, kind: str) -> None:
     answer = Read.answer
 
     def blind(self: Read, question: Any, rows: Any) -> None:
@@ -160,7 +161,7 @@ def world_limits(conn: rows.Conn, kind: str) -> set[int]:
     return {limit for (limit,) in conn.execute("select limit_id from concurrency_limit where kind = %s", [kind]).fetchall()}
 
 
-def test_a_hold_that_is_not_taken(world: Any, monkeypatch: Patch) -> None:
+def test_a_hold_that_is_not_taken(world: World, monkeypatch: Patch) -> None:
     """Neither counted nor written: both sides agree, and both are wrong."""
     add = Starts.add
 
@@ -173,7 +174,7 @@ def test_a_hold_that_is_not_taken(world: Any, monkeypatch: Patch) -> None:
     assert "holds" in noticed(world)
 
 
-def test_a_hold_that_is_not_counted(world: Any, monkeypatch: Patch) -> None:
+def test_a_hold_that_is_not_counted(world: World, monkeypatch: Patch) -> None:
     add = Starts.add
 
     def uncount(self: Starts, *args: Any) -> None:
@@ -184,7 +185,7 @@ def test_a_hold_that_is_not_counted(world: Any, monkeypatch: Patch) -> None:
     assert "limit" in noticed(world)
 
 
-def test_a_lane_that_outlives_its_cancelled_run(world: Any, monkeypatch: Patch) -> None:
+def test_a_lane_that_outlives_its_cancelled_run(world: World, monkeypatch: Patch) -> None:
     """And passes no wake on."""
 
     def keep(conn: rows.Conn, run_key: int) -> rows.Rows[tuple[int]]:
@@ -198,7 +199,7 @@ def test_a_lane_that_outlives_its_cancelled_run(world: Any, monkeypatch: Patch) 
     assert noticed(world, before=cancel) & {"lane", "task", "refused"}
 
 
-def test_a_counter_that_misses_an_upstream(world: Any, monkeypatch: Patch) -> None:
+def test_a_counter_that_misses_an_upstream(world: World, monkeypatch: Patch) -> None:
     text = sql("tasks/count_upstreams").decode()
     deaf = text.replace("success = c.success + d.success", "success = c.success + 0 * d.success")
     assert deaf != text
@@ -206,7 +207,7 @@ def test_a_counter_that_misses_an_upstream(world: Any, monkeypatch: Patch) -> No
     assert "counter" in noticed(world)
 
 
-def noticed_of_deferred(world: Any) -> set[str]:
+def noticed_of_deferred(world: World) -> set[str]:
     """Defers some tasks, and lets them return and end; answers what the auditor finds."""
     world.pool("p", 5)
     world.add_dag(SPEC)
@@ -228,20 +229,20 @@ def noticed_of_deferred(world: Any) -> set[str]:
     return kinds
 
 
-def test_unbroken_nothing_is_noticed_of_deferred_tasks(world: Any) -> None:
+def test_unbroken_nothing_is_noticed_of_deferred_tasks(world: World) -> None:
     assert noticed_of_deferred(world) == set()
 
 
-def test_a_resume_that_takes_nothing_again(world: Any, monkeypatch: Patch) -> None:
+def test_a_resume_that_takes_nothing_again(world: World, monkeypatch: Patch) -> None:
     monkeypatch.setattr(deferrals, "_take_again", lambda *_: None)
     assert "limit" in noticed_of_deferred(world)
 
 
-def test_a_deferral_that_keeps_nothing(world: Any, monkeypatch: Patch) -> None:
+def test_a_deferral_that_keeps_nothing(world: World, monkeypatch: Patch) -> None:
     monkeypatch.setattr(deferrals, "split", lambda *_: Split([], 0, [], 0))
     assert {"limit", "deferral"} <= noticed_of_deferred(world)
 
 
-def test_a_deferral_that_outlives_its_try(world: Any, monkeypatch: Patch) -> None:
+def test_a_deferral_that_outlives_its_try(world: World, monkeypatch: Patch) -> None:
     monkeypatch.setattr(stored_deferrals, "delete_all", lambda *_: None)
     assert "deferral" in noticed_of_deferred(world)

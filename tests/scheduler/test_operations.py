@@ -18,6 +18,7 @@ from evenflow.scheduler.ledgers import Ledgers
 from evenflow.store.db.connect import connect
 from evenflow.store.db.rows import execute
 from evenflow.store.scheduling.operations import request
+from tests.scheduler.world import World
 
 CLEAR = TaskEvent.CLEAR
 
@@ -33,14 +34,14 @@ def mapped(length: int) -> Mapping:
 DIAMOND = DagSpec(dag_id="d", tasks=(task("a"), task("b", 0), task("c", 0), task("e", 1, 2)))
 
 
-def operate(world: Any, run: int, event: TaskEvent, *tasks: str, **options: Any) -> None:
+def operate(world: World, run: int, event: TaskEvent, *tasks: str, **options: Any) -> None:
     """Asks, and lets a scheduler apply it."""
     request(world.conn, [run], Operation(event=event, actor="ann", tasks=tasks or None, **options))
     world.advance()
     world.audit()
 
 
-def tries(world: Any, run: int) -> dict[str, int]:
+def tries(world: World, run: int) -> dict[str, int]:
     rows = world.conn.execute(
         "select task_id, max(try_number) from task_instance join dag_run using (run_key) join task using (version_key, task_index)"
         " where run_key = %s group by 1",
@@ -49,7 +50,7 @@ def tries(world: Any, run: int) -> dict[str, int]:
     return dict(rows.fetchall())
 
 
-def finished(world: Any, spec: DagSpec, **outcomes: str) -> int:
+def finished(world: World, spec: DagSpec, **outcomes: str) -> int:
     world.add_dag(spec)
     run = world.trigger(spec.dag_id)
     world.drain(outcomes)
@@ -57,7 +58,7 @@ def finished(world: Any, spec: DagSpec, **outcomes: str) -> int:
     return int(run)
 
 
-def test_a_cleared_task_runs_again_with_all_below(world: Any) -> None:
+def test_a_cleared_task_runs_again_with_all_below(world: World) -> None:
     run = finished(world, DIAMOND)
     operate(world, run, CLEAR, "b", downstream=True)
     assert world.run_state(run) == "running"
@@ -68,7 +69,7 @@ def test_a_cleared_task_runs_again_with_all_below(world: Any) -> None:
     assert tries(world, run) == {"a": 1, "b": 2, "c": 1, "e": 2}
 
 
-def test_what_has_ended_below_keeps_its_state(world: Any) -> None:
+def test_what_has_ended_below_keeps_its_state(world: World) -> None:
     run = finished(world, DIAMOND)
     operate(world, run, CLEAR, "a")
     assert world.drain() == ["a"]
@@ -76,7 +77,7 @@ def test_what_has_ended_below_keeps_its_state(world: Any) -> None:
     world.audit()
 
 
-def test_what_is_above_is_cleared_too_when_asked(world: Any) -> None:
+def test_what_is_above_is_cleared_too_when_asked(world: World) -> None:
     run = finished(world, DIAMOND)
     operate(world, run, CLEAR, "e", upstream=True)
     assert world.states(run) == {"a": "queued", "b": "none", "c": "none", "e": "none"}
@@ -84,7 +85,7 @@ def test_what_is_above_is_cleared_too_when_asked(world: Any) -> None:
     world.audit()
 
 
-def test_a_failed_run_is_rerun_from_what_failed(world: Any) -> None:
+def test_a_failed_run_is_rerun_from_what_failed(world: World) -> None:
     run = finished(world, DIAMOND, b="failed")
     assert world.states(run)["e"] == "upstream_failed"
     operate(world, run, CLEAR, only=Only.FAILED)
@@ -93,14 +94,14 @@ def test_a_failed_run_is_rerun_from_what_failed(world: Any) -> None:
     assert world.run_state(run) == "success"
 
 
-def test_a_failure_above_is_found_anew(world: Any) -> None:
+def test_a_failure_above_is_found_anew(world: World) -> None:
     run = finished(world, DIAMOND, b="failed")
     operate(world, run, CLEAR, "e")
     assert world.states(run)["e"] == "upstream_failed"
     assert world.run_state(run) == "failed"
 
 
-def test_retries_count_from_the_clear(world: Any) -> None:
+def test_retries_count_from_the_clear(world: World) -> None:
     run = finished(world, DagSpec(dag_id="d", tasks=(task("a", retries=1),)), a="failed")
     world.drain({"a": "failed"})
     assert tries(world, run) == {"a": 2}
@@ -110,7 +111,7 @@ def test_retries_count_from_the_clear(world: Any) -> None:
     assert world.run_state(run) == "failed"
 
 
-def test_a_retry_that_waits_is_void(world: Any) -> None:
+def test_a_retry_that_waits_is_void(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", retries=1, retry_delay=3600.0), task("b"))))
     run = world.trigger("d")
     world.advance()
@@ -125,7 +126,7 @@ def test_a_retry_that_waits_is_void(world: Any) -> None:
 
 
 @pytest.mark.parametrize(("event", "state"), [("mark_success", "success"), ("mark_failed", "failed"), ("mark_skipped", "skipped")])
-def test_a_mark_decides_what_is_below(world: Any, event: str, state: str) -> None:
+def test_a_mark_decides_what_is_below(world: World, event: str, state: str) -> None:
     world.add_dag(DIAMOND)
     run = world.trigger("d")
     world.advance()
@@ -137,7 +138,7 @@ def test_a_mark_decides_what_is_below(world: Any, event: str, state: str) -> Non
     world.audit()
 
 
-def test_marking_a_failure_as_success_lets_the_run_go_on(world: Any) -> None:
+def test_marking_a_failure_as_success_lets_the_run_go_on(world: World) -> None:
     run = finished(world, DIAMOND, b="failed")
     operate(world, run, TaskEvent.MARK_SUCCESS, "b")
     assert world.states(run) == {"a": "success", "b": "success", "c": "success", "e": "queued"}
@@ -145,7 +146,7 @@ def test_marking_a_failure_as_success_lets_the_run_go_on(world: Any) -> None:
     assert world.run_state(run) == "success"
 
 
-def test_a_whole_run_is_marked(world: Any) -> None:
+def test_a_whole_run_is_marked(world: World) -> None:
     run = finished(world, DIAMOND, a="failed")
     operate(world, run, TaskEvent.MARK_SUCCESS)
     assert set(world.states(run).values()) == {"success"}
@@ -154,7 +155,7 @@ def test_a_whole_run_is_marked(world: Any) -> None:
     assert world.run_state(run) == "failed"
 
 
-def test_a_live_try_ends_before_it_is_cleared(world: Any) -> None:
+def test_a_live_try_ends_before_it_is_cleared(world: World) -> None:
     """R-CS8"""
     world.add_dag(DIAMOND)
     run = world.trigger("d")
@@ -173,7 +174,7 @@ def test_a_live_try_ends_before_it_is_cleared(world: Any) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["success", "failed"])
-def test_a_live_try_ends_as_it_was_marked(world: Any, outcome: str) -> None:
+def test_a_live_try_ends_as_it_was_marked(world: World, outcome: str) -> None:
     """R-CS8"""
     world.add_dag(DIAMOND)
     run = world.trigger("d")
@@ -188,7 +189,7 @@ def test_a_live_try_ends_as_it_was_marked(world: Any, outcome: str) -> None:
     assert world.run_state(run) == "success"
 
 
-def test_a_try_that_no_worker_has_is_over_at_once(world: Any) -> None:
+def test_a_try_that_no_worker_has_is_over_at_once(world: World) -> None:
     world.add_dag(DIAMOND)
     run = world.trigger("d")
     world.advance()
@@ -229,7 +230,7 @@ class ClaimsMeanwhile:
 @pytest.mark.parametrize("resumes", [False, True])
 @pytest.mark.parametrize("event", ["clear", "mark_success", "cancel"])
 def test_no_worker_claims_what_is_being_ended(
-    world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch, event: str, resumes: bool
+    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch, event: str, resumes: bool
 ) -> None:
     """R-CS7, R-CS8: else its process would run beside that of the next try."""
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", cleans_up=True),)))
@@ -255,7 +256,7 @@ def test_no_worker_claims_what_is_being_ended(
 
 
 @pytest.mark.parametrize("event", ["clear", "cancel"])
-def test_what_is_just_being_claimed_is_its_workers(world: Any, database_url: str, event: str) -> None:
+def test_what_is_just_being_claimed_is_its_workers(world: World, database_url: str, event: str) -> None:
     """The turn waits until the claim has committed, and kills."""
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),)))
     run = world.trigger("d")
@@ -278,7 +279,7 @@ def test_what_is_just_being_claimed_is_its_workers(world: Any, database_url: str
     world.audit()
 
 
-def test_what_waits_in_a_lane_leaves_it(world: Any) -> None:
+def test_what_waits_in_a_lane_leaves_it(world: World) -> None:
     world.pool("p", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(f"t{i}", pool="p") for i in range(3))))
     run = world.trigger("d")
@@ -290,7 +291,7 @@ def test_what_waits_in_a_lane_leaves_it(world: Any) -> None:
     assert world.run_state(run) == "success"
 
 
-def test_a_run_of_the_past_waits_for_its_slot(world: Any) -> None:
+def test_a_run_of_the_past_waits_for_its_slot(world: World) -> None:
     spec = DagSpec(dag_id="d", tasks=(task("a"),), max_active_runs=1, max_active_tasks=1)
     run = finished(world, spec)
     other = world.trigger("d")
@@ -305,7 +306,7 @@ def test_a_run_of_the_past_waits_for_its_slot(world: Any) -> None:
     world.audit()
 
 
-def test_a_cancelled_run_goes_on(world: Any) -> None:
+def test_a_cancelled_run_goes_on(world: World) -> None:
     world.add_dag(DIAMOND)
     run = world.trigger("d")
     world.advance()
@@ -318,7 +319,7 @@ def test_a_cancelled_run_goes_on(world: Any) -> None:
     world.audit()
 
 
-def test_cleared_results_are_gone(world: Any) -> None:
+def test_cleared_results_are_gone(world: World) -> None:
     world.add_dag(DIAMOND)
     run = world.trigger("d")
     world.advance()
@@ -329,7 +330,7 @@ def test_cleared_results_are_gone(world: Any) -> None:
     assert world.conn.execute("select count(*) from xcom").fetchone() == (0,)
 
 
-def test_what_a_cleared_task_stored_once_is_gone(world: Any) -> None:
+def test_what_a_cleared_task_stored_once_is_gone(world: World) -> None:
     """It begins anew; what others stored stays."""
     world.add_dag(DIAMOND)
     run = world.trigger("d")
@@ -344,7 +345,7 @@ def test_what_a_cleared_task_stored_once_is_gone(world: Any) -> None:
     assert world.conn.execute("select count(*) from once_value").fetchone() == (0,)
 
 
-def test_history_says_who(world: Any) -> None:
+def test_history_says_who(world: World) -> None:
     run = finished(world, DIAMOND)
     operate(world, run, CLEAR, "e")
     assert world.conn.execute(
@@ -363,7 +364,7 @@ MAPPED = DagSpec(
 )
 
 
-def expanded(world: Any, length: int, slots: int) -> int:
+def expanded(world: World, length: int, slots: int) -> int:
     world.pool("p", slots)
     world.add_dag(MAPPED)
     run = world.trigger("d")
@@ -373,7 +374,7 @@ def expanded(world: Any, length: int, slots: int) -> int:
     return int(run)
 
 
-def test_one_instance_is_cleared(world: Any) -> None:
+def test_one_instance_is_cleared(world: World) -> None:
     run = expanded(world, 3, 8)
     world.drain()
     operate(world, run, CLEAR, "m", map_indexes=(1,))
@@ -384,7 +385,7 @@ def test_one_instance_is_cleared(world: Any) -> None:
 
 
 @pytest.mark.system
-def test_an_untouched_instance_is_marked_and_nothing_else_gets_a_row(world: Any) -> None:
+def test_an_untouched_instance_is_marked_and_nothing_else_gets_a_row(world: World) -> None:
     """R-ST6"""
     run = expanded(world, 1000, 2)
     operate(world, run, TaskEvent.MARK_SKIPPED, "m", map_indexes=(500, 2, 999))
@@ -397,7 +398,7 @@ def test_an_untouched_instance_is_marked_and_nothing_else_gets_a_row(world: Any)
     assert world.states(run)["end"] == "skipped"
 
 
-def test_what_is_left_of_a_parted_lane_is_looked_at(world: Any, database_url: str) -> None:
+def test_what_is_left_of_a_parted_lane_is_looked_at(world: World, database_url: str) -> None:
     """R-CS8: the new lane may come before the one that stands for all that wait for room: schedulers number lanes apart."""
     world.pool("p", 1)
     world.catalog.lane_ids.take(world.conn)
@@ -417,7 +418,7 @@ def test_what_is_left_of_a_parted_lane_is_looked_at(world: Any, database_url: st
     world.audit()
 
 
-def test_a_mapped_task_is_marked_as_a_whole(world: Any) -> None:
+def test_a_mapped_task_is_marked_as_a_whole(world: World) -> None:
     """R-ST6: with no row for what was untouched."""
     run = expanded(world, 1000, 2)
     operate(world, run, TaskEvent.MARK_SUCCESS, "m")
@@ -431,7 +432,7 @@ def test_a_mapped_task_is_marked_as_a_whole(world: Any) -> None:
 
 
 @pytest.mark.parametrize("length", [2, 5])
-def test_a_mapped_task_expands_anew(world: Any, length: int) -> None:
+def test_a_mapped_task_expands_anew(world: World, length: int) -> None:
     run = expanded(world, 3, 8)
     world.drain()
     operate(world, run, CLEAR, "list", downstream=True)
@@ -443,7 +444,7 @@ def test_a_mapped_task_expands_anew(world: Any, length: int) -> None:
     world.audit()
 
 
-def test_a_mapped_task_waits_for_its_processes_before_it_expands_anew(world: Any) -> None:
+def test_a_mapped_task_waits_for_its_processes_before_it_expands_anew(world: World) -> None:
     """R-CS8"""
     run = expanded(world, 10, 3)
     live = world.claim(2)
@@ -462,7 +463,7 @@ def test_a_mapped_task_waits_for_its_processes_before_it_expands_anew(world: Any
     world.audit()
 
 
-def test_a_cleared_instance_waits_for_what_it_needs(world: Any) -> None:
+def test_a_cleared_instance_waits_for_what_it_needs(world: World) -> None:
     run = expanded(world, 3, 8)
     world.drain()
     operate(world, run, CLEAR, "list")
@@ -474,7 +475,7 @@ def test_a_cleared_instance_waits_for_what_it_needs(world: Any) -> None:
     world.audit()
 
 
-def test_joined_downstream_of_a_mapped_task_waits_for_the_cleared_instance(world: Any) -> None:
+def test_joined_downstream_of_a_mapped_task_waits_for_the_cleared_instance(world: World) -> None:
     spec = DagSpec(
         dag_id="d", tasks=(task("m", mapping=mapped(3)), task("end", 0, trigger_rule=TriggerRule.ALL_DONE), task("last", 1))
     )
@@ -485,7 +486,7 @@ def test_joined_downstream_of_a_mapped_task_waits_for_the_cleared_instance(world
     world.audit()
 
 
-def test_many_operations_hold_up_no_report(world: Any) -> None:
+def test_many_operations_hold_up_no_report(world: World) -> None:
     """Each costs the size of its run, so a transaction applies a few of them, and finds the reports behind the others."""
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),), max_active_runs=None))
     runs = [world.trigger("d") for _ in range(CHANGES_PER_TURN * 2 + 1)]

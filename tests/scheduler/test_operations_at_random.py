@@ -26,6 +26,7 @@ from evenflow.store.db.connect import connect
 from evenflow.store.db.rows import execute
 from tests.core.naive_run import NaiveRun
 from tests.scheduler.naive_operations import Operators
+from tests.scheduler.world import World
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 EVENTS = [TaskEvent.CLEAR, TaskEvent.CLEAR, TaskEvent.MARK_SUCCESS, TaskEvent.MARK_FAILED, TaskEvent.MARK_SKIPPED]
@@ -128,7 +129,7 @@ class Play:
     """One DAG with some runs in a world that others have used before; ``schedulers`` are connections that take turns by chance."""
 
     def __init__(
-        self, world: Any, spec: DagSpec, schedulers: list[tuple[Any, Catalog]], r: random.Random, *, at_once: bool
+        self, world: World, spec: DagSpec, schedulers: list[tuple[Any, Catalog]], r: random.Random, *, at_once: bool
     ) -> None:
         self.world, self.spec, self.schedulers, self.r, self.at_once = world, spec, schedulers, r, at_once
         self.graph = Graph.of(spec)
@@ -363,7 +364,7 @@ def in_slices(instances: int) -> Iterator[None]:
         yield
 
 
-def play_often(world: Any, others: list[tuple[Any, Catalog]], *, seeds: range, steps: int, at_once: bool = False) -> None:
+def play_often(world: World, others: list[tuple[Any, Catalog]], *, seeds: range, steps: int, at_once: bool = False) -> None:
     world.pool("p", 3)
     for seed in seeds:
         for statement in FRESH:
@@ -381,25 +382,25 @@ def play_often(world: Any, others: list[tuple[Any, Catalog]], *, seeds: range, s
 
 
 @pytest.mark.system
-def test_with_one_scheduler(world: Any) -> None:
+def test_with_one_scheduler(world: World) -> None:
     """R-CS8"""
     play_often(world, [], seeds=range(13), steps=40)
 
 
 @pytest.mark.system
-def test_with_two_schedulers(world: Any, others: list[tuple[Any, Catalog]]) -> None:
+def test_with_two_schedulers(world: World, others: list[tuple[Any, Catalog]]) -> None:
     """R-CS8"""
     play_often(world, others, seeds=range(13, 27), steps=40)
 
 
 @pytest.mark.system
-def test_with_two_schedulers_at_once(world: Any, others: list[tuple[Any, Catalog]]) -> None:
+def test_with_two_schedulers_at_once(world: World, others: list[tuple[Any, Catalog]]) -> None:
     """R-CS8, R-HA1"""
     play_often(world, others, seeds=range(27, 40), steps=40, at_once=True)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_for_long(world: Any, others: list[tuple[Any, Catalog]]) -> None:
+def test_for_long(world: World, others: list[tuple[Any, Catalog]]) -> None:
     """R-CS8"""
     play_often(world, others, seeds=range(40, 340), steps=80)

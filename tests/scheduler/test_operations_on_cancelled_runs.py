@@ -8,16 +8,17 @@ from evenflow.core.model import DagSpec
 from evenflow.core.operations import Only
 from evenflow.core.states import TaskEvent
 from tests.scheduler.test_operations import CLEAR, DIAMOND, MAPPED, expanded, finished, mapped, operate, task, tries
+from tests.scheduler.world import World
 
 
-def cancelled(world: Any, run: int) -> None:
+def cancelled(world: World, run: int) -> None:
     world.cancel(run)
     world.advance()
     world.audit()
     assert world.run_state(run) == "failed"
 
 
-def reasons(world: Any, run: int) -> dict[str, str | None]:
+def reasons(world: World, run: int) -> dict[str, str | None]:
     rows = world.conn.execute(
         "select task_id, task_instance.reason from task_instance join dag_run r using (run_key)"
         " join task using (version_key, task_index) where run_key = %s",
@@ -26,7 +27,7 @@ def reasons(world: Any, run: int) -> dict[str, str | None]:
     return dict(rows.fetchall())
 
 
-def last_event(world: Any, run: int) -> tuple[str, str, str, dict[str, Any]]:
+def last_event(world: World, run: int) -> tuple[str, str, str, dict[str, Any]]:
     found = world.conn.execute(
         "select event, state::text, actor, detail from run_event where run_key = %s and event = 'clear' order by at desc limit 1",
         [run],
@@ -35,7 +36,7 @@ def last_event(world: Any, run: int) -> tuple[str, str, str, dict[str, Any]]:
     return found
 
 
-def test_a_run_that_was_cancelled_before_it_began_begins_when_it_is_cleared(world: Any) -> None:
+def test_a_run_that_was_cancelled_before_it_began_begins_when_it_is_cleared(world: World) -> None:
     """R-CS8"""
     world.add_dag(DIAMOND)
     run = world.trigger("d")
@@ -49,7 +50,7 @@ def test_a_run_that_was_cancelled_before_it_began_begins_when_it_is_cleared(worl
     world.audit()
 
 
-def test_so_it_does_when_it_is_rerun_and_can_be_cancelled_again(world: Any) -> None:
+def test_so_it_does_when_it_is_rerun_and_can_be_cancelled_again(world: World) -> None:
     world.add_dag(DIAMOND)
     run = world.trigger("d")
     world.conn.execute("update dag set is_paused = true")
@@ -62,7 +63,7 @@ def test_so_it_does_when_it_is_rerun_and_can_be_cancelled_again(world: Any) -> N
     world.audit()
 
 
-def test_only_what_runs_of_it_is_nothing(world: Any) -> None:
+def test_only_what_runs_of_it_is_nothing(world: World) -> None:
     world.add_dag(DIAMOND)
     run = world.trigger("d")
     cancelled(world, run)
@@ -70,7 +71,7 @@ def test_only_what_runs_of_it_is_nothing(world: Any) -> None:
     assert world.run_state(run) == "failed"
 
 
-def test_a_rerun_of_a_cancelled_run_runs_what_never_ran(world: Any) -> None:
+def test_a_rerun_of_a_cancelled_run_runs_what_never_ran(world: World) -> None:
     """R-CS8"""
     world.add_dag(DIAMOND)
     run = world.trigger("d")
@@ -91,7 +92,7 @@ def test_a_rerun_of_a_cancelled_run_runs_what_never_ran(world: Any) -> None:
     world.audit()
 
 
-def test_it_leaves_what_a_branch_or_a_person_skipped(world: Any) -> None:
+def test_it_leaves_what_a_branch_or_a_person_skipped(world: World) -> None:
     spec = DagSpec(dag_id="d", tasks=(task("branch"), task("x", 0), task("y", 0), task("after_x", 1), task("z", 0), task("free")))
     world.add_dag(spec)
     run = world.trigger("d")
@@ -111,7 +112,7 @@ def test_it_leaves_what_a_branch_or_a_person_skipped(world: Any) -> None:
     world.audit()
 
 
-def test_it_runs_untouched_instances_of_mapped_tasks(world: Any) -> None:
+def test_it_runs_untouched_instances_of_mapped_tasks(world: World) -> None:
     run = expanded(world, 5, 2)
     (first, second) = world.claim()
     world.report([first])
@@ -130,7 +131,7 @@ def test_it_runs_untouched_instances_of_mapped_tasks(world: Any) -> None:
     world.audit()
 
 
-def test_a_task_that_a_branch_skips_again_says_so_again(world: Any) -> None:
+def test_a_task_that_a_branch_skips_again_says_so_again(world: World) -> None:
     spec = DagSpec(dag_id="d", tasks=(task("branch"), task("x", 0), task("y", 0)))
     world.add_dag(spec)
     run = world.trigger("d")
@@ -143,7 +144,7 @@ def test_a_task_that_a_branch_skips_again_says_so_again(world: Any) -> None:
     assert reasons(world, run)["x"] == "Skipped by the decision of task 'branch'."
 
 
-def test_history_counts_the_instances_of_a_mapped_task(world: Any) -> None:
+def test_history_counts_the_instances_of_a_mapped_task(world: World) -> None:
     spec = DagSpec(dag_id="d", tasks=(task("m", mapping=mapped(7)), task("end", 0)))
     run = finished(world, spec)
     operate(world, run, CLEAR)
@@ -155,7 +156,7 @@ def test_history_counts_the_instances_of_a_mapped_task(world: Any) -> None:
     assert last_event(world, run)[3] == {"tasks": ["m"], "instances": 10}
 
 
-def expanded_anew(world: Any) -> int:
+def expanded_anew(world: World) -> int:
     """With two of ten instances running."""
     world.pool("p", 2)
     spec = DagSpec(dag_id="other", tasks=MAPPED.tasks)
@@ -168,14 +169,14 @@ def expanded_anew(world: Any) -> int:
     return int(run)
 
 
-def run_row(world: Any, run: int) -> tuple[Any, ...]:
+def run_row(world: World, run: int) -> tuple[Any, ...]:
     row = world.conn.execute(
         "select state::text, started_at, ended_at, reason, cancelled_by from dag_run where run_key = %s", [run]
     )
     return tuple(row.fetchone())
 
 
-def cancelled_while_a_is_queued(world: Any, spec: DagSpec = DIAMOND) -> int:
+def cancelled_while_a_is_queued(world: World, spec: DagSpec = DIAMOND) -> int:
     world.add_dag(spec)
     run = world.trigger(spec.dag_id)
     world.advance()
@@ -183,7 +184,7 @@ def cancelled_while_a_is_queued(world: Any, spec: DagSpec = DIAMOND) -> int:
     return int(run)
 
 
-def test_what_had_not_started_is_skipped(world: Any) -> None:
+def test_what_had_not_started_is_skipped(world: World) -> None:
     """R-CS8: waiting, queued, or with a worker that had not begun it; what ran has failed, and each says why."""
     world.add_dag(DagSpec(dag_id="d", tasks=(task("runs"), task("queued"), task("claimed"), task("quick"), task("waits", 0))))
     run = world.trigger("d")
@@ -208,7 +209,7 @@ def test_what_had_not_started_is_skipped(world: Any) -> None:
     assert world.run_state(run) == "success"
 
 
-def test_a_second_try_that_waits_to_start_has_run_before(world: Any) -> None:
+def test_a_second_try_that_waits_to_start_has_run_before(world: World) -> None:
     """Its first one did: so it has failed, in a lane as well as queued."""
     world.pool("p", 2)
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(name, retries=1, retry_delay=0.0, pool="p") for name in ("x", "y"))))
@@ -224,7 +225,7 @@ def test_a_second_try_that_waits_to_start_has_run_before(world: Any) -> None:
     assert set(world.states(run).values()) == {"failed"}
 
 
-def test_a_mark_clears_what_the_cancel_kept_from_starting_below(world: Any) -> None:
+def test_a_mark_clears_what_the_cancel_kept_from_starting_below(world: World) -> None:
     """R-CS8"""
     run = cancelled_while_a_is_queued(world)
     assert set(world.states(run).values()) == {"skipped"}
@@ -234,7 +235,7 @@ def test_a_mark_clears_what_the_cancel_kept_from_starting_below(world: Any) -> N
     world.audit()
 
 
-def test_a_run_of_which_a_cancel_has_left_something_is_no_success(world: Any) -> None:
+def test_a_run_of_which_a_cancel_has_left_something_is_no_success(world: World) -> None:
     """R-CS8: whatever else was marked; and a rerun finds all that never ran, also what was skipped again because of that."""
     run = cancelled_while_a_is_queued(world, DagSpec(dag_id="d", tasks=(task("a"), task("b"), task("c", 0, 1), task("free"))))
     operate(world, run, TaskEvent.MARK_SUCCESS, "a")
@@ -251,7 +252,7 @@ def test_a_run_of_which_a_cancel_has_left_something_is_no_success(world: Any) ->
     world.audit()
 
 
-def test_the_other_instances_of_a_mapped_task_keep_the_run_from_being_a_success(world: Any) -> None:
+def test_the_other_instances_of_a_mapped_task_keep_the_run_from_being_a_success(world: World) -> None:
     """R-CS8: with a row and without one."""
     run = expanded(world, 12, 3)
     world.cancel(run)
@@ -268,7 +269,7 @@ def test_the_other_instances_of_a_mapped_task_keep_the_run_from_being_a_success(
     world.audit()
 
 
-def test_what_a_person_skipped_of_a_mapped_task_stays_skipped(world: Any) -> None:
+def test_what_a_person_skipped_of_a_mapped_task_stays_skipped(world: World) -> None:
     run = expanded(world, 5, 1)
     operate(world, run, TaskEvent.MARK_SKIPPED, "m")
     world.report(world.claim(), "failed")
@@ -280,7 +281,7 @@ def test_what_a_person_skipped_of_a_mapped_task_stays_skipped(world: Any) -> Non
     assert "m" not in world.drain()
 
 
-def test_a_mark_after_which_nothing_is_to_do_leaves_the_times_of_the_run(world: Any) -> None:
+def test_a_mark_after_which_nothing_is_to_do_leaves_the_times_of_the_run(world: World) -> None:
     run = cancelled_while_a_is_queued(world)
     _, started, ended, *_ = run_row(world, run)
     operate(world, run, TaskEvent.MARK_SUCCESS, "e")
@@ -291,7 +292,7 @@ def test_a_mark_after_which_nothing_is_to_do_leaves_the_times_of_the_run(world: 
     world.audit()
 
 
-def test_a_run_that_was_marked_failed_is_a_success_again(world: Any) -> None:
+def test_a_run_that_was_marked_failed_is_a_success_again(world: World) -> None:
     """R-CS8: nothing but the run changes, whatever of it was skipped; and so often as somebody wants."""
     run = finished(world, DIAMOND, c="skipped")
     before, (_, *times, _, _) = world.states(run), run_row(world, run)
@@ -310,7 +311,7 @@ def test_a_run_that_was_marked_failed_is_a_success_again(world: Any) -> None:
     assert (world.run_state(run), set(world.states(run).values())) == ("success", {"success"})
 
 
-def test_a_run_that_never_began_is_not_marked_as_a_success(world: Any) -> None:
+def test_a_run_that_never_began_is_not_marked_as_a_success(world: World) -> None:
     world.add_dag(DIAMOND)
     run = world.trigger("d")
     cancelled(world, run)

@@ -18,6 +18,7 @@ from evenflow.scheduler.catalog import Catalog
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import past as store
 from evenflow.store.scheduling.operations import request
+from tests.scheduler.world import World
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -30,22 +31,22 @@ def past(task_id: str, *upstream: int, **kw: Any) -> TaskSpec:
     return task(task_id, *upstream, depends_on_past=True, **kw)
 
 
-def day(world: Any, number: int, run_type: str = "scheduled") -> int:
+def day(world: World, number: int, run_type: str = "scheduled") -> int:
     run = world.trigger("d", logical_date=FIRST + timedelta(days=number))
     world.conn.execute("update dag_run set run_type = %s where run_key = %s", [run_type, run])
     return run
 
 
-def claimed(world: Any, run: int) -> list[Any]:
+def claimed(world: World, run: int) -> list[Any]:
     return [t for t in world.claim() if t.run_key == run]
 
 
-def gates(world: Any) -> int:
+def gates(world: World) -> int:
     query = "select (select count(*) from past_gate) + (select count(*) from past_hold) + (select count(*) from past_watch)"
     return world.conn.execute(query).fetchone()[0]
 
 
-def test_the_first_run_waits_for_nothing_and_the_next_one_for_it(world: Any) -> None:
+def test_the_first_run_waits_for_nothing_and_the_next_one_for_it(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), past("b", 0))))
     first, second = day(world, 0), day(world, 1)
     world.advance()
@@ -66,7 +67,7 @@ def test_the_first_run_waits_for_nothing_and_the_next_one_for_it(world: Any) -> 
     world.audit()
 
 
-def test_what_has_ended_well_already_is_not_waited_for(world: Any) -> None:
+def test_what_has_ended_well_already_is_not_waited_for(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(past("a"),)))
     day(world, 0)
     world.drain()
@@ -76,7 +77,7 @@ def test_what_has_ended_well_already_is_not_waited_for(world: Any) -> None:
     assert [t.run_key for t in world.claim()] == [second]
 
 
-def test_a_failed_one_keeps_the_next_waiting_until_it_succeeds(world: Any) -> None:
+def test_a_failed_one_keeps_the_next_waiting_until_it_succeeds(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(past("a", retries=1, retry_delay=3600.0),)))
     first, second = day(world, 0), day(world, 1)
     world.advance()
@@ -98,7 +99,7 @@ def test_a_failed_one_keeps_the_next_waiting_until_it_succeeds(world: Any) -> No
     assert [t.run_key for t in world.claim()] == [second]
 
 
-def test_a_skipped_one_lets_the_next_go(world: Any) -> None:
+def test_a_skipped_one_lets_the_next_go(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(past("a"),)))
     first, second = day(world, 0), day(world, 1)
     world.advance()
@@ -107,7 +108,7 @@ def test_a_skipped_one_lets_the_next_go(world: Any) -> None:
     assert [t.run_key for t in world.claim()] == [second]
 
 
-def test_the_run_before_is_the_one_of_the_logical_date_before(world: Any) -> None:
+def test_the_run_before_is_the_one_of_the_logical_date_before(world: World) -> None:
     """Runs of hand do not count, backfills do; the order of creation does not matter."""
     world.add_dag(DagSpec(dag_id="d", tasks=(past("a"),)))
     third = day(world, 2)
@@ -122,7 +123,7 @@ def test_the_run_before_is_the_one_of_the_logical_date_before(world: Any) -> Non
     assert world.states(second) == {"a": "none"}
 
 
-def test_mapped_tasks_wait_for_all_instances(world: Any) -> None:
+def test_mapped_tasks_wait_for_all_instances(world: World) -> None:
     mapped = past("m", mapping=Mapping(inputs=(MapInput(name="x", length=3),)))
     world.add_dag(DagSpec(dag_id="d", tasks=(mapped,), max_active_tasks=2))
     first, second = day(world, 0), day(world, 1)
@@ -141,7 +142,7 @@ def test_mapped_tasks_wait_for_all_instances(world: Any) -> None:
     world.audit()
 
 
-def test_wait_for_downstream(world: Any) -> None:
+def test_wait_for_downstream(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(past("a", wait_for_downstream=True), task("b", 0))))
     first, second = day(world, 0), day(world, 1)
     world.advance()
@@ -155,7 +156,7 @@ def test_wait_for_downstream(world: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", [TriggerRule.ONE_FAILED, TriggerRule.ALL_DONE])
-def test_trigger_rules_decide_first(world: Any, rule: TriggerRule) -> None:
+def test_trigger_rules_decide_first(world: World, rule: TriggerRule) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("z"), past("b", 0, 1, trigger_rule=rule))))
     first, second = day(world, 0), day(world, 1)
     world.advance()
@@ -170,7 +171,7 @@ def test_trigger_rules_decide_first(world: Any, rule: TriggerRule) -> None:
     assert [(t.run_key, t.task_id) for t in world.claim()] == [(second, "b")]
 
 
-def test_an_upstream_that_failed_fails_it_whatever_the_past_says(world: Any) -> None:
+def test_an_upstream_that_failed_fails_it_whatever_the_past_says(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), past("b", 0))))
     first, second = day(world, 0), day(world, 1)
     world.advance()
@@ -184,7 +185,7 @@ def test_an_upstream_that_failed_fails_it_whatever_the_past_says(world: Any) -> 
     world.audit()
 
 
-def test_the_word_to_a_run_that_has_ended_changes_nothing(world: Any) -> None:
+def test_the_word_to_a_run_that_has_ended_changes_nothing(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(past("a"),)))
     first, second = day(world, 0), day(world, 1)
     world.advance()
@@ -197,7 +198,7 @@ def test_the_word_to_a_run_that_has_ended_changes_nothing(world: Any) -> None:
     assert gates(world) == 0
 
 
-def test_a_run_that_is_still_queued_tells_when_it_has_run(world: Any) -> None:
+def test_a_run_that_is_still_queued_tells_when_it_has_run(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(past("a"),), max_active_runs=1))
     second = day(world, 1)
     first = day(world, 0)
@@ -212,7 +213,7 @@ def test_a_run_that_is_still_queued_tells_when_it_has_run(world: Any) -> None:
     assert [t.run_key for t in world.claim()] == [second]
 
 
-def test_an_older_version_without_it_tells_too(world: Any) -> None:
+def test_an_older_version_without_it_tells_too(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("new"), past("a"))))
     world.add_dag(DagSpec(dag_id="old", tasks=(task("a"),)))
     first = day(world, 0)
@@ -229,7 +230,7 @@ def test_an_older_version_without_it_tells_too(world: Any) -> None:
 
 
 def test_a_task_that_ends_while_another_connection_begins_to_watch_it(
-    world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither transaction sees the other: who creates the run finds the task running, who ends the task finds no watch."""
     world.add_dag(DagSpec(dag_id="d", tasks=(past("a"),)))
@@ -262,7 +263,7 @@ def test_a_task_that_ends_while_another_connection_begins_to_watch_it(
     world.audit()
 
 
-def test_a_clear_that_changes_nothing_leaves_what_waits(world: Any) -> None:
+def test_a_clear_that_changes_nothing_leaves_what_waits(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(past("a"),)))
     day(world, 0)
     second = day(world, 1)

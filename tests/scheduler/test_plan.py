@@ -19,6 +19,7 @@ from evenflow.scheduler.advance import advance
 from evenflow.store.db.connect import connect_async
 from evenflow.store.serving.pools import set_pool
 from tests.scheduler.test_agreement import random_dag
+from tests.scheduler.world import World
 
 FAST_FOLLOW_OFF = "insert into setting (name, value, changed_by) values ('fast_follow', 'false', 'test')"
 
@@ -29,7 +30,7 @@ async def conn(database_url: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]
         yield conn
 
 
-def names(world: Any) -> dict[int, str]:
+def names(world: World) -> dict[int, str]:
     return dict(world.conn.execute("select run_key, dag_id || '/' || run_id from dag_run"))
 
 
@@ -43,7 +44,7 @@ def planned(plan: Plan) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_the_next_round_starts_what_was_planned(world: Any, conn: psycopg.AsyncConnection[Any], seed: int) -> None:
+async def test_the_next_round_starts_what_was_planned(world: World, conn: psycopg.AsyncConnection[Any], seed: int) -> None:
     """R-ST3, R-ST10: in random worlds, with wakes that nobody has folded yet, pools of both policies, and pools that change."""
     r = random.Random(seed)
     world.conn.execute(FAST_FOLLOW_OFF)
@@ -92,7 +93,7 @@ def mapped(length: int) -> Mapping:
     return Mapping(inputs=(MapInput(name="x", length=length),))
 
 
-async def test_what_it_says(world: Any, conn: psycopg.AsyncConnection[Any]) -> None:
+async def test_what_it_says(world: World, conn: psycopg.AsyncConnection[Any]) -> None:
     """R-ST10: in the strict order, with names; who is next, and how many wait for what."""
     world.conn.execute(FAST_FOLLOW_OFF)
     world.pool("p", 1)
@@ -119,7 +120,7 @@ async def test_what_it_says(world: Any, conn: psycopg.AsyncConnection[Any]) -> N
     assert plan.schedulers == 0
 
 
-async def test_it_changes_nothing(world: Any, conn: psycopg.AsyncConnection[Any]) -> None:
+async def test_it_changes_nothing(world: World, conn: psycopg.AsyncConnection[Any]) -> None:
     world.pool("default_pool", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="m", operator="python", mapping=mapped(9)),)))
     world.trigger("d")
@@ -132,7 +133,7 @@ async def test_it_changes_nothing(world: Any, conn: psycopg.AsyncConnection[Any]
     assert not conn.read_only, "the connection goes back to its pool as it was"
 
 
-async def test_a_round_that_ends_early_says_so(world: Any, conn: psycopg.AsyncConnection[Any]) -> None:
+async def test_a_round_that_ends_early_says_so(world: World, conn: psycopg.AsyncConnection[Any]) -> None:
     """R-ST2: what one round cannot finish the next one does; the plan shows one."""
     world.pool("default_pool", 1)
     world.add_dag(

@@ -13,6 +13,7 @@ from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.duties import Orphans
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.store.scheduling.operations import request
+from tests.scheduler.world import World
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -21,7 +22,7 @@ def task(task_id: str, *upstream: int, **kw: Any) -> TaskSpec:
     return TaskSpec(task_id=task_id, operator="python", upstream=upstream, **kw)
 
 
-def test_a_branch_that_names_what_cannot_be_a_task(world: Any) -> None:
+def test_a_branch_that_names_what_cannot_be_a_task(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b", 0), task("c", 0))))
     run = world.trigger("d")
     world.advance()
@@ -31,7 +32,7 @@ def test_a_branch_that_names_what_cannot_be_a_task(world: Any) -> None:
     assert world.conn.execute("select skipped from branch_decision").fetchone() == ([1],)
 
 
-def test_reports_of_runs_that_are_gone_go_too(world: Any) -> None:
+def test_reports_of_runs_that_are_gone_go_too(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),)))
     run = world.trigger("d")
     world.conn.execute("insert into report (run_key, kind, epoch) select n, 'exit', n from generate_series(1, 5000) n")
@@ -44,7 +45,7 @@ def test_reports_of_runs_that_are_gone_go_too(world: Any) -> None:
     assert world.run_state(run) == "failed"
 
 
-def test_a_branch_skips_what_an_operator_has_just_let_begin(world: Any) -> None:
+def test_a_branch_skips_what_an_operator_has_just_let_begin(world: World) -> None:
     spec = DagSpec(dag_id="d", tasks=(task("a"), task("b"), task("x", 0, 1, trigger_rule=TriggerRule.ONE_SUCCESS)))
     world.add_dag(spec)
     run = world.trigger("d")
@@ -61,7 +62,7 @@ def test_a_branch_skips_what_an_operator_has_just_let_begin(world: Any) -> None:
     world.audit()
 
 
-def test_a_branch_skips_what_the_run_before_has_just_let_begin(world: Any) -> None:
+def test_a_branch_skips_what_the_run_before_has_just_let_begin(world: World) -> None:
     late = task("x", 0, 1, trigger_rule=TriggerRule.ONE_SUCCESS, depends_on_past=True)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b"), late)))
     first, second = (world.trigger("d", logical_date=FIRST + timedelta(days=n)) for n in range(2))
@@ -80,7 +81,7 @@ def test_a_branch_skips_what_the_run_before_has_just_let_begin(world: Any) -> No
     world.audit()
 
 
-def test_an_operation_and_word_of_the_past_let_one_task_begin(world: Any) -> None:
+def test_an_operation_and_word_of_the_past_let_one_task_begin(world: World) -> None:
     held = TaskSpec(task_id="x", operator="empty", empty=True, depends_on_past=True)
     world.add_dag(DagSpec(dag_id="d", tasks=(held, task("y"))))
     second = world.trigger("d")
@@ -99,14 +100,14 @@ def test_an_operation_and_word_of_the_past_let_one_task_begin(world: Any) -> Non
     world.audit()
 
 
-def unreadable(world: Any, dag_id: str) -> None:
+def unreadable(world: World, dag_id: str) -> None:
     """A newer Evenflow has stored this version, and was taken back."""
     world.conn.execute(
         "update dag_version set spec = jsonb_set(spec, '{surprise}', '1') where dag_id = %s and version_number = 1", [dag_id]
     )
 
 
-def test_a_dag_that_cannot_be_read_holds_up_no_schedule(world: Any) -> None:
+def test_a_dag_that_cannot_be_read_holds_up_no_schedule(world: World) -> None:
     for dag_id in ("a", "b"):
         world.add_dag(DagSpec(dag_id=dag_id, tasks=(task("t"),), schedule=Schedule(kind="cron", cron="@hourly")))
     world.conn.execute("update dag set next_run_at = now() - interval '1 minute' where dag_id in ('a', 'b')")
@@ -115,7 +116,7 @@ def test_a_dag_that_cannot_be_read_holds_up_no_schedule(world: Any) -> None:
     assert world.conn.execute("select dag_id from dag_run").fetchall() == [("b",)]
 
 
-def test_a_dag_that_cannot_be_read_holds_up_no_run_for_assets(world: Any) -> None:
+def test_a_dag_that_cannot_be_read_holds_up_no_run_for_assets(world: World) -> None:
     for dag_id in ("a", "b"):
         world.add_dag(DagSpec(dag_id=dag_id, tasks=(task("t"),), schedule=Schedule(kind="assets", assets="x")))
         world.conn.execute("insert into asset_queue values (%s, 'x', false, 1)", [dag_id])

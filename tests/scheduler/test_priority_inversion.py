@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
+from tests.scheduler.world import World
 
 STORAGE = 8  # units of all nodes; a pod has one from its start until it is deleted
 SLOTS, RESUME_SLOTS = 4, 1
@@ -69,7 +70,7 @@ class Site:
     done its work; a high one waits for its pod on its slot.
     """
 
-    def __init__(self, world: Any, *, killer: bool) -> None:
+    def __init__(self, world: World, *, killer: bool) -> None:
         self.world, self.cluster = world, Cluster(killer)
         world.resize("executor", "worker", SLOTS)
         world.pool("low", LOW)
@@ -157,7 +158,7 @@ class Site:
 
 
 @pytest.mark.parametrize("killer", [False, True])
-def test_the_system_drains(world: Any, killer: bool) -> None:
+def test_the_system_drains(world: World, killer: bool) -> None:
     """Every pod is collected as soon as its work is done, although the slots are full: no result is lost, nobody waits for long."""
     site = Site(world, killer=killer)
     site.begin()
@@ -171,7 +172,7 @@ def test_the_system_drains(world: Any, killer: bool) -> None:
     world.audit()
 
 
-def test_without_direct_resume_nothing_moves(world: Any) -> None:
+def test_without_direct_resume_nothing_moves(world: World) -> None:
     site = without_direct_resume(world, killer=False)
     assert not site.play(most=LONG)
     assert site.done == []
@@ -182,18 +183,18 @@ def test_without_direct_resume_nothing_moves(world: Any) -> None:
     world.audit()
 
 
-def test_without_direct_resume_who_kills_idle_pods_loses_their_results(world: Any) -> None:
+def test_without_direct_resume_who_kills_idle_pods_loses_their_results(world: World) -> None:
     site = without_direct_resume(world, killer=True)
     assert site.play(most=LONG)
     assert len(site.lost) == LOW
 
 
-def without_direct_resume(world: Any, *, killer: bool) -> Site:
+def without_direct_resume(world: World, *, killer: bool) -> Site:
     world.conn.execute("insert into setting (name, value, changed_by) values ('direct_resume', 'false', 'test')")
     site = Site(world, killer=killer)
     site.begin()
     return site
 
 
-def states(world: Any, runs: Iterable[int]) -> set[str]:
+def states(world: World, runs: Iterable[int]) -> set[str]:
     return {state for run in runs for state in world.states(run).values()}

@@ -31,6 +31,7 @@ from evenflow.store.db.sql import sql
 from evenflow.store.scheduling import backfills
 from evenflow.store.scheduling.operations import request
 from evenflow.store.scheduling.quarantine import lock_executor, release_runs
+from tests.scheduler.world import World
 
 OTHERS = 9
 BACKFILL = "dag_id, from_date, to_date, is_reversed, reprocess, max_active_runs, params, priority, created_by"
@@ -44,7 +45,7 @@ CHAIN = (task("a"), task("b", 0))
 
 
 @pytest.fixture
-def turns(world: Any, database_url: str) -> Callable[[], None]:
+def turns(world: World, database_url: str) -> Callable[[], None]:
     """Turns of a scheduler until two have nothing left to do: room for queued runs that is left as a wake is seen by the second."""
     tally, stop = Tally(), threading.Event()
 
@@ -60,17 +61,17 @@ def turns(world: Any, database_url: str) -> Callable[[], None]:
     return take
 
 
-def quarantine(world: Any) -> dict[str, str]:
+def quarantine(world: World) -> dict[str, str]:
     return dict(world.conn.execute("select kind || ' ' || coalesce(run_key::text, object), reason from quarantine").fetchall())
 
 
-def release(world: Any, run_key: int) -> None:
+def release(world: World, run_key: int) -> None:
     with world.conn.transaction():
         lock_executor(world.conn)
         release_runs(world.conn, [run_key], "ann")
 
 
-def finish(world: Any, turns: Callable[[], None]) -> None:
+def finish(world: World, turns: Callable[[], None]) -> None:
     """All that can run runs to its end."""
     turns()
     while tries := world.claim():
@@ -78,7 +79,7 @@ def finish(world: Any, turns: Callable[[], None]) -> None:
         turns()
 
 
-def corrupt(world: Any, run_key: int) -> None:
+def corrupt(world: World, run_key: int) -> None:
     """A timer of the run names a deadline that its DAG does not have."""
     world.conn.execute(
         "insert into timer (due_at, kind, run_key, task_index, map_index, epoch) values (now(), 'deadline', %s, 7, -1, 0)",
@@ -86,7 +87,7 @@ def corrupt(world: Any, run_key: int) -> None:
     )
 
 
-def cure(world: Any, run_key: int) -> None:
+def cure(world: World, run_key: int) -> None:
     world.conn.execute("delete from timer where run_key = %s", [run_key])
 
 
@@ -105,7 +106,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, guilty: Callable[[Any], bool]) -> It
         yield
 
 
-def test_a_run_that_cannot_be_handled_is_set_aside_and_all_others_go_on(world: Any, turns: Any) -> None:
+def test_a_run_that_cannot_be_handled_is_set_aside_and_all_others_go_on(world: World, turns: Any) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=CHAIN))
     others = [world.trigger("d") for _ in range(OTHERS)]
     turns()
@@ -129,7 +130,7 @@ def test_a_run_that_cannot_be_handled_is_set_aside_and_all_others_go_on(world: A
     world.audit()
 
 
-def test_what_is_said_of_it_waits_in_its_order_and_nobody_looks_at_it_again(world: Any, turns: Any) -> None:
+def test_what_is_said_of_it_waits_in_its_order_and_nobody_looks_at_it_again(world: World, turns: Any) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b"), task("c", 0, 1))))
     run = world.trigger("d")
     turns()
@@ -150,7 +151,7 @@ def test_what_is_said_of_it_waits_in_its_order_and_nobody_looks_at_it_again(worl
     world.audit()
 
 
-def test_what_its_ended_tries_held_is_free_for_others(world: Any, turns: Any) -> None:
+def test_what_its_ended_tries_held_is_free_for_others(world: World, turns: Any) -> None:
     world.pool("small", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="small"), task("b", 0, pool="small"))))
     poisoned = world.trigger("d", priority=1)
@@ -173,7 +174,7 @@ def test_what_its_ended_tries_held_is_free_for_others(world: Any, turns: Any) ->
 
 
 @pytest.mark.parametrize("outcome", ["cannot_start", "lost"])
-def test_a_try_that_is_sent_again_keeps_what_it_holds(world: Any, turns: Any, outcome: str) -> None:
+def test_a_try_that_is_sent_again_keeps_what_it_holds(world: World, turns: Any, outcome: str) -> None:
     """R-ST1: its worker says that it is lost, while nobody may decide about its run."""
     world.pool("small", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="small"),)))
@@ -195,7 +196,7 @@ def test_a_try_that_is_sent_again_keeps_what_it_holds(world: Any, turns: Any, ou
     world.audit()
 
 
-def test_its_ready_tasks_do_not_start_and_keep_nobody_waiting(world: Any, turns: Any) -> None:
+def test_its_ready_tasks_do_not_start_and_keep_nobody_waiting(world: World, turns: Any) -> None:
     world.pool("small", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(f"t{n}", pool="small") for n in range(3)), max_active_tasks=2))
     poisoned = world.trigger("d", priority=1)
@@ -220,7 +221,7 @@ def test_its_ready_tasks_do_not_start_and_keep_nobody_waiting(world: Any, turns:
     assert world.run_state(poisoned) == "success"
 
 
-def test_a_version_that_cannot_be_read_takes_its_runs_with_it_at_once(world: Any, turns: Any) -> None:
+def test_a_version_that_cannot_be_read_takes_its_runs_with_it_at_once(world: World, turns: Any) -> None:
     version = world.add_dag(DagSpec(dag_id="bad", tasks=CHAIN))
     world.add_dag(DagSpec(dag_id="good", tasks=CHAIN))
     begun = [world.trigger("bad") for _ in range(3)]
@@ -244,7 +245,7 @@ def test_a_version_that_cannot_be_read_takes_its_runs_with_it_at_once(world: Any
     world.audit()
 
 
-def test_a_run_that_cannot_be_created_blocks_no_other(world: Any, turns: Any) -> None:
+def test_a_run_that_cannot_be_created_blocks_no_other(world: World, turns: Any) -> None:
     world.add_dag(DagSpec(dag_id="bad", tasks=(task("a", pool="deleted"),)))
     world.add_dag(DagSpec(dag_id="good", tasks=CHAIN))
     bad, good = world.trigger("bad", priority=1), world.trigger("good")
@@ -257,7 +258,7 @@ def test_a_run_that_cannot_be_created_blocks_no_other(world: Any, turns: Any) ->
     assert world.run_state(bad) == "success"
 
 
-def test_a_lane_that_cannot_be_started_blocks_no_other(world: Any, turns: Any) -> None:
+def test_a_lane_that_cannot_be_started_blocks_no_other(world: World, turns: Any) -> None:
     """Nothing is said of the run any more; it is the round that meets it."""
     world.pool("small", 0)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="small"),)))
@@ -271,7 +272,7 @@ def test_a_lane_that_cannot_be_started_blocks_no_other(world: Any, turns: Any) -
 
 
 def test_a_report_that_cannot_be_applied_fails_its_try_and_the_run_goes_on(
-    world: Any, turns: Any, monkeypatch: pytest.MonkeyPatch
+    world: World, turns: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", retries=1), task("b"), task("c"))))
     runs = [world.trigger("d") for _ in range(OTHERS)]
@@ -295,7 +296,7 @@ def test_a_report_that_cannot_be_applied_fails_its_try_and_the_run_goes_on(
     world.audit()
 
 
-def test_a_report_that_the_database_cannot_read_is_set_aside_too(world: Any, turns: Any) -> None:
+def test_a_report_that_the_database_cannot_read_is_set_aside_too(world: World, turns: Any) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b"))))
     runs = [world.trigger("d") for _ in range(OTHERS)]
     turns()
@@ -310,7 +311,7 @@ def test_a_report_that_the_database_cannot_read_is_set_aside_too(world: Any, tur
     world.audit()
 
 
-def test_a_request_that_cannot_be_applied_is_dropped(world: Any, turns: Any) -> None:
+def test_a_request_that_cannot_be_applied_is_dropped(world: World, turns: Any) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=CHAIN))
     run = world.trigger("d")
     turns()
@@ -324,7 +325,7 @@ def test_a_request_that_cannot_be_applied_is_dropped(world: Any, turns: Any) -> 
 
 
 def test_a_report_that_fails_even_when_it_says_nothing_quarantines_its_run(
-    world: Any, turns: Any, monkeypatch: pytest.MonkeyPatch
+    world: World, turns: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=CHAIN))
     bad, good = world.trigger("d"), world.trigger("d")
@@ -337,7 +338,7 @@ def test_a_report_that_fails_even_when_it_says_nothing_quarantines_its_run(
     world.audit()
 
 
-def test_ending_it_works_when_the_cause_has_gone(world: Any, turns: Any) -> None:
+def test_ending_it_works_when_the_cause_has_gone(world: World, turns: Any) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=CHAIN))
     run = world.trigger("d")
     turns()
@@ -355,7 +356,7 @@ def test_ending_it_works_when_the_cause_has_gone(world: Any, turns: Any) -> None
     world.audit()
 
 
-def test_ending_it_works_by_force_and_waits_for_its_processes(world: Any, turns: Any) -> None:
+def test_ending_it_works_by_force_and_waits_for_its_processes(world: World, turns: Any) -> None:
     version = world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b"), task("c", 0, 1)), max_active_runs=1))
     run = world.trigger("d")
     turns()
@@ -384,7 +385,7 @@ def test_ending_it_works_by_force_and_waits_for_its_processes(world: Any, turns:
 
 
 def test_a_run_that_cannot_even_be_ended_by_force_stops_nobody_else(
-    world: Any, turns: Any, monkeypatch: pytest.MonkeyPatch
+    world: World, turns: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = world.add_dag(DagSpec(dag_id="bad", tasks=CHAIN))
     world.add_dag(DagSpec(dag_id="good", tasks=CHAIN))
@@ -408,7 +409,7 @@ def test_a_run_that_cannot_even_be_ended_by_force_stops_nobody_else(
     assert world.run_state(bad) == "failed"
 
 
-def test_looking_for_the_fault_leaves_no_lane_behind(world: Any, turns: Any) -> None:
+def test_looking_for_the_fault_leaves_no_lane_behind(world: World, turns: Any) -> None:
     """Transactions for some of the runs release limits that others wait for."""
     world.pool("small", 3)
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(f"t{n}", pool="small") for n in range(4)), max_active_tasks=2))
@@ -431,7 +432,7 @@ def test_looking_for_the_fault_leaves_no_lane_behind(world: Any, turns: Any) -> 
 
 
 def test_it_is_nobodys_fault_when_a_round_fails_without_any_run(
-    world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=CHAIN))
     world.trigger("d")
@@ -446,7 +447,9 @@ def test_it_is_nobodys_fault_when_a_round_fails_without_any_run(
 
 
 @pytest.mark.parametrize("schedulers", [1, 2])
-def test_the_throughput_of_others_goes_on(world: Any, database_url: str, schedulers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_throughput_of_others_goes_on(
+    world: World, database_url: str, schedulers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Several poisons, some of them in reports and some in runs, come while schedulers work."""
     world.add_dag(DagSpec(dag_id="d", tasks=CHAIN))
     runs = [world.trigger("d") for _ in range(40)]
@@ -495,7 +498,7 @@ def test_the_throughput_of_others_goes_on(world: Any, database_url: str, schedul
     world.audit()
 
 
-def test_a_failure_of_the_database_is_no_fault_of_a_run(world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_the_database_is_no_fault_of_a_run(world: World, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=CHAIN))
     world.trigger("d")
 
@@ -509,7 +512,7 @@ def test_a_failure_of_the_database_is_no_fault_of_a_run(world: Any, database_url
 
 
 @pytest.mark.parametrize("kind", ["schedule", "assets"])
-def test_a_dag_whose_runs_cannot_be_made_is_set_aside_until_its_next_version(world: Any, kind: str) -> None:
+def test_a_dag_whose_runs_cannot_be_made_is_set_aside_until_its_next_version(world: World, kind: str) -> None:
     schedule = Schedule(kind="cron", cron="@hourly") if kind == "schedule" else Schedule(kind="assets", assets="x")
     for dag_id in ("bad", "good"):
         version = world.add_dag(DagSpec(dag_id=dag_id, tasks=CHAIN, schedule=schedule))
@@ -527,7 +530,7 @@ def test_a_dag_whose_runs_cannot_be_made_is_set_aside_until_its_next_version(wor
     assert world.conn.execute("select distinct dag_id from dag_run order by 1").fetchall() == [("bad",), ("good",)]
 
 
-def test_a_backfill_whose_runs_cannot_be_made_is_set_aside(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backfill_whose_runs_cannot_be_made_is_set_aside(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=CHAIN))
     for n in range(2):
         (number,) = world.conn.execute(
@@ -555,7 +558,7 @@ def test_a_backfill_whose_runs_cannot_be_made_is_set_aside(world: Any, monkeypat
     assert reason.startswith("DivisionByZero (SQLSTATE 22012)")
 
 
-def test_a_duty_that_fails_keeps_no_other_from_its_turn(world: Any) -> None:
+def test_a_duty_that_fails_keeps_no_other_from_its_turn(world: World) -> None:
     stop, told = threading.Event(), []
 
     def fail(_: Any) -> None:
@@ -570,7 +573,7 @@ def test_a_duty_that_fails_keeps_no_other_from_its_turn(world: Any) -> None:
     assert told == ["failed", "worked"]
 
 
-def test_an_event_that_cannot_be_applied_becomes_a_failure_of_its_trigger(world: Any, turns: Any) -> None:
+def test_an_event_that_cannot_be_applied_becomes_a_failure_of_its_trigger(world: World, turns: Any) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),)))
     run, other = world.trigger("d"), world.trigger("d")
     turns()
@@ -589,7 +592,7 @@ def test_an_event_that_cannot_be_applied_becomes_a_failure_of_its_trigger(world:
     world.audit()
 
 
-def test_what_is_deferred_in_a_run_that_is_set_aside_waits(world: Any, turns: Any) -> None:
+def test_what_is_deferred_in_a_run_that_is_set_aside_waits(world: World, turns: Any) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b"))))
     run = world.trigger("d")
     turns()
@@ -615,7 +618,7 @@ def test_what_is_deferred_in_a_run_that_is_set_aside_waits(world: Any, turns: An
     world.audit()
 
 
-def test_what_is_deferred_ends_by_force(world: Any, turns: Any) -> None:
+def test_what_is_deferred_ends_by_force(world: World, turns: Any) -> None:
     world.pool("people", 1)
     version = world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="people"),)))
     run = world.trigger("d")

@@ -24,6 +24,7 @@ from evenflow.store.db.rows import execute
 from evenflow.store.scheduling.operations import request
 from tests.scheduler.closing import set_state
 from tests.scheduler.test_several import crew
+from tests.scheduler.world import World
 
 TASKS = (TaskSpec(task_id="t", operator="python"),)
 COULD_BEGIN = """
@@ -34,7 +35,7 @@ COULD_BEGIN = """
       and not exists (select from service_state s where s.kind = 'dag' and s.name = r.dag_id or s.kind = 'system')"""
 
 
-def add_dags(world: Any, count: int, **settings: Any) -> list[str]:
+def add_dags(world: World, count: int, **settings: Any) -> list[str]:
     names = [f"d{n}" for n in range(count)]
     for name in names:
         world.add_dag(DagSpec(dag_id=name, tasks=TASKS, **settings))
@@ -42,7 +43,7 @@ def add_dags(world: Any, count: int, **settings: Any) -> list[str]:
 
 
 @pytest.fixture
-def full(world: Any) -> Any:
+def full(world: World) -> Any:
     """A DAG with a run that runs and one that waits for its end."""
     add_dags(world, 1, max_active_runs=1)
     for _ in range(2):
@@ -54,20 +55,20 @@ def full(world: Any) -> Any:
     return world
 
 
-def states(world: Any) -> list[str]:
+def states(world: World) -> list[str]:
     return [state for (state,) in world.conn.execute("select state::text from dag_run order by 1").fetchall()]
 
 
-def end(world: Any) -> None:
+def end(world: World) -> None:
     world.report(world.claim())
 
 
-def raise_limit(world: Any) -> None:
+def raise_limit(world: World) -> None:
     world.resize("dag_runs", "d0", 2)
 
 
 def resume(kind: str, name: str, state: str) -> Callable[[Any], None]:
-    def act(world: Any) -> None:
+    def act(world: World) -> None:
         set_state(world, kind, name, state)
         raise_limit(world)
         world.advance()
@@ -77,7 +78,7 @@ def resume(kind: str, name: str, state: str) -> Callable[[Any], None]:
     return act
 
 
-def put_aside(world: Any) -> None:
+def put_aside(world: World) -> None:
     """Into quarantine, and out again."""
     world.conn.execute("update dag_run set quarantined_at = now() where state = 'queued'")
     raise_limit(world)
@@ -107,7 +108,7 @@ def test_a_run_begins_when_something_lets_it(full: Any, what: str) -> None:
     full.audit()
 
 
-def test_a_run_that_is_made_ahead_of_its_time_begins_then(world: Any) -> None:
+def test_a_run_that_is_made_ahead_of_its_time_begins_then(world: World) -> None:
     add_dags(world, 1)
     world.trigger("d0", run_after="2200-01-01")
     world.advance()
@@ -120,7 +121,7 @@ def test_a_run_that_is_made_ahead_of_its_time_begins_then(world: Any) -> None:
 
 
 @pytest.mark.system
-def test_dags_of_higher_priority_go_first_also_below_the_ordinary_one(world: Any) -> None:
+def test_dags_of_higher_priority_go_first_also_below_the_ordinary_one(world: World) -> None:
     """R-ST3, R-ST4: whatever waits, and however many DAGs have wakes."""
     names = add_dags(world, 4 * NEW_RUNS_PER_TURN)
     for name in names:
@@ -134,7 +135,7 @@ def test_dags_of_higher_priority_go_first_also_below_the_ordinary_one(world: Any
     world.audit()
 
 
-def add_backlog(world: Any, pool: str, dags: int, tasks: int = 1, **columns: Any) -> list[int]:
+def add_backlog(world: World, pool: str, dags: int, tasks: int = 1, **columns: Any) -> list[int]:
     """A run of each of so many new DAGs whose tasks all go to ``pool``, in the order in which they are triggered."""
     world.pool(pool, 1_000)
     names = [f"{pool}{n:03}" for n in range(dags)]
@@ -145,12 +146,12 @@ def add_backlog(world: Any, pool: str, dags: int, tasks: int = 1, **columns: Any
     return [world.trigger(name, **columns) for name in names]
 
 
-def begun(world: Any, runs: list[int]) -> int:
+def begun(world: World, runs: list[int]) -> int:
     return [world.run_state(run) for run in runs].count("running")
 
 
 @pytest.mark.system
-def test_a_backlog_for_one_pool_holds_up_no_run_for_another(world: Any) -> None:
+def test_a_backlog_for_one_pool_holds_up_no_run_for_another(world: World) -> None:
     """R-ST4: the last of many runs begins in the first transaction, where it has slots of its own; each line in its order."""
     narrow = add_backlog(world, "narrow", 3 * NEW_RUNS_PER_TURN)
     wide = add_backlog(world, "wide", NEW_RUNS_PER_TURN)
@@ -168,7 +169,7 @@ def test_a_backlog_for_one_pool_holds_up_no_run_for_another(world: Any) -> None:
 
 
 @pytest.mark.system
-def test_lines_do_not_go_before_priority(world: Any) -> None:
+def test_lines_do_not_go_before_priority(world: World) -> None:
     """R-ST3: lines take turns among runs of one priority."""
     urgent = add_backlog(world, "narrow", NEW_RUNS_PER_TURN, priority=1)
     others = add_backlog(world, "wide", 5)
@@ -178,7 +179,7 @@ def test_lines_do_not_go_before_priority(world: Any) -> None:
     assert begun(world, others) == 5
 
 
-def test_ends_of_tasks_wait_for_a_small_slice_of_creation_at_most(world: Any) -> None:
+def test_ends_of_tasks_wait_for_a_small_slice_of_creation_at_most(world: World) -> None:
     """R-ST4: and what has become ready by them starts in the same transaction."""
     chain = (TaskSpec(task_id="a", operator="python"), TaskSpec(task_id="b", operator="python", upstream=(0,)))
     world.add_dag(DagSpec(dag_id="chain", tasks=chain))
@@ -196,7 +197,7 @@ def test_ends_of_tasks_wait_for_a_small_slice_of_creation_at_most(world: Any) ->
 
 
 @pytest.mark.system
-def test_a_transaction_that_hears_of_many_runs_creates_as_many(world: Any) -> None:
+def test_a_transaction_that_hears_of_many_runs_creates_as_many(world: World) -> None:
     """R-HA10: else a burst of runs, whose tasks end all the while, would be created ten by ten."""
     several = 3 * NEW_RUNS_BESIDE_TRIES
     add_backlog(world, "early", several)
@@ -209,7 +210,7 @@ def test_a_transaction_that_hears_of_many_runs_creates_as_many(world: Any) -> No
     world.audit()
 
 
-def test_a_run_that_is_too_large_for_the_rest_of_a_slice_keeps_its_place(world: Any) -> None:
+def test_a_run_that_is_too_large_for_the_rest_of_a_slice_keeps_its_place(world: World) -> None:
     """R-ST4: whoever came first begins first, also where a transaction creates one run only."""
     world.add_dag(DagSpec(dag_id="busy", tasks=TASKS))
     world.trigger("busy")
@@ -221,7 +222,7 @@ def test_a_run_that_is_too_large_for_the_rest_of_a_slice_keeps_its_place(world: 
     world.audit()
 
 
-def test_what_is_left_of_a_dag_of_which_something_has_begun_goes_behind_the_others(world: Any) -> None:
+def test_what_is_left_of_a_dag_of_which_something_has_begun_goes_behind_the_others(world: World) -> None:
     """R-ST4: so that a DAG with a great many large runs lets others in."""
     world.add_dag(DagSpec(dag_id="busy", tasks=TASKS))
     world.trigger("busy")
@@ -234,7 +235,7 @@ def test_what_is_left_of_a_dag_of_which_something_has_begun_goes_behind_the_othe
     world.audit()
 
 
-def test_a_dag_of_which_all_has_begun_is_not_looked_at_again(world: Any) -> None:
+def test_a_dag_of_which_all_has_begun_is_not_looked_at_again(world: World) -> None:
     """R-ST5: a wake costs a look; one that is known to find nothing is not left."""
     add_backlog(world, "narrow", 3)
     advance(world.conn, world.catalog)
@@ -285,7 +286,7 @@ def test_a_lost_wake_up_is_repaired_and_counted(full: Any) -> None:
 class Operators:
     """What people and tasks do to DAGs and runs."""
 
-    def __init__(self, world: Any, r: random.Random, dags: list[str]) -> None:
+    def __init__(self, world: World, r: random.Random, dags: list[str]) -> None:
         self.world, self.r, self.dags = world, r, dags
 
     def act(self) -> None:
@@ -333,7 +334,7 @@ class Operators:
 
 @pytest.mark.system
 @pytest.mark.parametrize("seed", range(4))
-def test_no_run_that_could_begin_waits_when_nothing_is_left_to_do(world: Any, database_url: str, seed: int) -> None:
+def test_no_run_that_could_begin_waits_when_nothing_is_left_to_do(world: World, database_url: str, seed: int) -> None:
     """R-ST4, R-HA1, R-HA20: several schedulers, and not one wake-up is lost in any committed state."""
     r = random.Random(seed)
     dags = add_dags(world, 5, max_active_runs=1)
@@ -357,7 +358,7 @@ def test_no_run_that_could_begin_waits_when_nothing_is_left_to_do(world: Any, da
 
 
 @pytest.mark.system
-def test_turns_in_one_process_find_every_run_at_once(world: Any) -> None:
+def test_turns_in_one_process_find_every_run_at_once(world: World) -> None:
     """The same with one scheduler: after each of its rests, and without any sweep."""
     r = random.Random(7)
     operators = Operators(world, r, add_dags(world, 4, max_active_runs=1))

@@ -13,21 +13,22 @@ from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.scheduler.retention import OldRuns
 from evenflow.scheduler.schedules import CATCH_UP_S, DAGS_PER_TURN, RUNS_WAITING, Schedules, create_scheduled
 from evenflow.store.scheduling.schedules import ScheduleUpdate, set_next
+from tests.scheduler.world import World
 
 TASK = TaskSpec(task_id="a", operator="python")
 HOUR = timedelta(hours=1)
 
 
-def due(world: Any, **spec: Any) -> None:
+def due(world: World, **spec: Any) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,), **spec))
     world.conn.execute("update dag set next_run_at = now() where dag_id in ('d', 'good')")
 
 
-def logicals(world: Any) -> list[datetime]:
+def logicals(world: World) -> list[datetime]:
     return [row[0] for row in world.conn.execute("select logical_date from dag_run order by run_key")]
 
 
-def test_a_trigger_makes_its_run_at_the_tick(world: Any) -> None:
+def test_a_trigger_makes_its_run_at_the_tick(world: World) -> None:
     tick = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     due(world, schedule=Schedule(kind="cron", cron="@hourly", trigger=True), start_date=(tick - HOUR).isoformat())
     create_scheduled(world.conn)
@@ -40,7 +41,7 @@ def test_a_trigger_makes_its_run_at_the_tick(world: Any) -> None:
     )
 
 
-def test_a_catch_up_of_years_fills_no_table(world: Any) -> None:
+def test_a_catch_up_of_years_fills_no_table(world: World) -> None:
     first = datetime(2020, 1, 1, tzinfo=UTC)
     due(world, schedule=Schedule(kind="cron", cron="* * * * *", trigger=True), start_date=first.isoformat(), catchup=True)
     create_scheduled(world.conn)
@@ -51,7 +52,7 @@ def test_a_catch_up_of_years_fills_no_table(world: Any) -> None:
     assert logicals(world)[-1] == first + timedelta(minutes=RUNS_WAITING)
 
 
-def test_continuous_runs_follow_one_another(world: Any) -> None:
+def test_continuous_runs_follow_one_another(world: World) -> None:
     due(world, schedule=Schedule(kind="continuous"), max_active_runs=1)
     create_scheduled(world.conn)
     create_scheduled(world.conn)
@@ -63,7 +64,7 @@ def test_continuous_runs_follow_one_another(world: Any) -> None:
     assert rows[0][1] == rows[1][0]
 
 
-def test_once_is_once(world: Any) -> None:
+def test_once_is_once(world: World) -> None:
     due(world, schedule=Schedule(kind="once"))
     create_scheduled(world.conn)
     assert world.conn.execute("select next_run_at from dag where dag_id = 'd'").fetchone() == (None,)
@@ -72,7 +73,7 @@ def test_once_is_once(world: Any) -> None:
     assert len(logicals(world)) == 1
 
 
-def test_a_logical_date_that_is_taken_is_passed_over(world: Any) -> None:
+def test_a_logical_date_that_is_taken_is_passed_over(world: World) -> None:
     first = datetime(2026, 1, 1, tzinfo=UTC)
     dates = tuple((first + n * HOUR).isoformat() for n in range(3))
     due(world, schedule=Schedule(kind="dates", dates=dates), start_date=first.isoformat(), catchup=True)
@@ -83,7 +84,7 @@ def test_a_logical_date_that_is_taken_is_passed_over(world: Any) -> None:
     assert world.conn.execute("select next_run_at from dag where dag_id = 'd'").fetchone() == (None,)
 
 
-def forgotten(world: Any) -> list[datetime]:
+def forgotten(world: World) -> list[datetime]:
     """The runs end, and retention deletes them; answers their dates."""
     dates = logicals(world)
     world.conn.execute("update dag_run set state = 'success', ended_at = now()")
@@ -93,7 +94,7 @@ def forgotten(world: Any) -> list[datetime]:
     return dates
 
 
-def test_retention_does_not_make_the_first_dates_run_again(world: Any) -> None:
+def test_retention_does_not_make_the_first_dates_run_again(world: World) -> None:
     """R-HA20: what was scheduled last is remembered by the DAG, not by its runs."""
     start = (datetime.now(UTC) - timedelta(days=150)).isoformat()
     due(world, schedule=Schedule(kind="cron", cron="@monthly", trigger=True), start_date=start, catchup=True)
@@ -103,7 +104,7 @@ def test_retention_does_not_make_the_first_dates_run_again(world: Any) -> None:
     assert logicals(world) == []
 
 
-def test_retention_does_not_make_the_newest_date_run_again(world: Any) -> None:
+def test_retention_does_not_make_the_newest_date_run_again(world: World) -> None:
     """R-HA20."""
     due(world, schedule=Schedule(kind="cron", cron="@monthly", trigger=True), start_date="2020-01-01T00:00:00+00:00")
     create_scheduled(world.conn)
@@ -112,7 +113,7 @@ def test_retention_does_not_make_the_newest_date_run_again(world: Any) -> None:
     assert logicals(world) == []
 
 
-def test_once_is_once_when_its_run_is_gone(world: Any) -> None:
+def test_once_is_once_when_its_run_is_gone(world: World) -> None:
     """R-HA20."""
     due(world, schedule=Schedule(kind="once"))
     create_scheduled(world.conn)
@@ -121,7 +122,7 @@ def test_once_is_once_when_its_run_is_gone(world: Any) -> None:
     assert logicals(world) == []
 
 
-def test_a_continuous_dag_goes_on_where_its_last_run_ended_when_that_is_gone(world: Any) -> None:
+def test_a_continuous_dag_goes_on_where_its_last_run_ended_when_that_is_gone(world: World) -> None:
     """R-HA20."""
     due(world, schedule=Schedule(kind="continuous"), start_date="2020-01-01T00:00:00+00:00")
     create_scheduled(world.conn)
@@ -131,7 +132,7 @@ def test_a_continuous_dag_goes_on_where_its_last_run_ended_when_that_is_gone(wor
     assert logicals(world) == [end]
 
 
-def test_dates_that_other_runs_have_are_passed_over_once(world: Any) -> None:
+def test_dates_that_other_runs_have_are_passed_over_once(world: World) -> None:
     """R-HA20: more of them than may wait are in nobody's way."""
     first = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - 70 * HOUR
     due(world, schedule=Schedule(kind="cron", cron="@hourly", trigger=True), start_date=first.isoformat(), catchup=True)
@@ -143,7 +144,7 @@ def test_dates_that_other_runs_have_are_passed_over_once(world: Any) -> None:
     assert dates == [(first + n * HOUR,) for n in range(3 * RUNS_WAITING, 4 * RUNS_WAITING)]
 
 
-def test_what_was_scheduled_never_goes_back(world: Any) -> None:
+def test_what_was_scheduled_never_goes_back(world: World) -> None:
     """R-HA20."""
     due(world, schedule=Schedule(kind="cron", cron="@hourly"))
     query = "select last_logical, last_interval_end from dag where dag_id = 'd'"
@@ -155,7 +156,7 @@ def test_what_was_scheduled_never_goes_back(world: Any) -> None:
         assert world.conn.execute(query).fetchone() == known
 
 
-def test_a_dag_that_cannot_be_planned_stands_in_nobodys_way(world: Any) -> None:
+def test_a_dag_that_cannot_be_planned_stands_in_nobodys_way(world: World) -> None:
     """R-HA13."""
     due(world, schedule=Schedule(kind="cron", cron="@hourly", timezone="Mars/Olympus"))
     world.add_dag(DagSpec(dag_id="good", tasks=(TASK,), schedule=Schedule(kind="cron", cron="@hourly")))
@@ -165,7 +166,7 @@ def test_a_dag_that_cannot_be_planned_stands_in_nobodys_way(world: Any) -> None:
     assert world.conn.execute("select next_run_at from dag where dag_id = 'd'").fetchone() == (None,)
 
 
-def test_a_dag_whose_file_is_gone_gets_no_runs_and_its_runs_end(world: Any) -> None:
+def test_a_dag_whose_file_is_gone_gets_no_runs_and_its_runs_end(world: World) -> None:
     """The stored version is all that a scheduler needs (R-HA7)."""
     due(world, schedule=Schedule(kind="cron", cron="@hourly"))
     run = world.trigger("d")
@@ -177,7 +178,7 @@ def test_a_dag_whose_file_is_gone_gets_no_runs_and_its_runs_end(world: Any) -> N
     assert world.run_state(run) == "success"
 
 
-def test_a_hundred_due_dags_are_a_few_statements(world: Any) -> None:
+def test_a_hundred_due_dags_are_a_few_statements(world: World) -> None:
     for n in range(100):
         world.add_dag(DagSpec(dag_id=f"d{n}", tasks=(TASK,), schedule=Schedule(kind="cron", cron="@hourly")))
     world.conn.execute("update dag set next_run_at = now() where dag_id like 'd%'")
@@ -186,7 +187,7 @@ def test_a_hundred_due_dags_are_a_few_statements(world: Any) -> None:
     assert create_scheduled(world.conn) == (False, [])
 
 
-def late(world: Any, *names: str) -> None:
+def late(world: World, *names: str) -> None:
     """DAGs that have missed more dates than may wait."""
     start = (datetime.now(UTC) - 300 * HOUR).isoformat()
     schedule = Schedule(kind="cron", cron="@hourly", trigger=True)
@@ -195,11 +196,11 @@ def late(world: Any, *names: str) -> None:
     world.conn.execute("update dag set next_run_at = %s where dag_id = any(%s)", [start, list(names)])
 
 
-def made(world: Any) -> dict[str, int]:
+def made(world: World) -> dict[str, int]:
     return dict(world.conn.execute("select dag_id, count(*) from dag_run group by 1").fetchall())
 
 
-def test_a_catch_up_waits_for_room_alone(world: Any) -> None:
+def test_a_catch_up_waits_for_room_alone(world: World) -> None:
     """R-HA20: the next runs are made as soon as those that waited have begun, not with the next sweep."""
     late(world, "d")
     duty = Schedules()
@@ -215,7 +216,7 @@ def test_a_catch_up_waits_for_room_alone(world: Any) -> None:
     assert made(world) == {"d": 2 * RUNS_WAITING}
 
 
-def test_catch_ups_delay_nobody_who_is_due_now(world: Any) -> None:
+def test_catch_ups_delay_nobody_who_is_due_now(world: World) -> None:
     """R-HA20: each fills its room once in a look, and whoever falls due in the middle comes next."""
     names = [f"late{number}" for number in range(DAGS_PER_TURN + 20)]
     late(world, *names)
@@ -231,7 +232,7 @@ def test_catch_ups_delay_nobody_who_is_due_now(world: Any) -> None:
 
 
 @pytest.mark.parametrize("poisoned", [False, True])
-def test_dates_that_take_long_to_find_keep_no_transaction(world: Any, monkeypatch: pytest.MonkeyPatch, poisoned: bool) -> None:
+def test_dates_that_take_long_to_find_keep_no_transaction(world: World, monkeypatch: pytest.MonkeyPatch, poisoned: bool) -> None:
     """R-HA20: the server ends a session that says nothing, and whatever it was about. So the rest comes in the next transaction."""
     clock = itertools.count(0.0, PLANNING_S / 4)  # each DAG takes so long
     monkeypatch.setattr("evenflow.scheduler.schedules.monotonic", lambda: next(clock))

@@ -139,7 +139,7 @@ def players(database_url: str) -> Iterator[Any]:
         runner.run(pool.close())
 
 
-@pytest.mark.parametrize("examples", [20, pytest.param(100, marks=pytest.mark.system)])
+@pytest.mark.parametrize("examples", [12, pytest.param(100, marks=pytest.mark.system)])
 def test_no_date_is_made_twice_or_lost_or_for_ever_in_the_way(players: Any, examples: int) -> None:
     """R-HA20: by the clock of the database alone."""
 

@@ -20,6 +20,7 @@ from evenflow.errors import DatabaseNotMigrated
 from evenflow.scheduler import agenda, duties
 from evenflow.scheduler.service import SchedulerService
 from evenflow.store.scheduling.partitions import read_days_ahead
+from tests.scheduler.world import World
 from tests.waiting import DEADLINE_S, wait_until
 
 CHAIN = DagSpec(
@@ -33,7 +34,7 @@ HOST = (
 )
 
 
-def work(world: Any) -> bool:
+def work(world: World) -> bool:
     """One look for work by a worker that does everything at once; whether the runs have ended."""
     if tries := world.claim():
         world.report(tries)
@@ -46,7 +47,7 @@ def start(url: str, name: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", HOST, url, name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-async def test_a_scheduler_runs_what_is_triggered_and_signs_off(world: Any, database_url: str) -> None:
+async def test_a_scheduler_runs_what_is_triggered_and_signs_off(world: World, database_url: str) -> None:
     world.add_dag(CHAIN)
     service = SchedulerService(database_url, name="s")
     await service.start()
@@ -60,7 +61,7 @@ async def test_a_scheduler_runs_what_is_triggered_and_signs_off(world: Any, data
     assert world.conn.execute("select state from service where kind = 'scheduler'").fetchone() == ("stopped",)
 
 
-async def test_retention_that_always_fails_stops_nothing(world: Any, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_retention_that_always_fails_stops_nothing(world: World, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA20: neither turns, nor other duties, nor the safety nets."""
     looks: dict[str, int] = {"sweep": 0, "watchdog": 0, "retention": 0}
 
@@ -91,7 +92,7 @@ async def test_retention_that_always_fails_stops_nothing(world: Any, database_ur
     assert service.vitals.meter.value(DATABASE_FAILURES, "housekeeping") == 0, "the connection was all right"
 
 
-async def test_partitions_are_there_before_the_first_turn(world: Any, database_url: str) -> None:
+async def test_partitions_are_there_before_the_first_turn(world: World, database_url: str) -> None:
     """R-HA20: what a turn writes into the default partition is in the way of the day's own."""
     world.add_dag(CHAIN)
     world.trigger("d")
@@ -109,7 +110,7 @@ async def test_a_scheduler_refuses_a_database_that_is_not_migrated(empty_databas
 
 
 @pytest.mark.system
-def test_three_schedulers_share_the_work_and_one_is_killed(world: Any, database_url: str) -> None:
+def test_three_schedulers_share_the_work_and_one_is_killed(world: World, database_url: str) -> None:
     """R-HA1, R-HA3, R-HA9, R-HA17: all are active; kill -9 of one in the middle loses and doubles nothing."""
     world.add_dag(CHAIN)
     schedulers = [start(database_url, f"s{i}") for i in range(3)]

@@ -19,6 +19,7 @@ from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import drains, inbox
 from tests.scheduler.closing import CLOSED, set_state
 from tests.scheduler.test_callbacks import a_task
+from tests.scheduler.world import World
 from tests.waiting import wait_until
 
 PLACES = [("pool", "p"), ("queue", "default"), ("system", "all")]
@@ -31,7 +32,7 @@ def task(task_id: str, *upstream: int, pool: str = "p", **options: Any) -> TaskS
     return TaskSpec(task_id=task_id, operator="python", upstream=upstream, pool=pool, **options)
 
 
-def run_of(world: Any, *tasks: TaskSpec, slots: int = 9, **options: Any) -> int:
+def run_of(world: World, *tasks: TaskSpec, slots: int = 9, **options: Any) -> int:
     """A run of a DAG ``d`` of these tasks, in a pool ``p``, and a turn."""
     world.pool("p", slots)
     options = {"max_active_runs": None, "max_active_tasks": None, **options}
@@ -41,20 +42,20 @@ def run_of(world: Any, *tasks: TaskSpec, slots: int = 9, **options: Any) -> int:
     return run_key
 
 
-def claimed(world: Any, **options: Any) -> list[str]:
+def claimed(world: World, **options: Any) -> list[str]:
     return [t.task_id for t in world.claim(**options)]
 
 
-def make_resume(world: Any) -> None:
+def make_resume(world: World) -> None:
     """The dispatches that wait become resumes."""
     world.conn.execute("update dispatch set class = 0 where worker_id is null")
 
 
-def state_of(world: Any, kind: str, name: str) -> tuple[str, str | None] | None:
+def state_of(world: World, kind: str, name: str) -> tuple[str, str | None] | None:
     return world.conn.execute("select state, reason from service_state where kind = %s and name = %s", [kind, name]).fetchone()
 
 
-def events(world: Any) -> list[tuple[str, str]]:
+def events(world: World) -> list[tuple[str, str]]:
     return world.conn.execute("select action, object from audit_event where actor = 'scheduler' order by event_id").fetchall()
 
 
@@ -63,7 +64,7 @@ def events(world: Any) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
 @pytest.mark.parametrize("state", STANDING)
-def test_nothing_starts_for_the_first_time(world: Any, kind: str, name: str, state: str) -> None:
+def test_nothing_starts_for_the_first_time(world: World, kind: str, name: str, state: str) -> None:
     """R-DQ7: what becomes ready waits, whatever its priority, what runs ends; open again, all of it starts."""
     run = run_of(world, task("a"), task("b", 0), task("c", 0))
     running = world.claim()
@@ -81,7 +82,7 @@ def test_nothing_starts_for_the_first_time(world: Any, kind: str, name: str, sta
 
 
 @pytest.mark.parametrize(("kind", "name"), [("pool", "p"), ("queue", "default")])
-def test_what_drains_starts_nothing_either(world: Any, kind: str, name: str) -> None:
+def test_what_drains_starts_nothing_either(world: World, kind: str, name: str) -> None:
     run_of(world, task("a"), task("b", 0))
     running = world.claim()
     set_state(world, kind, name, "draining")
@@ -92,7 +93,7 @@ def test_what_drains_starts_nothing_either(world: Any, kind: str, name: str) -> 
 
 
 @pytest.mark.parametrize(("kind", "name"), PLACES)
-def test_closing_and_opening_touch_no_lane(world: Any, kind: str, name: str) -> None:
+def test_closing_and_opening_touch_no_lane(world: World, kind: str, name: str) -> None:
     """R-ST5: a backlog costs nothing, while it is closed and when it opens."""
     run_of(world, *(task(f"t{n}", priority_weight=n) for n in range(20)), slots=1)
     before = world.conn.execute(LANES).fetchall()
@@ -107,7 +108,7 @@ def test_closing_and_opening_touch_no_lane(world: Any, kind: str, name: str) -> 
 
 
 @pytest.mark.parametrize("state", CLOSED)
-def test_others_go_on(world: Any, state: str) -> None:
+def test_others_go_on(world: World, state: str) -> None:
     """R-ST2: a closed pool or queue, however much waits there, hides nothing of the others."""
     world.pool("other", 9)
     run_of(
@@ -122,7 +123,7 @@ def test_others_go_on(world: Any, state: str) -> None:
     world.audit()
 
 
-def test_a_pool_keeps_no_room_for_what_is_closed(world: Any) -> None:
+def test_a_pool_keeps_no_room_for_what_is_closed(world: World) -> None:
     """R-ST11: a big task of a strict pool whose queue is closed lets all others pass."""
     world.pool("p", 2)
     world.conn.execute("update concurrency_limit set patience_s = 0 where name = 'p'")
@@ -134,7 +135,7 @@ def test_a_pool_keeps_no_room_for_what_is_closed(world: Any) -> None:
     world.audit()
 
 
-def test_without_the_executors_lock_nothing_starts_there_either(world: Any, database_url: str) -> None:
+def test_without_the_executors_lock_nothing_starts_there_either(world: World, database_url: str) -> None:
     """R-ST7, R-DQ7: a scheduler that has not the lock takes the room that it has made itself, but not in a closed pool."""
     run_of(world, task("a"), task("b", 0), task("c", 1))
     with connect(database_url, name="holder") as holder, holder.transaction():
@@ -154,7 +155,7 @@ def test_without_the_executors_lock_nothing_starts_there_either(world: Any, data
     world.audit()
 
 
-def test_room_above_a_lowered_limit_is_not_handed_on(world: Any, database_url: str) -> None:
+def test_room_above_a_lowered_limit_is_not_handed_on(world: World, database_url: str) -> None:
     """R-ST1: without the executor's lock, too, nothing starts while use is above capacity."""
     run_of(world, task("a"), task("x"), task("b", 0))
     world.pool("p", 1)
@@ -173,7 +174,7 @@ def test_room_above_a_lowered_limit_is_not_handed_on(world: Any, database_url: s
 
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
 @pytest.mark.parametrize("state", ["active", "draining", "resume_only", "paused", "frozen"])
-def test_resumes_go_on_unless_frozen(world: Any, kind: str, name: str, state: str) -> None:
+def test_resumes_go_on_unless_frozen(world: World, kind: str, name: str, state: str) -> None:
     """R-DQ7: what has started before gets a worker in every state but that of those who froze it on purpose."""
     run_of(world, task("t"))
     make_resume(world)
@@ -184,7 +185,7 @@ def test_resumes_go_on_unless_frozen(world: Any, kind: str, name: str, state: st
 
 
 @pytest.mark.parametrize(("kind", "name"), [("dag", "e"), ("pool", "other"), ("queue", "q")])
-def test_what_is_frozen_keeps_nobody_else_from_a_worker(world: Any, kind: str, name: str) -> None:
+def test_what_is_frozen_keeps_nobody_else_from_a_worker(world: World, kind: str, name: str) -> None:
     world.pool("other", 9)
     run_of(world, task("t"))
     world.add_dag(DagSpec(dag_id="e", tasks=(task("frozen", pool="other", queue="q", priority_weight=99),)))
@@ -206,7 +207,7 @@ TEARDOWN = (
 
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
 @pytest.mark.parametrize("cap", [None, 1])
-def test_teardowns_whose_setup_ran_are_clean_up(world: Any, kind: str, name: str, cap: int | None) -> None:
+def test_teardowns_whose_setup_ran_are_clean_up(world: World, kind: str, name: str, cap: int | None) -> None:
     """R-DQ7: they start, also where the limit of their run lets another task pass first that may not start."""
     run = run_of(world, *TEARDOWN, max_active_tasks=cap)
     world.report(world.claim())
@@ -223,7 +224,7 @@ def test_teardowns_whose_setup_ran_are_clean_up(world: Any, kind: str, name: str
 
 
 @pytest.mark.parametrize(("kind", "name"), PLACES)
-def test_clean_up_respects_limits(world: Any, kind: str, name: str) -> None:
+def test_clean_up_respects_limits(world: World, kind: str, name: str) -> None:
     """R-ST1: a closed pool has no more room than it had; what waits there starts as soon as there is some."""
     world.add_dag(DagSpec(dag_id="e", tasks=(task("long"),)))
     run_of(world, *TEARDOWN, slots=1)
@@ -245,7 +246,7 @@ def test_clean_up_respects_limits(world: Any, kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["draining", *STANDING])
-def test_callbacks_run_while_the_system_is_closed(world: Any, state: str) -> None:
+def test_callbacks_run_while_the_system_is_closed(world: World, state: str) -> None:
     """R-DQ7, R-CS4: their runs begin, too; frozen, they wait for a worker like all others."""
     world.pool("p", 9)
     world.add_dag(DagSpec(dag_id="d", tasks=(a_task("t", "on_success_callback"),), max_active_runs=None))
@@ -270,7 +271,7 @@ def test_callbacks_run_while_the_system_is_closed(world: Any, state: str) -> Non
 
 
 @pytest.mark.parametrize(("kind", "name"), [("dag", "d"), ("system", "all")])
-def test_runs_that_have_begun_run_to_their_end(world: Any, kind: str, name: str) -> None:
+def test_runs_that_have_begun_run_to_their_end(world: World, kind: str, name: str) -> None:
     """R-DQ7: a drain lets them, begins no others, and ends by itself when they have ended."""
     run = run_of(world, task("a"), task("b", 0))
     set_state(world, kind, name, "draining")
@@ -295,7 +296,7 @@ def test_runs_that_have_begun_run_to_their_end(world: Any, kind: str, name: str)
 
 
 @pytest.mark.parametrize(("kind", "name"), [*EVERYWHERE, ("worker", "w")])
-def test_a_drain_waits_for_what_is_in_flight(world: Any, kind: str, name: str) -> None:
+def test_a_drain_waits_for_what_is_in_flight(world: World, kind: str, name: str) -> None:
     """R-DQ7: a try that runs, and nothing that only wants to start."""
     run_of(world, task("a"), task("b", 0))
     running = world.claim()
@@ -312,7 +313,7 @@ def test_a_drain_waits_for_what_is_in_flight(world: Any, kind: str, name: str) -
 
 
 @pytest.mark.parametrize(("kind", "name"), [*EVERYWHERE, ("worker", "w")])
-def test_a_drain_gives_up_at_its_deadline(world: Any, kind: str, name: str) -> None:
+def test_a_drain_gives_up_at_its_deadline(world: World, kind: str, name: str) -> None:
     """R-DQ7: it becomes a pause, and what runs is left alone."""
     run_of(world, task("a"))
     running = world.claim()
@@ -333,7 +334,7 @@ def test_a_drain_gives_up_at_its_deadline(world: Any, kind: str, name: str) -> N
 
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
 @pytest.mark.parametrize("policy", ["hold", "release"])
-def test_a_drain_waits_for_what_is_deferred(world: Any, kind: str, name: str, policy: str) -> None:
+def test_a_drain_waits_for_what_is_deferred(world: World, kind: str, name: str, policy: str) -> None:
     """R-DQ7: also where the deferred task holds nothing: it comes back there."""
     run = run_of(world, task("a"))
     world.conn.execute("update pool set while_deferred = %s", [policy])
@@ -357,7 +358,7 @@ def test_a_drain_waits_for_what_is_deferred(world: Any, kind: str, name: str, po
 
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
 @pytest.mark.parametrize("policy", ["hold", "release"])
-def test_a_drain_holds_up_no_starts(world: Any, database_url: str, kind: str, name: str, policy: str) -> None:
+def test_a_drain_holds_up_no_starts(world: World, database_url: str, kind: str, name: str, policy: str) -> None:
     """R-ST5: the executor's lock is not asked for while something is in flight."""
     run = run_of(world, task("a"))
     world.conn.execute("update pool set while_deferred = %s", [policy])
@@ -375,7 +376,7 @@ def test_a_drain_holds_up_no_starts(world: Any, database_url: str, kind: str, na
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
-def test_a_drain_is_judged_again_under_the_lock(world: Any, monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
+def test_a_drain_is_judged_again_under_the_lock(world: World, monkeypatch: pytest.MonkeyPatch, kind: str, name: str) -> None:
     """What has started since the look keeps it."""
     run = run_of(world, task("a"))
     world.defer(world.claim())
@@ -393,7 +394,7 @@ def test_a_drain_is_judged_again_under_the_lock(world: Any, monkeypatch: pytest.
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
 @pytest.mark.parametrize("direct", ["true", "false"])
 @pytest.mark.parametrize("state", STANDING)
-def test_what_was_deferred_resumes(world: Any, kind: str, name: str, direct: str, state: str) -> None:
+def test_what_was_deferred_resumes(world: World, kind: str, name: str, direct: str, state: str) -> None:
     """R-DQ7, R-DQ5: directly and in the ordinary way. Turning something off never strands work in flight."""
     world.conn.execute("insert into setting (name, value, changed_by) values ('direct_resume', %s::jsonb, 'ada')", [direct])
     run = run_of(world, task("a"))
@@ -413,7 +414,7 @@ def test_what_was_deferred_resumes(world: Any, kind: str, name: str, direct: str
 
 
 @pytest.mark.parametrize(("kind", "name"), [("dag", "d"), ("system", "all")])
-def test_no_run_is_scheduled_for_what_drains(world: Any, kind: str, name: str) -> None:
+def test_no_run_is_scheduled_for_what_drains(world: World, kind: str, name: str) -> None:
     """R-DQ7: and it is when that is active again."""
     schedule = Schedule(kind="cron", cron="@hourly", trigger=True)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a", pool="default_pool"),), schedule=schedule))
@@ -430,7 +431,7 @@ def test_no_run_is_scheduled_for_what_drains(world: Any, kind: str, name: str) -
 
 
 @pytest.mark.parametrize("state", CLOSED)
-def test_a_worker_takes_no_first_starts(world: Any, state: str) -> None:
+def test_a_worker_takes_no_first_starts(world: World, state: str) -> None:
     """R-DQ7: resumes it takes unless it is frozen; another worker has the rest, and so has this one when it is active again."""
     run_of(world, task("a"), task("b"))
     world.conn.execute("update dispatch set class = 0 where task_index = 0")
@@ -450,7 +451,7 @@ def test_a_worker_takes_no_first_starts(world: Any, state: str) -> None:
 
 
 @pytest.mark.parametrize("crew", [1, 3])
-def test_drains_with_several_schedulers(world: Any, schedulers: Any, crew: int) -> None:
+def test_drains_with_several_schedulers(world: World, schedulers: Any, crew: int) -> None:
     """R-HA1, R-DQ7: real processes; after the pool is closed nothing new starts in it, its drain ends, and open again all ends."""
     world.pool("p", 4)
     world.pool("other", 4)
@@ -472,7 +473,7 @@ def test_drains_with_several_schedulers(world: Any, schedulers: Any, crew: int) 
     world.audit()
 
 
-def _ended(world: Any, *names: str) -> int:
+def _ended(world: World, *names: str) -> int:
     (n,) = world.conn.execute(
         "select count(*) from task_instance join dag_run using (run_key) join task using (version_key, task_index)"
         " where task_instance.state = 'success' and task_id = any(%s)",

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
@@ -21,6 +20,7 @@ from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.tally import Tally
 from evenflow.store.db.connect import connect
 from tests.scheduler.workloads import random_dag
+from tests.scheduler.world import World
 
 SCHEDULERS = 3
 
@@ -69,7 +69,7 @@ class Crew:
                 sweep.perform(conn)
                 self.audits += 1
 
-    def rest(self, world: Any) -> None:
+    def rest(self, world: World) -> None:
         """Returns when nobody has anything left to do."""
         deadline = time.monotonic() + 30
         tables = ("report", "wake", "run_wake", "timer")
@@ -115,7 +115,7 @@ def crew(url: str) -> Iterator[Crew]:
 
 @pytest.mark.system
 @pytest.mark.parametrize("seed", range(3))
-def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: Any, database_url: str, seed: int) -> None:
+def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: World, database_url: str, seed: int) -> None:
     """R-ST1, R-ST2, R-HA1, R-HA3: every committed state satisfies the auditor, and when they come to rest, nothing could start;
     not one wake-up was lost.
     """
@@ -160,7 +160,7 @@ def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: Any, d
 
 
 @pytest.mark.system
-def test_no_inversion_but_between_rounds_that_overlap(world: Any, database_url: str) -> None:
+def test_no_inversion_but_between_rounds_that_overlap(world: World, database_url: str) -> None:
     """R-ST3. The tolerance: a task may start before a better one of its pool only where the better one was not yet ready when that
     round began, or is started by a round that overlaps it.
     """

@@ -13,11 +13,12 @@ from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.sql import sql
 from tests.apis import running_api
+from tests.scheduler.world import World
 from tests.tokens import operator_token
 
 
 @pytest.fixture
-async def rest(world: Any, database_url: str, tmp_path: Path) -> AsyncIterator[RestClient]:
+async def rest(world: World, database_url: str, tmp_path: Path) -> AsyncIterator[RestClient]:
     async with (
         running_api(database_url, tmp_path) as api,
         RestClient(f"http://127.0.0.1:{api.port}", operator_token(world.conn)) as client,
@@ -32,7 +33,7 @@ def tasks(count: int, **fields: Any) -> tuple[TaskSpec, ...]:
 # -- the priority of a run ---------------------------------------------------------------------------------------------
 
 
-async def test_a_run_of_higher_priority_overtakes_a_backlog(world: Any, rest: RestClient) -> None:
+async def test_a_run_of_higher_priority_overtakes_a_backlog(world: World, rest: RestClient) -> None:
     """R-ST3: the run's priority comes before that of the task."""
     await rest.set_pool("default_pool", slots=2)
     world.add_dag(DagSpec(dag_id="backlog", tasks=tasks(20, priority_weight=1_000), max_active_tasks=None))
@@ -53,7 +54,7 @@ async def test_a_run_of_higher_priority_overtakes_a_backlog(world: Any, rest: Re
     world.audit()
 
 
-async def test_a_run_of_lower_priority_gives_way(world: Any, rest: RestClient) -> None:
+async def test_a_run_of_lower_priority_gives_way(world: World, rest: RestClient) -> None:
     await rest.set_pool("default_pool", slots=0)
     for dag_id in ("first", "later"):
         world.add_dag(DagSpec(dag_id=dag_id, tasks=tasks(2), max_active_tasks=None))
@@ -66,7 +67,7 @@ async def test_a_run_of_lower_priority_gives_way(world: Any, rest: RestClient) -
     assert world.conn.execute("select run_id from dag_run where run_key = any(%s)", [list(started)]).fetchall() == [("l",)]
 
 
-async def test_among_waiting_runs_of_a_dag_the_one_of_higher_priority_begins_first(world: Any, rest: RestClient) -> None:
+async def test_among_waiting_runs_of_a_dag_the_one_of_higher_priority_begins_first(world: World, rest: RestClient) -> None:
     """R-ST3, one level up: max_active_runs."""
     world.add_dag(DagSpec(dag_id="d", tasks=tasks(1), max_active_runs=1))
     for run_id, priority in (("a", 0), ("b", 0), ("urgent", 3), ("c", -1)):
@@ -83,7 +84,7 @@ async def test_among_waiting_runs_of_a_dag_the_one_of_higher_priority_begins_fir
 # -- fast_follow -------------------------------------------------------------------------------------------------------
 
 
-async def test_without_fast_follow_only_a_sweep_selects(world: Any, rest: RestClient) -> None:
+async def test_without_fast_follow_only_a_sweep_selects(world: World, rest: RestClient) -> None:
     """R-HA16: then what an event makes ready waits as a lane, what it frees as a wake; the end is the same."""
 
     def chain(dag_id: str) -> DagSpec:
@@ -130,7 +131,7 @@ def mapped(dag_id: str, length: int) -> DagSpec:
     return DagSpec(dag_id=dag_id, tasks=(*tasks(1), each, last), max_active_tasks=3)
 
 
-def expand(world: Any, dag_id: str, length: int) -> tuple[int, int]:
+def expand(world: World, dag_id: str, length: int) -> tuple[int, int]:
     """Runs the first task; answers the run, and how many statements the transaction took that expanded the second."""
     world.add_dag(mapped(dag_id, length))
     run = world.trigger(dag_id)
@@ -148,7 +149,7 @@ def expand(world: Any, dag_id: str, length: int) -> tuple[int, int]:
     return run, len(sent)
 
 
-def pages(world: Any, run: int, offset: int, **filters: str | None) -> int:
+def pages(world: World, run: int, offset: int, **filters: str | None) -> int:
     """Buffers that a page of 100 costs."""
     params = {"run_key": run, "task_id": None, "limit": 100, "offset": offset, **filters}
     statement = sql("views/list_tasks_in_state" if "state" in filters else "views/list_tasks")
@@ -156,7 +157,7 @@ def pages(world: Any, run: int, offset: int, **filters: str | None) -> int:
     return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
 
 
-async def test_a_mapped_task_of_100_000_is_one_item_and_people_see_every_instance(world: Any, rest: RestClient) -> None:
+async def test_a_mapped_task_of_100_000_is_one_item_and_people_see_every_instance(world: World, rest: RestClient) -> None:
     """R-ST6: nothing is written for an instance that waits, and every one is shown."""
     expand(world, "warm", 10)
     _, few = expand(world, "small", 10)
@@ -187,7 +188,7 @@ async def test_a_mapped_task_of_100_000_is_one_item_and_people_see_every_instanc
     world.audit()
 
 
-def test_a_page_costs_the_same_wherever_it_is(world: Any) -> None:
+def test_a_page_costs_the_same_wherever_it_is(world: World) -> None:
     """R-ST6: in buffers, which are what a page reads."""
     run, _ = expand(world, "large", LENGTH)
     world.conn.execute("analyze")

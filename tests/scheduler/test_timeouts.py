@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import runs as store
+from tests.scheduler.world import World
 from tests.waiting import BLOCKED, wait_until
 
 
@@ -15,7 +15,7 @@ def task(task_id: str, *upstream: int) -> TaskSpec:
     return TaskSpec(task_id=task_id, operator="python", upstream=upstream)
 
 
-def test_a_run_that_takes_too_long_fails(world: Any) -> None:
+def test_a_run_that_takes_too_long_fails(world: World) -> None:
     """R-CS6, R-CS8: what runs is killed, what waits is skipped, and the run says why."""
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b", 0)), dagrun_timeout=7200.0))
     run = world.trigger("d")
@@ -38,7 +38,7 @@ def test_a_run_that_takes_too_long_fails(world: Any) -> None:
     world.audit()
 
 
-def test_a_timeout_of_an_earlier_start_is_void(world: Any) -> None:
+def test_a_timeout_of_an_earlier_start_is_void(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),), dagrun_timeout=7200.0))
     run = world.trigger("d")
     world.advance()
@@ -51,7 +51,7 @@ def test_a_timeout_of_an_earlier_start_is_void(world: Any) -> None:
     assert world.run_state(run) == "success"
 
 
-def test_so_many_failures_in_a_row_pause_the_dag(world: Any) -> None:
+def test_so_many_failures_in_a_row_pause_the_dag(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),), max_consecutive_failed_dag_runs=2))
     paused = "select is_paused, paused_reason from dag where dag_id = 'd'"
     for outcome in ("failed", "success", "failed"):
@@ -67,7 +67,7 @@ def test_so_many_failures_in_a_row_pause_the_dag(world: Any) -> None:
     world.audit()
 
 
-def test_failures_at_the_same_time_in_two_schedulers_are_counted_together(world: Any, database_url: str) -> None:
+def test_failures_at_the_same_time_in_two_schedulers_are_counted_together(world: World, database_url: str) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"),)))
     runs = [world.trigger("d") for _ in range(2)]
     fail = "update dag_run set state = 'failed' where run_key = %s"

@@ -10,12 +10,13 @@ from evenflow.core import metrics
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.audit import Watchdog
 from evenflow.scheduler.tally import Tally
+from tests.scheduler.world import World
 
 
 class Watched:
     """A watchdog whose clock is ``now``."""
 
-    def __init__(self, world: Any) -> None:
+    def __init__(self, world: World) -> None:
         self.now, self._world, self._tally = 0.0, world, Tally()
         self._watchdog = Watchdog(self._tally.meter, lambda: self.now)
 
@@ -31,7 +32,7 @@ def task(task_id: str, **kw: Any) -> TaskSpec:
 
 
 @pytest.fixture
-def waiting(world: Any) -> int:
+def waiting(world: World) -> int:
     """A run of which two tasks wait in an open lane for a pool that is full."""
     world.pool("small", 0)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b"))))
@@ -41,11 +42,11 @@ def waiting(world: Any) -> int:
     return run
 
 
-def make_room(world: Any, slots: int) -> None:
+def make_room(world: World, slots: int) -> None:
     world.conn.execute("update concurrency_limit set capacity = %s where name = 'small'", [slots])
 
 
-def test_a_stall_is_told_counted_and_repaired(world: Any, waiting: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stall_is_told_counted_and_repaired(world: World, waiting: int, caplog: pytest.LogCaptureFixture) -> None:
     watched = Watched(world)
     make_room(world, 2)  # and no scheduler looks
     assert [watched.look(at) for at in (0.0, 0.5, 1.9)] == [0, 0, 0]
@@ -57,7 +58,7 @@ def test_a_stall_is_told_counted_and_repaired(world: Any, waiting: int, caplog: 
     assert watched.look(9.0) == 1
 
 
-def test_a_node_that_starts_something_has_not_stalled(world: Any, waiting: int) -> None:
+def test_a_node_that_starts_something_has_not_stalled(world: World, waiting: int) -> None:
     watched = Watched(world)
     make_room(world, 1)
     watched.look(0.0)
@@ -67,7 +68,7 @@ def test_a_node_that_starts_something_has_not_stalled(world: Any, waiting: int) 
     assert watched.look(4.5) == 1
 
 
-def test_without_room_nothing_stalls(world: Any, waiting: int) -> None:
+def test_without_room_nothing_stalls(world: World, waiting: int) -> None:
     watched = Watched(world)
     assert [watched.look(at) for at in (0.0, 5.0)] == [0, 0]
     make_room(world, 1)
@@ -78,7 +79,7 @@ def test_without_room_nothing_stalls(world: Any, waiting: int) -> None:
     assert watched.look(8.0) == 0  # it had no room all the time
 
 
-def test_a_pool_that_keeps_room_for_a_large_task_has_not_stalled(world: Any) -> None:
+def test_a_pool_that_keeps_room_for_a_large_task_has_not_stalled(world: World) -> None:
     world.pool("small", 0)
     world.conn.execute("update concurrency_limit set patience_s = 0 where name = 'small'")
     world.add_dag(DagSpec(dag_id="d", tasks=(task("large", pool_slots=4, priority_weight=9), task("b"))))

@@ -40,13 +40,14 @@ from evenflow.store.db.connect import connect_async
 from evenflow.store.serving.dag_limits import change_limits
 from evenflow.store.serving.pools import set_pool
 from tests.scheduler.closing import set_state
+from tests.scheduler.world import World
 
 
 @dataclass
 class Asking:
     """A world, and the connection of an API that is asked about it."""
 
-    world: Any
+    world: World
     conn: psycopg.AsyncConnection[Any]
 
     async def why(self, run_key: int, task_id: str, map_index: int = -1) -> Why:
@@ -84,7 +85,7 @@ def _with_more(spec: DagSpec, kind: str) -> DagSpec:
 
 
 @pytest.fixture
-async def asking(world: Any, database_url: str) -> AsyncIterator[Asking]:
+async def asking(world: World, database_url: str) -> AsyncIterator[Asking]:
     world.service("scheduler", "s")
     async with await connect_async(database_url, name="test") as conn:
         yield Asking(world, conn)
