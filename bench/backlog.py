@@ -28,6 +28,8 @@ _OF_RUN: dict[str, dict[str, str]] = {
         **_RUN,
         "lane_id": "c.lane_id",
         "priority": "coalesce(c.priority, t.priority)",
+        "order_key": "substring(t.order_key for 4) || int4send(2147483647 - coalesce(c.priority, t.priority))"
+        " || substring(t.order_key from 9 for 8) || set_byte(int8send(c.lane_id), 0, 128)",  # as core/selection/order.py has it
         "locals": "array_replace(t.locals, k.limit_id, c.limit_id)",
         "parked_on": "case t.parked_on when k.limit_id then c.limit_id else t.parked_on end",
     },

@@ -189,8 +189,8 @@ STATEMENTS = ("metrics/count_lanes", "metrics/read_backlog", "views/read_health"
 FILL = (
     "insert into limit_class (class_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
     " values (1, 1, 1, 2, 'default', 1)",
-    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
-    " select n, 1, 1, n, 0, 1, now(), '{}', n, 2 from generate_series(1, %(rows)s) n",
+    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, order_key, locals, parked_on, ready)"
+    " select n, 1, 1, n, 0, 1, int8send(n), '{}', n, 2 from generate_series(1, %(rows)s) n",
     "insert into dag_run (dag_id, run_id, version_key, run_type) select dag_id, n::text, version_key, 'manual'"
     " from generate_series(1, %(rows)s) n, (select dag_id, version_key from dag limit 1) d",
     "insert into report (run_key, kind, epoch) select n, 'exit', 1 from generate_series(1, %(rows)s) n",

@@ -56,7 +56,7 @@ NAMES = {  # what a column refers to, and how to name that in any database
     ): f"select lane_id, concat_ws('/', r.name, l.class_id) from lane l join ({RUNS}) as r (run_key, name) using (run_key)",
 }
 # Only said to be there: numbers that are anybody's, and times.
-ANY = {"epoch", "worker_id", "claim_key", "claimed_at", "at", "run_after", "since", "spec_hash", "released_at", "xact"}
+ANY = {"order_key", "epoch", "worker_id", "claim_key", "claimed_at", "at", "run_after", "since", "spec_hash", "released_at", "xact"}
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from evenflow.core.selection.lanes import OPEN, PAUSED, WOKEN, Lane, LimitClass, Queue, Snapshot, line_up
+from evenflow.core.selection.order import order_key
 from evenflow.core.selection.rules import Decision, select
 from evenflow.core.service_states import ALL_OPEN, Closures
 
@@ -43,6 +44,7 @@ class Model:
     limit_classes: dict[int, LimitClass] = field(default_factory=dict)
     used: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     lanes: dict[Kind, Lane] = field(default_factory=dict)  # with ready tasks
+    kinds: dict[int, Kind] = field(default_factory=dict)  # by the key of a lane
     seen: list[Kind] = field(default_factory=list)  # that ever had some
     fresh: set[int] = field(default_factory=set)  # keys of lanes that became ready since the last round: in memory, always loaded
     paused: set[int] = field(default_factory=set)  # DAGs
@@ -92,11 +94,12 @@ class Model:
             return
         run, limit_class, priority, locals_ = kind
         self.made += 1
-        order = (-(run % 2), -priority, run, self.made)
+        order = order_key(run % 2, priority, run, self.made)
         exempt = priority == EXEMPT_PRIORITY
         parked_on = PAUSED if run % DAGS in self.paused and not exempt else OPEN
         lane = Lane(self.made, limit_class, order, locals_, ready, parked_on, exempt=exempt)
         self.lanes[kind] = lane
+        self.kinds[lane.key] = kind
         self.seen.append(kind)
         self.fresh.add(lane.key)
 
@@ -152,7 +155,7 @@ class Model:
             self.give(one.given_back)
 
     def kind_of(self, lane: Lane) -> Kind:
-        return (lane.order[2], lane.class_id, -lane.order[1], tuple(lane.locals))
+        return self.kinds[lane.key]
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 

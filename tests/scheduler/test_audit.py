@@ -208,9 +208,9 @@ def parked_lanes(conn: psycopg.Connection[Any], count: int) -> None:
     )
     conn.execute("insert into limit_class (pool_limit, executor_limit, queue, weight, base_id) values (1, 2, 'default', 1, 1)")
     conn.execute(
-        "insert into lane (lane_id, class_id, run_key, run_priority, priority, run_after, locals, parked_on, ready, base_id)"
-        " select -limit_id, (select max(class_id) from limit_class), run_key, 0, 1, now(), array[limit_id], limit_id, 1,"
-        "   (select max(class_id) from limit_class)"
+        "insert into lane (lane_id, class_id, run_key, run_priority, priority, order_key, locals, parked_on, ready, base_id)"
+        " select -limit_id, (select max(class_id) from limit_class), run_key, 0, 1, int8send(limit_id), array[limit_id],"
+        "   limit_id, 1, (select max(class_id) from limit_class)"
         " from concurrency_limit where run_key > 0"
     )
 

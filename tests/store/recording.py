@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from evenflow.core.selection.loading import FindHeads, FindRoom, Loading
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.store.scheduling import inbox, runs, schedules, selection
 from tests.house.project import STATEMENTS
@@ -32,17 +33,17 @@ def bound_by_the_store(run_keys: list[int], limits: list[int]) -> dict[str, dict
     """What a turn asks the inbox and the lanes for, as the product binds it, with its own bounds."""
     recorder = Recorder()
     conn: Any = recorder
-    released = dict.fromkeys(limits, 1)
     inbox.lock_runs(conn, inbox.Since(), limit=200, helps_after_s=1.0)
     inbox.take_reports(conn, run_keys, lead=True, limit=1000)
     inbox.take_timers(conn, run_keys, share=500)
     with contextlib.suppress(ValueError):  # there is no answer
         inbox.delete_orphans(conn, inbox.Since())
-    selection.count_open_classes(conn)
-    selection.read_heads(conn, released, ALL_OPEN)
-    selection.read_heads_of_bases(conn, released, ALL_OPEN)
-    selection.read_parked(conn, limits)
-    selection.read_limits(conn, limits)
+    for question in (
+        *next(Loading(dict.fromkeys(limits, 1), ALL_OPEN).select()),
+        FindHeads(dict.fromkeys(limits, 1), ALL_OPEN, by_base=True),
+        FindRoom(limits),
+    ):
+        selection.ask(conn, question)
     selection.find_waiting(conn, limits)
     runs.take_queued(conn, "0", dags=200, limit=100, share=50)
     schedules.take_due_dags(conn, limit=100, waiting=16, served=[])

@@ -26,8 +26,8 @@ FILL = (
     " select 100 + n, 100, p.limit_id, e.limit_id, 'default', 1, case when n > 0 then 100 + n end"
     " from generate_series(0, %(classes)s) n, concurrency_limit p, concurrency_limit e"
     " where p.kind = 'pool' and p.name = 'default_pool' and e.kind = 'executor'",
-    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
-    " select n, 100 + n, 100, 1, 0, 1, now(), '{}', case n %% 3 when 0 then -2 else 0 end, 1"
+    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, order_key, locals, parked_on, ready)"
+    " select n, 100 + n, 100, 1, 0, 1, int8send(n), '{}', case n %% 3 when 0 then -2 else 0 end, 1"
     " from generate_series(1, %(classes)s) n",
 )
 

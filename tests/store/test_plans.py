@@ -99,8 +99,9 @@ FILL = (
     " select 'run', 1000000000 + n, '', 1, 1 from generate_series(1, %(lanes)s) n",
     "insert into limit_class (class_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
     " values (1, 1, 1, 2, 'default', 1)",
-    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, run_after, locals, parked_on, ready)"
-    " select limit_id, 1, 1, run_key, 0, 1, now(), array[limit_id], case when limit_id %% 1000 = 0 then 0 else limit_id end, 1"
+    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, order_key, locals, parked_on, ready)"
+    " select limit_id, 1, 1, run_key, 0, 1, int8send(limit_id), array[limit_id],"
+    " case when limit_id %% 1000 = 0 then 0 else limit_id end, 1"
     " from concurrency_limit where kind = 'run'",
     "insert into ready_task (lane_id, task_index, map_index) select lane_id, 1, -1 from lane",
     "insert into dispatch (epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds, pool_slots)"

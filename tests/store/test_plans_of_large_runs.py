@@ -59,8 +59,8 @@ FILL = (
     " from task_instance where state = 'scheduled'",
     "insert into limit_class (class_id, base_id, pool_limit, executor_limit, queue, weight) overriding system value"
     " values (1, 1, 1, 2, 'default', 1)",
-    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, run_after, locals, ready)"
-    " select task_index, 1, 1, 1, 0, 1, now(), '{}', 1 from task_instance where state = 'scheduled'",
+    "insert into lane (lane_id, class_id, base_id, run_key, run_priority, priority, order_key, locals, ready)"
+    " select task_index, 1, 1, 1, 0, 1, int8send(task_index), '{}', 1 from task_instance where state = 'scheduled'",
     "insert into ready_task (lane_id, task_index, map_index)"
     " select task_index, task_index, -1 from task_instance where state = 'scheduled'",
     "insert into xcom (run_key, task_index, map_index, key, value, length, epoch)"

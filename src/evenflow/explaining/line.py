@@ -90,8 +90,12 @@ class _Line:
 
     async def _place(self, limit: int) -> dict[str, Any]:
         row = self.row
-        params = {name: getattr(row, name) for name in ("run_priority", "priority", "run_after_us", "lane_id")}
-        params |= {"limit_id": limit, "counted": LINE_COUNTED, "kept": numbers(self.dry.decision.reserved)}
+        params = {
+            "order_key": row.order_key,
+            "limit_id": limit,
+            "counted": LINE_COUNTED,
+            "kept": numbers(self.dry.decision.reserved),
+        }
         if limit in row.locals:
             (found,) = await read(self.conn, "why/count_ahead_in_run", {**params, "run_key": row.run_key})
         else:

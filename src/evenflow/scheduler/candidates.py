@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from evenflow.core.flow.state import MappedTasks
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection.lanes import OPEN, PAUSED, Lane, line_up
+from evenflow.core.selection.order import order_key
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts, Run
@@ -39,6 +40,8 @@ class Candidates:
     run: Run
     place: TaskPlace
     lane: Lane
+    date_us: int  # in the order
+    resumes: bool  # tries that go on
     items: list[Item] = field(default_factory=list)
     mapped: int = UNMAPPED
     next_map_index: int = 0
@@ -72,10 +75,6 @@ def group(facts: Facts, offers: Offers, mapped: MappedTasks) -> dict[LaneKey, Ca
     return out
 
 
-def is_of_resumes(lane: Lane) -> bool:
-    return lane.order[-1] < 0
-
-
 def _lane_of(
     facts: Facts,
     out: dict[LaneKey, Candidates],
@@ -101,10 +100,11 @@ def _lane_of(
     found = out.get(key)
     if found is None:
         last = (NEVER if resumed_us is None else NEWEST_RESUME) + len(out)
-        order = (-run.priority, -place.priority, run.run_after_us if resumed_us is None else resumed_us, last)
+        date_us = run.run_after_us if resumed_us is None else resumed_us
+        order = order_key(run.priority, place.priority, date_us, last)
         parked_on = PAUSED if run.is_paused and not place.exempt else OPEN
         lane = Lane(-1 - len(out), place.limit_class.class_id, order, local, 0, parked_on, exempt=place.exempt)
-        found = out[key] = Candidates(run, place, lane, mapped=mapped)
+        found = out[key] = Candidates(run, place, lane, date_us, resumed_us is not None, mapped=mapped)
     return found
 
 
@@ -117,7 +117,7 @@ def store(facts: Facts, moves: Moves, offers: Offers, lanes: Iterable[Candidates
     ready: list[tuple[int, int, int]] = []
     for c in lanes:
         lane_id, since_s = facts.catalog.lane_ids.take(facts.conn), c.run.ready_at_s
-        if is_of_resumes(c.lane):
+        if c.resumes:
             lane_id += RESUMES_FROM
             since_s = min(offers.resuming[item.key] for item in c.items)
         rows.append(
@@ -127,7 +127,7 @@ def store(facts: Facts, moves: Moves, offers: Offers, lanes: Iterable[Candidates
                 c.run.run_key,
                 c.run.priority,
                 c.place.priority,
-                c.lane.order[2],
+                order_key(c.run.priority, c.place.priority, c.date_us, lane_id),
                 list(c.lane.locals),
                 c.lane.ready,
                 None if c.mapped == UNMAPPED else c.mapped,

@@ -19,6 +19,7 @@ from evenflow.scheduler.candidates import Candidates, LaneKey
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.moves import Item
 from evenflow.scheduler.starts import Starts
 from evenflow.store.db.rows import Rows
 from evenflow.store.scheduling import selection
@@ -128,7 +129,7 @@ class Round:
         for lane, count in grants:
             if lane.key in self.in_memory:
                 c = self.in_memory[lane.key]
-                self.starts.add(c.place, lane, c.take(moves, count), c.run.ready_at_s)
+                self.starts.add_new(c, moves, count)
                 continue
             row = self.read.rows[lane.key]
             if row.task_index is None:
@@ -137,17 +138,19 @@ class Round:
                 first = row.next_map_index + self.advanced[lane.key]
                 self.advanced[lane.key] += count
                 items = [moves.new_item(row.run_key, row.task_index, i, row.tries_before) for i in range(first, first + count)]
-                self.starts.add(self._place(row), lane, items, self._startable_at(lane))
+                self._start(row, lane, items)
         if counts:
             taken = selection.take_ready(self.facts.conn, counts).all()
             self.starts.rows_read += len(taken)
             for lane_id, task_index, map_index, state, epoch, try_number in taken:
                 row, lane = self.read.rows[lane_id], self.read.lanes[lane_id]
                 item = moves.item(row.run_key, task_index, map_index, state, epoch, try_number)
-                self.starts.add(self._place(row), lane, [item], self._startable_at(lane))
+                self._start(row, lane, [item])
 
-    def _place(self, row: StoredLane) -> TaskPlace:
-        return TaskPlace(self.snapshot.limit_classes[row.class_id], row.priority, None, row.exempt)
+    def _start(self, row: StoredLane, lane: Lane, items: list[Item]) -> None:
+        place = TaskPlace(self.snapshot.limit_classes[row.class_id], row.priority, None, row.exempt)
+        since_s = self._startable_at(lane)
+        self.starts.add(place, lane, items, since_s, run_priority=row.run_priority, resumes=row.resumes)
 
     def _startable_at(self, lane: Lane) -> float:
         """When the last thing happened that lets the lane start: it became ready, or one of its limits got room."""
@@ -172,4 +175,4 @@ class Round:
 
 
 def _may_join(c: Candidates) -> bool:
-    return c.mapped == UNMAPPED and not c.run.new and not lanes_in_memory.is_of_resumes(c.lane)
+    return c.mapped == UNMAPPED and not c.run.new and not c.resumes

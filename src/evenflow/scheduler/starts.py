@@ -6,11 +6,11 @@ from collections import defaultdict
 
 from evenflow.core.selection.lanes import Lane
 from evenflow.core.states import TaskEvent
-from evenflow.scheduler.candidates import is_of_resumes
+from evenflow.scheduler.candidates import Candidates
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.dispatches import Dispatches
-from evenflow.scheduler.ledgers.moves import Item
+from evenflow.scheduler.ledgers.moves import Item, Moves
 from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
 
@@ -25,14 +25,20 @@ class Starts:
         self.lanes_touched = 0
         self.rows_read = 0  # by the round
 
-    def add(self, place: TaskPlace, lane: Lane, items: list[Item], startable_at_s: float) -> None:
+    def add_new(self, c: Candidates, moves: Moves, count: int) -> None:
+        """The next of a lane in memory."""
+        items, since_s = c.take(moves, count), c.run.ready_at_s
+        self.add(c.place, c.lane, items, since_s, run_priority=c.run.priority, resumes=c.resumes)
+
+    def add(
+        self, place: TaskPlace, lane: Lane, items: list[Item], startable_at_s: float, *, run_priority: int, resumes: bool
+    ) -> None:
+        """``resumes``: these are tries that go on."""
         used, limit_class, count = self.used, place.limit_class, len(items)
-        run_priority = -lane.order[0]
         holds = [*limit_class.limits, *lane.locals]
         used[limit_class.pool_limit] += count * limit_class.weight
         for limit in holds[1:]:
             used[limit] += count
-        resumes = is_of_resumes(lane)  # a try goes on
         dispatch_class = RESUME if resumes else FIRST_START
         for item in items:
             item.try_number += not resumes

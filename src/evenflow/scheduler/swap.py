@@ -66,4 +66,4 @@ def _start(facts: Facts, moves: Moves, holds: Holds, starts: Starts, candidates:
     by_key = {c.lane.key: c for c in candidates}
     for lane, count in select(Snapshot(own, limit_classes, lanes)).grants:
         c = by_key[lane.key]
-        starts.add(c.place, lane, c.take(moves, count), c.run.ready_at_s)
+        starts.add_new(c, moves, count)

@@ -504,7 +504,7 @@ create table lane (
     run_key         bigint not null,
     run_priority    int not null,
     priority        int not null,
-    run_after       timestamptz not null,                    -- of resumes a time before all dates
+    order_key       bytea not null,                          -- of two lanes the one with the smaller goes first: core/selection/order.py
     locals          bigint[] not null,                       -- limits of its run, narrowest first
     parked_on       bigint not null default 0,               -- 0 open, -1 paused, -2 open and woken, -3 in quarantine, else a limit
     ready           int not null,                            -- rows in ready_task + untouched mapped instances
@@ -516,8 +516,8 @@ create table lane (
     tries_before    smallint not null default 0,             -- the same for the untouched instances that it stands for
     exempt          boolean not null default false           -- resumes, clean-up and callbacks: they start where first starts may not
 );
-create index lane_order on lane (parked_on, base_id, run_priority desc, priority desc, run_after, lane_id);    -- selection/read_parked, selection/read_heads_of_bases
-create index lane_open on lane (parked_on, class_id, run_priority desc, priority desc, run_after, lane_id) where parked_on in (0, -2); -- occupied_class, selection/read_heads
+create index lane_order on lane (parked_on, base_id, order_key);                                    -- selection/read_parked, selection/read_heads_of_bases
+create index lane_open on lane (parked_on, class_id, order_key) where parked_on in (0, -2); -- occupied_class, selection/read_heads
 create index lane_of_run on lane (run_key, class_id, priority);                                               -- selection/find_lanes
 create index lane_exempt on lane (class_id) where exempt;                                                     -- states/read_exempt
 

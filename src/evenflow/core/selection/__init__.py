@@ -35,5 +35,5 @@ nothing of lower order starts there. The best lane of a base that does not fit s
 A pool, queue or executor may be *closed* (:mod:`evenflow.core.service_states`): its limit classes are skipped whole, as if it were
 full, except for lanes that are exempt. So closing and opening touch no lane.
 
-One lane of order o precedes another when ``o`` is smaller: run priority and priority descending, then the date, then the lane.
+One lane precedes another when its order is smaller: :mod:`evenflow.core.selection.order` makes it.
 """

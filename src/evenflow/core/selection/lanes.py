@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from evenflow.core.selection.order import Order
 from evenflow.core.service_states import ALL_OPEN, Closures
-
-Order = tuple[int, ...]
 
 # parked_on of a lane that is parked on no limit
 OPEN = 0

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from evenflow.core.asking import Asking, Question
 from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_HEADS, MOST_LIMIT_CLASSES, MOST_PARKED
-from evenflow.core.selection.lanes import OPEN, WOKEN, Lane, LimitClass, Order, Queue, Snapshot
+from evenflow.core.selection.lanes import OPEN, WOKEN, Lane, LimitClass, Queue, Snapshot
+from evenflow.core.selection.order import Order
 from evenflow.core.selection.rules import Decision, Selection
 from evenflow.core.service_states import ALL_OPEN, Closures
 

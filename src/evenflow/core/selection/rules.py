@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from evenflow.core.limits import LANES_PER_ROUND, STARTS_PER_ROUND
-from evenflow.core.selection.lanes import WOKEN, Lane, LimitClass, Order, Queue, Snapshot, full, saturated
+from evenflow.core.selection.lanes import WOKEN, Lane, LimitClass, Queue, Snapshot, full, saturated
+from evenflow.core.selection.order import Order
 from evenflow.core.service_states import ALL_OPEN
 
 

@@ -11,6 +11,7 @@ from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_EXEMPT, MOST
 from evenflow.core.selection import loading
 from evenflow.core.selection.lanes import OPEN, WOKEN, Lane, LimitClass
 from evenflow.core.selection.loading import OPEN_AHEAD, PARKED_AHEAD, Ahead
+from evenflow.core.selection.order import Order
 from evenflow.core.service_states import Closures
 from evenflow.store.db.columns import numbers, texts
 
@@ -21,7 +22,7 @@ class StoredLane(NamedTuple):
     run_key: int
     run_priority: int
     priority: int
-    run_after_us: int  # of resumes a time before all dates
+    order_key: Order
     locals: list[int]
     ready: int
     task_index: int | None  # the mapped task whose untouched instances it stands for
@@ -34,8 +35,13 @@ class StoredLane(NamedTuple):
 
     def as_lane(self, now_s: float) -> Lane:
         """As the core sees it; ``now_s`` in seconds since 1970."""
-        order = (-self.run_priority, -self.priority, self.run_after_us, self.lane_id)
-        return Lane(self.lane_id, self.class_id, order, self.locals, self.ready, self.parked_on, now_s - self.since_s, self.exempt)
+        waited_s = now_s - self.since_s
+        return Lane(self.lane_id, self.class_id, self.order_key, self.locals, self.ready, self.parked_on, waited_s, self.exempt)
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it has tries that go on."""
+        return self.lane_id < 0
 
 
 class LimitRoom(NamedTuple):

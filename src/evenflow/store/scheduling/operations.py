@@ -11,6 +11,7 @@ import msgspec
 from psycopg.types.json import Json
 
 from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
+from evenflow.core.selection.order import key_end
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.db.columns import numbers, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
@@ -167,7 +168,14 @@ def change_ranges(conn: Conn, ranges: Sequence[tuple[int, int, int]]) -> None:
 def split_lanes(conn: Conn, parts: Sequence[tuple[int, int, int, int]]) -> set[int]:
     """New lanes as (lane that they are like, their own id, first, past). Answers the limits to wake."""
     lanes, fresh, first, past = zip(*parts, strict=True)
-    params = {"lanes": numbers(lanes), "fresh": numbers(fresh), "first": numbers(first), "past": numbers(past)}
+    key_ends = words(key_end(lane_id).hex() for lane_id in fresh)
+    params = {
+        "lanes": numbers(lanes),
+        "fresh": numbers(fresh),
+        "key_ends": key_ends,
+        "first": numbers(first),
+        "past": numbers(past),
+    }
     return {limit for (limit,) in execute(conn, "operations/split_lanes", params).fetchall() if limit > 0}
 
 

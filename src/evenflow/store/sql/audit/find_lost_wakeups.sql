@@ -23,14 +23,14 @@ with recursive queue as (
                select from lane o
                join limit_class m using (class_id)
                where o.parked_on = -2 and o.base_id = q.base_id and (o.locals @> array[q.parked_on] or m.task_limit = q.parked_on)
-                 and (-o.run_priority, -o.priority, o.run_after, o.lane_id) < (-b.run_priority, -b.priority, b.run_after, b.lane_id)
+                 and o.order_key < b.order_key
            ) as lost
     from queue q
     left join concurrency_limit l on l.limit_id = q.parked_on
     cross join lateral (
         select * from lane
         where parked_on = q.parked_on and base_id = q.base_id
-        order by run_priority desc, priority desc, run_after, lane_id
+        order by order_key
         limit 1
     ) as b
 )

@@ -11,7 +11,7 @@ left join concurrency_limit t on t.limit_id = n.task_limit
 cross join lateral (
     select lane_id, xmin, ready, run_key from lane
     where parked_on = o.parked_on and parked_on in (0, -2) and class_id = o.class_id
-    order by run_priority desc, priority desc, run_after, lane_id
+    order by order_key
     limit 1
 ) as l
 join dag_run r on r.run_key = l.run_key

@@ -25,7 +25,7 @@ with placed as (
                    select from lane o
                    join limit_class m using (class_id)
                    where o.parked_on = -2 and o.base_id = p.base_id and (o.locals @> array[p.parked_on] or m.task_limit = p.parked_on)
-                     and (-o.run_priority, -o.priority, o.run_after, o.lane_id) < (-p.run_priority, -p.priority, p.run_after, p.lane_id)
+                     and o.order_key < p.order_key
                ) then 'parked on ' || p.limit_name || ', which has room'
            end as found
     from placed p

@@ -5,7 +5,7 @@ from (
     select parked_on, class_id, ready
     from lane
     where parked_on <> -3
-    order by parked_on, base_id, run_priority desc, priority desc, run_after, lane_id
+    order by parked_on, base_id, order_key
     limit %(lanes)s
 ) as l
 group by parked_on, class_id

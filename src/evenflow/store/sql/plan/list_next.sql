@@ -9,16 +9,16 @@ with recursive queue as (
         select parked_on, base_id from lane where (parked_on, base_id) > (q.parked_on, q.base_id) order by parked_on, base_id limit 1
     ) as n
 )
-select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
+select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, l.order_key, l.locals,
        l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
        l.exempt
 from (select * from queue limit %(groups)s) as q
 cross join lateral (
     select * from lane
     where parked_on = q.parked_on and base_id = q.base_id
-    order by run_priority desc, priority desc, run_after, lane_id
+    order by order_key
     limit %(limit)s
 ) as l
 where q.parked_on not in (-1, -3)
-order by l.run_priority desc, l.priority desc, l.run_after, l.lane_id
+order by l.order_key
 limit %(limit)s

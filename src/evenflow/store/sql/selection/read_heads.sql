@@ -20,13 +20,13 @@ with given as materialized (
       and n.pool_limit <> all(%(closed)s::bigint[]) and n.executor_limit <> all(%(closed)s::bigint[])
       and n.queue <> all(%(closed_queues)s::text[])
 )
-select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
+select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, l.order_key, l.locals,
        l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
        l.exempt
 from eligible e
 cross join lateral (
     select * from lane
     where parked_on = e.parked_on and parked_on in (0, -2) and class_id = e.class_id
-    order by run_priority desc, priority desc, run_after, lane_id
+    order by order_key
     limit greatest(%(least)s, least(%(most)s, %(lanes)s / (select count(*) from eligible)))
 ) as l

@@ -8,13 +8,13 @@ with recursive queue as (
     from queue q
     cross join lateral (select base_id from lane where parked_on = q.limit_id and base_id > q.base_id order by base_id limit 1) as n
 )
-select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
+select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, l.order_key, l.locals,
        l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
        l.exempt
 from queue q
 cross join lateral (
     select * from lane
     where parked_on = q.limit_id and base_id = q.base_id
-    order by run_priority desc, priority desc, run_after, lane_id
+    order by order_key
     limit greatest(%(least)s, least(%(most)s, %(lanes)s / (select count(*) from queue)))
 ) as l

@@ -1,6 +1,6 @@
 -- The exempt lanes of closed pools, executors and queues, the best first: those that are open, woken, or parked on a limit that has room
 -- or that this transaction has released. There are few: teardowns, callbacks and resumes, as far as a limit held them back.
-select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, (extract(epoch from l.run_after) * 1e6)::bigint as run_after_us, l.locals,
+select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, l.order_key, l.locals,
        l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
        l.exempt
 from lane l
@@ -9,5 +9,5 @@ left join concurrency_limit c on c.limit_id = l.parked_on
 where l.exempt and l.parked_on not in (-1, -3)
   and (n.pool_limit = any(%(closed)s::bigint[]) or n.executor_limit = any(%(closed)s::bigint[]) or n.queue = any(%(closed_queues)s::text[]))
   and (l.parked_on <= 0 or c.used < c.capacity or l.parked_on = any(%(released)s::bigint[]))
-order by l.run_priority desc, l.priority desc, l.run_after, l.lane_id
+order by l.order_key
 limit %(limit)s

@@ -1,6 +1,5 @@
 -- How many ready tasks come before a lane, wait for this limit of its limit class and for no other: of limit classes that have the limit and room on their
--- others (a pool that is kept for somebody has none), in lanes whose limits of their run have room. Four ranges of the index together are
--- what is of a better order. A lane that is parked on a limit with room waits behind a woken one of its base; the limits that lanes are
+-- others (a pool that is kept for somebody has none), in lanes whose limits of their run have room. A lane that is parked on a limit with room waits behind a woken one of its base; the limits that lanes are
 -- parked on are found by skipping through the index.
 with recursive released as materialized (
     select limit_id, sum(released)::int as n from wake group by limit_id
@@ -36,26 +35,9 @@ from (
     from line
     cross join rival
     cross join lateral (
-        (select ready, locals from lane
-         where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id and run_priority > %(run_priority)s
-         limit %(counted)s)
-        union all
-        (select ready, locals from lane
-         where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id and run_priority = %(run_priority)s
-           and priority > %(priority)s
-         limit %(counted)s)
-        union all
-        (select ready, locals from lane
-         where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id and run_priority = %(run_priority)s
-           and priority = %(priority)s
-           and run_after < to_timestamp(%(run_after_us)s::bigint / 1000000) + %(run_after_us)s::bigint %% 1000000 * interval '1 us'
-         limit %(counted)s)
-        union all
-        (select ready, locals from lane
-         where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id and run_priority = %(run_priority)s
-           and priority = %(priority)s
-           and run_after = to_timestamp(%(run_after_us)s::bigint / 1000000) + %(run_after_us)s::bigint %% 1000000 * interval '1 us' and lane_id < %(lane_id)s
-         limit %(counted)s)
+        select ready, locals from lane
+        where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id and order_key < %(order_key)s::bytea
+        limit %(counted)s
     ) as b
     where not exists (
         select from unnest(b.locals) as o (limit_id)

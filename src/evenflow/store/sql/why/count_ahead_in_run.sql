@@ -9,8 +9,7 @@ from (
     from lane l
     join limit_class n using (class_id)
     where l.run_key = %(run_key)s and %(limit_id)s = any(l.locals) and n.pool_limit <> all(%(kept)s::bigint[])
-      and (-l.run_priority, -l.priority, l.run_after, l.lane_id)
-          < (-%(run_priority)s::int, -%(priority)s::int, to_timestamp(%(run_after_us)s::bigint / 1000000) + %(run_after_us)s::bigint %% 1000000 * interval '1 us', %(lane_id)s::bigint)
+      and l.order_key < %(order_key)s::bytea
       and not exists (
           select from unnest(array[n.executor_limit, n.task_limit] || l.locals) as o (limit_id)
           join concurrency_limit c on c.limit_id = o.limit_id
