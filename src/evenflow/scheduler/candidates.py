@@ -1,9 +1,7 @@
 """Lanes that live in memory: what became ready in this transaction. Only what does not start in the same transaction is stored.
 
 Deferred tasks that resume in the ordinary way have lanes of their own, one for each time at which such a task was first queued.
-Their place in the order is that of the DAG's best task, and there before all first starts, of whatever run: where those have the
-date of their run, resumes have that time, moved back to before every date. The last part of their order, which is the id when they
-are stored, is negative.
+Their place in the order is that of the DAG's best task, and there before all first starts, of whatever run.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from evenflow.core.flow.state import MappedTasks
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection.lanes import OPEN, PAUSED, Lane, line_up
-from evenflow.core.selection.order import order_key
+from evenflow.core.selection.order import BEFORE_ALL_DATES_US, NEVER, NEWEST_RESUME, order_key
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts, Run
@@ -23,11 +21,7 @@ from evenflow.scheduler.ledgers.moves import Item, Moves, Offers
 from evenflow.store.scheduling import selection
 from evenflow.store.scheduling.lanes import StoredLane
 
-NEVER = 1 << 62  # in the place of the lane id in the order: after every lane that is stored
-
 RESUMES_FROM = -(1 << 60)  # ids of stored lanes of resumes count upwards from here
-NEWEST_RESUME = -(1 << 40)  # in the order: after all of these
-BEFORE_ALL_DATES_US = 4_000 * 365 * 86_400 * 1_000_000  # from now back to before the year 1, and not before PostgreSQL's first
 
 # run, limit class, priority, local limits, mapped task or UNMAPPED, whether exempt, and of resumes their date
 LaneKey = tuple[int, int, int, tuple[int, ...], int, bool, int | None]
