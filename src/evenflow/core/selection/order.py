@@ -12,8 +12,8 @@ Order = bytes
 
 # In the place of the lane's id, while a lane is in memory: after every lane that is stored, and after every stored lane of resumes.
 NEVER, NEWEST_RESUME = 1 << 62, -(1 << 40)
-# First starts have the date of their run. Resumes have the time at which their task was first queued, moved back so far, to before the
-# year 1: so they come before all first starts of their priority.
+# First starts have the date of their run. Resumes have the time at which their task was first queued, moved back so far, to before
+# the year 1: so they come before all first starts of their priority.
 BEFORE_ALL_DATES_US = 4_000 * 365 * 86_400 * 1_000_000
 
 _KEY, _END = struct.Struct(">IIQ"), struct.Struct(">Q")
