@@ -159,7 +159,13 @@ async def test_a_log_is_followed_while_the_try_runs(client: ExecutionClient, wor
     await client.send_logs(m.Logs(chunks=[m.LogChunk(token=token, offset=8, data=b"bye " + snowman[:2])]))
     second = await waiting
     assert (second.text, second.offset, second.complete) == ("bye ", 12, False), "no half characters"
+    begun = time.monotonic()
+    third = await rest.read_log("sales", "r1", "extract", offset=12, wait_s=0.2)
+    assert (third.text, third.offset, third.complete) == ("", 12, False)
+    assert time.monotonic() - begun >= 0.2, "half a character is nothing new: who follows would ask again and again"
+    waiting = asyncio.create_task(rest.read_log("sales", "r1", "extract", offset=12, wait_s=20))
     await client.send_logs(m.Logs(chunks=[m.LogChunk(token=token, offset=14, data=snowman[2:])]))
+    assert (await waiting).text == "☃"
     waiting = asyncio.create_task(rest.read_log("sales", "r1", "extract", offset=15, wait_s=20))
     begun = time.monotonic()
     world.instance(run, 0, state="success", epoch=1)

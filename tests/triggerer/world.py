@@ -116,8 +116,8 @@ class World(Unscheduled):
         return self.claim_of(epoch)[0] is not None
 
     def log(self, epoch: int) -> str:
-        """What the triggers of this deferral have written, in the order of their claims."""
-        return "".join(path.read_text() for path in sorted(self.logs.rglob(f"*.{epoch}-*.log")))
+        """What the triggers of this deferral have written, in the order of their claims; it may end within a character."""
+        return "".join(path.read_text(errors="replace") for path in sorted(self.logs.rglob(f"*.{epoch}-*.log")))
 
     async def logged(self, epoch: int, text: str) -> str:
         await until(lambda: text in self.log(epoch), f"{text!r} in the log of {epoch}")

@@ -51,6 +51,12 @@ async def test_bytes_that_are_no_text(world: World, worker: WorkerService) -> No
     await until(lambda: paths[0].read_bytes() == bytes(range(256)), "all bytes")
 
 
+async def test_a_log_grows_within_a_character(world: World, worker: WorkerService) -> None:
+    """The first bytes of one are stored while its rest is still to be written: who reads the file meanwhile must bear that."""
+    epoch = world.task("import os, time; os.write(1, b'half a \\xe6\\xbc'); time.sleep(600)")
+    assert await world.logged(epoch, "half a \ufffd") == "half a \ufffd"
+
+
 class FakeLogs:
     """Stores logs as the API does; ``broken`` is raised instead while it is set."""
 

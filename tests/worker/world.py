@@ -95,7 +95,8 @@ class World(Unscheduled):
         return self.one("select value from xcom where epoch = %s and key = %s", epoch, key)
 
     def log(self, epoch: int) -> str:
-        return "".join(path.read_text() for path in self.logs.rglob(f"*.{epoch}.log"))
+        """As far as it is stored: while a try runs that may end within a character."""
+        return "".join(path.read_text(errors="replace") for path in self.logs.rglob(f"*.{epoch}.log"))
 
     async def logged(self, epoch: int, text: str) -> str:
         """The log, as soon as it contains ``text``."""

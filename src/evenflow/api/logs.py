@@ -95,14 +95,14 @@ class LogDirectory:
     async def read(self, name: LogName, offset: int) -> LogPart:
         return await asyncio.to_thread(self._read, name, offset)
 
-    async def wait(self, name: LogName, offset: int, seconds: float) -> LogPart:
-        """As :meth:`read`, but waits for up to ``seconds`` until there is something after ``offset``."""
+    async def wait(self, name: LogName, offset: int, seconds: float, known: int = 0) -> LogPart:
+        """As :meth:`read`, but waits for up to ``seconds`` until there are more than ``known`` bytes after ``offset``."""
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
             news = self._news.setdefault(name, asyncio.Event())
             text = await self.read(name, offset)
             remaining = deadline - asyncio.get_running_loop().time()
-            if text.data or remaining <= 0:
+            if len(text.data) > known or remaining <= 0:
                 return text
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(remaining, limits.LOG_CHECK)):

@@ -36,15 +36,17 @@ async def read_log(
     """A part of a try's log. Header `X-Log-Offset` says from where to go on, `X-Log-Complete` that nothing will come after it."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + min(query.wait_s, limits.LOG_WAIT)
+    begun = 0  # bytes of a character whose rest is awaited
     while True:
         shown, over = await _find_try(within, dag_id, run_id, task_id, query.map_index, query.try_number)
         name = LogName(dag_id, run_id, task_id, query.map_index, shown)
         patience = 0.0 if over else min(deadline - clock(), limits.LOG_STATE_CHECK)
-        text = await within.logs.wait(name, query.offset, patience)
-        if text.data or over or clock() >= deadline:
+        text = await within.logs.wait(name, query.offset, patience, begun)
+        complete = over and text.at_end
+        data = text.data if complete else _whole_characters(text.data)
+        if data or over or clock() >= deadline:
             break
-    complete = over and text.at_end
-    data = text.data if complete else _whole_characters(text.data)
+        begun = len(text.data)
     return Response(
         data,
         media_type="text/plain; charset=utf-8",
