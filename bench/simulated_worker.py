@@ -70,7 +70,7 @@ class SimulatedWorker:
     async def run(self) -> None:
         conn = await connect_async(self._url, name="simulated worker")
         worker = await services.register(conn, kind="worker", name="simulated", host="bench", pid=0, version="0", detail={})
-        listener = AsyncListener(self._url, [DISPATCH], lambda _: self._wake.set(), name="simulated worker")
+        listener = AsyncListener(self._url, [DISPATCH], lambda _: self._wake.set(), lambda _: None, name="simulated worker")
         await listener.start()
         print("ready", flush=True)
         key, beat = 0, time.monotonic()
